@@ -1,0 +1,13 @@
+// The Python module `probox._core`. Each concept has its own binding file beside this one.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void bind_masks(nb::module_& m);
+void bind_pdq(nb::module_& m);
+
+NB_MODULE(_core, m) {
+  m.doc() = "The kernel of probox: arrays in, arrays out.";
+  bind_masks(m);
+  bind_pdq(m);
+}

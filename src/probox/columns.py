@@ -1,0 +1,42 @@
+"""Columns of the tables: arrays of a known type and shape that nobody can write to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+
+__all__ = ["frozen"]
+
+
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
+    """Return `values` as a read-only contiguous array of the given type, -1 in `shape` standing for any length."""
+    try:
+        array = np.asarray(values)
+        if array.size == 0 and array.ndim < len(shape):
+            array = array.reshape(tuple(0 if n < 0 else n for n in shape))
+        converted = np.ascontiguousarray(array, dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"expected {name} to be numbers in rows of equal length, but got {error}") from None
+    if (
+        np.issubdtype(converted.dtype, np.integer)
+        and converted.dtype != array.dtype
+        and not np.array_equal(converted, array)
+    ):
+        raise InputError(f"expected {name} to be whole numbers that fit {converted.dtype}")
+    fits = converted.ndim == len(shape) and all(
+        want in (-1, have) for want, have in zip(shape, converted.shape, strict=True)
+    )
+    if not fits:
+        wanted = " x ".join("N" if n < 0 else str(n) for n in shape)
+        raise InputError(
+            f"expected {name} of shape {wanted}, but got {' x '.join(map(str, converted.shape)) or 'a scalar'}"
+        )
+    if converted is array or converted.base is not None:
+        # A view shares memory with its maker, who may write to it; the table must not notice.
+        converted = converted.copy() if array.flags.writeable else converted
+    converted.flags.writeable = False
+    return converted

@@ -1,0 +1,166 @@
+"""Every constant and choice that decides a number, as one frozen record.
+
+The paper gives equations; an evaluator must also choose a region of interest, a cut for small
+probabilities, what counts as zero. `Convention` holds all of it, and every result carries the
+convention that made it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from probox.errors import InputError
+
+__all__ = ["PRESETS", "Convention", "resolve_convention"]
+
+Assignment = Literal["optimal", "greedy"]
+Background = Literal["box", "mask"]
+Clip = Literal["none", "corners"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Convention:
+    """What turns the paper's equations into one number.
+
+    Use `Convention.preset` to get a named one, with changes:
+
+    >>> Convention.preset("reference", label_threshold=0.5).label_threshold
+    0.5
+
+    Parameters
+    ----------
+    name : str
+        The preset it started from: ``reference`` (the published numbers), ``paper`` (the equations
+        alone) or ``challenge`` (``reference`` with the robotic vision challenge's denominator).
+    epsilon : float
+        Added to every probability before its logarithm.
+    region_of_interest : bool
+        Approximate each corner's cumulative distribution outside a region of interest around its mean.
+    rough_sigmas, mahalanobis, min_determinant : float
+        That region: within `rough_sigmas` standard deviations per axis and, where the covariance's
+        determinant is at least `min_determinant`, the bounding box of the lattice points within the
+        `mahalanobis` distance.
+    min_probability : float
+        Probabilities below this become 0, in each corner's map and in their product.
+    single_precision : bool
+        Round each corner's map and their product to float32.
+    snap_zero, snap_one : float
+        Spatial, foreground and background qualities at most `snap_zero` become 0, those within
+        `snap_one` of 1 become 1.
+    min_quality : float
+        A pairwise quality at or below this is 0: the pair is no match.
+    sum_zero_is_plain : bool
+        A detection whose covariances add up to 0 is a plain box; otherwise only one whose covariances
+        are all 0.
+    label_weight : float
+        pPDQ = Q_S^(1 - w) Q_L^w; one half gives the paper's geometric mean.
+    assignment : {"optimal", "greedy"}
+        How detections are matched with objects.
+    background : {"box", "mask"}
+        The background of an object is everything outside its box, or outside its mask.
+    box_truth : bool
+        Replace every object's mask by its annotated box.
+    set_covariance : float or None
+        Give every box this corner variance (in square pixels) on both axes, instead of its own.
+    label_threshold : float or None
+        Keep detections whose highest label probability is greater.
+    clip : {"none", "corners"}
+        ``corners`` moves box corners that lie outside the image onto its border first.
+    object_filter : bool or None
+        Ignore small objects; ``None``: as the truth asks (on for challenge truth, off for COCO truth).
+    min_width, min_height, min_pixels : int
+        Objects at or below any of these are small.
+    confidence_denominator : bool
+        Count a false positive as its highest non-background label probability instead of 1.
+    """
+
+    name: str = "reference"
+    epsilon: float = 1e-14
+    region_of_interest: bool = True
+    rough_sigmas: float = 5.0
+    mahalanobis: float = 3.439
+    min_determinant: float = 1e-8
+    min_probability: float = 0.0027
+    single_precision: bool = True
+    snap_zero: float = 1e-8
+    snap_one: float = 1.001e-5
+    min_quality: float = 2.0**-25
+    sum_zero_is_plain: bool = True
+    label_weight: float = 0.5
+    assignment: Assignment = "optimal"
+    background: Background = "box"
+    box_truth: bool = False
+    set_covariance: float | None = None
+    label_threshold: float | None = None
+    clip: Clip = "none"
+    object_filter: bool | None = None
+    min_width: int = 10
+    min_height: int = 10
+    min_pixels: int = 100
+    confidence_denominator: bool = False
+
+    def __post_init__(self) -> None:
+        if self.assignment not in ("optimal", "greedy"):
+            raise InputError(f"expected assignment to be 'optimal' or 'greedy', got {self.assignment!r}")
+        if self.background not in ("box", "mask"):
+            raise InputError(f"expected background to be 'box' or 'mask', got {self.background!r}")
+        if self.clip not in ("none", "corners"):
+            raise InputError(f"expected clip to be 'none' or 'corners', got {self.clip!r}")
+        if not 0.0 <= self.label_weight <= 1.0:
+            raise InputError(f"expected label_weight between 0 and 1, got {self.label_weight!r}")
+        if self.set_covariance is not None and not 0.0 <= self.set_covariance < float("inf"):
+            raise InputError(f"expected set_covariance to be at least 0 and finite, got {self.set_covariance!r}")
+        if self.label_threshold is not None and not 0.0 <= self.label_threshold <= 1.0:
+            raise InputError(f"expected label_threshold between 0 and 1, got {self.label_threshold!r}")
+        if not 0.0 < self.epsilon < 1.0:
+            raise InputError(f"expected epsilon between 0 and 1, got {self.epsilon!r}")
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Convention:
+        """Return the preset called `name`, with any fields changed."""
+        if name not in PRESETS:
+            raise InputError(f"expected preset to be one of {', '.join(PRESETS)}, got {name!r}")
+        return PRESETS[name].replace(**changes)
+
+    def replace(self, **changes: Any) -> Convention:
+        """Return a copy with these fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dictionary that JSON can hold."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Convention:
+        """Return the convention that `to_dict` described."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(fields) - known)
+        if unknown:
+            raise InputError(f"unknown convention field {unknown[0]!r}", remedy="use a newer probox to read this")
+        return cls(**fields)
+
+
+_REFERENCE = Convention()
+
+PRESETS: dict[str, Convention] = {
+    "reference": _REFERENCE,
+    "paper": _REFERENCE.replace(
+        name="paper",
+        region_of_interest=False,
+        min_probability=0.0,
+        single_precision=False,
+        snap_zero=0.0,
+        snap_one=0.0,
+        min_quality=0.0,
+        sum_zero_is_plain=False,
+    ),
+    "challenge": _REFERENCE.replace(name="challenge", confidence_denominator=True),
+}
+"""The conventions that have a name."""
+
+
+def resolve_convention(convention: str | Convention) -> Convention:
+    """Return `convention` itself, or the preset of that name."""
+    return convention if isinstance(convention, Convention) else Convention.preset(convention)

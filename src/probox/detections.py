@@ -1,0 +1,296 @@
+"""The table of what a detector says: boxes with Gaussian corners and distributions over labels."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.columns import frozen
+from probox.errors import InputError
+
+__all__ = ["Detections"]
+
+ROUNDING = 1e-3
+"""How far label probabilities may add up above 1, or leave [0, 1], through rounding in a file."""
+
+SYMMETRY = 1e-6
+"""How far, as a share of its largest entry, a covariance may be from symmetric and positive semi-definite."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Detections:
+    """Detections of many images, one row each, in any order of images.
+
+    >>> found = Detections(
+    ...     classes=["cup", "dog"], image_ids=[7], boxes=[[10, 20, 50, 60]], label_probs=[[0.2, 0.8]],
+    ...     covariances=[[[[4, 0], [0, 4]], [[9, 3], [3, 9]]]])
+    >>> found
+    Detections(1 detections in 1 images, 2 classes, 1 probabilistic)
+
+    Parameters
+    ----------
+    classes : sequence of str
+        Class names, one per column of `label_probs`.
+    image_ids : (N,) int64
+        The image of each detection.
+    boxes : (N, 4) float64
+        ``x1, y1, x2, y2``; for a probabilistic box the means of its corners.
+    label_probs : (N, C) float32
+        The probability of each class; a row may add up to less than 1.
+    covariances : (N, 2, 2, 2) float64, optional
+        ``[[xx, xy], [xy, yy]]`` of the top-left and of the bottom-right corner. All zero: a plain box.
+    heatmaps : sequence of (H, W) arrays or None, optional
+        Probabilistic segmentation: the probability of every pixel, floats in [0, 1] or uint8 in 0..255.
+        Used instead of the box where it is not None.
+    labels : (N,) int32, optional
+        The class that a detector names. Default: the most probable one.
+    scores : (N,) float64, optional
+        The score of that class, which mAP and LRP sort by. Default: its probability.
+    sizes : (N, 2) float64, optional
+        Width and height as the detector states them. Default: from `boxes`.
+    source : str
+        The file it came from, for messages.
+    notes : sequence of str
+        What a reader left out or replaced, one sentence each.
+    """
+
+    classes: tuple[str, ...]
+    image_ids: npt.NDArray[np.int64]
+    boxes: npt.NDArray[np.float64]
+    label_probs: npt.NDArray[np.float32]
+    covariances: npt.NDArray[np.float64] | None = None
+    heatmaps: tuple[npt.NDArray[np.generic] | None, ...] | None = None
+    labels: npt.NDArray[np.int32] = None  # type: ignore[assignment]
+    scores: npt.NDArray[np.float64] = None  # type: ignore[assignment]
+    sizes: npt.NDArray[np.float64] = None  # type: ignore[assignment]
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
+        put("classes", tuple(self.classes))
+        put("notes", tuple(self.notes))
+        put("image_ids", frozen(self.image_ids, np.int64, (-1,), "image_ids"))
+        n = len(self.image_ids)
+        put("boxes", frozen(self.boxes, np.float64, (n, 4), "boxes"))
+        put("label_probs", frozen(self.label_probs, np.float32, (n, len(self.classes)), "label_probs"))
+        if self.covariances is not None:
+            put("covariances", frozen(self.covariances, np.float64, (n, 2, 2, 2), "covariances"))
+        if self.heatmaps is not None:
+            put("heatmaps", tuple(self.heatmaps))
+        sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
+        put("sizes", frozen(sizes, np.float64, (n, 2), "sizes"))
+        best = _best(self.label_probs) if self.labels is None else self.labels
+        put("labels", frozen(best, np.int32, (n,), "labels"))
+        scores = _value_at(self.label_probs, self.labels) if self.scores is None else self.scores
+        put("scores", frozen(scores, np.float64, (n,), "scores"))
+        self._check()
+
+    def __len__(self) -> int:
+        """Return the number of detections."""
+        return len(self.image_ids)
+
+    def __repr__(self) -> str:
+        text = (
+            f"Detections({len(self)} detections in {len(np.unique(self.image_ids))} images, {len(self.classes)} classes"
+        )
+        if self.covariances is not None:
+            text += f", {int(self.covariances.any(axis=(1, 2, 3)).sum())} probabilistic"
+        if self.heatmaps is not None:
+            text += f", {sum(heatmap is not None for heatmap in self.heatmaps)} with heatmaps"
+        return text + ")"
+
+    def select(self, rows: npt.ArrayLike) -> Detections:
+        """Return the detections of these rows (numbers or a boolean mask), in this order."""
+        chosen = np.asarray(rows)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
+        maps = self.heatmaps
+        return dataclasses.replace(
+            self,
+            image_ids=self.image_ids[chosen],
+            boxes=self.boxes[chosen],
+            label_probs=self.label_probs[chosen],
+            covariances=None if self.covariances is None else self.covariances[chosen],
+            heatmaps=None if maps is None else tuple(maps[int(row)] for row in chosen),
+            labels=self.labels[chosen],
+            scores=self.scores[chosen],
+            sizes=self.sizes[chosen],
+        )
+
+    def numbers_in_image(self) -> npt.NDArray[np.int64]:
+        """Return each detection's number within its image, counting from 0 in the order of the table."""
+        order = np.argsort(self.image_ids, kind="stable")
+        ids = self.image_ids[order]
+        starts = np.concatenate([[True], ids[1:] != ids[:-1]]) if len(ids) else np.zeros(0, bool)
+        first = np.maximum.accumulate(np.where(starts, np.arange(len(ids)), 0))
+        numbers = np.empty(len(ids), np.int64)
+        numbers[order] = np.arange(len(ids)) - first
+        return numbers
+
+    def _fail(self, row: int, problem: str, remedy: str) -> InputError:
+        return InputError(
+            problem,
+            file=self.source or None,
+            image=int(self.image_ids[row]),
+            entry=f"detection {int(self.numbers_in_image()[row])}",
+            remedy=remedy,
+        )
+
+    def _check(self) -> None:
+        """Raise for the first row that no measure could use; `probox validate` lists them all."""
+        for problem in find_problems(self):
+            raise self._fail(problem.row, problem.text, problem.remedy)
+        if len(self) and (self.labels.min() < 0 or self.labels.max() >= max(len(self.classes), 1)):
+            raise InputError("labels must count in classes", file=self.source or None)
+
+
+@dataclasses.dataclass(frozen=True)
+class RowProblem:
+    """What is wrong with one row of a table: a kind to group by, and words for this row."""
+
+    kind: str
+    row: int
+    text: str
+    remedy: str
+
+
+def find_problems(found: Detections) -> list[RowProblem]:
+    """Return what makes rows of the table unusable, by kind, then row; an empty list if nothing does."""
+    problems: list[RowProblem] = []
+
+    def report(kind: str, bad: npt.NDArray[np.bool_], text: Callable[[int], str], remedy: str) -> None:
+        problems.extend(RowProblem(kind, int(row), text(int(row)), remedy) for row in np.flatnonzero(bad))
+
+    boxes, probs = found.boxes, found.label_probs
+    finite: npt.NDArray[Any] = np.isfinite(boxes).all(axis=1)
+    report(
+        "non-finite box",
+        ~finite,
+        lambda row: f"expected four finite box corners, but got {boxes[row].tolist()}",
+        "leave out detections that diverged",
+    )
+    report(
+        "inverted box",
+        finite & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])),
+        lambda row: f"expected x1 <= x2 and y1 <= y2, but got {boxes[row].tolist()}",
+        "write corners as [x1, y1, x2, y2] (COCO results: [x, y, width, height])",
+    )
+    low, high = probs.min(axis=1, initial=0.0), probs.max(axis=1, initial=0.0)
+    usable: npt.NDArray[Any] = np.isfinite(probs).all(axis=1)
+    report(
+        "non-finite label probability",
+        ~usable,
+        lambda row: "expected finite label probabilities, but one is NaN or infinite",
+        "leave out detections that diverged",
+    )
+    outside = usable & ((low < -ROUNDING) | (high > 1.0 + ROUNDING))
+    report(
+        "label probability outside [0, 1]",
+        outside,
+        lambda row: (
+            f"expected label probabilities between 0 and 1, but got {low[row] if low[row] < 0 else high[row]:.6g}"
+        ),
+        "apply softmax or sigmoid before writing",
+    )
+    total = probs.sum(axis=1, dtype=np.float64)
+    report(
+        "label probabilities above 1 in sum",
+        usable & ~outside & (total > 1.0 + ROUNDING),
+        lambda row: f"expected label probabilities to add up to at most 1, but they make {total[row]:.6g}",
+        "normalise them (a sigmoid per class is no distribution)",
+    )
+    if found.covariances is not None:
+        problems.extend(_covariance_problems(found.covariances))
+    if found.heatmaps is not None:
+        problems.extend(_heatmap_problems(found.heatmaps))
+    return problems
+
+
+def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProblem]:
+    problems: list[RowProblem] = []
+    finite: npt.NDArray[Any] = np.isfinite(covariances).all(axis=(1, 2, 3))
+    scale = np.where(finite, np.abs(covariances).max(axis=(1, 2, 3), initial=0.0), 1.0)
+    with np.errstate(invalid="ignore"):
+        skew = np.abs(covariances[:, :, 0, 1] - covariances[:, :, 1, 0]).max(axis=1, initial=0.0)
+    symmetric = finite & (skew <= SYMMETRY * scale)
+    smallest = smallest_eigenvalues(np.where(finite[:, None, None, None], covariances, 0.0)).min(axis=1, initial=0.0)
+    for row in np.flatnonzero(~finite):
+        problems.append(
+            RowProblem(
+                "non-finite covariance",
+                int(row),
+                "expected finite covariances, but one is NaN or infinite",
+                "leave out detections that diverged",
+            )
+        )
+    for row in np.flatnonzero(finite & ~symmetric):
+        problems.append(
+            RowProblem(
+                "covariance not symmetric",
+                int(row),
+                f"expected symmetric covariances, but xy and yx differ by {skew[row]:.6g}",
+                "write [[xx, xy], [xy, yy]], or use --repair to take their mean",
+            )
+        )
+    for row in np.flatnonzero(symmetric & (smallest < -SYMMETRY * scale)):
+        problems.append(
+            RowProblem(
+                "covariance not positive semi-definite",
+                int(row),
+                f"expected positive semi-definite covariances, but the smallest eigenvalue is {smallest[row]:.6g}",
+                "estimate them from at least two samples, or use --repair to take the nearest valid ones",
+            )
+        )
+    return problems
+
+
+def _heatmap_problems(heatmaps: Sequence[npt.NDArray[np.generic] | None]) -> list[RowProblem]:
+    problems: list[RowProblem] = []
+    remedy = "store float arrays in [0, 1] or uint8 arrays, one H x W map per detection"
+    for row, heatmap in enumerate(heatmaps):
+        if heatmap is None:
+            continue
+        if heatmap.ndim != 2 or not (heatmap.dtype == np.uint8 or np.issubdtype(heatmap.dtype, np.floating)):
+            shape = " x ".join(map(str, heatmap.shape))
+            problems.append(
+                RowProblem("heatmap type", row, f"expected an H x W heatmap, but got {heatmap.dtype} {shape}", remedy)
+            )
+        elif heatmap.dtype != np.uint8 and not (heatmap.size == 0 or (heatmap.min() >= 0 and heatmap.max() <= 1)):
+            # NaN fails both comparisons, so it is caught here too.
+            problems.append(RowProblem("heatmap range", row, "expected heatmap values between 0 and 1", remedy))
+    return problems
+
+
+def smallest_eigenvalues(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the smaller eigenvalue of symmetric 2 x 2 matrices: (a + d)/2 - sqrt(((a - d)/2)^2 + b^2)."""
+    a, b, d = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
+    result: npt.NDArray[np.float64] = (a + d) / 2 - np.hypot((a - d) / 2, b)
+    return result
+
+
+def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the nearest symmetric positive semi-definite matrices: negative eigenvalues become 0."""
+    symmetric = (matrices + np.swapaxes(matrices, -1, -2)) / 2
+    values, vectors = np.linalg.eigh(symmetric)
+    nearest: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    valid: npt.NDArray[Any] = (values >= 0).all(axis=-1)
+    return np.where(valid[..., None, None], symmetric, nearest)
+
+
+def _best(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    if label_probs.shape[1] == 0:
+        return np.zeros(len(label_probs), np.int64)
+    best: npt.NDArray[Any] = np.argmax(label_probs, axis=1)
+    return best
+
+
+def _value_at(label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    if label_probs.shape[1] == 0:
+        return np.zeros(len(label_probs), np.float64)
+    columns = np.clip(labels, 0, label_probs.shape[1] - 1)
+    return label_probs[np.arange(len(label_probs)), columns].astype(np.float64)

@@ -1,0 +1,309 @@
+"""The table of what is really there: images, classes and objects with their masks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.columns import frozen
+from probox.errors import InputError
+from probox.masks import Masks
+
+__all__ = ["GroundTruth"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class GroundTruth:
+    """Images and their objects, one row per object, objects of an image next to each other.
+
+    Build it with `GroundTruth.from_masks`, `GroundTruth.from_boxes` or a reader such as
+    `probox.read_coco`; the constructor takes the columns as they are.
+
+    Parameters
+    ----------
+    classes : sequence of str
+        Class names; `object_class` counts in them.
+    image_ids : (I,) int64
+        Distinct image ids in ascending order.
+    widths, heights : (I,) int32
+        Image sizes in pixels.
+    object_image : (N,) int64
+        Row of the object's image, ascending.
+    object_class : (N,) int32
+        Column of `classes`.
+    boxes : (N, 4) float64
+        Annotated boxes ``x1, y1, x2, y2``.
+    masks : Masks
+        The pixels of every object, as run lengths.
+    sizes : (N, 2) float64, optional
+        Annotated width and height. Kept because ``(x1 + w) - x1`` need not be ``w`` to the last bit
+        and COCO's measures are computed from ``w``. Default: from `boxes`.
+    areas : (N,) float64, optional
+        Annotated area, which COCO's size ranges go by. Default: the number of pixels of the mask.
+    crowd : (N,) bool, optional
+        Regions of many objects: objects like any other in PDQ, ignore regions in mAP and LRP.
+    object_ids : (N,) int64, optional
+        Annotation ids. Default: row numbers.
+    file_names : sequence of str, optional
+        One per image; empty where unknown.
+    category_ids : (C,) int64, optional
+        COCO's number of each class. Default: 1, 2, ...
+    filter_small : bool
+        Whether small objects are ignored unless asked otherwise (challenge truth).
+    source : str
+        The file it came from, for messages.
+    notes : sequence of str
+        What a reader left out or replaced, one sentence each.
+    """
+
+    classes: tuple[str, ...]
+    image_ids: npt.NDArray[np.int64]
+    widths: npt.NDArray[np.int32]
+    heights: npt.NDArray[np.int32]
+    object_image: npt.NDArray[np.int64]
+    object_class: npt.NDArray[np.int32]
+    boxes: npt.NDArray[np.float64]
+    masks: Masks
+    sizes: npt.NDArray[np.float64] = None  # type: ignore[assignment]
+    areas: npt.NDArray[np.float64] = None  # type: ignore[assignment]
+    crowd: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
+    object_ids: npt.NDArray[np.int64] = None  # type: ignore[assignment]
+    file_names: tuple[str, ...] = ()
+    category_ids: npt.NDArray[np.int64] = None  # type: ignore[assignment]
+    filter_small: bool = False
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
+        put("classes", tuple(self.classes))
+        put("notes", tuple(self.notes))
+        put("image_ids", frozen(self.image_ids, np.int64, (-1,), "image_ids"))
+        images = len(self.image_ids)
+        put("widths", frozen(self.widths, np.int32, (images,), "widths"))
+        put("heights", frozen(self.heights, np.int32, (images,), "heights"))
+        put("object_image", frozen(self.object_image, np.int64, (-1,), "object_image"))
+        objects = len(self.object_image)
+        put("object_class", frozen(self.object_class, np.int32, (objects,), "object_class"))
+        put("boxes", frozen(self.boxes, np.float64, (objects, 4), "boxes"))
+        sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
+        put("sizes", frozen(sizes, np.float64, (objects, 2), "sizes"))
+        areas = self.masks.pixels if self.areas is None else self.areas
+        put("areas", frozen(areas, np.float64, (objects,), "areas"))
+        crowd = np.zeros(objects, bool) if self.crowd is None else self.crowd
+        put("crowd", frozen(crowd, np.bool_, (objects,), "crowd"))
+        ids = np.arange(objects) if self.object_ids is None else self.object_ids
+        put("object_ids", frozen(ids, np.int64, (objects,), "object_ids"))
+        put("file_names", tuple(self.file_names) or ("",) * images)
+        categories = np.arange(1, len(self.classes) + 1) if self.category_ids is None else self.category_ids
+        put("category_ids", frozen(categories, np.int64, (len(self.classes),), "category_ids"))
+        self._check()
+
+    def _check(self) -> None:
+        file = self.source or None
+        if len(self.file_names) != len(self.image_ids):
+            raise InputError(
+                f"expected one file name per image, but got {len(self.file_names)} for {len(self.image_ids)} images",
+                file=file,
+            )
+        if len(self.masks) != len(self.object_image):
+            raise InputError(f"expected one mask per object, but got {len(self.masks)} masks", file=file)
+        if np.any(np.diff(self.image_ids) <= 0):
+            at = int(np.flatnonzero(np.diff(self.image_ids) <= 0)[0]) + 1
+            raise InputError("image ids must be distinct and ascending", file=file, image=int(self.image_ids[at]))
+        bad = (self.widths <= 0) | (self.heights <= 0)
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            raise InputError(
+                f"expected a size of at least 1 x 1, but got {self.widths[at]} x {self.heights[at]}",
+                file=file,
+                image=int(self.image_ids[at]),
+            )
+        if len(self.object_image) == 0:
+            return
+        if (
+            self.object_image[0] < 0
+            or self.object_image[-1] >= len(self.image_ids)
+            or np.any(np.diff(self.object_image) < 0)
+        ):
+            raise InputError("object_image must be ascending rows of the image table", file=file)
+        if self.object_class.min() < 0 or self.object_class.max() >= len(self.classes):
+            raise InputError("object_class must count in classes", file=file)
+        if not np.isfinite(self.boxes).all():
+            at = int(np.flatnonzero(~np.isfinite(self.boxes).all(axis=1))[0])
+            raise InputError(
+                "expected box corners to be finite",
+                file=file,
+                image=int(self.image_ids[self.object_image[at]]),
+                entry=f"object {self.object_ids[at]}",
+            )
+        outside = (
+            (self.masks.boxes[:, 0] < 0)
+            | (self.masks.boxes[:, 1] < 0)
+            | (self.masks.boxes[:, 2] >= self.widths[self.object_image])
+            | (self.masks.boxes[:, 3] >= self.heights[self.object_image])
+        )
+        if outside.any():
+            at = int(np.flatnonzero(outside)[0])
+            raise InputError(
+                "the mask reaches outside the image",
+                file=file,
+                image=int(self.image_ids[self.object_image[at]]),
+                entry=f"object {self.object_ids[at]}",
+            )
+
+    @property
+    def object_offsets(self) -> npt.NDArray[np.int64]:
+        """Return where each image's objects start; one more entry than images."""
+        return np.searchsorted(self.object_image, np.arange(len(self.image_ids) + 1)).astype(np.int64)
+
+    def __len__(self) -> int:
+        """Return the number of objects."""
+        return len(self.object_image)
+
+    def __repr__(self) -> str:
+        return f"GroundTruth({len(self.image_ids)} images, {len(self)} objects, {len(self.classes)} classes)"
+
+    def select_images(self, image_ids: npt.ArrayLike) -> GroundTruth:
+        """Return the table of these images alone; ids that are not here are passed over."""
+        kept = np.flatnonzero(np.isin(self.image_ids, np.asarray(image_ids, dtype=np.int64)))
+        rows = np.flatnonzero(np.isin(self.object_image, kept))
+        return dataclasses.replace(
+            self,
+            image_ids=self.image_ids[kept],
+            widths=self.widths[kept],
+            heights=self.heights[kept],
+            file_names=tuple(self.file_names[int(row)] for row in kept),
+            object_image=np.searchsorted(kept, self.object_image[rows]),
+            object_class=self.object_class[rows],
+            boxes=self.boxes[rows],
+            masks=self.masks.take(rows),
+            sizes=self.sizes[rows],
+            areas=self.areas[rows],
+            crowd=self.crowd[rows],
+            object_ids=self.object_ids[rows],
+        )
+
+    def as_box_masks(self) -> Masks:
+        """Return masks made of the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), in the image."""
+        last = np.stack([self.widths, self.heights], axis=1)[self.object_image].astype(np.float64) - 1.0
+        low = np.clip(np.floor(self.boxes[:, :2]), 0.0, last)
+        high = np.clip(np.ceil(self.boxes[:, 2:]), low, last)
+        return Masks.from_boxes(np.concatenate([low, high], axis=1).astype(np.int32))
+
+    @classmethod
+    def from_boxes(
+        cls,
+        classes: Sequence[str],
+        images: Mapping[int, tuple[int, int]],
+        object_image: Sequence[int],
+        boxes: npt.ArrayLike,
+        labels: Sequence[int],
+    ) -> GroundTruth:
+        """Build a table of boxes; the pixels of an object are those of its box.
+
+        Parameters
+        ----------
+        classes : sequence of str
+            Class names.
+        images : mapping of image id to (width, height)
+            All images, also those without objects.
+        object_image : sequence of int
+            The image id of each object.
+        boxes : (N, 4) array
+            ``x1, y1, x2, y2`` of each object.
+        labels : sequence of int
+            The column of `classes` of each object.
+
+        Examples
+        --------
+        >>> GroundTruth.from_boxes(["cup"], {7: (640, 480)}, [7], [[10, 20, 50, 60]], [0])
+        GroundTruth(1 images, 1 objects, 1 classes)
+        """
+        ids = np.array(sorted(images), dtype=np.int64)
+        wanted = np.asarray(object_image, dtype=np.int64).reshape(-1)
+        unknown = ~np.isin(wanted, ids)
+        if unknown.any():
+            raise InputError("an object lies in an unknown image", image=int(wanted[unknown][0]))
+        order = np.argsort(wanted, kind="stable")
+        corners = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+        if len(corners) != len(wanted) or len(labels) != len(wanted):
+            raise InputError(
+                f"expected as many boxes and labels as objects, but got {len(wanted)} objects, "
+                f"{len(corners)} boxes and {len(labels)} labels"
+            )
+        if not np.isfinite(corners).all():
+            raise InputError("expected box corners to be finite")
+        empty = cls(
+            classes=tuple(classes),
+            image_ids=ids,
+            widths=np.array([images[int(i)][0] for i in ids], dtype=np.int32),
+            heights=np.array([images[int(i)][1] for i in ids], dtype=np.int32),
+            object_image=np.searchsorted(ids, wanted[order]),
+            object_class=np.asarray(labels, dtype=np.int32).reshape(-1)[order],
+            boxes=corners[order],
+            masks=Masks.from_boxes(np.zeros((len(wanted), 4), np.int32)),
+            areas=np.prod(corners[order, 2:] - corners[order, :2], axis=1),
+        )
+        return dataclasses.replace(empty, masks=empty.as_box_masks())
+
+    @classmethod
+    def from_masks(
+        cls,
+        classes: Sequence[str],
+        masks: Iterable[tuple[int, Sequence[npt.ArrayLike], Sequence[int]]],
+        *,
+        shapes: Mapping[int, tuple[int, int]] | None = None,
+    ) -> GroundTruth:
+        """Build a table from boolean arrays.
+
+        Parameters
+        ----------
+        classes : sequence of str
+            Class names.
+        masks : iterable of (image id, list of (H, W) boolean arrays, list of class columns)
+            The objects, image by image.
+        shapes : dict of image id to (height, width), optional
+            Needed for images without objects; otherwise the masks tell.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> mask = np.zeros((48, 64), bool); mask[10:20, 5:30] = True
+        >>> GroundTruth.from_masks(["cup", "dog"], [(1, [mask], [1])])
+        GroundTruth(1 images, 1 objects, 2 classes)
+        """
+        sizes = dict(shapes or {})
+        rows: list[tuple[int, npt.NDArray[np.bool_], int]] = []
+        for image_id, arrays, labels in masks:
+            if len(arrays) != len(labels):
+                raise InputError(f"got {len(arrays)} masks but {len(labels)} classes", image=image_id)
+            for array, label in zip(arrays, labels, strict=True):
+                mask = np.asarray(array, dtype=bool)
+                if mask.ndim != 2:
+                    raise InputError(f"expected masks of shape H x W, but got {mask.ndim} dimensions", image=image_id)
+                if sizes.setdefault(image_id, mask.shape) != mask.shape:
+                    raise InputError("masks of one image differ in shape", image=image_id)
+                if mask.any():
+                    rows.append((image_id, mask, int(label)))
+            if image_id not in sizes:
+                raise InputError("an image without masks needs its shape", image=image_id, remedy="pass shapes=")
+        ids = np.array(sorted(sizes), dtype=np.int64)
+        row_of = {int(image_id): row for row, image_id in enumerate(ids)}
+        rows.sort(key=lambda row: row_of[row[0]])
+        runs = Masks.from_arrays([mask for _, mask, _ in rows])
+        inclusive = runs.boxes.astype(np.float64)
+        return cls(
+            classes=tuple(classes),
+            image_ids=ids,
+            widths=np.array([sizes[int(i)][1] for i in ids], dtype=np.int32),
+            heights=np.array([sizes[int(i)][0] for i in ids], dtype=np.int32),
+            object_image=np.array([row_of[image_id] for image_id, _, _ in rows], dtype=np.int64),
+            object_class=np.array([label for _, _, label in rows], dtype=np.int32),
+            boxes=inclusive + np.array([0.0, 0.0, 1.0, 1.0]) if len(rows) else np.zeros((0, 4)),
+            masks=runs,
+        )

@@ -1,0 +1,63 @@
+"""Class names: which of them mean the same, and how a detector's columns meet the truth's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BACKGROUND_NAMES", "align_labels", "canonical_name", "column_of_each"]
+
+_SYNONYMS = (
+    ("background", "__background__", "__bg__", "none"),
+    ("motorcycle", "motorbike"),
+    ("aeroplane", "airplane"),
+    ("traffic light", "trafficlight"),
+    ("sofa", "couch"),
+    ("pottedplant", "potted plant"),
+    ("diningtable", "dining table"),
+    ("stop sign", "stopsign"),
+    ("tvmonitor", "tv", "television", "computer monitor"),
+)
+_CANONICAL = {name: group[0] for group in _SYNONYMS for name in group}
+
+BACKGROUND_NAMES = frozenset(_SYNONYMS[0])
+"""Names that mean "no object"."""
+
+
+def canonical_name(name: str) -> str:
+    """Return the name that stands for all of a class's spellings.
+
+    >>> canonical_name("TV") == canonical_name("television")
+    True
+    """
+    key = name.strip().lower()
+    return _CANONICAL.get(key, key)
+
+
+def column_of_each(wanted: Sequence[str], given: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return, for each wanted class, the column of `given` that carries it, or -1.
+
+    >>> column_of_each(["cup", "couch", "dog"], ["Sofa", "cup"]).tolist()
+    [1, 0, -1]
+    """
+    where = {canonical_name(name): column for column, name in reversed(list(enumerate(given)))}
+    return np.array([where.get(canonical_name(name), -1) for name in wanted], dtype=np.int64)
+
+
+def align_labels(
+    label_probs: npt.NDArray[np.float32], given: Sequence[str], wanted: Sequence[str]
+) -> npt.NDArray[np.float32]:
+    """Return label probabilities with one column per wanted class.
+
+    A class that `given` lacks has probability 0; one that `wanted` lacks is dropped and its
+    probability is lost.
+    """
+    if tuple(given) == tuple(wanted):
+        return label_probs
+    columns = column_of_each(wanted, given)
+    aligned = np.zeros((len(label_probs), len(wanted)), dtype=np.float32)
+    present = columns >= 0
+    aligned[:, present] = label_probs[:, columns[present]]
+    return aligned
