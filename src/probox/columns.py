@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["frozen"]
+__all__ = ["frozen", "rows_where_all"]
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
@@ -40,3 +40,8 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
         converted = converted.copy() if array.flags.writeable else converted
     converted.flags.writeable = False
     return converted
+
+
+def rows_where_all(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return for each row whether all its flags are set."""
+    return np.asarray(flags.reshape(len(flags), -1).all(axis=1), dtype=np.bool_)

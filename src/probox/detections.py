@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.columns import frozen
+from probox.columns import frozen, rows_where_all
 from probox.errors import InputError
 
 __all__ = ["Detections"]
@@ -167,7 +167,7 @@ def find_problems(found: Detections) -> list[RowProblem]:
         problems.extend(RowProblem(kind, int(row), text(int(row)), remedy) for row in np.flatnonzero(bad))
 
     boxes, probs = found.boxes, found.label_probs
-    finite: npt.NDArray[Any] = np.isfinite(boxes).all(axis=1)
+    finite = rows_where_all(np.isfinite(boxes))
     report(
         "non-finite box",
         ~finite,
@@ -181,7 +181,7 @@ def find_problems(found: Detections) -> list[RowProblem]:
         "write corners as [x1, y1, x2, y2] (COCO results: [x, y, width, height])",
     )
     low, high = probs.min(axis=1, initial=0.0), probs.max(axis=1, initial=0.0)
-    usable: npt.NDArray[Any] = np.isfinite(probs).all(axis=1)
+    usable = rows_where_all(np.isfinite(probs))
     report(
         "non-finite label probability",
         ~usable,
@@ -213,7 +213,7 @@ def find_problems(found: Detections) -> list[RowProblem]:
 
 def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProblem]:
     problems: list[RowProblem] = []
-    finite: npt.NDArray[Any] = np.isfinite(covariances).all(axis=(1, 2, 3))
+    finite = rows_where_all(np.isfinite(covariances))
     scale = np.where(finite, np.abs(covariances).max(axis=(1, 2, 3), initial=0.0), 1.0)
     with np.errstate(invalid="ignore"):
         skew = np.abs(covariances[:, :, 0, 1] - covariances[:, :, 1, 0]).max(axis=1, initial=0.0)
@@ -278,8 +278,7 @@ def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
     symmetric = (matrices + np.swapaxes(matrices, -1, -2)) / 2
     values, vectors = np.linalg.eigh(symmetric)
     nearest: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-    valid: npt.NDArray[Any] = (values >= 0).all(axis=-1)
-    return np.where(valid[..., None, None], symmetric, nearest)
+    return np.where((values[..., :1] >= 0)[..., None], symmetric, nearest)  # eigh sorts ascending
 
 
 def _best(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[Any]:

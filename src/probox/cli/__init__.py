@@ -1,0 +1,83 @@
+"""The command line: one module per command, loaded when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from probox import __version__
+from probox.errors import ProboxError
+
+__all__ = ["main"]
+
+# name: (module, what the list of commands says). Modules are imported only when their command runs,
+# so `probox --help` stays fast whatever a command needs.
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+class _Commands(click.Group):
+    """A group that knows its commands by name and imports them on demand."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(COMMANDS[cmd_name][0])
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="probox")
+def cli() -> None:
+    """Measure, make and show probabilistic object detections.
+
+    \b
+    Start here:
+      probox demo
+      probox evaluate instances_val2017.json detections.json
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line: exit 0 when done, 1 when the input is wrong, 2 on wrong usage."""
+    try:
+        status = cli.main(args=args, prog_name="probox", standalone_mode=False)
+    except click.exceptions.Abort:
+        _fail("interrupted", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except ProboxError as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): not our failure, and nothing more to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except MemoryError:
+        _fail("out of memory; evaluate fewer images at a time, or convert to Parquet first", 1)
+    except OSError as error:
+        _fail(_describe(error), 1)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _describe(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _fail(message: str, status: int) -> Any:
+    click.echo(f"probox: {' '.join(message.split())}", err=True)
+    sys.exit(status)

@@ -1,0 +1,63 @@
+"""What commands share: results to standard output, words and progress to standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console
+
+__all__ = ["note", "print_json", "progress_bar", "results", "words"]
+
+
+def results() -> Console:
+    """Return the console for results: standard output; `NO_COLOR` is honoured."""
+    return Console(highlight=False)
+
+
+def words() -> Console:
+    """Return the console for everything else: standard error."""
+    return Console(stderr=True, highlight=False)
+
+
+def note(text: str) -> None:
+    """Say something to people, on standard error."""
+    words().print(text, markup=False)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object and nothing else; NaN and infinities become null."""
+    click.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@contextmanager
+def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
+    """Give a callable ``progress(done, total)`` that draws a bar, or nothing when standard error is no terminal."""
+    console = words()
+    if quiet or not console.is_terminal:
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(), console=console, transient=True,
+    ) as bar:  # fmt: skip
+        task = bar.add_task(description, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
