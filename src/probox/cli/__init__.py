@@ -16,7 +16,9 @@ __all__ = ["main"]
 
 # name: (module, what the list of commands says). Modules are imported only when their command runs,
 # so `probox --help` stays fast whatever a command needs.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "detect": ("probox.cli.detect", "Run an ONNX detector over a folder of photos."),
+}
 
 
 class _Commands(click.Group):
