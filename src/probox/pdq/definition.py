@@ -168,8 +168,7 @@ def cut(values: Floats, convention: Convention) -> Floats:
 def region_of_interest(
     mean: tuple[float, float], covariance: Floats, width: int, height: int, convention: Convention
 ) -> tuple[int, int, int, int] | None:
-    """Return the inclusive pixels ``x0, y0, x1, y1`` where a corner's map is computed; None if there are none.
-    """
+    """Return the inclusive pixels ``x0, y0, x1, y1`` where a corner's map is computed; None if there are none."""
     lows, highs = [], []
     for centre, variance, size in zip(mean, np.diag(covariance), (width, height), strict=True):
         reach = convention.rough_sigmas * np.sqrt(variance)

@@ -1,0 +1,35 @@
+"""The kernel: arrays in, arrays out."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_Int32 = npt.NDArray[np.int32]
+_Int64 = npt.NDArray[np.int64]
+_Float64 = npt.NDArray[np.float64]
+_Float32 = npt.NDArray[np.float32]
+
+class Settings:
+    epsilon: float
+    region_of_interest: bool
+    rough_sigmas: float
+    mahalanobis: float
+    min_determinant: float
+    min_probability: float
+    single_precision: bool
+    snap_zero: float
+    snap_one: float
+    min_quality: float
+    label_weight: float
+    mask_background: bool
+    def __init__(self) -> None: ...
+
+def score_images(settings: Settings, threads: int, *columns: Any) -> tuple[_Int64, _Int64, _Float64]: ...
+def pair_qualities(settings: Settings, *columns: Any) -> _Float64: ...
+def assign_pairs(
+    offsets: _Int64, detection: _Int64, object: _Int64, quality: _Float64, greedy: bool
+) -> npt.NDArray[np.bool_]: ...
+def heatmap(settings: Settings, width: int, height: int, box: _Float64, covariances: _Float64) -> _Float64: ...
+def bivariate_cdf(h: float, k: float, rho: float) -> float: ...
+def normal_cdf_table(x: float) -> float: ...
