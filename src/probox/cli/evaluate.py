@@ -19,33 +19,23 @@ from probox.convention import Convention
     type=click.Choice(["reference", "paper", "challenge"]),
     default="reference",
     show_default=True,
-    help="reference: the published numbers; paper: the equations alone; challenge: the robotic vision challenge's form.",
+    help="The published numbers, the equations alone, or the robotic vision challenge's form.",
 )
 @click.option("--assignment", type=click.Choice(["optimal", "greedy"]), help="How detections meet objects.")
 @click.option(
     "--background",
     type=click.Choice(["box", "mask"]),
-    help="The background is everything outside an object's box or mask.",
+    help="The background lies outside an object's box or mask.",
 )
 @click.option("--box-truth", is_flag=True, help="Use annotated boxes in place of masks.")
-@click.option(
-    "--set-cov", type=float, metavar="V", help="Give every corner the variance V (square pixels) on both axes."
-)
-@click.option(
-    "--label-threshold", type=float, metavar="T", help="Keep detections whose highest label probability is above T."
-)
+@click.option("--set-cov", type=float, metavar="V", help="Give every corner the variance V (square pixels).")
+@click.option("--label-threshold", type=float, metavar="T", help="Keep detections with a label probability above T.")
 @click.option("--label-weight", type=float, metavar="W", help="Weight of the label in pPDQ, 0 to 1 [default: 0.5].")
-@click.option(
-    "--clip", type=click.Choice(["none", "corners"]), help="Move corners that lie outside the image onto its border."
-)
-@click.option(
-    "--object-filter/--no-object-filter", default=None, help="Ignore small objects [default: as the truth asks]."
-)
+@click.option("--clip", type=click.Choice(["none", "corners"]), help="Move corners outside the image onto its border.")
+@click.option("--object-filter/--no-object-filter", default=None, help="Ignore small objects [default: as truth asks].")
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
-@click.option(
-    "--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation in this folder (one per detection file)."
-)
+@click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation in this folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     truth: str,
