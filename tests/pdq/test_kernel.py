@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import golden
+from tests.pdq import golden
 from probox import Convention, _core, evaluate
 from probox.pdq import definition, kernel
-from strategies import random_covariance, random_world, worlds
+from tests.strategies import random_covariance, random_world, worlds
 
 CASES = golden.case_names()
 COUNTS = ("TP", "FP", "FN")
