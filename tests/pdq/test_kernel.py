@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.pdq import golden
+from tests.strategies import random_covariance, random_world, worlds
+
 from probox import Convention, _core, evaluate
 from probox.pdq import definition, kernel
-from tests.strategies import random_covariance, random_world, worlds
 
 CASES = golden.case_names()
 COUNTS = ("TP", "FP", "FN")

@@ -72,7 +72,7 @@ def qualities(foreground: float, background: float, pixels: int, convention: Con
     each snapped to 0 or 1 where it is close.
     """
     sums = np.array([foreground + background, foreground, background])
-    values = np.exp(sums / pixels)
+    values = np.minimum(np.exp(sums / pixels), 1.0)  # log(1 + e) is a little above 0
     values[np.abs(values - 1.0) <= convention.snap_one] = 1.0
     values[values <= convention.snap_zero] = 0.0
     spatial, fg, bg = map(float, values)
@@ -124,7 +124,9 @@ def pair_tables(
 
 
 def geometric_mean(spatial: float, label: float, label_weight: float) -> float:
-    """Return pPDQ: sqrt(Q_S Q_L), or Q_S^(1 - w) Q_L^w for another weight."""
+    """Return pPDQ: sqrt(Q_S Q_L), or Q_S^(1 - w) Q_L^w for another weight; 0 without any spatial quality."""
+    if spatial == 0.0:
+        return 0.0
     if label_weight == 0.5:
         return float(np.sqrt(spatial * label))
     return float(spatial ** (1.0 - label_weight) * label**label_weight)

@@ -256,11 +256,12 @@ def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Floats:
     finite = np.isfinite(h) & np.isfinite(k)
     hf, kf = np.where(finite, h, 1.0), np.where(finite, k, 1.0)
     root = np.sqrt((1.0 - rho) * (1.0 + rho))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         of_h = np.where(hf == 0, np.copysign(np.inf, kf), (kf - rho * hf) / (hf * root))
         of_k = np.where(kf == 0, np.copysign(np.inf, hf), (hf - rho * kf) / (kf * root))
     both_zero = (hf == 0) & (kf == 0)
-    apart = (hf * kf < 0) | ((hf * kf == 0) & (hf + kf < 0))
+    signs = np.sign(hf) * np.sign(kf)  # the product itself may underflow
+    apart = (signs < 0) | ((signs == 0) & (hf + kf < 0))
     general = (ndtr(hf) + ndtr(kf)) / 2 - owens_t(hf, of_h) - owens_t(kf, of_k) - np.where(apart, 0.5, 0.0)
     general = np.where(both_zero, 0.25 + np.arcsin(rho) / (2 * np.pi), general)
     # A variable that is surely below its bound drops out; one that is surely above it leaves nothing.
