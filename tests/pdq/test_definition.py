@@ -111,7 +111,7 @@ def test_bivariate_cdf_identities(h: float, k: float, rho: float) -> None:
     from scipy.special import ndtr
 
     value = float(definition.bivariate_cdf(h, k, rho))
-    assert 0 <= value <= min(ndtr(h), ndtr(k))
+    assert 0 <= value <= min(ndtr(h), ndtr(k)) + 1e-15
     # Y <= k and Y > k together are everything, and (X, -Y) has correlation -rho.
     assert value + float(definition.bivariate_cdf(h, -k, -rho)) == pytest.approx(ndtr(h), rel=0, abs=1e-13)
     assert float(definition.bivariate_cdf(h, np.inf, rho)) == ndtr(h)
@@ -212,6 +212,7 @@ def test_one_corner_without_covariance_is_a_step() -> None:
         expected = np.zeros((16, 20))
         expected[4:, 5:] = 1  # a corner on the edge between two pixels belongs to the second
         np.testing.assert_array_equal(step, expected)
+        assert (corner_map((0.0, 0.0), covariances[0], 20, 16, convention) == 1).all()  # on the border is inside
         got = definition.heatmap([5, 4.5, 14, 10], covariances, 20, 16, convention)
         assert got[8, 8] == pytest.approx(1, abs=0.1)
         assert not got[:4].any()

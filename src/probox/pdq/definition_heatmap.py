@@ -19,8 +19,8 @@ __all__ = ["bivariate_cdf", "corner_map", "gaussian_cdf", "heatmap", "is_plain",
 Floats = npt.NDArray[Any]
 
 EDGE = 1e-14
-"""How far before an edge a corner's distribution is read, so that a corner without variance that lies exactly
-on the edge between two pixels belongs to the second one. (From 128 pixels on, float64 rounds it away.)"""
+"""How far before an edge a corner's distribution is read: a corner without variance that lies exactly on an edge
+belongs to the pixel after it, and at 0 to the image. (From 128 pixels on, float64 rounds it away.)"""
 
 
 def heatmap(
@@ -255,6 +255,8 @@ def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Floats:
         return np.asarray(np.maximum(ndtr(h) - ndtr(-k), 0.0))
     finite = np.isfinite(h) & np.isfinite(k)
     hf, kf = np.where(finite, h, 1.0), np.where(finite, k, 1.0)
+    # Below 1e-150 the products and quotients of both lose their sign or their meaning; 0 is as good.
+    hf, kf = np.where(np.abs(hf) < 1e-150, 0.0, hf), np.where(np.abs(kf) < 1e-150, 0.0, kf)
     root = np.sqrt((1.0 - rho) * (1.0 + rho))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         of_h = np.where(hf == 0, np.copysign(np.inf, kf), (kf - rho * hf) / (hf * root))
