@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probox import _core as core
 from probox.fusion import clustering, definition
-
-core = pytest.importorskip("probox._core")
 
 
 @st.composite
@@ -84,18 +83,6 @@ def test_affinity_is_to_the_clusters_mean_not_its_first_member() -> None:
     boxes = np.array([[x, 0, x + 10, 10] for x in range(5)], np.float64)
     assert definition.box_iou(boxes[0], boxes[4]) < 0.5
     assert clustering.cluster_sequentially(boxes, 0.5).tolist() == [0, 0, 0, 0, 0]
-
-
-def test_without_a_kernel_the_definition_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(clustering, "import_module", missing)
-    clustering._kernel.cache_clear()
-    try:
-        assert clustering._kernel() is definition
-    finally:
-        clustering._kernel.cache_clear()
 
 
 def test_the_kernel_refuses_rows_outside_the_table() -> None:

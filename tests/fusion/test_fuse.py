@@ -198,7 +198,6 @@ def test_bad_options_are_named() -> None:
 
 @pytest.mark.parametrize("classes", [80, 1])
 def test_twenty_passes_of_a_hundred_boxes_fuse_in_under_ten_milliseconds(classes: int) -> None:
-    pytest.importorskip("probox._core")
     boxes, probs = _passes(np.random.default_rng(0), 20, 100, 80)
     if classes == 1:
         for rows in probs:

@@ -14,8 +14,9 @@ from probox.detect.images import Pixels, Placement
 from probox.detect.runtime import Detector
 from probox.detections import Detections
 from probox.errors import InputError
+from probox.fusion.clustering import survivors_of
 from probox.fusion.distributions import limit_to_distribution
-from probox.fusion.fuse import fuse_candidates, fuse_samples, survivors_of
+from probox.fusion.fuse import fuse_candidates, fuse_samples
 from probox.fusion.gaussian import Spread, floor_std
 
 __all__ = ["UNCERTAINTIES", "Options", "detect"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox.columns import frozen
 from probox.detections import Detections
 from probox.errors import InputError
-from probox.fusion.clustering import cluster_sequentially, members_of_survivors, suppress
+from probox.fusion.clustering import cluster_sequentially, members_of_survivors, survivors_of
 from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std
 
@@ -190,22 +190,6 @@ def fuse_candidates(
     means, estimate, observations = cluster_gaussians(all_boxes[member], weights, cluster, len(survivors))
     covariances = spread.apply(estimate, observations, means)
     return _detections(means, covariances, probs[survivors], named[survivors], classes, image_id)
-
-
-def survivors_of(
-    boxes: Floats,
-    scores: Floats,
-    labels: npt.NDArray[np.int64],
-    iou: float,
-    class_agnostic: bool = False,
-    max_detections: int | None = None,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the row that stands for each candidate after non-maximum suppression, and the survivors, best first."""
-    order = np.argsort(-scores, kind="stable")
-    groups = np.zeros_like(labels) if class_agnostic else labels
-    stands_for = suppress(boxes, groups, order, iou)
-    survivors = order[stands_for[order] == order][:max_detections]
-    return stands_for, survivors
 
 
 def _stack(passes: Sequence[npt.ArrayLike], row_shape: tuple[int, ...], name: str) -> tuple[Floats, list[int]]:
