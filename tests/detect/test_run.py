@@ -1,0 +1,144 @@
+"""Runs over many images: resumed, complete or not at all, bad images named, files that read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probox.detect import Detector, ImageFile, Options, detect_images, find_images, save_detections
+from probox.detections import Detections
+from probox.errors import InputError
+
+CLASSES = ("cup", "dog", "car")
+
+
+def _detector(ssd: Path) -> Detector:
+    return Detector(ssd, classes=CLASSES, threads=1)
+
+
+class Stopper:
+    """A progress callback that interrupts after so many images."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def __call__(self, done: int, total: int) -> None:
+        if done == self.after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("suffix", [".json", ".coco.json"])
+def test_an_interrupted_run_goes_on_and_gives_the_same(ssd: Path, photos: Path, tmp_path: Path, suffix: str) -> None:
+    images = find_images(photos)
+    options = Options(uncertainty="nms-clusters")
+    straight, stopped = tmp_path / f"straight{suffix}", tmp_path / f"stopped{suffix}"
+    detect_images(_detector(ssd), images, straight, options)
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(_detector(ssd), images, stopped, options, progress=Stopper(2))
+    assert not stopped.exists()
+    run = detect_images(_detector(ssd), images, stopped, options)
+    assert run.resumed == 2
+    assert stopped.read_bytes() == straight.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith((".", "stopped"))) == [stopped.name]
+
+
+def test_results_of_other_settings_are_refused(ssd: Path, photos: Path, tmp_path: Path) -> None:
+    images, out = find_images(photos), tmp_path / "found.json"
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(_detector(ssd), images, out, Options(), progress=Stopper(1))
+    with pytest.raises(InputError, match=r"found\.json\.partial: .*other settings.*delete"):
+        detect_images(_detector(ssd), images, out, Options(score=0.2))
+
+
+def test_a_bad_image_is_named_and_skipped(ssd: Path, photos: Path, tmp_path: Path) -> None:
+    (photos / "7.png").write_bytes(b"oops")
+    out = tmp_path / "found.json"
+    run = detect_images(_detector(ssd), find_images(photos), out, Options())
+    assert len(run.skipped) == 1
+    assert "7.png" in run.skipped[0]
+    written = json.loads(out.read_text())
+    assert written["img_names"] == ["3.png", "7.png", "12.png", "20.png"]
+    # The place of the bad image stays, or all later ones would be taken for their neighbours.
+    assert [bool(entries) for entries in written["detections"]] == [True, False, True, True]
+
+
+def test_only_bad_images_are_an_error(ssd: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    (folder / "1.jpg").write_bytes(b"oops")
+    with pytest.raises(InputError, match="none of the images could be read"):
+        detect_images(_detector(ssd), find_images(folder), tmp_path / "found.json", Options())
+
+
+def test_wrong_output_is_refused_before_any_work(ssd: Path, photos: Path, tmp_path: Path) -> None:
+    for name, message in (("found.txt", "file name"), ("no/such/found.json", "does not exist")):
+        with pytest.raises(InputError, match=message):
+            detect_images(_detector(ssd), find_images(photos), tmp_path / name, Options())
+
+
+def _some(count: int, classes: int, images: int) -> Detections:
+    rng = np.random.default_rng(3)
+    corner = rng.uniform(0, 300, (count, 2))
+    factors = rng.normal(size=(count, 2, 2, 2))
+    return Detections(
+        classes=[f"class {number}" for number in range(classes)],
+        image_ids=rng.integers(0, images, count),
+        boxes=np.concatenate([corner, corner + rng.uniform(5, 200, (count, 2))], axis=1),
+        label_probs=rng.dirichlet(np.full(classes, 0.1), count).astype(np.float32) * 0.99,
+        covariances=factors @ np.swapaxes(factors, -1, -2),
+    )
+
+
+def test_files_hold_what_was_found(tmp_path: Path) -> None:
+    found = _some(60, 5, 4)
+    images = [ImageFile(number, Path(f"{number}.jpg")) for number in range(5)]  # the last has nothing
+    save_detections(tmp_path / "a.json", found, images)
+    rvc1 = json.loads((tmp_path / "a.json").read_text())
+    assert rvc1["classes"] == list(found.classes)
+    assert len(rvc1["detections"]) == 5
+    assert rvc1["detections"][4] == []
+    for number in range(4):
+        own = found.select(found.image_ids == number)
+        assert [entry["bbox"] for entry in rvc1["detections"][number]] == own.boxes.tolist()
+        assert [entry["covars"] for entry in rvc1["detections"][number]] == own.covariances.tolist()
+        np.testing.assert_allclose(
+            [entry["label_probs"] for entry in rvc1["detections"][number]], own.label_probs, atol=1e-7
+        )
+    save_detections(tmp_path / "a.coco.json", found, images)
+    coco = json.loads((tmp_path / "a.coco.json").read_text())
+    assert len(coco) == 60
+    first = found.select(found.image_ids == 0)
+    for row, entry in enumerate(entry for entry in coco if entry["image_id"] == 0):
+        x, y, width, height = entry["bbox"]
+        np.testing.assert_allclose([x, y, x + width, y + height], first.boxes[row])
+        assert entry["category_id"] == first.labels[row] + 1
+        assert entry["all_scores"][first.labels[row]] == pytest.approx(entry["score"], abs=1e-6)
+
+
+def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    images = [ImageFile(0, Path("0.jpg"))]
+
+    def broken(handle: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="disk full"):
+        save_detections(path, _some(3, 2, 1), images)
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_twenty_thousand_detections_are_written_in_seconds(tmp_path: Path) -> None:
+    found = _some(20_000, 80, 200)
+    images = [ImageFile(number, Path(f"{number}.jpg")) for number in range(200)]
+    for name in ("a.json", "a.coco.json"):
+        start = time.perf_counter()
+        save_detections(tmp_path / name, found, images)
+        assert time.perf_counter() - start < 10.0
