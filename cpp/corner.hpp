@@ -96,6 +96,12 @@ struct CornerMap {
   }
 };
 
+// Makes room for n values; never shrinks, so that reused memory is not cleared again and again.
+template <class T>
+void make_room(std::vector<T>& values, std::size_t n) {
+  if (values.size() < n) values.resize(n);
+}
+
 // Reusable memory for the computation of corner maps.
 template <class T>
 struct CornerScratch {
@@ -180,8 +186,8 @@ class LatticeRows {
   }
 
   void tabulate(std::vector<double>& arguments) {
-    table_.resize(static_cast<std::size_t>(most_terms_) * points_);
-    arguments.resize(points_);
+    make_room(table_, static_cast<std::size_t>(most_terms_) * points_);
+    make_room(arguments, points_);
     const NormalTable& normal = NormalTable::get();
     for (int phase = 0, p = 0; phase < phases_; ++phase)
       for (int i = 0; i < length_; ++i, ++p) {
@@ -239,7 +245,7 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
 
   map.turned = turned;
   map.stride = columns + 1;
-  map.values.resize(static_cast<std::size_t>(rows + 1) * map.stride);
+  make_room(map.values, static_cast<std::size_t>(rows + 1) * map.stride);
   map.region = turned ? Region{width - 1 - region.x1, height - 1 - region.y1, width - 1 - region.x0,
                                height - 1 - region.y0}
                       : region;
@@ -285,8 +291,8 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
 
   auto& across = scratch.across;
   auto& value = scratch.value;
-  across.resize(columns);
-  value.resize(columns);
+  make_room(across, columns);
+  make_room(value, columns);
   const bool independent = rho == 0.0;
   const bool exact = !s.region_of_interest;
   const NormalTable& table = NormalTable::get();
@@ -297,7 +303,7 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
   const auto row_at = [&](double k) {
     if (independent) {
       const double down = phi(k);
-      for (int i = 0; i < columns; ++i) value[i] = across[i] * down;
+      scale(across.data(), down, columns, value.data());
       return phi_left * down;
     }
     for (int i = 0; i < columns; ++i) value[i] = bivariate_cdf(across[i], k, rho);

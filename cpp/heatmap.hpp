@@ -84,7 +84,7 @@ class HeatmapBuilder {
     grid.x = x.axis;
     grid.y = y.axis;
     if (grid.empty()) return grid;
-    values_.resize(9 + kPadding);
+    make_room(values_, 9 + kPadding);
     for (int row = 0; row < grid.y.size(); ++row)
       for (int column = 0; column < grid.x.size(); ++column)
         values_[row * 3 + column] = static_cast<T>(y.value[row]) * static_cast<T>(x.value[column]);
@@ -113,7 +113,7 @@ class HeatmapBuilder {
     fill_corner_map(bottom_right_, second_, true, width, height, s, scratch_, far_);
     const int columns = grid.x.size(), rows = grid.y.size();
     grid.stride = columns;
-    values_.resize(static_cast<std::size_t>(rows) * columns + kPadding);
+    make_room(values_, static_cast<std::size_t>(rows) * columns + kPadding);
     for (int row = 0; row < rows; ++row) multiply(grid, row, s.min_probability);
     grid.values = values_.data();
   }
@@ -126,7 +126,7 @@ class HeatmapBuilder {
     grid.stride = width;
     // A copy, because sums read a little past the end of rows, which is somebody else's memory in the original.
     const std::size_t pixels = static_cast<std::size_t>(width) * height;
-    values_.resize(pixels + kPadding);
+    make_room(values_, pixels + kPadding);
     std::copy(map, map + pixels, values_.begin());
     grid.values = values_.data();
     return grid;

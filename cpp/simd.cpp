@@ -200,15 +200,12 @@ PROBOX_INLINE T cut_to_range(T value, T cut) {
   return value < cut ? T(0) : value;
 }
 
-template <class T>
-PROBOX_INLINE void finish(const double* value, double left, const T* above, double origin, int n, T cut, bool reverse,
-                          T* out) {
-  const T l = static_cast<T>(left), o = static_cast<T>(origin);
+template <bool Above, class T>
+PROBOX_INLINE void finish(const double* value, T left, const T* above, T origin, int n, T cut, T* out) {
   for (int i = 0; i < n; ++i) {
-    T v = static_cast<T>(value[i]) - l;
-    if (above) v -= above[i];
-    v += o;
-    out[reverse ? n - 1 - i : i] = v < cut ? T(0) : v;
+    T v = static_cast<T>(value[i]) - left;
+    if (Above) v = v - above[i] + origin;
+    out[i] = v < cut ? T(0) : v;
   }
 }
 
@@ -238,11 +235,19 @@ PROBOX_INLINE void finish(const double* value, double left, const T* above, doub
   }                                                                                                                    \
   PROBOX_CLONES void finish_row(const double* value, double left, const T* above, double origin, int n, double cut,    \
                                 bool reverse, T* out) {                                                                \
-    finish<T>(value, left, above, origin, n, static_cast<T>(cut), reverse, out);                                       \
+    if (above)                                                                                                         \
+      finish<true, T>(value, static_cast<T>(left), above, static_cast<T>(origin), n, static_cast<T>(cut), out);        \
+    else                                                                                                               \
+      finish<false, T>(value, static_cast<T>(left), above, T(0), n, static_cast<T>(cut), out);                         \
+    if (reverse) std::reverse(out, out + n);                                                                           \
   }
 
 PROBOX_DEFINE(float)
 PROBOX_DEFINE(double)
+
+PROBOX_CLONES void scale(const double* a, double factor, int n, double* out) {
+  for (int i = 0; i < n; ++i) out[i] = factor * a[i];
+}
 
 PROBOX_CLONES void hermite_rows(const double* t, int n, int rows, double* table) {
   for (int k = 1; k + 1 < rows; ++k) {

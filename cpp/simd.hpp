@@ -23,6 +23,9 @@ void multiply_row(const double* a, const double* b, int n, double cut, double* o
 void scale_row(const float* a, float factor, int n, double cut, float* out);
 void scale_row(const double* a, double factor, int n, double cut, double* out);
 
+// out[i] = factor * a[i].
+void scale(const double* a, double factor, int n, double* out);
+
 // sum[i] += sum_k weight[k] (table + k stride)[i] for i below n, and weight[0] for i from n up to `all`.
 // Works in whole blocks of kPadding, so both arrays are touched past their ends.
 void add_taps(double* sum, int n, int all, const double* table, int stride, const double* weight, int taps);
