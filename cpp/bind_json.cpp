@@ -77,7 +77,7 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient) {
 nb::tuple read_coco_results(nb::bytes data, Ids image_ids, bool any_image, Ids category_ids, bool lenient) {
   Problems problems(lenient);
   coco::Results results;
-  std::unique_ptr<float[]> labels;
+  LargeArray<float> labels;
   std::vector<double> covariances;
   const std::size_t columns_of_labels = category_ids.shape(0);
   {

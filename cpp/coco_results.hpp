@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "json.hpp"
+#include "large_array.hpp"
 #include "problems.hpp"
 
 namespace probox::coco {
@@ -201,9 +201,9 @@ class ResultsReader {
 
 // The label matrix (rows x columns): all scores where given; otherwise the score for its class, and the others share
 // what is left evenly.
-inline std::unique_ptr<float[]> label_matrix(const Results& results, std::size_t columns) {
+inline LargeArray<float> label_matrix(const Results& results, std::size_t columns) {
   const std::size_t rows = results.labels.size();
-  std::unique_ptr<float[]> matrix(new float[rows * columns + 1]);
+  LargeArray<float> matrix = make_large_array<float>(rows * columns);
   std::size_t given = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     float* out = matrix.get() + row * columns;
