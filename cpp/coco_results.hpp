@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -199,8 +200,14 @@ class ResultsReader {
   std::vector<double> probabilities_;
 };
 
-// The label matrix (rows x columns): all scores where given; otherwise the score for its class, and the others share
-// what is left evenly.
+// A single score as label probabilities: its class gets it, and the others share what is left evenly.
+inline void spread_evenly(double score, std::size_t label, float* out, std::size_t columns) {
+  const double rest = columns > 1 ? (1.0 - score) / static_cast<double>(columns - 1) : 0.0;
+  std::fill_n(out, columns, static_cast<float>(rest));
+  out[label] = static_cast<float>(score);
+}
+
+// The label matrix (rows x columns): all scores where given, otherwise the single score spread.
 inline LargeArray<float> label_matrix(const Results& results, std::size_t columns) {
   const std::size_t rows = results.labels.size();
   LargeArray<float> matrix = make_large_array<float>(rows * columns);
@@ -212,9 +219,7 @@ inline LargeArray<float> label_matrix(const Results& results, std::size_t column
       ++given;
       continue;
     }
-    const double rest = columns > 1 ? (1.0 - results.scores[row]) / static_cast<double>(columns - 1) : 0.0;
-    std::fill_n(out, columns, static_cast<float>(rest));
-    out[results.labels[row]] = static_cast<float>(results.scores[row]);
+    spread_evenly(results.scores[row], static_cast<std::size_t>(results.labels[row]), out, columns);
   }
   return matrix;
 }

@@ -13,6 +13,7 @@ from probox.formats.files import Paths, first_character, is_folder, read_bytes
 from probox.formats.problems import Problems
 from probox.formats.rvc1 import read_rvc1, rvc1_from_bytes, rvc1_from_folder
 from probox.formats.rvc1_truth import read_rvc1_truth, rvc1_truth_from_folder
+from probox.formats.writers import write_coco_results, write_rvc1
 from probox.groundtruth import GroundTruth
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "read_rvc1",
     "read_rvc1_truth",
     "read_truth",
+    "write_coco_results",
+    "write_rvc1",
 ]
 
 
