@@ -11,8 +11,8 @@ _Problems = list[tuple[str, bool, int, list[tuple[int | None, str, str, str]]]]
 def read_coco_truth(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
 def read_coco_results(
     data: bytes,
+    ids_known: bool,
     image_ids: npt.NDArray[np.int64],
-    any_image: bool,
     category_ids: npt.NDArray[np.int64],
     lenient: bool,
 ) -> tuple[dict[str, Any], _Problems]: ...

@@ -16,7 +16,10 @@ __all__ = ["main"]
 
 # name: (module, what the list of commands says). Modules are imported only when their command runs,
 # so `probox --help` stays fast whatever a command needs.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
+    "convert": ("probox.cli.convert", "Write detections in another format."),
+}
 
 
 class _Commands(click.Group):

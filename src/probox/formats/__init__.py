@@ -53,6 +53,11 @@ def read_detections(path: Paths, truth: GroundTruth, *, repair: bool = False) ->
     return load_detections(path, truth, Problems()).to_table(repair=repair)
 
 
+def detection_format(path: Paths) -> str:
+    """Return ``coco`` for a file with a list, ``rvc1`` for one with an object or for a folder."""
+    return "coco" if not is_folder(path) and first_character(read_bytes(path)) == "[" else "rvc1"
+
+
 def load_truth(path: Paths, problems: Problems) -> GroundTruth:
     """Return the table of a file or folder of ground truth; problems go where they are told."""
     if is_folder(path):

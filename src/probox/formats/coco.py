@@ -62,7 +62,7 @@ def _require_sections(columns: dict[str, Any], file: str, problems: Problems) ->
         if {"classes", "detections"} & set(others):
             remedy = "this looks like detections: name the ground truth first, then the detections"
         error = InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy)
-        problems.catch(error, "missing key")
+        problems.stop(error, "missing key")
 
 
 def _table(columns: dict[str, Any], file: str, problems: Problems) -> GroundTruth:

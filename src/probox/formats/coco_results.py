@@ -12,7 +12,7 @@ from probox.formats.files import Paths, read_bytes
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
 
-__all__ = ["coco_results_from_bytes", "read_coco_results"]
+__all__ = ["check_coco_results", "coco_results_from_bytes", "read_coco_results"]
 
 
 def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
@@ -35,9 +35,16 @@ def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) 
     return coco_results_from_bytes(read_bytes(path), str(path), truth, Problems()).to_table(repair=repair)
 
 
+def check_coco_results(data: bytes, file: str) -> None:
+    """Raise if the content is no list of results; images and categories may be any."""
+    nothing = np.zeros(0, np.int64)
+    _columns, found = _core.read_coco_results(data, False, nothing, nothing, lenient=False)
+    Problems().add_raw(found, file)
+
+
 def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems: Problems) -> Draft:
     """Return the draft of a results file's content."""
-    columns, found = _core.read_coco_results(data, truth.image_ids, False, truth.category_ids, lenient=problems.lenient)
+    columns, found = _core.read_coco_results(data, True, truth.image_ids, truth.category_ids, lenient=problems.lenient)
     problems.add_raw(found, file)
     notes: list[str] = []
     if columns["unknown_image_rows"]:

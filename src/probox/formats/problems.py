@@ -35,6 +35,8 @@ class Problems:
     def __init__(self, *, lenient: bool = False) -> None:
         self.lenient = lenient
         self.findings: list[Finding] = []
+        self.stopped = False
+        """Whether a file could not be read to its end."""
 
     def add(self, kind: str, rows: Sequence[int], describe: Callable[[int], InputError]) -> None:
         """Report an error of the given rows; `describe` words it for one of them."""
@@ -61,6 +63,7 @@ class Problems:
                 raise errors[0]
             self._gather(kind, count, errors, is_error=True)
             complete = complete and not fatal
+        self.stopped = self.stopped or not complete
         return complete
 
     def catch(self, error: InputError, kind: str) -> None:
@@ -68,6 +71,11 @@ class Problems:
         if not self.lenient:
             raise error
         self._gather(kind, 1, [error], is_error=True)
+
+    def stop(self, error: InputError, kind: str = "unusable file") -> None:
+        """Report an error after which a file cannot be checked further."""
+        self.stopped = True
+        self.catch(error, kind)
 
     def _gather(self, kind: str, count: int, examples: list[InputError], *, is_error: bool) -> None:
         for finding in self.findings:

@@ -18,7 +18,7 @@ from probox.formats.segmentation import HeatmapFiles, box_of
 from probox.groundtruth import GroundTruth
 from probox.labels import align_labels, column_of_each
 
-__all__ = ["read_rvc1", "rvc1_from_bytes", "rvc1_from_folder", "sequences_of"]
+__all__ = ["check_rvc1", "read_rvc1", "rvc1_from_bytes", "rvc1_from_folder", "sequences_of"]
 
 MIN_LABEL_SUM = 0.5
 """A challenge submission's detection counts when its label probabilities add up to more than this."""
@@ -65,6 +65,19 @@ def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, problems: Prob
             "their probability is lost"
         )
     return draft
+
+
+def check_rvc1(data: bytes, file: str) -> None:
+    """Raise if the content is no RVC1 file that can stand alone; images may be any."""
+    columns, found = _core.read_rvc1(data, lenient=False)
+    Problems().add_raw(found, file)
+    _require_keys(columns, file, Problems())
+    if columns["mask_file_names"]:
+        raise InputError(
+            f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
+            file=file,
+            remedy="add --truth FILE to write them too",
+        )
 
 
 def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Draft:
@@ -154,7 +167,7 @@ def _require_keys(columns: dict[str, Any], file: str, problems: Problems) -> Non
         remedy = "give RVC1 detections or COCO results"
         if {"images", "annotations"} & set(columns["other_keys"]):
             remedy = "this looks like COCO ground truth: name the ground truth first, then the detections"
-        problems.catch(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
+        problems.stop(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
 
 
 def _warn_of_classes(columns: dict[str, Any], truth: GroundTruth, file: str, problems: Problems) -> None:

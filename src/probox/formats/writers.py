@@ -47,7 +47,7 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tu
         What the file cannot hold, one sentence each.
     """
     if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
-        raise InputError("COCO results cannot hold heatmaps", file=str(path), remedy="write RVC1 instead")
+        raise InputError("COCO results cannot hold heatmaps", file=str(path), remedy="write RVC1 instead (--to rvc1)")
     notes: list[str] = []
     probs = align_labels(found.label_probs, found.classes, truth.classes)
     labels, scores = _stated(found, probs, truth, notes)
