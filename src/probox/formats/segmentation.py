@@ -55,15 +55,12 @@ class HeatmapFiles:
             )
         path = self._folder / name
         try:
-            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+            mapped = np.lib.format.open_memmap(path, mode="r")
         except FileNotFoundError:
             return InputError(f"no such file: {path}", remedy="keep the .npy files beside the JSON")
         except Exception as error:  # NumPy's reader of headers raises whatever a damaged header makes it stumble over
             reason = " ".join(str(error).split())[:120]
             return InputError(f"{path} is not a usable .npy file ({reason})", remedy=_FORMAT)
-        if not isinstance(mapped, np.ndarray):
-            mapped.close()
-            return InputError(f"{path} is an archive of arrays", remedy=_FORMAT)
         if mapped.dtype != np.uint8 and not np.issubdtype(mapped.dtype, np.floating):
             return InputError(f"expected floats or uint8 in {path}, but got {mapped.dtype}", remedy=_FORMAT)
         return np.asarray(mapped)
