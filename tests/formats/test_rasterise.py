@@ -116,7 +116,8 @@ def check_file(path: Path) -> int:
                 assert inside.pixels[0] == expected.sum()
                 assert inside.boxes[0].tolist() == [0, 0, x1 - x0, y1 - y0]
                 begin, end = truth.masks.offsets[row : row + 2]
-                np.testing.assert_array_equal(truth.masks.runs[begin:end], inside.runs + [y0, x0, x0])
+                shifted = inside.runs + np.array([y0, x0, x0])
+                np.testing.assert_array_equal(truth.masks.runs[begin:end], shifted)
                 row += 1
     assert row == len(truth)
     return row
