@@ -1,4 +1,15 @@
-"""probox measures, makes and shows probabilistic object detections."""
+"""probox measures, makes and shows probabilistic object detections.
+
+>>> import probox
+>>> truth = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+>>> found = probox.Detections(
+...     classes=["cup"], image_ids=[7], boxes=[[11, 19, 41, 40]], label_probs=[[0.9]],
+...     covariances=[[[[1, 0], [0, 1]], [[1, 0], [0, 1]]]])
+>>> print(probox.evaluate(truth, found))
+  mAP   mLRP    PDQ   pPDQ     Sp    Lbl     FG     BG  TP  FP  FN
+80.00  78.46  81.38  81.38  73.58  90.00  96.07  76.59   1   0   0
+qualities in per cent; convention: reference
+"""
 
 from probox.convention import Convention
 from probox.detections import Detections
@@ -6,6 +17,40 @@ from probox.errors import InputError, ProboxError
 from probox.groundtruth import GroundTruth
 from probox.masks import Masks
 
-__all__ = ["Convention", "Detections", "GroundTruth", "InputError", "Masks", "ProboxError", "__version__"]
-
 __version__ = "0.1.0"
+
+from probox.boxes import AveragePrecision, average_precision
+from probox.boxes.lrp import LRP, lrp
+from probox.evaluate import Evaluator, evaluate
+from probox.evaluation import Evaluation
+from probox.formats import (
+    read_coco,
+    read_coco_results,
+    read_detections,
+    read_rvc1,
+    read_rvc1_truth,
+    read_truth,
+)
+
+__all__ = [
+    "LRP",
+    "AveragePrecision",
+    "Convention",
+    "Detections",
+    "Evaluation",
+    "Evaluator",
+    "GroundTruth",
+    "InputError",
+    "Masks",
+    "ProboxError",
+    "__version__",
+    "average_precision",
+    "evaluate",
+    "lrp",
+    "read_coco",
+    "read_coco_results",
+    "read_detections",
+    "read_rvc1",
+    "read_rvc1_truth",
+    "read_truth",
+]

@@ -5,6 +5,66 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+_Int32 = npt.NDArray[np.int32]
+_Int64 = npt.NDArray[np.int64]
+_Float64 = npt.NDArray[np.float64]
+_Float32 = npt.NDArray[np.float32]
+
+class Settings:
+    epsilon: float
+    region_of_interest: bool
+    rough_sigmas: float
+    mahalanobis: float
+    min_determinant: float
+    min_probability: float
+    single_precision: bool
+    snap_zero: float
+    snap_one: float
+    min_quality: float
+    label_weight: float
+    mask_background: bool
+    def __init__(self) -> None: ...
+
+def score_images(settings: Settings, threads: int, *columns: Any) -> tuple[_Int64, _Int64, _Float64]: ...
+def pair_qualities(settings: Settings, *columns: Any) -> _Float64: ...
+def assign_pairs(
+    offsets: _Int64, detection: _Int64, object: _Int64, quality: _Float64, greedy: bool
+) -> npt.NDArray[np.bool_]: ...
+def heatmap(settings: Settings, width: int, height: int, box: _Float64, covariances: _Float64) -> _Float64: ...
+def bivariate_cdf(h: float, k: float, rho: float) -> float: ...
+def normal_cdf_table(x: float) -> float: ...
+
+_Problems = list[tuple[str, bool, int, list[tuple[int | None, str, str, str]]]]
+
+# Readers of JSON: columns, and problems as (kind, fatal, count, examples of (image, entry, text, remedy)).
+def read_coco_truth(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
+def read_coco_results(
+    data: bytes,
+    image_ids: npt.NDArray[np.int64],
+    any_image: bool,
+    category_ids: npt.NDArray[np.int64],
+    lenient: bool,
+) -> tuple[dict[str, Any], _Problems]: ...
+def read_rvc1(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
+def read_rvc1_labels(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
+
+# Masks: boxes, pixels, offsets and runs, as probox.masks.Masks takes them.
+def rasterise(
+    order: npt.NDArray[np.int64],
+    kinds: npt.NDArray[np.uint8],
+    piece_offsets: npt.NDArray[np.int64],
+    number_offsets: npt.NDArray[np.int64],
+    numbers: npt.NDArray[np.float64],
+    box_pixels: npt.NDArray[np.int32],
+    heights: npt.NDArray[np.int32],
+    widths: npt.NDArray[np.int32],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]: ...
+def label_runs(
+    image: npt.NDArray[np.uint16], values: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]: ...
+def png_unfilter(data: bytes, height: int, row_bytes: int, pixel_bytes: int) -> npt.NDArray[np.uint8]: ...
+
+# Box measures.
 def match_boxes(
     image: npt.NDArray[np.int64],
     label: npt.NDArray[np.int32],

@@ -16,7 +16,9 @@ __all__ = ["main"]
 
 # name: (module, what the list of commands says). Modules are imported only when their command runs,
 # so `probox --help` stays fast whatever a command needs.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
+}
 
 
 class _Commands(click.Group):

@@ -1,0 +1,344 @@
+// PDQ: heatmaps, tables of pairs, and the scores of many images at once.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "assignment.hpp"
+#include "parallel.hpp"
+#include "score.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace probox {
+namespace {
+
+template <class T, class... Shape>
+using Array = nb::ndarray<const T, nb::numpy, nb::c_contig, nb::device::cpu, Shape...>;
+using Vector32 = Array<std::int32_t, nb::ndim<1>>;
+using Vector64 = Array<std::int64_t, nb::ndim<1>>;
+using Maps = std::vector<nb::ndarray<const float, nb::c_contig, nb::device::cpu>>;
+
+template <class T>
+nb::ndarray<nb::numpy, T> owned(T* data, std::initializer_list<std::size_t> shape) {
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::ndarray<nb::numpy, T>(data, shape, owner);
+}
+
+void require(bool fine, const char* what) {
+  if (!fine) throw std::invalid_argument(what);
+}
+
+// The columns of both tables, checked to fit each other: no index taken from an array is trusted.
+struct Tables {
+  Vector32 widths, heights;
+  Vector64 object_offsets;
+  Array<std::int32_t, nb::ndim<2>> mask_boxes;
+  Vector64 mask_pixels, run_offsets;
+  Array<std::int32_t, nb::ndim<2>> runs;
+  Vector32 object_class;
+  Vector64 detection_offsets;
+  Array<double, nb::ndim<2>> boxes;
+  Array<double, nb::ndim<4>> covariances;  // first axis 0: all boxes are plain
+  Array<std::uint8_t, nb::ndim<1>> kinds;
+  Array<float, nb::ndim<2>> label_probs;
+  std::vector<const float*> heatmaps;
+
+  void check(const Maps& maps, const Vector64& map_rows) {
+    const std::size_t images = widths.shape(0), objects = mask_pixels.shape(0), detections = boxes.shape(0);
+    require(heights.shape(0) == images, "heights do not fit widths");
+    check_offsets(object_offsets, images, objects, "object_offsets");
+    check_offsets(detection_offsets, images, detections, "detection_offsets");
+    check_offsets(run_offsets, objects, runs.shape(0), "run_offsets");
+    require(mask_boxes.shape(0) == objects && mask_boxes.shape(1) == 4, "mask_boxes do not fit mask_pixels");
+    require(runs.shape(1) == 3, "runs need three columns");
+    require(object_class.shape(0) == objects, "object_class does not fit mask_pixels");
+    require(boxes.shape(1) == 4, "boxes need four columns");
+    require(kinds.shape(0) == detections && label_probs.shape(0) == detections, "detection columns differ in length");
+    const std::size_t covariance_rows = covariances.shape(0);
+    require(covariance_rows == 0 || covariance_rows == detections, "covariances do not fit boxes");
+    const auto classes = static_cast<std::int32_t>(label_probs.shape(1));
+    for (std::size_t i = 0; i < objects; ++i)
+      require(object_class.data()[i] >= 0 && object_class.data()[i] < classes, "object_class out of range");
+    heatmaps.assign(detections, nullptr);
+    require(maps.size() == map_rows.shape(0), "one heatmap per row number");
+    std::vector<std::int64_t> image_of(detections);
+    for (std::size_t i = 0; i < images; ++i)
+      for (auto d = detection_offsets.data()[i]; d < detection_offsets.data()[i + 1]; ++d) image_of[d] = i;
+    for (std::size_t k = 0; k < maps.size(); ++k) {
+      const std::int64_t row = map_rows.data()[k];
+      require(row >= 0 && row < static_cast<std::int64_t>(detections), "heatmap row out of range");
+      const auto image = image_of[row];
+      require(maps[k].ndim() == 2 && static_cast<int>(maps[k].shape(0)) == heights.data()[image] &&
+                  static_cast<int>(maps[k].shape(1)) == widths.data()[image],
+              "a heatmap differs from its image in size");
+      heatmaps[row] = maps[k].data();
+    }
+    for (std::size_t d = 0; d < detections; ++d) {
+      const std::uint8_t kind = kinds.data()[d];
+      require(kind <= 2, "unknown kind of detection");
+      require(kind != 1 || covariance_rows > 0, "a Gaussian box without covariance");
+      require(kind != 2 || heatmaps[d] != nullptr, "a heatmap is missing");
+    }
+    for (std::size_t i = 0; i < images; ++i)
+      for (auto o = object_offsets.data()[i]; o < object_offsets.data()[i + 1]; ++o) {
+        const std::int32_t* b = mask_boxes.data() + 4 * o;
+        require(mask_pixels.data()[o] > 0 && 0 <= b[0] && b[0] <= b[2] && b[2] < widths.data()[i] && 0 <= b[1] &&
+                    b[1] <= b[3] && b[3] < heights.data()[i],
+                "a mask is empty or outside its image");
+        for (auto r = run_offsets.data()[o]; r < run_offsets.data()[o + 1]; ++r) {
+          const std::int32_t* run = runs.data() + 3 * r;
+          require(b[1] <= run[0] && run[0] <= b[3] && b[0] <= run[1] && run[1] < run[2] && run[2] <= b[2] + 1,
+                  "a run leaves its mask's box");
+        }
+      }
+  }
+
+  Image image(std::size_t i) const {
+    std::vector<Mask> masks;
+    const std::int64_t o0 = object_offsets.data()[i], o1 = object_offsets.data()[i + 1];
+    const std::int64_t d0 = detection_offsets.data()[i], d1 = detection_offsets.data()[i + 1];
+    for (std::int64_t o = o0; o < o1; ++o) {
+      const std::int32_t* b = mask_boxes.data() + 4 * o;
+      const std::int64_t r0 = run_offsets.data()[o], r1 = run_offsets.data()[o + 1];
+      masks.push_back({b[0], b[1], b[2], b[3], mask_pixels.data()[o], runs.data() + 3 * r0, r1 - r0});
+    }
+    const auto classes = static_cast<int>(label_probs.shape(1));
+    return {widths.data()[i],
+            heights.data()[i],
+            std::move(masks),
+            object_class.data() + o0,
+            static_cast<int>(d1 - d0),
+            boxes.data() + 4 * d0,
+            covariances.shape(0) ? covariances.data() + 8 * d0 : nullptr,
+            kinds.data() + d0,
+            heatmaps.data() + d0,
+            label_probs.data() + d0 * classes,
+            classes};
+  }
+
+  static void check_offsets(const Vector64& offsets, std::size_t count, std::size_t total, const char* what) {
+    require(offsets.shape(0) == count + 1 && offsets.data()[0] == 0 &&
+                offsets.data()[count] == static_cast<std::int64_t>(total),
+            what);
+    for (std::size_t i = 0; i < count; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], what);
+  }
+};
+
+void write(const Qualities& q, double* out) {
+  out[0] = q.pairwise;
+  out[1] = q.spatial;
+  out[2] = q.label;
+  out[3] = q.foreground;
+  out[4] = q.background;
+}
+
+// Pairs of one image with a quality above 0.
+struct Pairs {
+  std::vector<std::int64_t> detection, object;
+  std::vector<double> qualities;
+};
+
+template <class T>
+std::vector<Pairs> score_all(const Tables& tables, const Settings& settings, int threads) {
+  struct Worker {
+    ImageScorer<T> scorer;
+    std::vector<Qualities> table;
+  };
+  std::vector<Worker> workers;
+  for (int i = 0; i < std::max(threads, 1); ++i) workers.push_back({ImageScorer<T>(settings), {}});
+  std::vector<Pairs> found(tables.widths.shape(0));
+  for_each_index(static_cast<std::ptrdiff_t>(found.size()), threads, [&](int worker, std::ptrdiff_t i) {
+    auto& [scorer, table] = workers[worker];
+    const Image image = tables.image(i);
+    scorer.qualities(image, false, table);
+    const std::int64_t d0 = tables.detection_offsets.data()[i], o0 = tables.object_offsets.data()[i];
+    for (std::size_t k = 0; k < table.size(); ++k) {
+      if (table[k].pairwise <= 0.0) continue;
+      found[i].detection.push_back(d0 + static_cast<std::int64_t>(k % image.detections));
+      found[i].object.push_back(o0 + static_cast<std::int64_t>(k / image.detections));
+      double q[5];
+      write(table[k], q);
+      found[i].qualities.insert(found[i].qualities.end(), q, q + 5);
+    }
+  });
+  return found;
+}
+
+nb::tuple score_images(const Settings& settings, int threads, Vector32 widths, Vector32 heights,
+                       Vector64 object_offsets, Array<std::int32_t, nb::ndim<2>> mask_boxes, Vector64 mask_pixels,
+                       Vector64 run_offsets, Array<std::int32_t, nb::ndim<2>> runs, Vector32 object_class,
+                       Vector64 detection_offsets, Array<double, nb::ndim<2>> boxes,
+                       Array<double, nb::ndim<4>> covariances, Array<std::uint8_t, nb::ndim<1>> kinds,
+                       Array<float, nb::ndim<2>> label_probs, const Maps& maps, Vector64 map_rows) {
+  Tables tables{widths,       heights,           object_offsets, mask_boxes,  mask_pixels, run_offsets, runs,
+                object_class, detection_offsets, boxes,          covariances, kinds,       label_probs, {}};
+  tables.check(maps, map_rows);
+  std::vector<Pairs> found;
+  std::size_t total = 0;
+  {
+    nb::gil_scoped_release release;
+    found = settings.single_precision ? score_all<float>(tables, settings, threads)
+                                      : score_all<double>(tables, settings, threads);
+    for (const Pairs& pairs : found) total += pairs.object.size();
+  }
+  auto* detection = new std::int64_t[total];
+  auto detection_array = owned(detection, {total});
+  auto* object = new std::int64_t[total];
+  auto object_array = owned(object, {total});
+  auto* qualities = new double[5 * total];
+  auto quality_array = owned(qualities, {total, 5});
+  for (const Pairs& pairs : found) {
+    detection = std::copy(pairs.detection.begin(), pairs.detection.end(), detection);
+    object = std::copy(pairs.object.begin(), pairs.object.end(), object);
+    qualities = std::copy(pairs.qualities.begin(), pairs.qualities.end(), qualities);
+  }
+  return nb::make_tuple(detection_array, object_array, quality_array);
+}
+
+// Which pairs are matches. Pairs of an image stand next to each other, `offsets` says where.
+nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, Vector64 object,
+                                          Array<double, nb::ndim<1>> quality, bool greedy) {
+  const std::size_t n = detection.shape(0), images = offsets.shape(0) ? offsets.shape(0) - 1 : 0;
+  require(object.shape(0) == n && quality.shape(0) == n, "pair columns differ in length");
+  Tables::check_offsets(offsets, images, n, "offsets");
+  auto* matched = new bool[n]();
+  auto array = owned(matched, {n});
+  nb::gil_scoped_release release;
+  std::vector<std::int64_t> rows, columns;
+  std::vector<double> table;
+  std::vector<std::int64_t> pair_at;
+  const auto position = [](const std::vector<std::int64_t>& sorted, std::int64_t value) {
+    return static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
+  };
+  const auto distinct = [](std::vector<std::int64_t>& values, const std::int64_t* begin, const std::int64_t* end) {
+    values.assign(begin, end);
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+  };
+  for (std::size_t i = 0; i < images; ++i) {
+    const std::int64_t begin = offsets.data()[i], end = offsets.data()[i + 1];
+    if (begin == end) continue;
+    distinct(rows, object.data() + begin, object.data() + end);
+    distinct(columns, detection.data() + begin, detection.data() + end);
+    table.assign(rows.size() * columns.size(), 0.0);
+    pair_at.assign(table.size(), -1);
+    for (std::int64_t k = begin; k < end; ++k) {
+      const std::size_t cell =
+          position(rows, object.data()[k]) * columns.size() + position(columns, detection.data()[k]);
+      table[cell] = quality.data()[k];
+      pair_at[cell] = k;
+    }
+    const int r = static_cast<int>(rows.size()), c = static_cast<int>(columns.size());
+    const std::vector<int> chosen = greedy ? assign_greedily(table, r, c) : assign_optimally(table, r, c);
+    for (int row = 0; row < r; ++row) {
+      if (chosen[row] < 0) continue;
+      const std::size_t cell = static_cast<std::size_t>(row) * columns.size() + chosen[row];
+      if (table[cell] > 0.0) matched[pair_at[cell]] = true;
+    }
+  }
+  return array;
+}
+
+template <class T>
+void tables_of(const Tables& tables, const Settings& settings, double* out) {
+  ImageScorer<T> scorer(settings);
+  std::vector<Qualities> table;
+  const Image image = tables.image(0);
+  scorer.qualities(image, true, table);
+  for (std::size_t i = 0; i < table.size(); ++i) write(table[i], out + 5 * i);
+}
+
+nb::ndarray<nb::numpy, double> pair_qualities(
+    const Settings& settings, Vector32 widths, Vector32 heights, Vector64 object_offsets,
+    Array<std::int32_t, nb::ndim<2>> mask_boxes, Vector64 mask_pixels, Vector64 run_offsets,
+    Array<std::int32_t, nb::ndim<2>> runs, Vector32 object_class, Vector64 detection_offsets,
+    Array<double, nb::ndim<2>> boxes, Array<double, nb::ndim<4>> covariances, Array<std::uint8_t, nb::ndim<1>> kinds,
+    Array<float, nb::ndim<2>> label_probs, const Maps& maps, Vector64 map_rows) {
+  Tables tables{widths,       heights,           object_offsets, mask_boxes,  mask_pixels, run_offsets, runs,
+                object_class, detection_offsets, boxes,          covariances, kinds,       label_probs, {}};
+  tables.check(maps, map_rows);
+  require(widths.shape(0) == 1, "expected one image");
+  const std::size_t objects = mask_pixels.shape(0), detections = boxes.shape(0);
+  auto* out = new double[objects * detections * 5];
+  auto array = owned(out, {objects, detections, 5});
+  nb::gil_scoped_release release;
+  if (settings.single_precision)
+    tables_of<float>(tables, settings, out);
+  else
+    tables_of<double>(tables, settings, out);
+  return array;
+}
+
+template <class T>
+void dense_heatmap(const Settings& settings, int width, int height, const double* box, const double* covariances,
+                   double* out) {
+  const std::uint8_t kind = covariances ? 1 : 0;
+  const Image image{width, height, {}, nullptr, 1, box, covariances, &kind, nullptr, nullptr, 0};
+  ImageScorer<T> scorer(settings);
+  const Grid<T> grid = scorer.heatmap(image, 0);
+  if (grid.empty()) return;
+  const auto entry = [](const Axis& axis, int pixel) {
+    const int offset = pixel - axis.first;
+    return axis.repeat && offset >= axis.middle
+               ? (offset < axis.middle + axis.repeat ? axis.middle : offset - axis.repeat + 1)
+               : offset;
+  };
+  for (int y = grid.y.first; y <= grid.y.last; ++y)
+    for (int x = grid.x.first; x <= grid.x.last; ++x)
+      out[static_cast<std::size_t>(y) * width + x] = *grid.at(entry(grid.y, y), entry(grid.x, x));
+}
+
+nb::ndarray<nb::numpy, double> heatmap(const Settings& settings, int width, int height,
+                                       Array<double, nb::shape<4>> box, Array<double, nb::ndim<3>> covariances) {
+  require(width > 0 && height > 0, "expected an image of at least one pixel");
+  const bool plain = covariances.size() == 0;
+  require(plain || covariances.size() == 8, "expected covariances of shape 2 x 2 x 2");
+  const auto w = static_cast<std::size_t>(width), h = static_cast<std::size_t>(height);
+  auto* out = new double[w * h]();
+  auto array = owned(out, {h, w});
+  const double* c = plain ? nullptr : covariances.data();
+  if (settings.single_precision)
+    dense_heatmap<float>(settings, width, height, box.data(), c, out);
+  else
+    dense_heatmap<double>(settings, width, height, box.data(), c, out);
+  return array;
+}
+
+}  // namespace
+}  // namespace probox
+
+void bind_pdq(nb::module_& m) {
+  using namespace probox;
+  nb::class_<Settings>(m, "Settings", "The numbers of a convention that the kernel needs.")
+      .def(nb::init<>())
+      .def_rw("epsilon", &Settings::epsilon)
+      .def_rw("region_of_interest", &Settings::region_of_interest)
+      .def_rw("rough_sigmas", &Settings::rough_sigmas)
+      .def_rw("mahalanobis", &Settings::mahalanobis)
+      .def_rw("min_determinant", &Settings::min_determinant)
+      .def_rw("min_probability", &Settings::min_probability)
+      .def_rw("single_precision", &Settings::single_precision)
+      .def_rw("snap_zero", &Settings::snap_zero)
+      .def_rw("snap_one", &Settings::snap_one)
+      .def_rw("min_quality", &Settings::min_quality)
+      .def_rw("label_weight", &Settings::label_weight)
+      .def_rw("mask_background", &Settings::mask_background);
+  m.def("score_images", &score_images, "settings"_a, "threads"_a, "widths"_a, "heights"_a, "object_offsets"_a,
+        "mask_boxes"_a, "mask_pixels"_a, "run_offsets"_a, "runs"_a, "object_class"_a, "detection_offsets"_a,
+        "boxes"_a, "covariances"_a, "kinds"_a, "label_probs"_a, "heatmaps"_a, "heatmap_rows"_a,
+        "Return the pairs of positive quality: detection rows, object rows, five qualities each.");
+  m.def("assign_pairs", &assign_pairs, "offsets"_a, "detection"_a, "object"_a, "quality"_a, "greedy"_a,
+        "Return which pairs are matches; the pairs of image i are offsets[i]..offsets[i + 1].");
+  m.def("pair_qualities", &pair_qualities, "settings"_a, "widths"_a, "heights"_a, "object_offsets"_a, "mask_boxes"_a,
+        "mask_pixels"_a, "run_offsets"_a, "runs"_a, "object_class"_a, "detection_offsets"_a, "boxes"_a,
+        "covariances"_a, "kinds"_a, "label_probs"_a, "heatmaps"_a, "heatmap_rows"_a,
+        "Return the five qualities of every pair of one image, objects x detections x 5.");
+  m.def("heatmap", &heatmap, "settings"_a, "width"_a, "height"_a, "box"_a, "covariances"_a,
+        "Return the H x W probabilities of one box; covariances of size 0: a plain box.");
+  m.def("bivariate_cdf", &bivariate_cdf, "h"_a, "k"_a, "rho"_a, "Return Pr(X <= h, Y <= k) of standard Gaussians.");
+  m.def("normal_cdf_table", [](double x) { return NormalTable::get()(x); }, "x"_a,
+        "Return Phi(x) as the fast paths of the kernel compute it.");
+}

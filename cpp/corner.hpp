@@ -1,0 +1,302 @@
+// The map of one Gaussian corner: how likely it lies in the image, left of and above each pixel's far corner.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "gaussian.hpp"
+#include "settings.hpp"
+#include "simd.hpp"
+
+namespace probox {
+
+// A Gaussian in the plane.
+struct Gaussian {
+  double x, y, xx, xy, yy;
+};
+
+// Inclusive pixel ranges; empty if a range is.
+struct Region {
+  int x0 = 0, y0 = 0, x1 = -1, y1 = -1;
+  bool empty() const { return x1 < x0 || y1 < y0; }
+};
+
+constexpr double kEdge = 1e-14;  // a pixel's far corner is read this much before it, which decides ties
+
+inline int truncate(double value, int size) {
+  return static_cast<int>(std::clamp(value, -2.0, static_cast<double>(size) + 1.0));
+}
+
+// Where lattice values low..high, one axis fixed at `fixed`, come nearest to the mean: the smallest squared
+// Mahalanobis distance of that line. `a`, `b`, `c` are the inverse covariance's entries for (fixed, fixed),
+// (fixed, free), (free, free).
+inline double nearest_on_line(double fixed, double mean_free, int low, int high, double a, double b, double c) {
+  const double best = mean_free - b * fixed / c;
+  const double below = std::clamp(std::floor(best), static_cast<double>(low), static_cast<double>(high));
+  double smallest = std::numeric_limits<double>::infinity();
+  for (double free : {below, std::min(below + 1.0, static_cast<double>(high))}) {
+    const double d = free - mean_free;
+    smallest = std::min(smallest, a * fixed * fixed + 2 * b * fixed * d + c * d * d);
+  }
+  return smallest;
+}
+
+// The pixels in which a corner's distribution is computed. Outside them the map is constant along rows or columns.
+inline Region region_of_interest(const Gaussian& g, int width, int height, const Settings& s) {
+  const double reach = s.region_of_interest ? s.rough_sigmas : 9.5;  // Phi(-9.5) is 1e-21: nothing to the equations
+  const double sx = std::sqrt(g.xx), sy = std::sqrt(g.yy);
+  Region r;
+  r.x0 = truncate(std::max(g.x - reach * sx, 0.0), width);
+  r.y0 = truncate(std::max(g.y - reach * sy, 0.0), height);
+  r.x1 = truncate(std::min(g.x + reach * sx, width - 1.0), width);
+  r.y1 = truncate(std::min(g.y + reach * sy, height - 1.0), height);
+  const double determinant = g.xx * g.yy - g.xy * g.xy;
+  if (r.empty() || !s.region_of_interest || !(std::abs(determinant) >= s.min_determinant)) return r;
+
+  // A pixel above or left of the mean counts by its near corner, which is the next lattice point.
+  const double a = g.yy / determinant, b = -g.xy / determinant, c = g.xx / determinant;
+  const double limit = s.mahalanobis * s.mahalanobis;
+  const int column = std::clamp(truncate(g.x - r.x0, width), 0, r.x1 - r.x0);
+  const int row = std::clamp(truncate(g.y - r.y0, height), 0, r.y1 - r.y0);
+  const int shift_x = 0 < column && column < width - 1, shift_y = 0 < row && row < height - 1;
+  const auto column_kept = [&](int i) {
+    const double dx = r.x0 + i + (i < column ? shift_x : 0) - g.x;
+    return nearest_on_line(dx, g.y, r.y0 + shift_y, r.y1, a, b, c) <= limit;
+  };
+  const auto row_kept = [&](int j) {
+    const double dy = r.y0 + j + (j < row ? shift_y : 0) - g.y;
+    return nearest_on_line(dy, g.x, r.x0 + shift_x, r.x1, c, b, a) <= limit;
+  };
+  int first_column = 0, last_column = r.x1 - r.x0, first_row = 0, last_row = r.y1 - r.y0;
+  while (first_column < column && !column_kept(first_column)) ++first_column;
+  while (last_column > column && !column_kept(last_column)) --last_column;
+  while (first_row < row && !row_kept(first_row)) ++first_row;
+  while (last_row > row && !row_kept(last_row)) --last_row;
+  return {r.x0 + first_column, r.y0 + first_row, r.x0 + last_column, r.y0 + last_row};
+}
+
+// The map in its region, with one more row and column for everything beyond: the last row and column again,
+// and 1 where both are passed.
+//
+// For the bottom-right corner everything is computed in the image turned by half a turn and stored turned back, so
+// that rows and columns run with the image's: then the extra column is the first one and the extra row too.
+template <class T>
+struct CornerMap {
+  Region region;  // in the image, after turning back
+  bool turned = false;
+  int stride = 0;
+  std::vector<T> values;
+
+  // The row of values for image row y, which must not lie on the map's zero side.
+  const T* row(int y) const {
+    const int rows = region.y1 - region.y0 + 1;
+    const int index = turned ? (y < region.y0 ? 0 : y - region.y0 + 1) : std::min(y - region.y0, rows);
+    return values.data() + static_cast<std::size_t>(index) * stride;
+  }
+};
+
+// Reusable memory for the computation of corner maps.
+template <class T>
+struct CornerScratch {
+  std::vector<double> across, value, table;
+  std::vector<T> above;
+  std::vector<int> offsets;
+  std::vector<double> weights;
+};
+
+namespace detail {
+
+// Rows of F(h, k) on a lattice of pixels for a correlated Gaussian, one after the other:
+//   F(h, k') = F(h, k) + int_k^k' phi(v) Phi((h - rho v) / s) dv,   s = sqrt(1 - rho^2).
+// The integral is a Gauss-Legendre sum. Along a row the arguments of Phi are equidistant, so Phi is tabulated once at
+// a fraction of that distance, and each node's row is six neighbouring columns of the table times Lagrange's weights.
+// Accurate to about 1e-11.
+class LatticeRows {
+ public:
+  static constexpr double kLowest = -7.2, kFinest = 0.05, kSaturated = 8.3;
+  static constexpr int kTaps = 6;
+
+  template <class T>
+  LatticeRows(CornerScratch<T>& scratch, double first_h, double step_h, int columns, double rho)
+      : table_(scratch.table), offsets_(scratch.offsets), weights_(scratch.weights), sum_(scratch.value),
+        rho_(rho), s_(std::sqrt((1.0 - rho) * (1.0 + rho))), columns_(columns), first_(first_h / s_) {
+    const double step = step_h / s_;
+    phases_ = std::max(1, static_cast<int>(std::ceil(step / kFinest)));
+    fine_ = step / phases_;
+    const double reach = step * (columns - 1);
+    last_reach_ = reach;
+    low_ = -kSaturated - reach - 3 * fine_;
+    const int count = static_cast<int>((2 * kSaturated + 2 * reach) / fine_) + 8;
+    length_ = count / phases_ + 2 + kPadding;
+    table_.resize(static_cast<std::size_t>(phases_) * length_);
+    const NormalTable& cdf = NormalTable::get();
+    for (int phase = 0; phase < phases_; ++phase) {
+      double* out = table_.data() + static_cast<std::size_t>(phase) * length_;
+      for (int i = 0; i < length_; ++i) out[i] = cdf(low_ + (phase + static_cast<double>(i) * phases_) * fine_);
+    }
+    sum_.assign(columns + kPadding, 0.0);
+    at_ = kLowest;
+  }
+
+  // Moves on to k; afterwards row() is F(h_i, k).
+  void advance(double k) {
+    const double to = std::min(k, -kLowest);
+    if (to <= at_) return;
+    offsets_.clear();
+    weights_.clear();
+    const double z = (to - at_) / s_;
+    int parts = 1, nodes = 6;
+    if (z > 1.2)
+      parts = static_cast<int>(std::ceil(z / 1.2));
+    else
+      nodes = z <= 0.13 ? 3 : z <= 0.38 ? 4 : z <= 0.75 ? 5 : 6;
+    const Quadrature& rule = quadrature(nodes);
+    const double half = (to - at_) / parts / 2;
+    double constant = 0.0;
+    for (int part = 0; part < parts; ++part)
+      for (int i = 0; i < nodes; ++i) {
+        const double v = at_ + half * (2 * part + 1 + rule.node[i]);
+        const double weight = half * rule.weight[i] * normal_pdf(v);
+        const double argument = first_ - rho_ * v / s_;
+        if (argument >= kSaturated)
+          constant += weight;
+        else if (argument > -kSaturated - last_reach_)
+          add_node(argument, weight);
+      }
+    if (!offsets_.empty())
+      add_taps(sum_.data(), columns_, table_.data(), offsets_.data(), weights_.data(),
+               static_cast<int>(offsets_.size()));
+    if (constant != 0.0)
+      for (int i = 0; i < columns_; ++i) sum_[i] += constant;
+    at_ = to;
+  }
+
+  const double* row() const { return sum_.data(); }
+
+ private:
+  void add_node(double argument, double weight) {
+    const double position = (argument - low_) / fine_;
+    const int whole = static_cast<int>(position);
+    const double f = position - whole;
+    const double a = f + 2, b = f + 1, c = f, d = f - 1, e = f - 2, g = f - 3;
+    const double lagrange[kTaps] = {-b * c * d * e * g / 120, a * c * d * e * g / 24, -a * b * d * e * g / 12,
+                                    a * b * c * e * g / 12,   -a * b * c * d * g / 24, a * b * c * d * e / 120};
+    int phase = (whole - 2) % phases_, index = (whole - 2) / phases_;
+    for (double factor : lagrange) {
+      offsets_.push_back(phase * length_ + index);
+      weights_.push_back(weight * factor);
+      if (++phase == phases_) {
+        phase = 0;
+        ++index;
+      }
+    }
+  }
+
+  std::vector<double>& table_;
+  std::vector<int>& offsets_;
+  std::vector<double>& weights_;
+  std::vector<double>& sum_;
+  double rho_, s_;
+  int columns_;
+  double first_, fine_ = 0.0, low_ = 0.0, last_reach_ = 0.0, at_ = 0.0;
+  int phases_ = 1, length_ = 0;
+};
+
+inline double standardised(double point, double mean, double sigma) {
+  if (sigma > 0.0) return (point - mean) / sigma;
+  return point >= mean ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+}
+
+}  // namespace detail
+
+// Computes the corner's map in `region`. `g` is given in the turned image if `turned`.
+template <class T>
+void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int width, int height, const Settings& s,
+                     CornerScratch<T>& scratch, CornerMap<T>& map) {
+  const int columns = region.x1 - region.x0 + 1, rows = region.y1 - region.y0 + 1;
+  const bool at_left = region.x0 == 0, at_top = region.y0 == 0;
+  const double sx = std::sqrt(g.xx), sy = std::sqrt(g.yy);
+  const double rho = sx > 0 && sy > 0 ? std::clamp(g.xy / (sx * sy), -1.0, 1.0) : 0.0;
+  const auto h_at = [&](int x) { return detail::standardised((x + 1) - kEdge, g.x, sx); };
+  const auto k_at = [&](int y) { return detail::standardised((y + 1) - kEdge, g.y, sy); };
+
+  map.turned = turned;
+  map.stride = columns + 1;
+  map.values.resize(static_cast<std::size_t>(rows + 1) * map.stride);
+  map.region = turned ? Region{width - 1 - region.x1, height - 1 - region.y1, width - 1 - region.x0,
+                               height - 1 - region.y0}
+                      : region;
+  const T cut = static_cast<T>(s.min_probability);
+
+  // A row goes in with its values, the mass left of the image, and what stands in the column beyond the region.
+  double origin = 0.0;
+  const T* above = nullptr;
+  const auto store = [&](int index, const double* value, double left, double beyond) {
+    T* out = map.values.data() + static_cast<std::size_t>(turned ? rows - index : index) * map.stride;
+    finish_row(value, left, above, origin, columns, s.min_probability, turned, turned ? out + 1 : out);
+    T last = static_cast<T>(beyond) - static_cast<T>(left);
+    if (above) last -= above[columns - 1];
+    last += static_cast<T>(origin);
+    out[turned ? 0 : columns] = last < cut ? T(0) : last;
+  };
+  const auto finish_above = [&](const double* value, double corner) {
+    scratch.above.assign(value, value + columns);
+    above = scratch.above.data();
+    origin = corner;
+  };
+
+  const bool lattice = s.region_of_interest && rho != 0.0 && sx >= 0.05 && sy >= 0.05 && 1.0 - std::abs(rho) >= 5e-4;
+  double left = 0.0;
+  if (lattice) {
+    // Column -1, when it is wanted, is the image's left edge.
+    const int extra = at_left ? 1 : 0;
+    detail::LatticeRows rows_of(scratch, h_at(region.x0 - extra), 1.0 / sx, columns + extra, rho);
+    if (at_top) {
+      rows_of.advance(k_at(-1));
+      finish_above(rows_of.row() + extra, at_left ? rows_of.row()[0] : 0.0);
+    }
+    for (int j = 0; j < rows; ++j) {
+      rows_of.advance(k_at(region.y0 + j));
+      const double* value = rows_of.row() + extra;
+      left = at_left ? rows_of.row()[0] : 0.0;
+      store(j, value, left, value[columns - 1]);
+    }
+    // The row beyond repeats the last one.
+    store(rows, rows_of.row() + extra, left, 1.0);
+    return;
+  }
+
+  auto& across = scratch.across;
+  auto& value = scratch.value;
+  across.resize(columns);
+  value.resize(columns);
+  const bool independent = rho == 0.0;
+  const bool exact = !s.region_of_interest;
+  const NormalTable& table = NormalTable::get();
+  const auto phi = [&](double x) { return exact ? normal_cdf(x) : table(x); };
+  for (int i = 0; i < columns; ++i) across[i] = independent ? phi(h_at(region.x0 + i)) : h_at(region.x0 + i);
+  const double h_left = h_at(-1);
+  const double phi_left = independent ? phi(h_left) : 0.0;
+  const auto row_at = [&](double k) {
+    if (independent) {
+      const double down = phi(k);
+      for (int i = 0; i < columns; ++i) value[i] = across[i] * down;
+      return phi_left * down;
+    }
+    for (int i = 0; i < columns; ++i) value[i] = bivariate_cdf(across[i], k, rho);
+    return bivariate_cdf(h_left, k, rho);
+  };
+  if (at_top) {
+    const double corner = row_at(k_at(-1));
+    finish_above(value.data(), at_left ? corner : 0.0);
+  }
+  for (int j = 0; j < rows; ++j) {
+    const double mass = row_at(k_at(region.y0 + j));
+    left = at_left ? mass : 0.0;
+    store(j, value.data(), left, value[columns - 1]);
+  }
+  store(rows, value.data(), left, 1.0);
+}
+
+}  // namespace probox

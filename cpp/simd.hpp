@@ -1,0 +1,42 @@
+// The loops over pixels. They are compiled for several vector widths and chosen when the module loads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace probox {
+
+// Sum of log(p + epsilon), or of log(1 - p + epsilon) if `complement`, over a block of rows.
+// Factors are multiplied and their exponents kept apart, so one logarithm serves the whole block.
+double log_sum_block(const float* p, std::size_t stride, int rows, int columns, double epsilon, bool complement);
+double log_sum_block(const double* p, std::size_t stride, int rows, int columns, double epsilon, bool complement);
+
+// out = log(p + epsilon) and out = log(1 - p + epsilon), n values `stride` apart.
+void logs(const float* p, std::size_t stride, int n, double epsilon, bool complement, double* out);
+void logs(const double* p, std::size_t stride, int n, double epsilon, bool complement, double* out);
+
+// out[i] = a[i] * b[i] or a[i] * factor, above 1 cut to 1, below `cut` set to 0.
+void multiply_row(const float* a, const float* b, int n, double cut, float* out);
+void multiply_row(const double* a, const double* b, int n, double cut, double* out);
+void scale_row(const float* a, float factor, int n, double cut, float* out);
+void scale_row(const double* a, double factor, int n, double cut, double* out);
+
+// sum[i] += weight[t] * (table + offset[t])[i] over all taps t. Both arrays may be touched up to kPadding past n.
+constexpr int kPadding = 16;
+void add_taps(double* sum, int n, const double* table, const int* offset, const double* weight, int taps);
+
+// A row of a corner's map: out[i] = value[i] - left - above[i] + origin, each step rounded to the map's type as the
+// reference does it, then values below `cut` set to 0; written backwards if `reverse`. `above` may be null.
+void finish_row(const double* value, double left, const float* above, double origin, int n, double cut, bool reverse,
+                float* out);
+void finish_row(const double* value, double left, const double* above, double origin, int n, double cut, bool reverse,
+                double* out);
+
+// The part of a row-major mask that meets a block of pixels: rows y0.. and columns x0.., all of them stored one by one.
+// Returns the sum of logarithms over the mask's pixels within the block.
+double log_sum_runs(const float* p, std::size_t stride, int x0, int y0, int rows, int columns,
+                    const std::int32_t* runs, std::int64_t count, double epsilon, bool complement);
+double log_sum_runs(const double* p, std::size_t stride, int x0, int y0, int rows, int columns,
+                    const std::int32_t* runs, std::int64_t count, double epsilon, bool complement);
+
+}  // namespace probox

@@ -1,0 +1,153 @@
+"""`probox evaluate`: PDQ of detection files."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from probox.cli.console import note, print_json, progress_bar, results
+from probox.convention import Convention
+
+
+@click.command("evaluate")
+@click.argument("truth", type=click.Path())
+@click.argument("detections", type=click.Path(), nargs=-1, required=True)
+@click.option(
+    "--preset",
+    type=click.Choice(["reference", "paper", "challenge"]),
+    default="reference",
+    show_default=True,
+    help="The published numbers, the equations alone, or the robotic vision challenge's form.",
+)
+@click.option("--assignment", type=click.Choice(["optimal", "greedy"]), help="How detections meet objects.")
+@click.option(
+    "--background",
+    type=click.Choice(["box", "mask"]),
+    help="The background lies outside an object's box or mask.",
+)
+@click.option("--box-truth", is_flag=True, help="Use annotated boxes in place of masks.")
+@click.option("--set-cov", type=float, metavar="V", help="Give every corner the variance V (square pixels).")
+@click.option("--label-threshold", type=float, metavar="T", help="Keep detections with a label probability above T.")
+@click.option("--label-weight", type=float, metavar="W", help="Weight of the label in pPDQ, 0 to 1 [default: 0.5].")
+@click.option("--clip", type=click.Choice(["none", "corners"]), help="Move corners outside the image onto its border.")
+@click.option("--object-filter/--no-object-filter", default=None, help="Ignore small objects [default: as truth asks].")
+@click.option(
+    "--measures", default="pdq,map,lrp", show_default=True, metavar="LIST", help="What to measure, separated by commas."
+)
+@click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation in this folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(
+    truth: str,
+    detections: tuple[str, ...],
+    preset: str,
+    measures: str,
+    repair: bool,
+    threads: int | None,
+    out: str | None,
+    as_json: bool,
+    **choices: Any,
+) -> None:
+    """Measure DETECTIONS (one file or several) against TRUTH.
+
+    TRUTH is COCO ground truth (.json, .json.gz) or a folder of challenge sequences; DETECTIONS are COCO
+    results or RVC1 files; both are told apart by their content.
+
+    \b
+    probox evaluate instances_val2017.json detections.json
+    probox evaluate truth.json ssd.json yolo.json --label-threshold 0.5 --out results
+    """
+    from probox.evaluate import evaluate
+    from probox.formats import read_detections, read_truth
+
+    convention = _convention(preset, choices)
+    wanted = _measures(measures)
+    started = time.perf_counter()
+    table = read_truth(truth)
+    rows: list[tuple[str, Any]] = []
+    names = _row_names(detections)
+    for path, name in zip(detections, names, strict=True):
+        found = read_detections(path, table, repair=repair)
+        with progress_bar(name or "images", quiet=as_json) as progress:
+            evaluation = evaluate(
+                table, found, convention=convention, measures=wanted, threads=threads, progress=progress
+            )
+        if out is not None:
+            from pathlib import Path
+
+            evaluation.save(Path(out) / name if len(detections) > 1 else Path(out))
+        rows.append((name, evaluation))
+    seconds = time.perf_counter() - started
+
+    if as_json:
+        described = [_as_dict(path, evaluation) for path, (_, evaluation) in zip(detections, rows, strict=True)]
+        print_json(described[0] if len(described) == 1 else {"results": described})
+        return
+    from probox.text import summary_text
+
+    text = summary_text([(name if len(rows) > 1 else "", e.summary()) for name, e in rows], convention)
+    results().print(text, markup=False, soft_wrap=True)
+    for name, evaluation in rows:
+        counts = _counts(evaluation)
+        title = f"{name}: " if len(rows) > 1 else ""
+        note(f"{title}{counts['images']:,} images, {counts['objects']:,} objects, {counts['detections']:,} detections")
+        for text in evaluation.notes:
+            note(f"{title}note: {text}")
+    note(f"{seconds:.2f} s" + (f"; kept in {out}" if out else ""))
+
+
+def _convention(preset: str, choices: dict[str, Any]) -> Convention:
+    renamed = {"set_cov": "set_covariance"}
+    changes = {renamed.get(name, name): value for name, value in choices.items() if value is not None}
+    try:
+        return Convention.preset(preset, **changes)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _measures(text: str) -> tuple[str, ...]:
+    from probox.evaluation import MEASURES
+
+    names = tuple(name.strip().lower() for name in text.split(","))
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(MEASURES)}.", param_hint="--measures")
+    return names
+
+
+def _row_names(paths: tuple[str, ...]) -> list[str]:
+    """Return a short name per file: its own name without endings, with a number where two are alike."""
+    from pathlib import Path
+
+    names: list[str] = []
+    for path in paths:
+        base = Path(path).name
+        for ending in (".gz", ".json", ".parquet"):
+            base = base.removesuffix(ending)
+        base = base or "detections"
+        name, number = base, 2
+        while name in names:
+            name, number = f"{base}-{number}", number + 1
+        names.append(name)
+    return names
+
+
+def _counts(evaluation: Any) -> dict[str, int]:
+    return {
+        "images": len(evaluation.images),
+        "objects": len(evaluation.objects),
+        "detections": len(evaluation.detections),
+    }
+
+
+def _as_dict(path: str, evaluation: Any) -> dict[str, Any]:
+    return {
+        "detections": path,
+        "summary": evaluation.summary(),
+        "convention": evaluation.convention.to_dict(),
+        "counts": _counts(evaluation),
+        "notes": list(evaluation.notes),
+    }

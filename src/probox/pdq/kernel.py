@@ -1,0 +1,238 @@
+"""From the tables to the kernel and back: which pairs of an image have any quality, and which of them match."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.convention import Convention
+from probox.detections import Detections
+from probox.errors import InputError
+from probox.groundtruth import GroundTruth
+from probox.labels import align_labels
+from probox.masks import Masks
+
+__all__ = ["Pairs", "assign", "heatmap", "pair_tables", "score_pairs", "settings_of"]
+
+_PLAIN, _GAUSSIAN, _HEATMAP = 0, 1, 2
+_SETTINGS = (
+    "epsilon", "region_of_interest", "rough_sigmas", "mahalanobis", "min_determinant", "min_probability",
+    "single_precision", "snap_zero", "snap_one", "min_quality", "label_weight",
+)  # fmt: skip
+
+QUALITIES = ("pPDQ", "spatial", "label", "foreground", "background")
+"""What the kernel gives for a pair, in this order."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of a detection and an object whose quality is above 0, image by image.
+
+    Parameters
+    ----------
+    detection, object : (K,) int64
+        Rows of the detection table and of the object table.
+    qualities : (K, 5) float64
+        pPDQ, spatial, label, foreground and background quality.
+    """
+
+    detection: npt.NDArray[np.int64]
+    object: npt.NDArray[np.int64]
+    qualities: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.detection)
+
+    @classmethod
+    def none(cls) -> Pairs:
+        """Return no pairs at all."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, len(QUALITIES))))
+
+
+def settings_of(convention: Convention) -> _core.Settings:
+    """Return what the kernel needs of a convention."""
+    settings = _core.Settings()
+    for name in _SETTINGS:
+        setattr(settings, name, getattr(convention, name))
+    settings.mask_background = convention.background == "mask"
+    return settings
+
+
+def score_pairs(
+    truth: GroundTruth,
+    masks: Masks,
+    found: Detections,
+    convention: Convention,
+    *,
+    threads: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Pairs:
+    """Return the pairs with any quality.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        The objects.
+    masks : Masks
+        Their pixels: `truth.masks`, or boxes in their place.
+    found : Detections
+        Detections of the truth's images only, sorted by image.
+    convention : Convention
+        The measure's constants; of its choices only those about pixels matter here.
+    threads : int
+        How many threads share the images. The result does not depend on it.
+    progress : callable, optional
+        Called with the numbers of images done and in all.
+    """
+    columns = _Columns(truth, masks, found, convention)
+    images = len(truth.image_ids)
+    # A handful of calls, so that a bar can move and Ctrl-C is heard; the kernel itself knows nothing of either.
+    pieces = min(images, 64) if progress is not None or images > 2000 else min(images, 1)
+    edges = np.linspace(0, images, pieces + 1).astype(int)
+    parts: list[tuple[Any, Any, Any]] = []
+    for begin, end in itertools.pairwise(edges.tolist()):
+        detection, obj, qualities = _core.score_images(settings_of(convention), threads, *columns.of_images(begin, end))
+        parts.append((detection + columns.detection_offsets[begin], obj + columns.object_offsets[begin], qualities))
+        if progress is not None:
+            progress(end, images)
+    if not parts:
+        return Pairs.none()
+    return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, image: int) -> npt.NDArray[np.float64]:
+    """Return the five qualities of every pair of one image (row `image`), objects x detections x 5, zeros included."""
+    masks = truth.as_box_masks() if convention.box_truth else truth.masks
+    columns = _Columns(truth, masks, found, convention)
+    return _core.pair_qualities(settings_of(convention), *columns.of_images(image, image + 1))
+
+
+def assign(
+    pair_image: npt.NDArray[np.int64], pairs: Pairs, how: str, kept: npt.NDArray[np.bool_] | None = None
+) -> npt.NDArray[np.bool_]:
+    """Return which pairs are matches.
+
+    Parameters
+    ----------
+    pair_image : (K,) int64
+        The image of each pair, ascending.
+    pairs : Pairs
+        Their qualities.
+    how : {"optimal", "greedy"}
+        Largest total pPDQ, or the best remaining pair again and again.
+    kept : (K,) bool, optional
+        Pairs to choose from. Default: all.
+    """
+    rows = np.arange(len(pairs)) if kept is None else np.flatnonzero(kept)
+    images = pair_image[rows]
+    starts = np.flatnonzero(np.concatenate([[True], images[1:] != images[:-1]])) if len(rows) else np.zeros(0, int)
+    offsets = np.concatenate([starts, [len(rows)]]).astype(np.int64)
+    matched = np.zeros(len(pairs), dtype=bool)
+    matched[rows] = _core.assign_pairs(
+        offsets,
+        np.ascontiguousarray(pairs.detection[rows]),
+        np.ascontiguousarray(pairs.object[rows]),
+        np.ascontiguousarray(pairs.qualities[rows, 0]),
+        how == "greedy",
+    )
+    return matched
+
+
+def heatmap(
+    box: npt.ArrayLike,
+    covariances: npt.ArrayLike | None,
+    width: int,
+    height: int,
+    convention: Convention,
+) -> npt.NDArray[np.float64]:
+    """Return P(x in S), the probability of every pixel of a width x height image to belong to the detected object."""
+    corners = np.ascontiguousarray(box, dtype=np.float64)
+    given = np.zeros((0, 2, 2)) if covariances is None else np.ascontiguousarray(covariances, dtype=np.float64)
+    if given.size and _plain(given[None], convention)[0]:
+        given = np.zeros((0, 2, 2))
+    return _core.heatmap(settings_of(convention), width, height, corners, given)
+
+
+def _plain(covariances: npt.NDArray[np.float64], convention: Convention) -> npt.NDArray[np.bool_]:
+    """Return which detections count as boxes without spatial uncertainty."""
+    flat = covariances.reshape(len(covariances), 8)
+    return np.asarray(flat.sum(axis=1) == 0.0 if convention.sum_zero_is_plain else ~flat.any(axis=1))
+
+
+class _Columns:
+    """The kernel's view of both tables; slices of it are handed over image by image."""
+
+    def __init__(self, truth: GroundTruth, masks: Masks, found: Detections, convention: Convention) -> None:
+        rows = np.searchsorted(truth.image_ids, found.image_ids)
+        self.truth, self.masks = truth, masks
+        self.object_offsets = truth.object_offsets
+        self.detection_offsets = np.searchsorted(rows, np.arange(len(truth.image_ids) + 1)).astype(np.int64)
+        self.boxes = found.boxes
+        if convention.clip == "corners":
+            last = np.stack([truth.widths, truth.heights], axis=1)[rows].astype(np.float64) - 1.0
+            self.boxes = np.clip(found.boxes, 0.0, np.concatenate([last, last], axis=1))
+        self.label_probs = align_labels(found.label_probs, found.classes, truth.classes)
+        self.covariances = np.zeros((0, 2, 2, 2)) if found.covariances is None else found.covariances
+        self.kinds = np.zeros(len(found), np.uint8)
+        if convention.set_covariance is not None:
+            variance = np.eye(2) * convention.set_covariance
+            self.covariances = np.ascontiguousarray(np.broadcast_to(variance, (len(found), 2, 2, 2)))
+        if len(self.covariances):
+            self.kinds = np.where(_plain(self.covariances, convention), _PLAIN, _GAUSSIAN).astype(np.uint8)
+        self.heatmaps = found.heatmaps or (None,) * len(found)
+        for row, given in enumerate(self.heatmaps):
+            if given is None:
+                continue
+            self.kinds[row] = _HEATMAP
+            shape = int(truth.heights[rows[row]]), int(truth.widths[rows[row]])
+            if given.shape != shape:
+                raise InputError(
+                    f"expected a heatmap of {shape[0]} rows and {shape[1]} columns, but got {given.shape}",
+                    file=found.source or None,
+                    image=int(found.image_ids[row]),
+                    entry=f"detection {int(found.numbers_in_image()[row])}",
+                    remedy="store heatmaps at the image's size",
+                )
+
+    def of_images(self, begin: int, end: int) -> tuple[Any, ...]:
+        """Return the kernel's arguments for images begin..end - 1."""
+        truth, masks = self.truth, self.masks
+        objects = slice(int(self.object_offsets[begin]), int(self.object_offsets[end]))
+        detections = slice(int(self.detection_offsets[begin]), int(self.detection_offsets[end]))
+        runs = slice(int(masks.offsets[objects.start]), int(masks.offsets[objects.stop]))
+        given = [
+            (row - detections.start, _as_float(array))
+            for row, array in enumerate(self.heatmaps[detections], start=detections.start)
+            if array is not None
+        ]
+        return (
+            truth.widths[begin:end],
+            truth.heights[begin:end],
+            self.object_offsets[begin : end + 1] - objects.start,
+            masks.boxes[objects],
+            masks.pixels[objects],
+            masks.offsets[objects.start : objects.stop + 1] - runs.start,
+            masks.runs[runs],
+            truth.object_class[objects],
+            self.detection_offsets[begin : end + 1] - detections.start,
+            self.boxes[detections],
+            self.covariances[detections] if len(self.covariances) else self.covariances,
+            self.kinds[detections],
+            self.label_probs[detections],
+            [array for _, array in given],
+            np.array([row for row, _ in given], dtype=np.int64),
+        )
+
+
+def _as_float(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Return a stored heatmap as float32 probabilities; uint8 counts in 255ths."""
+    as_float = np.ascontiguousarray(values, dtype=np.float32)
+    if values.dtype == np.uint8:
+        as_float = as_float / np.float32(255.0)
+    return as_float

@@ -1,0 +1,109 @@
+"""An evaluation on disk: a folder with a JSON file of words and a NumPy archive of columns."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from probox.convention import Convention
+from probox.errors import InputError
+from probox.evaluation import Evaluation
+from probox.masks import Masks
+from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Table
+
+__all__ = ["load_evaluation", "save_evaluation", "write_atomically"]
+
+FORMAT = 1
+WORDS, COLUMNS = "evaluation.json", "tables.npz"
+_TABLES: dict[str, type[Table]] = {
+    "images": ImageTable,
+    "objects": ObjectTable,
+    "detections": DetectionTable,
+    "pairs": PairTable,
+}
+_REMEDY = "give a folder that `probox evaluate --out` wrote"
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    """Write a file so that it is there whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # mkstemp makes files private; results are meant to be shared as usual
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
+    """Write an evaluation into `folder`, which is made if it is missing."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError("is a file, expected a folder to write to", file=str(folder), remedy="choose another name")
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Any] = {
+        "masks.boxes": evaluation.masks.boxes,
+        "masks.pixels": evaluation.masks.pixels,
+        "masks.offsets": evaluation.masks.offsets,
+        "masks.runs": evaluation.masks.runs,
+    }
+    for name in _TABLES:
+        arrays.update(getattr(evaluation, name).to_arrays(name))
+    words = {
+        "format": FORMAT,
+        "version": evaluation.version,
+        "convention": evaluation.convention.to_dict(),
+        "classes": list(evaluation.classes),
+        "measures": list(evaluation.measures),
+        "inputs": list(evaluation.inputs),
+        "notes": list(evaluation.notes),
+    }
+    text = json.dumps(words, indent=1, ensure_ascii=False)
+    write_atomically(folder / COLUMNS, lambda file: np.savez_compressed(file, **arrays))
+    write_atomically(folder / WORDS, lambda file: _write_bytes(file, text.encode()))
+
+
+def _write_bytes(file: IO[bytes], data: bytes) -> None:
+    file.write(data)
+
+
+def load_evaluation(folder: Path) -> Evaluation:
+    """Return the evaluation that `save_evaluation` wrote."""
+    path = folder / WORDS
+    if not path.is_file():
+        raise InputError(f"holds no {WORDS}", file=str(folder), remedy=_REMEDY)
+    try:
+        words = json.loads(path.read_text(encoding="utf-8"))
+        if words["format"] != FORMAT:
+            raise InputError(
+                f"is of format {words['format']}, this probox reads {FORMAT}", file=str(path), remedy="evaluate anew"
+            )
+        with np.load(folder / COLUMNS, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        tables: dict[str, Any] = {name: kind.from_arrays(arrays, name) for name, kind in _TABLES.items()}
+        masks = Masks(*(arrays[f"masks.{name}"] for name in ("boxes", "pixels", "offsets", "runs")))
+        return Evaluation(
+            convention=Convention.from_dict(words["convention"]),
+            classes=tuple(words["classes"]),
+            measures=tuple(words["measures"]),
+            masks=masks,
+            inputs=tuple(words["inputs"]),
+            notes=tuple(words["notes"]),
+            version=words["version"],
+            **tables,
+        )
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError, EOFError, BadZipFile) as error:
+        problem = f"cannot be read ({type(error).__name__}: {error})"
+        raise InputError(problem, file=str(folder), remedy=_REMEDY) from None
