@@ -120,6 +120,7 @@ def precision_at_recall(
     limits: npt.NDArray[np.int64],
     threads: int,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+
 # Label probabilities: smallest (at most 0), largest (at least 0) and sum of each row.
 def row_ranges(
     matrix: npt.NDArray[np.float32],
