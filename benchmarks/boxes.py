@@ -26,6 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.memory import peak_memory
+
 Load = Callable[[str, str], Any]
 Score = Callable[[Any], list[float]]
 
@@ -105,18 +107,6 @@ def run_contender(name: str, truth_file: str, detections_file: str) -> dict[str,
         "memory": peak_memory(),
         "numbers": numbers,
     }
-
-
-def peak_memory() -> float:
-    """Return the largest resident memory of this process so far, in MB."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # Unlike getrusage, this starts afresh with the program, not with the process that started it.
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
 
 
 def prepare(truth: Path, detections: Path, images: Path | None, folder: Path) -> tuple[str, str, str]:
