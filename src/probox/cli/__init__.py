@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
     "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
     "convert": ("probox.cli.convert", "Write detections in another format."),
+    "detect": ("probox.cli.detect", "Run an ONNX detector over a folder of photos."),
 }
 
 
