@@ -125,6 +125,7 @@ def precision_at_recall(
 def row_ranges(
     matrix: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float64]]: ...
+
 # Clustering of boxes, as probox.fusion.definition says it.
 def cluster_sequentially(
     boxes: _Float64,
