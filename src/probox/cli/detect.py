@@ -31,6 +31,9 @@ UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "fli
 @click.option("--passes", type=click.IntRange(1), default=20, help="Passes of mc-dropout.")
 @click.option("--dropout-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.5)
 @click.option("--dropout-layers", default="heads", metavar="heads|backbone|REGEX", help="Layers that get masks.")
+@click.option(
+    "--dropout-masks", type=click.Choice(("channels", "elements")), default="channels", help="What is masked."
+)
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the masks.")
 @click.option("--save-graph", type=click.Path(dir_okay=False, path_type=Path), help="Keep the graph with masks here.")
 @click.option("--score", type=click.FloatRange(0, 1, max_open=True), default=0.05, help="Keep scores above this.")
@@ -38,7 +41,7 @@ UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "fli
 @click.option("--labels", type=click.Choice(("all", "best")), help="Classes of a box.  [default: the family's]")
 @click.option("--max-detections", type=click.IntRange(1), default=100, help="Detections kept of an image.")
 @click.option("--min-members", type=click.IntRange(1), default=1, help="Samples a detection must have.")
-@click.option("--absent-counts/--absent-ignored", default=False, help="Do passes without it lower a score?")
+@click.option("--absent-counts/--absent-ignored", default=True, help="Do passes without it lower a score?")
 @click.option("--min-std", type=click.FloatRange(0), help="Least standard deviation of a corner, in pixels.")
 @click.option(
     "--prior-std", type=click.FloatRange(0), help="Standard deviation of a cluster of one, of the box's side."
@@ -81,7 +84,12 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     found_images = find_images(images, given["truth"])
     dropout = None
     if options.uncertainty == "mc-dropout":
-        dropout = Dropout(rate=given["dropout_rate"], layers=given["dropout_layers"], seed=given["seed"])
+        dropout = Dropout(
+            rate=given["dropout_rate"],
+            layers=given["dropout_layers"],
+            masks=given["dropout_masks"],
+            seed=given["seed"],
+        )
     elif given["save_graph"]:
         raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
     detector = Detector(

@@ -4,9 +4,9 @@ ONNX Runtime removes Dropout nodes when it loads a graph, and a detector trained
 is written out: a uniform random number for each channel, compared with the rate, scaled, multiplied onto the layer's
 input. Such nodes are never folded into constants, and draw anew on every run.
 
-Masks are drawn for whole channels of feature maps (and single features of dense layers): neighbouring pixels of a
-channel say much the same, so dropping pixels one by one hardly disturbs a convolution. All cells and images of a run
-share the mask: one pass is one network.
+Masks are drawn for whole channels of feature maps (and single features of dense layers), shared by all cells and images
+of a run: one pass is one network, the same everywhere, and neighbouring pixels of a channel, which say much the same,
+don't average the mask away. Or, on request, for every element of the layer's input, as a Dropout layer does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def choose_layers(layers: Iterable[Layer], which: str) -> list[Layer]:
 
 
 def insert_dropout(
-    model: onnx.ModelProto, *, rate: float, layers: str = "heads", seed: int = 0
+    model: onnx.ModelProto, *, rate: float, layers: str = "heads", masks: str = "channels", seed: int = 0
 ) -> tuple[onnx.ModelProto, tuple[str, ...]]:
     """Return a copy of the graph with random masks before the chosen layers, and the names of these layers.
 
@@ -117,6 +117,8 @@ def insert_dropout(
         Probability that a channel is dropped.
     layers : str
         ``heads``, ``backbone`` or a regular expression, see `choose_layers`.
+    masks : {"channels", "elements"}
+        What one random number decides about.
     seed : int
         Seed of the masks.
     """
@@ -124,6 +126,8 @@ def insert_dropout(
 
     if not 0.0 < rate < 1.0:
         raise InputError(f"expected a dropout rate between 0 and 1, but got {rate!r}")
+    if masks not in ("channels", "elements"):
+        raise InputError(f"expected masks to be 'channels' or 'elements', but got {masks!r}")
     chosen = choose_layers(find_layers(model), layers)
     if not chosen:
         raise InputError(f"the graph has no layers that count as {layers}", remedy="name some by a regular expression")
@@ -138,7 +142,9 @@ def insert_dropout(
             number = by_node[index]
             layer = chosen[number]
             masked = f"{PREFIX}_{number}_masked"
-            nodes.extend(_mask_nodes(number, layer, node.input[layer.data_input], masked, rate, float(seeds[number])))
+            nodes.extend(
+                _mask_nodes(number, layer, node.input[layer.data_input], masked, rate, masks, float(seeds[number]))
+            )
             node.input[layer.data_input] = masked
         nodes.append(node)
     copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
@@ -147,7 +153,9 @@ def insert_dropout(
     return changed, tuple(layer.name for layer in chosen)
 
 
-def _mask_nodes(number: int, layer: Layer, data: str, masked: str, rate: float, seed: float) -> list[onnx.NodeProto]:
+def _mask_nodes(
+    number: int, layer: Layer, data: str, masked: str, rate: float, masks: str, seed: float
+) -> list[onnx.NodeProto]:
     from onnx import helper
 
     def name(what: str) -> str:
@@ -157,10 +165,13 @@ def _mask_nodes(number: int, layer: Layer, data: str, masked: str, rate: float, 
         tensor = helper.make_tensor(name(what), layer.element_type, [1], [value])
         return helper.make_node("Constant", [], [name(what)], name(what), value=tensor)
 
-    uniform = helper.make_node(
-        "RandomUniform", [], [name("uniform")], name("uniform"),
-        dtype=layer.element_type, shape=layer.mask_shape, low=0.0, high=1.0, seed=seed,
-    )  # fmt: skip
+    drawn: dict[str, Any] = {"dtype": layer.element_type, "low": 0.0, "high": 1.0, "seed": seed}
+    if masks == "channels":
+        uniform = helper.make_node(
+            "RandomUniform", [], [name("uniform")], name("uniform"), shape=layer.mask_shape, **drawn
+        )
+    else:
+        uniform = helper.make_node("RandomUniformLike", [data], [name("uniform")], name("uniform"), **drawn)
     return [
         uniform,
         constant("rate", rate),
@@ -181,7 +192,7 @@ def split_random(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelPro
     import onnx
 
     graph = model.graph
-    drawn = {name for node in graph.node if node.op_type == "RandomUniform" for name in node.output}
+    drawn = {name for node in graph.node if node.op_type.startswith("RandomUniform") for name in node.output}
     random = _downstream(graph, drawn) | drawn
     made_of_constants = set(_constants(graph))
     first, second = [], []

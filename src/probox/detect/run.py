@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +13,7 @@ import numpy as np
 
 from probox.detect.images import ImageFile, Pixels, read_image
 from probox.detect.output import atomic_file, check_output, save_detections, write_json
-from probox.detect.runtime import Detector
-from probox.detect.uncertainty import Options, check_options, detect
+from probox.detect.uncertainty import Options, Runner, check_options, detect
 from probox.detections import Detections
 from probox.errors import InputError
 
@@ -37,7 +35,7 @@ class Run:
 
 
 def detect_images(
-    detector: Detector,
+    detector: Runner,
     images: Sequence[ImageFile],
     out: str | Path,
     options: Options,
@@ -70,7 +68,7 @@ def detect_images(
     check_options(detector, options)
     if not images:
         raise InputError("no images to look at")
-    kept = Partial(Path(out), {"model": _fingerprint(detector.path), **dataclasses.asdict(options), **(settings or {})})
+    kept = Partial(Path(out), {"model": detector.fingerprint, **dataclasses.asdict(options), **(settings or {})})
     resumed = sum(kept.has(image) for image in images)
     skipped: list[str] = []
     done = 0
@@ -90,7 +88,7 @@ def detect_images(
                 kept.put(image, found)
         done += len(chunk)
         progress(done, len(images))
-    found = kept.collect(images, detector.classes)
+    found = kept.collect(images, detector.family.classes)
     save_detections(out, found, images)
     kept.remove()
     return Run(found, len(images), resumed, tuple(skipped))
@@ -160,11 +158,3 @@ class Partial:
 def _chunks(images: Sequence[ImageFile], size: int) -> Iterator[Sequence[ImageFile]]:
     for start in range(0, len(images), size):
         yield images[start : start + size]
-
-
-def _fingerprint(path: Path) -> str:
-    with open(path, "rb") as stream:
-        digest = hashlib.sha256()
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

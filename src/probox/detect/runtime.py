@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ class Dropout:
 
     rate: float = 0.5
     layers: str = "heads"
+    masks: str = "channels"
     seed: int = 0
 
 
@@ -94,9 +96,13 @@ class Detector:
         self.batch = self._usable_batch(batch)
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the class names."""
-        return self.family.classes
+    def fingerprint(self) -> str:
+        """Return what tells this model from others."""
+        digest = hashlib.sha256()
+        with open(self.path, "rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+        return digest.hexdigest()
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
         """Return each image's candidates before suppression."""
@@ -167,7 +173,7 @@ class Detector:
         except Exception as error:  # protobuf's own exception types differ between its versions
             raise InputError(f"can't read this graph: {error}", file=str(self.path)) from None
         self.graph, self.dropout_layers = insert_dropout(
-            model, rate=dropout.rate, layers=dropout.layers, seed=dropout.seed
+            model, rate=dropout.rate, layers=dropout.layers, masks=dropout.masks, seed=dropout.seed
         )
         before, after, between = split_random(self.graph)
         if not before.graph.output:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families import Candidates, Family
+from probox.detect.families import Candidates
 from probox.detect.images import Pixels, Placement
-from probox.detect.runtime import Detector
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.fusion.clustering import survivors_of
 from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.fuse import fuse_candidates, fuse_samples
-from probox.fusion.gaussian import Spread, floor_std
+from probox.fusion.gaussian import Spread, floor_std, keep_inside
 
-__all__ = ["UNCERTAINTIES", "Options", "detect"]
+__all__ = ["UNCERTAINTIES", "Options", "Runner", "detect"]
 
 Floats = npt.NDArray[np.float64]
 Uncertainty = Literal["none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
@@ -30,6 +29,36 @@ MAX_CANDIDATES = 3000
 
 ZOOMS = (1.0, 0.9, 0.8)
 """Sizes at which ``flip-scale`` shows the image, each also mirrored: six samples."""
+
+
+class Traits(Protocol):
+    """What must be known of a detector to make detections from its candidates; see `Family`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def labels(self) -> Literal["all", "best"]: ...
+    @property
+    def nms_iou(self) -> float: ...
+    @property
+    def has_edges(self) -> bool: ...
+    @property
+    def suppresses(self) -> bool: ...
+
+
+class Runner(Protocol):
+    """Something that looks at images: `Detector`, or `probox.detect.torchvision.TorchvisionDetector`."""
+
+    @property
+    def family(self) -> Traits: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def candidates(self, images: Sequence[Pixels]) -> list[Candidates]: ...
+    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,7 +98,7 @@ class Options:
     max_detections: int = 100
     sample_iou: float = 0.7
     min_members: int = 1
-    absent_counts: bool = False
+    absent_counts: bool = True
     cluster_iou: float = 0.75
     spread: Spread = dataclasses.field(default_factory=Spread)
 
@@ -84,23 +113,21 @@ class Options:
             raise InputError(f"expected score between 0 and 1, but got {self.score!r}")
 
 
-def check_options(detector: Detector, options: Options) -> None:
+def check_options(detector: Runner, options: Options) -> None:
     """Raise if the detector can't do what the options ask."""
     family = detector.family
     if options.uncertainty == "edge-distribution" and not family.has_edges:
         raise InputError(
             f"{family.name} predicts no distribution of its edges", remedy="use nms-clusters, mc-dropout or flip-scale"
         )
-    if options.uncertainty == "nms-clusters" and family.name == "faster-rcnn":
+    if options.uncertainty == "nms-clusters" and family.suppresses:
         raise InputError(
             "this graph suppresses candidates itself, so there are none to cluster",
             remedy="use mc-dropout or flip-scale",
         )
 
 
-def detect(
-    detector: Detector, images: Sequence[Pixels], image_ids: Sequence[int], options: Options
-) -> list[Detections]:
+def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Detections]:
     """Return the detections of each image."""
     check_options(detector, options)
     family = detector.family
@@ -136,7 +163,15 @@ def hypotheses(
     candidates: Candidates, size: tuple[int, int], score: float, labels: str, limit: int = MAX_CANDIDATES
 ) -> Hypotheses:
     """Return candidates that score above `score`, boxes clipped to the image."""
-    if labels == "all":
+    if candidates.labels is not None:
+        columns = candidates.labels
+        named = candidates.scores[np.arange(len(columns)), columns]
+        wanted = named > score
+        if labels == "best":
+            wanted &= named >= candidates.scores.max(axis=1, initial=0.0)
+        rows = np.flatnonzero(wanted)
+        columns = columns[rows]
+    elif labels == "all":
         rows, columns = np.nonzero(candidates.scores > score)
     else:
         best = candidates.scores.argmax(axis=1)
@@ -158,12 +193,12 @@ def hypotheses(
 
 
 def _suppressed(
-    candidates: Candidates, family: Family, size: tuple[int, int], options: Options
+    candidates: Candidates, family: Traits, size: tuple[int, int], options: Options
 ) -> tuple[Hypotheses, Any]:
     """Return one pass's hypotheses and the rows that survive suppression, best first."""
     mode = options.labels or family.labels
-    found = hypotheses(candidates, size, options.score, "best" if candidates.suppressed else mode)
-    if candidates.suppressed:
+    found = hypotheses(candidates, size, options.score, mode)
+    if family.suppresses:
         return found, np.arange(len(found.boxes))[: options.max_detections]
     iou = family.nms_iou if options.nms_iou is None else options.nms_iou
     _, rows = survivors_of(found.boxes, found.scores, found.labels, iou, max_detections=options.max_detections)
@@ -171,24 +206,24 @@ def _suppressed(
 
 
 def _from_candidates(
-    passes: Sequence[Candidates], family: Family, size: tuple[int, int], image_id: int, options: Options
+    passes: Sequence[Candidates], family: Traits, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     candidates = passes[0]
     if options.uncertainty == "nms-clusters":
         found = hypotheses(candidates, size, options.score, options.labels or family.labels)
         return fuse_candidates(
-            found.boxes, found.probs, labels=found.labels, classes=family.classes, image_id=image_id,
+            found.boxes, found.probs, labels=found.labels, classes=family.classes, image_id=image_id, image_size=size,
             nms_iou=family.nms_iou if options.nms_iou is None else options.nms_iou, cluster_iou=options.cluster_iou,
             max_detections=options.max_detections, **dataclasses.asdict(options.spread),
         )  # fmt: skip
     found, rows = _suppressed(candidates, family, size, options)
-    covariances = None
+    boxes, covariances = found.boxes[rows], None
     if options.uncertainty == "edge-distribution" and found.covariances is not None:
-        covariances = floor_std(found.covariances[rows], options.spread.min_std)
+        boxes, covariances = keep_inside(boxes, floor_std(found.covariances[rows], options.spread.min_std), size)
     return Detections(
         classes=family.classes,
         image_ids=np.full(len(rows), image_id, np.int64),
-        boxes=found.boxes[rows],
+        boxes=boxes,
         covariances=covariances,
         label_probs=limit_to_distribution(found.probs[rows]),
         labels=found.labels[rows].astype(np.int32),
@@ -197,7 +232,7 @@ def _from_candidates(
 
 
 def _from_samples(
-    passes: Sequence[Candidates], family: Family, size: tuple[int, int], image_id: int, options: Options
+    passes: Sequence[Candidates], family: Traits, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     boxes, probs = [], []
     for candidates in passes:
@@ -205,13 +240,13 @@ def _from_samples(
         boxes.append(found.boxes[rows])
         probs.append(found.probs[rows])
     fused = fuse_samples(
-        boxes, probs, classes=family.classes, image_id=image_id, iou=options.sample_iou,
+        boxes, probs, classes=family.classes, image_id=image_id, image_size=size, iou=options.sample_iou,
         min_members=options.min_members, absent_counts=options.absent_counts, **dataclasses.asdict(options.spread),
     )  # fmt: skip
     return fused.select(np.flatnonzero(fused.scores > options.score)[: options.max_detections])
 
 
-def _flip_and_scale(detector: Detector, image: Pixels) -> list[Candidates]:
+def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:
     """Return candidates of the image mirrored and shrunk onto a grey ground, moved back onto the image."""
     height, width = image.shape[:2]
     views: list[Pixels] = []

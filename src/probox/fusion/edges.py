@@ -10,7 +10,7 @@ import numpy.typing as npt
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.fusion.distributions import limit_to_distribution
-from probox.fusion.gaussian import floor_std
+from probox.fusion.gaussian import floor_std, keep_inside
 
 __all__ = ["edge_corners", "edge_moments", "from_edge_distributions"]
 
@@ -56,6 +56,7 @@ def from_edge_distributions(
     *,
     classes: Sequence[str],
     image_id: int = 0,
+    image_size: tuple[float, float] | None = None,
     bins: npt.ArrayLike | None = None,
     logits: bool = False,
     min_std: float = 0.0,
@@ -76,6 +77,8 @@ def from_edge_distributions(
         Class names.
     image_id : int
         The image's id, for the result.
+    image_size : (width, height), optional
+        Keep corners inside the image, see `keep_inside`. Default: leave them as they are.
     bins : (B,), optional
         What the bins stand for. Default: 0, 1, 2...
     logits : bool
@@ -108,11 +111,14 @@ def from_edge_distributions(
     mean, var = edge_moments(given, bins)
     scale = np.broadcast_to(np.asarray(strides, np.float64), len(given))
     boxes, covariances = edge_corners(np.asarray(points, np.float64).reshape(-1, 2), scale, mean, var)
+    covariances = floor_std(covariances, min_std)
+    if image_size is not None:
+        boxes, covariances = keep_inside(boxes, covariances, image_size)
     scores = np.asarray(label_probs, np.float64).reshape(len(given), len(classes))
     return Detections(
         classes=tuple(classes),
         image_ids=np.full(len(given), image_id, np.int64),
         boxes=boxes,
-        covariances=floor_std(covariances, min_std),
+        covariances=covariances,
         label_probs=limit_to_distribution(scores),
     )

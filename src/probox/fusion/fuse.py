@@ -13,7 +13,7 @@ from probox.detections import Detections
 from probox.errors import InputError
 from probox.fusion.clustering import cluster_sequentially, members_of_survivors, survivors_of
 from probox.fusion.distributions import limit_to_distribution
-from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std
+from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std, keep_inside
 
 __all__ = ["fuse_candidates", "fuse_samples"]
 
@@ -27,6 +27,7 @@ def fuse_samples(
     *,
     classes: Sequence[str],
     image_id: int = 0,
+    image_size: tuple[float, float] | None = None,
     covariances: Sequence[npt.ArrayLike] | None = None,
     iou: float = 0.7,
     label_affinity: LabelAffinity = "same",
@@ -54,6 +55,8 @@ def fuse_samples(
         Class names.
     image_id : int
         The image's id, for the result.
+    image_size : (width, height), optional
+        Keep corners inside the image, see `keep_inside`. Default: leave them as they are.
     covariances : sequence of (n, 2, 2, 2), optional
         Corner covariances of the detections, where the passes are probabilistic themselves: the cluster's covariance
         is then the mixture's, the mean of theirs plus the covariance of their means, and needs no prior.
@@ -116,7 +119,7 @@ def fuse_samples(
     means, estimate, observations = cluster_gaussians(all_boxes, np.ones(len(all_boxes)), cluster, clusters, own)
     final = spread.apply(estimate, observations, means) if own is None else floor_std(estimate, min_std)
     keep = np.flatnonzero(members >= min_members)
-    return _detections(means[keep], final[keep], probs[keep], None, classes, image_id)
+    return _detections(means[keep], final[keep], probs[keep], None, classes, image_id, image_size)
 
 
 def fuse_candidates(
@@ -125,6 +128,7 @@ def fuse_candidates(
     *,
     classes: Sequence[str],
     image_id: int = 0,
+    image_size: tuple[float, float] | None = None,
     labels: npt.ArrayLike | None = None,
     nms_iou: float = 0.5,
     cluster_iou: float = 0.75,
@@ -150,6 +154,8 @@ def fuse_candidates(
         Class names.
     image_id : int
         The image's id, for the result.
+    image_size : (width, height), optional
+        Keep corners inside the image, see `keep_inside`. Default: leave them as they are.
     labels : (N,), optional
         The class each candidate stands for, where it is not the winning one (a head with a box per class).
     nms_iou : float
@@ -189,7 +195,7 @@ def fuse_candidates(
     weights = np.maximum(scores[member], np.finfo(np.float64).tiny ** 0.5)
     means, estimate, observations = cluster_gaussians(all_boxes[member], weights, cluster, len(survivors))
     covariances = spread.apply(estimate, observations, means)
-    return _detections(means, covariances, probs[survivors], named[survivors], classes, image_id)
+    return _detections(means, covariances, probs[survivors], named[survivors], classes, image_id, image_size)
 
 
 def _stack(passes: Sequence[npt.ArrayLike], row_shape: tuple[int, ...], name: str) -> tuple[Floats, list[int]]:
@@ -244,7 +250,10 @@ def _detections(
     labels: npt.NDArray[np.int64] | None,
     classes: Sequence[str],
     image_id: int,
+    image_size: tuple[float, float] | None,
 ) -> Detections:
+    if image_size is not None:
+        boxes, covariances = keep_inside(boxes, covariances, image_size)
     named = _winners(probs) if labels is None else labels
     scores = probs[np.arange(len(probs)), named] if probs.size else np.zeros(len(probs))
     order = np.argsort(-scores, kind="stable")

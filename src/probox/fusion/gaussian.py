@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["Spread", "cluster_gaussians"]
+__all__ = ["Spread", "cluster_gaussians", "floor_std", "keep_inside"]
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class Spread:
     """
 
     min_std: float = 1.0
-    prior_std: float = 0.05
+    prior_std: float = 0.1
     shrinkage: float = 1.0
 
     def __post_init__(self) -> None:
@@ -82,6 +82,34 @@ def floor_std(covariances: Floats, min_std: float) -> Floats:
     raised = (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     raised = (raised + np.swapaxes(raised, -1, -2)) / 2  # the product need not be symmetric to the last bit
     return np.where((values[..., :1] >= floor)[..., None], covariances, raised)
+
+
+def keep_inside(
+    boxes: Floats, covariances: Floats, image_size: tuple[float, float], *, sigmas: float = 2.0, margin: float = 0.5
+) -> tuple[Floats, Floats]:
+    """Return boxes and covariances whose corners lie inside the image, borders included.
+
+    What lies beyond a border can't be seen, and PDQ takes away the probability that a corner has there: a corner whose
+    mean is on the border loses half of it, over the whole box. But a box that reaches the border is cut off by it:
+    that edge is known. So corners are moved to at least `margin` pixels within, and the standard deviation of each
+    coordinate is limited such that its border is at least `sigmas` of them away::
+
+        Sigma' = R Sigma R,    R = diag(r_x, r_y),    r = min(1, distance to the border / (sigmas std))
+
+    The top-left corner's borders are the left and upper ones, the bottom-right corner's the others.
+
+    >>> boxes, covariances = keep_inside(np.array([[-3.0, 20.0, 60.0, 80.0]]), np.full((1, 2, 2, 2), 16.0), (100, 100))
+    >>> boxes.tolist(), covariances[0, 0].tolist()
+    ([[0.5, 20.0, 60.0, 80.0]], [[0.0625, 1.0], [1.0, 16.0]])
+    """
+    far = np.asarray(image_size, np.float64) - 1.0  # a bottom-right corner is the last pixel's
+    top_left = np.clip(boxes[:, :2], margin, np.maximum(far - margin, margin))
+    bottom_right = np.maximum(np.minimum(boxes[:, 2:], far - margin), top_left)
+    distance = np.stack([top_left, np.maximum(far - bottom_right, margin)], axis=1)
+    std = np.sqrt(np.maximum(np.diagonal(covariances, axis1=-2, axis2=-1), np.finfo(np.float64).tiny))
+    ratio = np.minimum(1.0, distance / (sigmas * std))
+    limited = covariances * ratio[..., :, None] * ratio[..., None, :]
+    return np.concatenate([top_left, bottom_right], axis=1), limited
 
 
 def cluster_gaussians(

@@ -46,14 +46,14 @@ class Signature:
 class Candidates:
     """What a detector says of one image before suppression, in pixels of the image.
 
-    `covariances` are the corners' own where the head predicts them. `suppressed` is set when the graph has already
-    run non-maximum suppression, and has thrown away everything else.
+    `covariances` are the corners' own where the head predicts them. `labels` are set where a box stands for one class
+    (a head with a box for each).
     """
 
     boxes: npt.NDArray[np.float64]
     scores: npt.NDArray[np.float32]
     covariances: npt.NDArray[np.float64] | None = None
-    suppressed: bool = False
+    labels: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -61,7 +61,8 @@ class Candidates:
     def select(self, rows: npt.NDArray[Any]) -> Candidates:
         """Return these rows."""
         covariances = None if self.covariances is None else self.covariances[rows]
-        return Candidates(self.boxes[rows], self.scores[rows], covariances, self.suppressed)
+        labels = None if self.labels is None else self.labels[rows]
+        return Candidates(self.boxes[rows], self.scores[rows], covariances, labels)
 
 
 class Family:
@@ -77,6 +78,9 @@ class Family:
     """Whether a box may make detections of several classes, by the family's own practice."""
     batches: ClassVar[bool] = True
     has_edges: ClassVar[bool] = False
+    """Whether candidates come with covariances of their own."""
+    suppresses: ClassVar[bool] = False
+    """Whether the graph has already run non-maximum suppression, and has thrown away everything else."""
     default_size: ClassVar[tuple[int, int]] = (640, 640)
 
     def __init__(self, signature: Signature, classes: Sequence[str] | None = None) -> None:

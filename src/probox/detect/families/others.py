@@ -136,6 +136,8 @@ class FasterRCNN(Family):
 
     name = "faster-rcnn"
     batches = False
+    suppresses = True
+    labels = "best"
     classes_without_background = 80
 
     def __init__(self, signature: Signature, classes: Sequence[str] | None = None) -> None:
@@ -173,4 +175,4 @@ class FasterRCNN(Family):
         share = np.minimum((1.0 - scores) / max(count - 1, 1), scores)
         probs = np.repeat(share[:, None], count, axis=1)
         probs[np.arange(len(labels)), labels] = scores
-        return Candidates(boxes[keep], probs.astype(np.float32), suppressed=True)
+        return Candidates(boxes[keep], probs.astype(np.float32), labels=labels)
