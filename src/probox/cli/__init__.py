@@ -18,6 +18,8 @@ __all__ = ["main"]
 # so `probox --help` stays fast whatever a command needs.
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
+    "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
+    "convert": ("probox.cli.convert", "Write detections in another format."),
     "experiment": ("probox.cli.experiment", "Run the paper's controlled experiments and check its claims."),
 }
 

@@ -26,7 +26,7 @@ def words() -> Console:
 
 def note(text: str) -> None:
     """Say something to people, on standard error."""
-    words().print(text, markup=False)
+    words().print(text, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
