@@ -105,7 +105,7 @@ def run_command(
 
         table = read_truth(truth)
         if not any("truth" in experiment.takes for experiment in chosen):
-            note(f"note: {', '.join(experiment.name for experiment in chosen)} use their own scenes, not {truth}")
+            note(f"note: {truth} is not used by {', '.join(experiment.name for experiment in chosen)}")
     setting = Setting(truth=table, images=images, repeats=repeats, seed=seed)
     outcomes: list[Outcome] = []
     for experiment in chosen:

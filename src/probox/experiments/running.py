@@ -13,7 +13,7 @@ from probox.detections import Detections
 from probox.experiments.table import ResultTable
 from probox.groundtruth import GroundTruth
 
-__all__ = ["Run", "measure"]
+__all__ = ["Run", "measure", "pdq"]
 
 Progress = Callable[[int, int], None]
 
@@ -30,15 +30,21 @@ def measure(truth: GroundTruth, found: Detections, *, threads: int | None = None
     {'PDQ': 0.5, 'PDQ_paper': 0.5, 'mAP': 1.0, 'moLRP': 0.0}
     """
     from probox.boxes import LRP, AveragePrecision, match_boxes
-    from probox.evaluate import evaluate
 
     matches = match_boxes(truth, found, threads=threads)
     return {
-        "PDQ": evaluate(truth, found, threads=threads).pdq,
-        "PDQ_paper": evaluate(truth, found, convention="paper", threads=threads).pdq,
+        "PDQ": pdq(truth, found, threads=threads),
+        "PDQ_paper": pdq(truth, found, convention="paper", threads=threads),
         "mAP": AveragePrecision.from_matches(matches, threads=threads).map,
         "moLRP": LRP.from_matches(matches, threads=threads).molrp,
     }
+
+
+def pdq(truth: GroundTruth, found: Detections, *, convention: str = "reference", threads: int | None = None) -> float:
+    """Return PDQ alone."""
+    from probox.evaluate import evaluate
+
+    return evaluate(truth, found, convention=convention, measures=("pdq",), threads=threads).pdq
 
 
 @dataclasses.dataclass(frozen=True)

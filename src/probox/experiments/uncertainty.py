@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.experiments.claims import EXACT, Verdict, at_most, falls, stays_perfect
-from probox.experiments.running import Run, measure
+from probox.experiments.running import Run, measure, pdq
 from probox.experiments.scenes import (
     boxes_in_one_image,
     classes_within_images,
@@ -70,8 +70,6 @@ def spatial_uncertainty(
     ResultTable
         `true_variance`, `reported_variance`, `repeat`; `PDQ`, `PDQ_paper`.
     """
-    from probox.evaluate import evaluate
-
     run = run or Run()
     # Labels are sure, so only "the same class or not" matters: far fewer columns do.
     objects = classes_within_images(synthetic_truth() if truth is None else truth)
@@ -81,8 +79,8 @@ def spatial_uncertainty(
         found = detector.detect(objects, seed=[seed, repeat])
         also = repeat < paper_repeats
         return {
-            "PDQ": evaluate(objects, found, threads=run.threads).pdq,
-            "PDQ_paper": evaluate(objects, found, convention="paper", threads=run.threads).pdq if also else np.nan,
+            "PDQ": pdq(objects, found, threads=run.threads),
+            "PDQ_paper": pdq(objects, found, convention="paper", threads=run.threads) if also else np.nan,
         }
 
     points = [
@@ -178,7 +176,6 @@ def plane(*, run: Run | None = None) -> ResultTable:
         which are the pPDQ of the one pair.
     """
     from probox.boxes import average_precision
-    from probox.evaluate import evaluate
 
     run = run or Run()
     truth = plane_scene()
@@ -193,8 +190,8 @@ def plane(*, run: Run | None = None) -> ResultTable:
             "IoU": float(found.sizes.prod() / truth.sizes.prod()),  # the detection lies within the object's box
             "covered": float(inside.sum() / mask.sum()),
             "AP50": average_precision(truth, found, threads=run.threads).ap50,
-            "PDQ": evaluate(truth, found, threads=run.threads).pdq,
-            "PDQ_paper": evaluate(truth, found, convention="paper", threads=run.threads).pdq,
+            "PDQ": pdq(truth, found, threads=run.threads),
+            "PDQ_paper": pdq(truth, found, convention="paper", threads=run.threads),
         }
 
     return run.table("plane", [{}], point)
@@ -312,7 +309,7 @@ def label_coco(
     """
     run = run or Run()
     objects = pixel_aligned(synthetic_truth() if truth is None else truth)
-    even_share = 1 / len(objects.classes) if len(objects.classes) > 1 else 0.0
+    even_share = 1 / len(objects.classes) if len(objects.classes) > 1 else -1.0
 
     def point(probability: float, largest: bool) -> dict[str, float]:
         detector = SimulatedDetector(label_probability=probability)
@@ -321,7 +318,7 @@ def label_coco(
     points = [
         {"probability": float(p), "largest": float(p) > even_share}
         for p in probabilities
-        if abs(p - even_share) > EXACT or even_share == 0.0
+        if abs(p - even_share) > EXACT
     ]
     return run.table("label-coco", points, point, truth=fingerprint(objects))
 
