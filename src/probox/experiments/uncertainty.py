@@ -99,37 +99,61 @@ def claims_of_spatial_uncertainty(table: ResultTable) -> list[Verdict]:
     verdicts = []
     for column, preset in (("PDQ", "reference"), ("PDQ_paper", "paper")):
         measured = ~np.isnan(table[column])
-        if not measured.any():
-            continue
-        part = ResultTable({name: values[measured] for name, values in table.columns.items()})
-        repeats = len(np.unique(part["repeat"]))
-        leads: dict[float, float] = {}
-        errors: dict[float, float] = {}
-        for true in sorted(set(part["true_variance"].tolist()) & set(part["reported_variance"].tolist())):
-            rows = part.where(true_variance=true)
-            own = rows.where(reported_variance=true)[column]
-            others = [rows.where(reported_variance=r)[column] for r in set(rows["reported_variance"].tolist()) - {true}]
-            lead = own - max(others, key=np.mean)
-            leads[true] = float(lead.mean())
-            errors[true] = float(lead.std(ddof=1) / np.sqrt(repeats)) if repeats > 1 else float("nan")
-        least = min(leads, key=lambda true: leads[true])
-        error = f" ± {errors[least]:.4f}" if repeats > 1 else ""
-        best = sum(lead > 0 for lead in leads.values())
-        verdicts.append(
-            Verdict(
-                f"For each true variance the detector that reports it scores best (preset `{preset}`)",
-                best == len(leads),
-                f"best at {best} of {len(leads)} true variances in {repeats} repeat{'s' * (repeats != 1)}; "
-                f"smallest lead {leads[least]:+.4f}{error} PDQ, at variance {least:g}",
-                f"a lead over every other reported variance at all {len(leads)}",
-                {f"lead at variance {true:g}": lead for true, lead in leads.items()},
-                "Small objects lose the most when a draw turns them inside out or the border of the image takes "
-                "part of the probability, and both favour other variances than the true one."
-                if best < len(leads)
-                else "",
-            )
-        )
+        if measured.any():
+            part = ResultTable({name: values[measured] for name, values in table.columns.items()})
+            verdicts.append(_matching_is_best(part, column, preset))
     return verdicts
+
+
+def _matching_is_best(table: ResultTable, column: str, preset: str) -> Verdict:
+    reported = sorted(set(table["reported_variance"].tolist()))
+    repeats = len(np.unique(table["repeat"]))
+    leads: dict[float, float] = {}
+    errors: dict[float, float] = {}
+    peaks: dict[float, float] = {}
+    for true in sorted(set(table["true_variance"].tolist())):
+        rows = table.where(true_variance=true)
+        scores = {variance: rows.where(reported_variance=variance)[column] for variance in reported}
+        rival = max((score for variance, score in scores.items() if variance != true), key=np.mean)
+        lead = scores[true] - rival
+        leads[true] = float(lead.mean())
+        errors[true] = float(lead.std(ddof=1) / np.sqrt(repeats)) if repeats > 1 else np.nan
+        peaks[true] = _peak(np.log(reported), np.array([scores[variance].mean() for variance in reported]))
+    least = min(leads, key=lambda true: leads[true])
+    error = f" ± {errors[least]:.4f}" if repeats > 1 else ""
+    best = sum(lead > 0 for lead in leads.values())
+    inner = {true: float(np.exp(peak)) for true, peak in peaks.items() if not np.isnan(peak)}
+    explanation = ""
+    if inner:
+        explanation = (
+            f"Between the variances that were tried, a parabola through the best and its neighbours puts the peak at "
+            f"{', '.join(f'{peak:.3g}' for peak in inner.values())} for true variances of "
+            f"{', '.join(f'{true:g}' for true in inner)}. Objects hardly larger than the errors of their corners score "
+            "best with less than the true variance; the more of them there are, the lower lies the peak."
+        )
+    return Verdict(
+        f"For each true variance the detector that reports it scores best (preset `{preset}`)",
+        best == len(leads),
+        f"best at {best} of {len(leads)} true variances in {repeats} repeat{'s' * (repeats != 1)}; "
+        f"smallest lead {leads[least]:+.4f}{error} PDQ, at variance {least:g}",
+        f"a lead over every other reported variance at all {len(leads)}",
+        {f"lead at variance {true:g}": lead for true, lead in leads.items()}
+        | {f"peak at variance {true:g}": peak for true, peak in inner.items()},
+        explanation,
+    )
+
+
+def _peak(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float:
+    """Return where the parabola through the highest point and its neighbours peaks; NaN if it is the first or last.
+
+    >>> round(_peak(np.array([0.0, 1.0, 2.0, 4.0]), -((np.array([0.0, 1.0, 2.0, 4.0]) - 1.3) ** 2)), 6)
+    1.3
+    """
+    i = int(y.argmax())
+    if i in (0, len(y) - 1):
+        return np.nan
+    a, b, _ = np.polyfit(x[i - 1 : i + 2], y[i - 1 : i + 2], 2)
+    return float(-b / (2 * a))
 
 
 def label_uncertainty(
