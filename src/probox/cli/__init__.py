@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
     "convert": ("probox.cli.convert", "Write detections in another format."),
     "detect": ("probox.cli.detect", "Run an ONNX detector over a folder of photos."),
+    "experiment": ("probox.cli.experiment", "Run the paper's controlled experiments and check its claims."),
 }
 
 
