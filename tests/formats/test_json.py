@@ -74,7 +74,7 @@ def test_huge_numbers_name_their_entry(text: str) -> None:
     assert len(message) < 200
 
 
-@pytest.mark.parametrize("text", ["1e18", "9" * 300, "0." + "0" * 5000 + "1", "-1.5", "NaN", "true", '"7"'])
+@pytest.mark.parametrize("text", ["1e18", "9" * 300, "0." + "3" * 5000, "-1.5", "NaN", "true", '"7"'])
 def test_what_is_no_whole_number_is_named(text: str) -> None:
     row = f'{{"masks_file": "a", "mask_id": {text}, "label_probs": []}}'
     message = first_problem(f'{{"classes":[],"detections":[[{row}]]}}'.encode())
