@@ -119,7 +119,7 @@ def run_command(
 def _report(outcomes: list[Outcome], setting: Setting, out: Path, page: bool, seconds: float, as_json: bool) -> None:
     from probox.experiments.page import summary_line, write_page
 
-    about = f"Experiments on many images: {setting.describe()}."
+    about = f"Experiments on many images: {setting.describe()}. PDQ in figures is that of preset `reference`."
     written = write_page(outcomes, out, about) if page else None
     if as_json:
         verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]

@@ -25,9 +25,11 @@ table { border-collapse: collapse; width: 100%; font-size: .93rem; margin: 1.2re
 th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid #e6e6e8; }
 section { border-top: 2px solid #1d1d1f; padding-top: 1.1rem; margin-top: 2.6rem; display: grid;
           grid-template-columns: minmax(18rem, 30rem) 1fr; gap: .5rem 2rem; }
-section > header { grid-column: 1 / -1; } section img { width: 100%; height: auto; }
+section > header { grid-column: 1 / -1; } figure { margin: 0; } figcaption { font-size: .85rem; }
+ section img { width: 100%; height: auto; }
 ul { list-style: none; margin: 0; padding: 0; } li { margin-bottom: 1rem; } li p { margin: .15rem 0; }
 .numbers, .why { font-size: .9rem; color: #3c3c40; } .why { border-left: 3px solid #d9d9dc; padding-left: .7rem; }
+td:first-child { white-space: nowrap; }
 .verdict { font-weight: 650; white-space: nowrap; } .yes { color: #00664b; } .no { color: #a64500; }
 a { color: #0072b2; } code { font-size: .92em; background: #f3f3f4; padding: 0 .2em; border-radius: 3px; }
 @media (max-width: 46rem) { section { grid-template-columns: 1fr; } }
@@ -100,7 +102,8 @@ def _section(outcome: Outcome) -> str:
     return (
         f'<section id="{what.name}">\n<header><h2>{what.name}</h2>\n'
         f'<p class="where">Paper: {_text(what.section)}. Varied: {_text(what.varied)}.</p></header>\n'
-        f'<figure style="margin:0"><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}"></figure>\n'
+        f'<figure><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}">'
+        f'<figcaption><a href="{outcome.csv.name}">{outcome.csv.name}</a></figcaption></figure>\n'
         f"<ul>\n{verdicts}</ul>\n</section>\n"
     )
 
