@@ -66,7 +66,7 @@ def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
         lines.append(f"| {link} | {what.section} | {what.claim} | {outcome_word(outcome.holds)} |")
     for outcome in outcomes:
         what = outcome.experiment
-        lines += ["", f"## {what.name}", "", f"Paper: {what.section}. Varied: {what.varied}.", ""]
+        lines += ["", f"## {what.name}", "", f"Paper: {_where(what.section)}. Varied: {what.varied}.", ""]
         lines += [f"![{what.name}]({outcome.png.name})", ""]
         for verdict in outcome.verdicts:
             lines.append(f"- **{outcome_word(verdict.holds).capitalize()}**: {verdict.claim}.")
@@ -95,13 +95,17 @@ def html_page(outcomes: Sequence[Outcome], about: str) -> str:
     )
 
 
+def _where(section: str) -> str:
+    return section if section.startswith("figure") else f"section {section}"
+
+
 def _section(outcome: Outcome) -> str:
     what = outcome.experiment
     picture = base64.b64encode(outcome.svg.read_bytes()).decode()
     verdicts = "".join(_verdict(verdict) for verdict in outcome.verdicts)
     return (
         f'<section id="{what.name}">\n<header><h2>{what.name}</h2>\n'
-        f'<p class="where">Paper: {_text(what.section)}. Varied: {_text(what.varied)}.</p></header>\n'
+        f'<p class="where">Paper: {_text(_where(what.section))}. Varied: {_text(what.varied)}.</p></header>\n'
         f'<figure><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}">'
         f'<figcaption><a href="{outcome.csv.name}">{outcome.csv.name}</a></figcaption></figure>\n'
         f"<ul>\n{verdicts}</ul>\n</section>\n"
