@@ -120,7 +120,21 @@ def precision_at_recall(
     limits: npt.NDArray[np.int64],
     threads: int,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+
 # Label probabilities: smallest (at most 0), largest (at least 0) and sum of each row.
 def row_ranges(
     matrix: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float64]]: ...
+
+# Clustering of boxes, as probox.fusion.definition says it.
+def cluster_sequentially(
+    boxes: _Float64,
+    iou: float,
+    labels: _Int64 | None = None,
+    label_probs: _Float64 | None = None,
+    label_similarity: float = 0.0,
+) -> _Int64: ...
+def suppress(boxes: _Float64, groups: _Int64, order: _Int64, iou: float) -> _Int64: ...
+def members_of_survivors(
+    boxes: _Float64, groups: _Int64, stands_for: _Int64, survivors: _Int64, iou: float
+) -> tuple[_Int64, _Int64]: ...
