@@ -47,7 +47,6 @@ def list_command(as_json: bool) -> None:
         )
         return
     from rich.table import Table
-
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
