@@ -27,10 +27,14 @@ from probox.formats import (
     read_coco,
     read_coco_results,
     read_detections,
+    read_parquet,
+    read_parquet_truth,
     read_rvc1,
     read_rvc1_truth,
     read_truth,
+    write_parquet,
 )
+from probox.streaming import evaluate_parquet
 
 __all__ = [
     "LRP",
@@ -46,11 +50,15 @@ __all__ = [
     "__version__",
     "average_precision",
     "evaluate",
+    "evaluate_parquet",
     "lrp",
     "read_coco",
     "read_coco_results",
     "read_detections",
+    "read_parquet",
+    "read_parquet_truth",
     "read_rvc1",
     "read_rvc1_truth",
     "read_truth",
+    "write_parquet",
 ]
