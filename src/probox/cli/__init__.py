@@ -17,6 +17,7 @@ __all__ = ["main"]
 # name: (module, what the list of commands says). Modules are imported only when their command runs,
 # so `probox --help` stays fast whatever a command needs.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
 }
 
