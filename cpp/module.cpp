@@ -3,9 +3,15 @@
 
 namespace nb = nanobind;
 
+void bind_boxes(nb::module_& m);
+void bind_json(nb::module_& m);
+void bind_masks(nb::module_& m);
 void bind_pdq(nb::module_& m);
 
 NB_MODULE(_core, m) {
   m.doc() = "The kernel of probox: arrays in, arrays out.";
+  bind_boxes(m);
+  bind_json(m);
+  bind_masks(m);
   bind_pdq(m);
 }

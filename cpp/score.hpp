@@ -158,19 +158,20 @@ class ImageScorer {
     return shared < apart;
   }
 
-  double snapped(double quality) const {
+  double quality_of(double mean_log) const {
+    const double quality = std::min(std::exp(mean_log), 1.0);  // log(1 + epsilon) is a little above 0
     if (quality <= s_.snap_zero) return 0.0;
     return std::abs(quality - 1.0) <= s_.snap_one ? 1.0 : quality;
   }
 
   void finish(double foreground, double background, std::int64_t pixels, Qualities& q) const {
     const double n = static_cast<double>(pixels);
-    q.spatial = snapped(std::exp((foreground + background) / n));
-    q.foreground = snapped(std::exp(foreground / n));
-    q.background = snapped(std::exp(background / n));
+    q.spatial = quality_of((foreground + background) / n);
+    q.foreground = quality_of(foreground / n);
+    q.background = quality_of(background / n);
     const double w = s_.label_weight;
     q.pairwise = w == 0.5 ? std::sqrt(q.spatial * q.label) : std::pow(q.spatial, 1.0 - w) * std::pow(q.label, w);
-    if (q.pairwise <= s_.min_quality) q.pairwise = 0.0;
+    if (q.spatial == 0.0 || q.pairwise <= s_.min_quality) q.pairwise = 0.0;
   }
 
   Settings s_;

@@ -33,3 +33,68 @@ def assign_pairs(
 def heatmap(settings: Settings, width: int, height: int, box: _Float64, covariances: _Float64) -> _Float64: ...
 def bivariate_cdf(h: float, k: float, rho: float) -> float: ...
 def normal_cdf_table(x: float) -> float: ...
+
+_Problems = list[tuple[str, bool, int, list[tuple[int | None, str, str, str]]]]
+
+# Readers of JSON: columns, and problems as (kind, fatal, count, examples of (image, entry, text, remedy)).
+def read_coco_truth(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
+def read_coco_results(
+    data: bytes,
+    image_ids: npt.NDArray[np.int64],
+    any_image: bool,
+    category_ids: npt.NDArray[np.int64],
+    lenient: bool,
+) -> tuple[dict[str, Any], _Problems]: ...
+def read_rvc1(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
+def read_rvc1_labels(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
+
+# Masks: boxes, pixels, offsets and runs, as probox.masks.Masks takes them.
+def rasterise(
+    order: npt.NDArray[np.int64],
+    kinds: npt.NDArray[np.uint8],
+    piece_offsets: npt.NDArray[np.int64],
+    number_offsets: npt.NDArray[np.int64],
+    numbers: npt.NDArray[np.float64],
+    box_pixels: npt.NDArray[np.int32],
+    heights: npt.NDArray[np.int32],
+    widths: npt.NDArray[np.int32],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]: ...
+def label_runs(
+    image: npt.NDArray[np.uint16], values: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]: ...
+def png_unfilter(data: bytes, height: int, row_bytes: int, pixel_bytes: int) -> npt.NDArray[np.uint8]: ...
+
+# Box measures.
+def match_boxes(
+    image: npt.NDArray[np.int64],
+    label: npt.NDArray[np.int32],
+    boxes: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.float64],
+    score: npt.NDArray[np.float64],
+    object_offsets: npt.NDArray[np.int64],
+    object_label: npt.NDArray[np.int32],
+    object_boxes: npt.NDArray[np.float64],
+    object_sizes: npt.NDArray[np.float64],
+    object_area: npt.NDArray[np.float64],
+    object_crowd: npt.NDArray[np.bool_],
+    iou_thresholds: npt.NDArray[np.float64],
+    area_ranges: npt.NDArray[np.float64],
+    max_detections: int,
+    threads: int,
+) -> dict[str, npt.NDArray[Any]]: ...
+def score_order(
+    label: npt.NDArray[np.int32], score: npt.NDArray[np.float64], classes: int, threads: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+def precision_at_recall(
+    order: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    score: npt.NDArray[np.float64],
+    rank: npt.NDArray[np.int32],
+    matched: npt.NDArray[np.uint16],
+    ignored: npt.NDArray[np.uint16],
+    objects: npt.NDArray[np.int64],
+    thresholds: int,
+    recall_points: npt.NDArray[np.float64],
+    limits: npt.NDArray[np.int64],
+    threads: int,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...

@@ -44,4 +44,4 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
 
 def rows_where_all(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return for each row whether all its flags are set."""
-    return np.asarray(flags.reshape(len(flags), -1).all(axis=1), dtype=np.bool_)
+    return np.asarray(flags.all(axis=tuple(range(1, flags.ndim))), dtype=np.bool_)

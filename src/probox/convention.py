@@ -55,7 +55,8 @@ class Convention:
         A detection whose covariances add up to 0 is a plain box; otherwise only one whose covariances
         are all 0.
     label_weight : float
-        pPDQ = Q_S^(1 - w) Q_L^w; one half gives the paper's geometric mean.
+        pPDQ = Q_S^(1 - w) Q_L^w; one half gives the paper's geometric mean. With 0 labels do not matter at
+        all; with 1 location only decides whether a pair scores, since a pair without spatial quality never does.
     assignment : {"optimal", "greedy"}
         How detections are matched with objects.
     background : {"box", "mask"}

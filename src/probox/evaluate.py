@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,11 +10,12 @@ import numpy.typing as npt
 from probox.convention import Convention, resolve_convention
 from probox.detections import Detections
 from probox.errors import InputError
-from probox.evaluation import Evaluation, join_evaluations
+from probox.evaluation import MEASURES, Evaluation, join_evaluations
 from probox.groundtruth import GroundTruth
 from probox.labels import BACKGROUND_NAMES, canonical_name, column_of_each
 from probox.masks import Masks
-from probox.pdq.kernel import QUALITIES, score_pairs
+from probox.parallel import thread_count
+from probox.pdq.kernel import QUALITIES, Pairs, score_pairs
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable
 
 __all__ = ["Evaluator", "evaluate"]
@@ -28,6 +28,7 @@ def evaluate(
     found: Detections,
     *,
     convention: str | Convention = "reference",
+    measures: Sequence[str] = MEASURES,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -41,6 +42,8 @@ def evaluate(
         What the detector says; detections of images that the truth does not have are left out.
     convention : str or Convention
         ``"reference"``, ``"paper"``, ``"challenge"``, or your own.
+    measures : sequence of {"pdq", "map", "lrp"}
+        What the summary holds. Without ``"pdq"`` no pixel is looked at, and nobody is matched with anybody.
     threads : int, optional
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
@@ -58,7 +61,10 @@ def evaluate(
     rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
     masks = truth.as_box_masks() if chosen.box_truth else truth.masks
-    pairs = score_pairs(truth, masks, kept, chosen, threads=threads or os.cpu_count() or 1, progress=progress)
+    wanted = _known_measures(measures)
+    pairs = Pairs.none()
+    if "pdq" in wanted:
+        pairs = score_pairs(truth, masks, kept, chosen, threads=thread_count(threads), progress=progress)
     from probox import __version__
 
     evaluation = Evaluation(
@@ -75,11 +81,12 @@ def evaluate(
             **{name: np.ascontiguousarray(pairs.qualities[:, column]) for column, name in enumerate(QUALITIES)},
         ),
         masks=masks,
+        measures=wanted,
         inputs=tuple(name for name in (truth.source, found.source) if name),
         notes=(*truth.notes, *found.notes, *notes),
         version=__version__,
     )
-    return evaluation.rematched()
+    return evaluation.rematched() if "pdq" in wanted else evaluation
 
 
 class Evaluator:
@@ -89,7 +96,7 @@ class Evaluator:
     ----------
     classes : sequence of str
         The truth's classes.
-    convention : str or Convention
+    convention, measures
         As for `evaluate`.
     threads : int, optional
         As for `evaluate`.
@@ -108,9 +115,15 @@ class Evaluator:
     """
 
     def __init__(
-        self, classes: Sequence[str], *, convention: str | Convention = "reference", threads: int | None = None
+        self,
+        classes: Sequence[str],
+        *,
+        convention: str | Convention = "reference",
+        measures: Sequence[str] = MEASURES,
+        threads: int | None = None,
     ) -> None:
         self.classes = tuple(classes)
+        self.measures = _known_measures(measures)
         self.convention = resolve_convention(convention)
         self.threads = threads
         self._parts: list[Evaluation] = []
@@ -122,7 +135,7 @@ class Evaluator:
             raise InputError(
                 "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
             )
-        self._add(evaluate(truth, found, convention=self.convention, threads=self.threads))
+        self._add(evaluate(truth, found, convention=self.convention, measures=self.measures, threads=self.threads))
 
     def merge(self, other: Evaluator) -> None:
         """Add everything that another evaluator has seen, say one of another process."""
@@ -139,17 +152,25 @@ class Evaluator:
                 boxes=np.zeros((0, 4)),
                 label_probs=np.zeros((0, len(self.classes)), np.float32),
             )
-            return evaluate(nothing, none, convention=self.convention)
+            return evaluate(nothing, none, convention=self.convention, measures=self.measures)
         return join_evaluations(self._parts)
 
     def _add(self, part: Evaluation) -> None:
-        if part.convention != self.convention or part.classes != self.classes:
-            raise InputError("evaluators of different conventions or classes do not merge")
+        mine = self.convention, self.classes, self.measures
+        if (part.convention, part.classes, part.measures) != mine:
+            raise InputError("evaluators of different conventions, classes or measures do not merge")
         for image_id in part.images.id.tolist():
             if image_id in self._images:
                 raise InputError("the image was added before", image=image_id, remedy="add each image once")
         self._images.update(part.images.id.tolist())
         self._parts.append(part)
+
+
+def _known_measures(measures: Sequence[str]) -> tuple[str, ...]:
+    unknown = [name for name in measures if name not in MEASURES]
+    if unknown or not measures or isinstance(measures, str):
+        raise InputError(f"expected measures to be some of {', '.join(MEASURES)}, got {measures!r}")
+    return tuple(name for name in MEASURES if name in measures)
 
 
 def _rows_to_score(
@@ -192,6 +213,7 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
         id=truth.object_ids,
         class_index=truth.object_class,
         box=truth.boxes,
+        size=truth.sizes,
         area=truth.areas,
         crowd=truth.crowd,
         pixels=masks.pixels,
@@ -217,6 +239,7 @@ def _detection_table(truth: GroundTruth, kept: Detections, numbers: npt.NDArray[
         confidence=best,
         cost=best if real.all() else probs[:, real].max(axis=1, initial=0.0),
         box=kept.boxes,
+        size=kept.sizes,
         covariances=np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
         verdict=np.zeros(n, np.uint8),
         partner=np.full(n, -1, np.int64),

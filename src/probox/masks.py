@@ -67,6 +67,20 @@ class Masks:
         boxes = np.ascontiguousarray(boxes, dtype=np.int32).reshape(-1, 4).copy()
         return cls(boxes, box_pixels(boxes), np.zeros(len(boxes) + 1, np.int64), np.zeros((0, 3), np.int32))
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Masks]) -> Masks:
+        """Return the masks of all parts, one after the other."""
+        if not parts:
+            return cls.from_boxes(np.zeros((0, 4), np.int32))
+        starts = np.cumsum([0] + [len(part.runs) for part in parts])
+        offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts[:-1], strict=True)]
+        return cls(
+            np.concatenate([part.boxes for part in parts]),
+            np.concatenate([part.pixels for part in parts]),
+            np.concatenate([*offsets, starts[-1:]]).astype(np.int64),
+            np.concatenate([part.runs for part in parts]),
+        )
+
     def to_array(self, row: int, height: int, width: int) -> npt.NDArray[np.bool_]:
         """Return object `row`'s mask as an (H, W) boolean array."""
         mask = np.zeros((height, width), dtype=bool)

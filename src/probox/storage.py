@@ -64,6 +64,7 @@ def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
         "version": evaluation.version,
         "convention": evaluation.convention.to_dict(),
         "classes": list(evaluation.classes),
+        "measures": list(evaluation.measures),
         "inputs": list(evaluation.inputs),
         "notes": list(evaluation.notes),
     }
@@ -94,6 +95,7 @@ def load_evaluation(folder: Path) -> Evaluation:
         return Evaluation(
             convention=Convention.from_dict(words["convention"]),
             classes=tuple(words["classes"]),
+            measures=tuple(words["measures"]),
             masks=masks,
             inputs=tuple(words["inputs"]),
             notes=tuple(words["notes"]),

@@ -10,6 +10,8 @@ from probox.convention import Convention
 __all__ = ["COLUMNS", "format_value", "summary_text"]
 
 COLUMNS = (
+    ("mAP", "mAP"),
+    ("mLRP", "moLRP"),
     ("PDQ", "PDQ"),
     ("pPDQ", "pPDQ"),
     ("Sp", "spatial"),
@@ -20,13 +22,14 @@ COLUMNS = (
     ("FP", "FP"),
     ("FN", "FN"),
 )
-"""The paper's columns and the summary's names for them; qualities are shown in per cent."""
+"""The paper's columns and the summary's names for them; mLRP is 1 - moLRP, so that more is better."""
 
 
 def format_value(column: str, value: float) -> str:
     """Return a number as the table shows it: counts as they are, qualities in per cent, nothing as a dash."""
     if math.isnan(value):
         return "-"
+    value = 1 - value if column == "mLRP" else value
     return f"{int(value):,}" if column in ("TP", "FP", "FN") else f"{100 * value:.2f}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import struct
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,10 +34,11 @@ MODES: dict[str, dict[str, Any]] = {
 }
 """What the middle of ``expected.MODE.json`` means, as fields of a convention."""
 
-CHALLENGE_CLASSES = (
-    "none bottle cup knife bowl wine_glass fork spoon banana apple orange cake potted_plant mouse keyboard laptop "
-    "cell_phone book clock chair dining_table couch bed toilet television microwave toaster refrigerator oven sink person"
-)
+CHALLENGE_CLASSES = [
+    *("none", "bottle", "cup", "knife", "bowl", "wine glass", "fork", "spoon", "banana", "apple", "orange", "cake"),
+    *("potted plant", "mouse", "keyboard", "laptop", "cell phone", "book", "clock", "chair", "dining table", "couch"),
+    *("bed", "toilet", "television", "microwave", "toaster", "refrigerator", "oven", "sink", "person"),
+]
 TABLES = ("overall", "spatial", "label", "fg", "bg")
 
 
@@ -118,7 +120,9 @@ def rasterise(segmentation: Any, height: int, width: int) -> npt.NDArray[np.bool
         runs = coco_mask.merge(coco_mask.frPyObjects(segmentation, height, width))
     else:
         runs = coco_mask.frPyObjects(segmentation, height, width)
-    return np.asarray(coco_mask.decode(runs), dtype=bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # pycocotools under NumPy 2
+        return np.asarray(coco_mask.decode(runs), dtype=bool)
 
 
 def read_detections(path: Path, truth: GroundTruth) -> Detections:
@@ -151,7 +155,7 @@ def table_of(classes: list[str], entries: list[tuple[int, dict[str, Any]]], fold
 
 def read_challenge(folder: Path) -> tuple[GroundTruth, Detections]:
     """Return challenge truth (a folder per sequence with masks as PNG) and its submission."""
-    classes = [name.replace("_", " ") for name in CHALLENGE_CLASSES.split(" ")]
+    classes = CHALLENGE_CLASSES
     names = {"tv": "television"}
     masks: list[tuple[int, list[npt.ArrayLike], list[int]]] = []
     shapes: dict[int, tuple[int, int]] = {}

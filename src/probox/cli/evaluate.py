@@ -33,6 +33,9 @@ from probox.convention import Convention
 @click.option("--label-weight", type=float, metavar="W", help="Weight of the label in pPDQ, 0 to 1 [default: 0.5].")
 @click.option("--clip", type=click.Choice(["none", "corners"]), help="Move corners outside the image onto its border.")
 @click.option("--object-filter/--no-object-filter", default=None, help="Ignore small objects [default: as truth asks].")
+@click.option(
+    "--measures", default="pdq,map,lrp", show_default=True, metavar="LIST", help="What to measure, separated by commas."
+)
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation in this folder.")
@@ -41,6 +44,7 @@ def command(
     truth: str,
     detections: tuple[str, ...],
     preset: str,
+    measures: str,
     repair: bool,
     threads: int | None,
     out: str | None,
@@ -60,6 +64,7 @@ def command(
     from probox.formats import read_detections, read_truth
 
     convention = _convention(preset, choices)
+    wanted = _measures(measures)
     started = time.perf_counter()
     table = read_truth(truth)
     rows: list[tuple[str, Any]] = []
@@ -67,7 +72,9 @@ def command(
     for path, name in zip(detections, names, strict=True):
         found = read_detections(path, table, repair=repair)
         with progress_bar(name or "images", quiet=as_json) as progress:
-            evaluation = evaluate(table, found, convention=convention, threads=threads, progress=progress)
+            evaluation = evaluate(
+                table, found, convention=convention, measures=wanted, threads=threads, progress=progress
+            )
         if out is not None:
             from pathlib import Path
 
@@ -99,6 +106,16 @@ def _convention(preset: str, choices: dict[str, Any]) -> Convention:
         return Convention.preset(preset, **changes)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _measures(text: str) -> tuple[str, ...]:
+    from probox.evaluation import MEASURES
+
+    names = tuple(name.strip().lower() for name in text.split(","))
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(MEASURES)}.", param_hint="--measures")
+    return names
 
 
 def _row_names(paths: tuple[str, ...]) -> list[str]:

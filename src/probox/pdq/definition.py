@@ -3,7 +3,8 @@
 Nothing here is tuned. Every pixel of every map is computed, every pair of an object and a detection
 is looked at. The fast kernel is tested against this module, and this module against the reference.
 
-Hall et al., "Probabilistic Object Detection: Definition and Evaluation", WACV 2020.
+Hall et al., "Probabilistic Object Detection: Definition and Evaluation", WACV 2020. The spatial
+probability of a pixel, its section 3, is in `probox.pdq.definition_heatmap`; the rest, section 4, is here.
 """
 
 from __future__ import annotations
@@ -17,246 +18,23 @@ from probox.convention import Convention
 from probox.detections import Detections
 from probox.groundtruth import GroundTruth
 from probox.labels import BACKGROUND_NAMES, align_labels
+from probox.pdq.definition_heatmap import bivariate_cdf, heatmap
 
 __all__ = [
+    "ImageScore",
+    "Match",
+    "Score",
     "assign",
     "bivariate_cdf",
-    "corner_map",
     "evaluate",
     "heatmap",
     "losses",
     "pair_tables",
     "qualities",
-    "region_of_interest",
     "score_image",
 ]
 
 Floats = npt.NDArray[Any]
-EDGE = 1e-14
-"""How far before a pixel's far edge a corner's distribution is read; decides ties of corners without variance."""
-
-
-# --- the spatial probability of a pixel -----------------------------------------------------------------------------
-
-
-def heatmap(
-    box: npt.ArrayLike, covariances: npt.ArrayLike | None, width: int, height: int, convention: Convention
-) -> Floats:
-    """Return P(x in S) of every pixel: how likely the detected box covers it.
-
-    A box with Gaussian corners N0 (top left) and N1 (bottom right) covers pixel (x, y) with probability
-
-        P(x, y) = Pr(N0 is left of and above the pixel's far corner)
-                * Pr(N1 is right of and below the pixel's near corner)
-
-    where both corners must lie in the image. A box without covariances covers each pixel fully, partly or not.
-
-    Parameters
-    ----------
-    box : (4,) floats
-        ``x1, y1, x2, y2``.
-    covariances : (2, 2, 2) floats, or None
-        Of the top-left and the bottom-right corner.
-    width, height : int
-        The image's size.
-    convention : Convention
-        Region of interest, cut and precision.
-
-    Returns
-    -------
-    (H, W) array
-        float32 under `convention.single_precision`, else float64.
-    """
-    x1, y1, x2, y2 = np.asarray(box, dtype=np.float64)
-    if is_plain(covariances, convention):
-        return plain_heatmap((x1, y1, x2, y2), width, height, convention)
-    first, second = np.asarray(covariances, dtype=np.float64)
-    top_left = corner_map((x1, y1), first, width, height, convention)
-    # The bottom-right corner is the top-left one of the image turned by half a turn; a point keeps its
-    # covariance when both axes change sign.
-    turned = corner_map((width - (x2 + 1), height - (y2 + 1)), second, width, height, convention)
-    product = np.minimum(top_left * turned[::-1, ::-1], 1)
-    product[product < product.dtype.type(convention.min_probability)] = 0
-    return product
-
-
-def is_plain(covariances: npt.ArrayLike | None, convention: Convention) -> bool:
-    """Return whether a box has no spatial uncertainty at all: no covariances, or such that count as zero."""
-    if covariances is None:
-        return True
-    values = np.asarray(covariances, dtype=np.float64)
-    return bool(values.sum() == 0) if convention.sum_zero_is_plain else not values.any()
-
-
-def plain_heatmap(box: tuple[float, float, float, float], width: int, height: int, convention: Convention) -> Floats:
-    """Return the heatmap of a box without covariances: an outer product of what it covers per axis."""
-    x1, y1, x2, y2 = box
-    kind = precision(convention)
-    rows, columns = plain_cover(y1, y2, height).astype(kind), plain_cover(x1, x2, width).astype(kind)
-    return np.multiply.outer(rows, columns)
-
-
-def plain_cover(low: float, high: float, size: int) -> Floats:
-    """Return how much of each pixel of one axis the interval covers.
-
-    Pixels ceil(low)..floor(high) count as covered, one pixel on either side as the fraction that sticks
-    out: a box from 5 to 20 covers 16 pixels, one from 5.25 to 20 covers 15 pixels and 3/4 of pixel 5.
-    """
-    pixels = np.arange(size)
-    first, last = np.ceil(low), np.floor(high)
-    cover = ((pixels >= first) & (pixels <= last)).astype(np.float64)
-    cover[pixels == first - 1] = first - low
-    cover[pixels == last + 1] = high - last
-    return cover
-
-
-def precision(convention: Convention) -> type[np.floating[Any]]:
-    """Return the type that maps are rounded to."""
-    return np.float32 if convention.single_precision else np.float64
-
-
-def corner_map(
-    mean: tuple[float, float], covariance: npt.ArrayLike, width: int, height: int, convention: Convention
-) -> Floats:
-    """Return, for every pixel, how likely a Gaussian corner lies in the image, left of and above its far corner.
-
-        P1(x, y) = Pr(0 <= X < x + 1, 0 <= Y < y + 1)
-
-    is the cumulative distribution F minus what lies left of the image and above it,
-
-        P1(x, y) = F(x + 1, y + 1) - F(0, y + 1) - F(x + 1, 0) + F(0, 0).
-    """
-    kind = precision(convention)
-    matrix = np.asarray(covariance, dtype=np.float64)
-    if not convention.region_of_interest:
-        right, below = np.arange(1, width + 1) - EDGE, np.arange(1, height + 1)[:, None] - EDGE
-        outside = 0.0 - EDGE
-        whole = gaussian_cdf(right, below, mean, matrix) - gaussian_cdf(outside, below, mean, matrix)
-        whole -= gaussian_cdf(right, outside, mean, matrix) - gaussian_cdf(outside, outside, mean, matrix)
-        return cut(np.maximum(whole, 0.0).astype(kind), convention)
-    region = region_of_interest(mean, matrix, width, height, convention)
-    if region is None:
-        return np.zeros((height, width), kind)
-    x0, y0, x1, y1 = region
-    right, below = np.arange(x0 + 1, x1 + 2) - EDGE, np.arange(y0 + 1, y1 + 2)[:, None] - EDGE
-
-    result = np.zeros((height, width), kind)
-    result[y0 : y1 + 1, x0 : x1 + 1] = gaussian_cdf(right, below, mean, matrix)
-    result[y0 : y1 + 1, x1 + 1 :] = result[y0 : y1 + 1, x1 : x1 + 1]
-    result[y1 + 1 :, x0 : x1 + 1] = result[y1, x0 : x1 + 1]
-    result[y1 + 1 :, x1 + 1 :] = 1
-    if x0 == 0:
-        left = np.zeros((height, 1), kind)
-        left[y0 : y1 + 1] = gaussian_cdf(0.0 - EDGE, below, mean, matrix)
-        left[y1 + 1 :] = left[y1]
-        result -= left
-    if y0 == 0:
-        above = np.zeros((1, width), kind)
-        above[:, x0 : x1 + 1] = gaussian_cdf(right, 0.0 - EDGE, mean, matrix)
-        above[:, x1 + 1 :] = above[:, x1 : x1 + 1]
-        result -= above
-    if x0 == 0 and y0 == 0:
-        result += kind(gaussian_cdf(0.0 - EDGE, 0.0 - EDGE, mean, matrix))
-    return cut(result, convention)
-
-
-def cut(values: Floats, convention: Convention) -> Floats:
-    """Return the map with probabilities below the convention's smallest one set to 0."""
-    return np.where(values < values.dtype.type(convention.min_probability), values.dtype.type(0), values)
-
-
-def region_of_interest(
-    mean: tuple[float, float], covariance: Floats, width: int, height: int, convention: Convention
-) -> tuple[int, int, int, int] | None:
-    """Return the inclusive pixels ``x0, y0, x1, y1`` where a corner's map is computed; None if there are none."""
-    lows, highs = [], []
-    for centre, variance, size in zip(mean, np.diag(covariance), (width, height), strict=True):
-        reach = convention.rough_sigmas * np.sqrt(variance)
-        lows.append(int(max(centre - reach, 0)))
-        highs.append(int(min(centre + reach, size - 1)))
-        if highs[-1] < lows[-1]:
-            return None
-    (x0, y0), (x1, y1) = lows, highs
-    determinant = np.linalg.det(covariance)
-    if abs(determinant) < convention.min_determinant:
-        return x0, y0, x1, y1
-
-    inverse = np.linalg.inv(covariance)
-    dx, dy = np.arange(x0, x1 + 1) - mean[0], np.arange(y0, y1 + 1)[:, None] - mean[1]
-    squared = inverse[0, 0] * dx * dx + 2 * inverse[0, 1] * dx * dy + inverse[1, 1] * dy * dy
-    distances = np.sqrt(squared)
-    column = max(min(int(mean[0] - x0), x1 - x0), 0)
-    row = max(min(int(mean[1] - y0), y1 - y0), 0)
-    # Left of and above the mean a pixel's near corner is its far one: the next pixel's.
-    if 0 < row < height - 1:
-        distances[:row] = distances[1 : row + 1]
-    if 0 < column < width - 1:
-        distances[:, :column] = distances[:, 1 : column + 1]
-    kept = distances <= convention.mahalanobis
-    kept[row, column] = True
-    columns, rows = np.flatnonzero(kept.any(axis=0)), np.flatnonzero(kept.any(axis=1))
-    return x0 + int(columns[0]), y0 + int(rows[0]), x0 + int(columns[-1]), y0 + int(rows[-1])
-
-
-# --- Gaussians ------------------------------------------------------------------------------------------------------
-
-
-def gaussian_cdf(x: npt.ArrayLike, y: npt.ArrayLike, mean: tuple[float, float], covariance: Floats) -> Floats:
-    """Return Pr(X <= x, Y <= y) of a Gaussian with any positive semi-definite covariance.
-
-    An axis without variance is a step at its mean.
-    """
-    sigma_x, sigma_y = np.sqrt(np.diag(covariance))
-    h, k = standardised(x, mean[0], sigma_x), standardised(y, mean[1], sigma_y)
-    rho = covariance[0, 1] / (sigma_x * sigma_y) if sigma_x > 0 and sigma_y > 0 else 0.0
-    return bivariate_cdf(h, k, float(np.clip(rho, -1.0, 1.0)))
-
-
-def standardised(values: npt.ArrayLike, mean: float, sigma: float) -> Floats:
-    """Return (values - mean) / sigma, and plus or minus infinity where sigma is 0."""
-    offset = np.asarray(values, dtype=np.float64) - mean
-    return offset / sigma if sigma > 0 else np.where(offset >= 0, np.inf, -np.inf)
-
-
-def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Floats:
-    """Return Pr(X <= h, Y <= k) of two standard normal variables with correlation `rho`.
-
-    With Owen's T function and a(u, v) = (v - rho u) / (u sqrt(1 - rho^2)),
-
-        F(h, k) = (Phi(h) + Phi(k)) / 2 - T(h, a(h, k)) - T(k, a(k, h)) - (0 or 1/2),
-
-    the half being taken off when h and k differ in sign (Owen, 1956). At rho = 1 both variables are one,
-    at rho = -1 one is the other's mirror image:
-
-        F(h, k) = Phi(min(h, k)),    F(h, k) = max(Phi(h) - Phi(-k), 0).
-
-    Examples
-    --------
-    >>> float(bivariate_cdf(0.0, 0.0, 0.5).round(12))  # 1/4 + asin(1/2) / (2 pi)
-    0.333333333333
-    """
-    from scipy.special import ndtr, owens_t
-
-    h, k = np.broadcast_arrays(np.asarray(h, np.float64), np.asarray(k, np.float64))
-    if rho == 0.0:
-        return np.asarray(ndtr(h) * ndtr(k))
-    if rho >= 1.0:
-        return np.asarray(ndtr(np.minimum(h, k)))
-    if rho <= -1.0:
-        return np.maximum(ndtr(h) - ndtr(-k), 0.0)
-    finite = np.isfinite(h) & np.isfinite(k)
-    hf, kf = np.where(finite, h, 1.0), np.where(finite, k, 1.0)
-    root = np.sqrt((1.0 - rho) * (1.0 + rho))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        of_h = np.where(hf == 0, np.copysign(np.inf, kf), (kf - rho * hf) / (hf * root))
-        of_k = np.where(kf == 0, np.copysign(np.inf, hf), (hf - rho * kf) / (kf * root))
-    both_zero = (hf == 0) & (kf == 0)
-    apart = (hf * kf < 0) | ((hf * kf == 0) & (hf + kf < 0))
-    general = (ndtr(hf) + ndtr(kf)) / 2 - owens_t(hf, of_h) - owens_t(kf, of_k) - np.where(apart, 0.5, 0.0)
-    general = np.where(both_zero, 0.25 + np.arcsin(rho) / (2 * np.pi), general)
-    # A variable that is surely below its bound drops out; one that is surely above it leaves nothing.
-    limits = np.minimum(ndtr(h), ndtr(k))
-    return np.clip(np.where(finite, general, limits), 0.0, limits)
 
 
 # --- the quality of a pair ------------------------------------------------------------------------------------------
@@ -294,7 +72,7 @@ def qualities(foreground: float, background: float, pixels: int, convention: Con
     each snapped to 0 or 1 where it is close.
     """
     sums = np.array([foreground + background, foreground, background])
-    values = np.exp(sums / pixels)
+    values = np.minimum(np.exp(sums / pixels), 1.0)  # log(1 + e) is a little above 0
     values[np.abs(values - 1.0) <= convention.snap_one] = 1.0
     values[values <= convention.snap_zero] = 0.0
     spatial, fg, bg = map(float, values)
@@ -346,7 +124,9 @@ def pair_tables(
 
 
 def geometric_mean(spatial: float, label: float, label_weight: float) -> float:
-    """Return pPDQ: sqrt(Q_S Q_L), or Q_S^(1 - w) Q_L^w for another weight."""
+    """Return pPDQ: sqrt(Q_S Q_L), or Q_S^(1 - w) Q_L^w for another weight; 0 without any spatial quality."""
+    if spatial == 0.0:
+        return 0.0
     if label_weight == 0.5:
         return float(np.sqrt(spatial * label))
     return float(spatial ** (1.0 - label_weight) * label**label_weight)

@@ -1,0 +1,345 @@
+// COCO's JSON, ground truth and results, straight into columns.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json.hpp"
+#include "problems.hpp"
+#include "runs.hpp"
+
+namespace probox::coco {
+
+constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t max_side = 1000000;
+
+enum Segmentation : std::uint8_t { no_mask = 0, polygons = 1, run_lengths = 2 };
+
+// Columns of a ground-truth file, in the order of the file.
+struct Truth {
+  std::vector<std::int64_t> image_ids;
+  std::vector<std::int32_t> widths, heights;
+  std::vector<std::string> file_names;
+  std::vector<std::int64_t> category_ids;
+  std::vector<std::string> category_names;
+  // One entry per annotation; `numbers` of piece p are polygon coordinates or run lengths.
+  std::vector<std::int64_t> entries, ids, images, categories;
+  std::vector<std::uint8_t> has_id, crowd, kinds;
+  std::vector<double> boxes, areas, numbers;
+  std::vector<std::int64_t> rle_sizes;  // height, width
+  std::vector<std::int64_t> piece_offsets{0}, number_offsets{0};
+  std::vector<std::string> other_keys;  // of the file itself, to say what it might be instead
+  bool has_images = false, has_annotations = false, has_categories = false;
+};
+
+class TruthReader {
+ public:
+  TruthReader(json::Reader& in, Problems& problems) : in_(in), problems_(problems) {}
+
+  Truth read() {
+    problems_.guard([this] { read_file(); });
+    return std::move(truth_);
+  }
+
+ private:
+  void read_file() {
+    std::string_view key;
+    SeenKeys seen;
+    in_.enter_object();
+    while (in_.next_key(key)) {
+      if (key == "images") {
+        seen.mark(in_, 0);
+        truth_.has_images = true;
+        each_row([this](auto& image) { read_image(image); });
+      } else if (key == "categories") {
+        seen.mark(in_, 1);
+        truth_.has_categories = true;
+        each_row([this](auto&) { read_category(); });
+      } else if (key == "annotations") {
+        seen.mark(in_, 2);
+        truth_.has_annotations = true;
+        each_row([this](auto& image) { read_annotation(image); });
+      } else {
+        if (truth_.other_keys.size() < 5) truth_.other_keys.emplace_back(key.substr(0, 40));
+        in_.skip();
+      }
+    }
+    in_.finish();
+  }
+
+  template <class ReadRow>
+  void each_row(ReadRow&& read_row) {
+    in_.enter_array();
+    while (in_.next_item()) problems_.row(in_, read_row);
+  }
+
+  void read_image(std::optional<std::int64_t>& image) {
+    std::string_view key;
+    SeenKeys seen;
+    std::int64_t id = 0, width = 0, height = 0;
+    std::string file_name;
+    in_.enter_object();
+    while (in_.next_key(key)) {
+      if (key == "id") {
+        seen.mark(in_, 0);
+        image = id = in_.integer();
+      } else if (key == "width") {
+        seen.mark(in_, 1);
+        width = side();
+      } else if (key == "height") {
+        seen.mark(in_, 2);
+        height = side();
+      } else if (key == "file_name") {
+        seen.mark(in_, 3);
+        if (in_.next_is_null()) in_.null();
+        else file_name = in_.string();
+      } else {
+        in_.skip();
+      }
+    }
+    seen.require(in_, 0, "id");
+    seen.require(in_, 1, "width");
+    seen.require(in_, 2, "height");
+    truth_.image_ids.push_back(id);
+    truth_.widths.push_back(static_cast<std::int32_t>(width));
+    truth_.heights.push_back(static_cast<std::int32_t>(height));
+    truth_.file_names.push_back(std::move(file_name));
+  }
+
+  std::int64_t side() {
+    const std::int64_t size = in_.integer();
+    if (size < 1 || size > max_side) {
+      in_.fail("image size", "expected a size from 1 to " + std::to_string(max_side) + " pixels, but got " +
+                                 std::to_string(size), "write the image's size in pixels");
+    }
+    return size;
+  }
+
+  void read_category() {
+    std::string_view key;
+    SeenKeys seen;
+    std::int64_t id = 0;
+    std::string name;
+    in_.enter_object();
+    while (in_.next_key(key)) {
+      if (key == "id") {
+        seen.mark(in_, 0);
+        id = in_.integer();
+      } else if (key == "name") {
+        seen.mark(in_, 1);
+        name = in_.string();
+      } else {
+        in_.skip();
+      }
+    }
+    seen.require(in_, 0, "id");
+    seen.require(in_, 1, "name");
+    truth_.category_ids.push_back(id);
+    truth_.category_names.push_back(std::move(name));
+  }
+
+  void read_annotation(std::optional<std::int64_t>& image) {
+    std::string_view key;
+    SeenKeys seen;
+    std::int64_t id = 0, image_id = 0, category = 0;
+    double box[4] = {missing, missing, missing, missing};
+    double area = missing;
+    bool crowd = false;
+    shape_.kind = no_mask;
+    shape_.numbers.clear();
+    shape_.ends.clear();
+    shape_.height = shape_.width = 0;
+    const std::int64_t entry = in_.index();
+    in_.enter_object();
+    while (in_.next_key(key)) {
+      if (key == "id") {
+        seen.mark(in_, 0);
+        id = in_.integer();
+      } else if (key == "image_id") {
+        seen.mark(in_, 1);
+        image = image_id = in_.integer();
+      } else if (key == "category_id") {
+        seen.mark(in_, 2);
+        category = in_.integer();
+      } else if (key == "bbox") {
+        seen.mark(in_, 3);
+        in_.numbers(box, 4);
+        check_box(box);
+      } else if (key == "area") {
+        seen.mark(in_, 4);
+        area = in_.number();
+        if (!(area >= 0 && area <= std::numeric_limits<double>::max())) {
+          in_.fail("area", "expected a finite area of at least 0", "write the area in pixels, or leave it out");
+        }
+      } else if (key == "iscrowd") {
+        seen.mark(in_, 5);
+        crowd = read_crowd();
+      } else if (key == "segmentation") {
+        seen.mark(in_, 6);
+        read_segmentation();
+      } else {
+        in_.skip();
+      }
+    }
+    seen.require(in_, 1, "image_id");
+    seen.require(in_, 2, "category_id");
+    if (shape_.kind == no_mask) seen.require(in_, 3, "bbox");
+    truth_.entries.push_back(entry);
+    truth_.ids.push_back(id);
+    truth_.has_id.push_back(seen.has(0));
+    truth_.images.push_back(image_id);
+    truth_.categories.push_back(category);
+    truth_.boxes.insert(truth_.boxes.end(), box, box + 4);
+    truth_.areas.push_back(area);
+    truth_.crowd.push_back(crowd);
+    commit_shape();
+  }
+
+  void check_box(const double* box) const {
+    for (int k = 0; k < 4; ++k) {
+      if (!std::isfinite(box[k])) {
+        in_.fail("non-finite number", "expected four finite numbers [x, y, width, height]", "correct the annotation");
+      }
+    }
+    if (box[2] < 0 || box[3] < 0) {
+      in_.fail("inverted box", "expected width and height of at least 0", "write boxes as [x, y, width, height]");
+    }
+  }
+
+  bool read_crowd() {
+    const char first = in_.peek();
+    if (first == 't' || first == 'f') return in_.boolean();
+    const std::int64_t value = in_.integer();
+    if (value != 0 && value != 1) in_.fail("iscrowd", "expected 0 or 1, but got " + std::to_string(value));
+    return value == 1;
+  }
+
+  void read_segmentation() {
+    switch (in_.peek()) {
+      case 'n':
+        in_.null();
+        return;
+      case '[':
+        return read_polygons();
+      case '{':
+        return read_run_lengths();
+      default:
+        in_.mismatch("a list of polygons or an object with run lengths");
+    }
+  }
+
+  void read_polygons() {
+    in_.enter_array();
+    while (in_.next_item()) {
+      const std::size_t start = shape_.numbers.size();
+      in_.enter_array();
+      while (in_.next_item()) {
+        const double value = in_.number();
+        if (!(std::abs(value) <= 1e8)) {
+          in_.fail("polygon", "expected coordinates from -1e8 to 1e8", "write polygons in pixels");
+        }
+        shape_.numbers.push_back(value);
+      }
+      const std::size_t count = shape_.numbers.size() - start;
+      if (count % 2 != 0 || count < 4) {
+        in_.fail("polygon", "expected x and y of at least two points, but got " + std::to_string(count) + " numbers",
+                 "write polygons as [x1, y1, x2, y2, ...]");
+      }
+      shape_.ends.push_back(shape_.numbers.size());
+      shape_.kind = polygons;
+    }
+  }
+
+  void read_run_lengths() {
+    std::string_view key;
+    SeenKeys seen;
+    bool compressed = false;
+    in_.enter_object();
+    while (in_.next_key(key)) {
+      if (key == "size") {
+        seen.mark(in_, 0);
+        double size[2];
+        in_.numbers(size, 2);
+        for (const double side : size) {
+          if (!(side >= 1 && side <= static_cast<double>(max_side))) {
+            in_.fail("run lengths", "expected a size of [height, width] in pixels", "write the size of the image");
+          }
+        }
+        shape_.height = static_cast<std::int64_t>(size[0]);
+        shape_.width = static_cast<std::int64_t>(size[1]);
+      } else if (key == "counts") {
+        seen.mark(in_, 1);
+        compressed = in_.peek() == '"';
+        if (compressed) {
+          if (!decode_counts(in_.string(), shape_.numbers)) {
+            in_.fail("run lengths", "expected compressed run lengths as the COCO API writes them",
+                     "write them again, or as a list of numbers");
+          }
+        } else {
+          read_counts();
+        }
+      } else {
+        in_.skip();
+      }
+    }
+    seen.require(in_, 0, "size");
+    seen.require(in_, 1, "counts");
+    check_counts(compressed);
+    shape_.ends.push_back(shape_.numbers.size());
+    shape_.kind = run_lengths;
+  }
+
+  void read_counts() {
+    if (in_.peek() != '[') in_.mismatch("a list of run lengths or a string");
+    in_.enter_array();
+    while (in_.next_item()) {
+      const std::int64_t count = in_.integer();
+      if (count < 0) in_.fail("run lengths", "expected run lengths of at least 0, but got " + std::to_string(count));
+      shape_.numbers.push_back(static_cast<double>(count));
+    }
+  }
+
+  void check_counts(bool compressed) const {
+    double total = 0;
+    for (const double count : shape_.numbers) total += count;
+    const double expected = static_cast<double>(shape_.height) * static_cast<double>(shape_.width);
+    // The COCO API may leave out the last run of a compressed code; it is background if its number is odd.
+    const bool complete = total == expected || (compressed && total < expected && shape_.numbers.size() % 2 == 0);
+    if (!complete) {
+      char text[160];
+      std::snprintf(text, sizeof text, "expected run lengths that add up to %.0f (%lld x %lld), but they make %.0f",
+                    expected, static_cast<long long>(shape_.height), static_cast<long long>(shape_.width), total);
+      in_.fail("run lengths", text, "write size as [height, width] and all runs");
+    }
+  }
+
+  void commit_shape() {
+    truth_.kinds.push_back(shape_.kind);
+    const auto base = static_cast<std::int64_t>(truth_.numbers.size());
+    truth_.numbers.insert(truth_.numbers.end(), shape_.numbers.begin(), shape_.numbers.end());
+    for (const std::size_t end : shape_.ends) truth_.number_offsets.push_back(base + static_cast<std::int64_t>(end));
+    truth_.piece_offsets.push_back(static_cast<std::int64_t>(truth_.number_offsets.size()) - 1);
+    truth_.rle_sizes.push_back(shape_.height);
+    truth_.rle_sizes.push_back(shape_.width);
+  }
+
+  struct Shape {
+    Segmentation kind = no_mask;
+    std::vector<double> numbers;
+    std::vector<std::size_t> ends;
+    std::int64_t height = 0, width = 0;
+  };
+
+  json::Reader& in_;
+  Problems& problems_;
+  Truth truth_;
+  Shape shape_;
+};
+
+}  // namespace probox::coco

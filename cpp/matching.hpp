@@ -1,0 +1,386 @@
+// COCO's greedy matching of plain boxes, and precision at given recalls from its outcome.
+//
+// Nothing here knows Python. Work is spread over images (matching) or classes (precision); every
+// unit writes to places of its own, so the result is the same to the bit for any number of threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace probox::boxes {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr int kMaxThresholds = 16;  // one bit each in a uint16
+
+// Calls work(i) for i in [0, count), from several threads; the first exception comes out here.
+template <class Work>
+void for_each_index(int64_t count, int threads, const Work& work) {
+  threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
+  if (threads == 1) {
+    for (int64_t i = 0; i < count; ++i) work(i);
+    return;
+  }
+  // Blocks keep threads from quarrelling over the counter, many blocks keep them all busy to the end.
+  const int64_t block = std::max<int64_t>(1, count / (threads * 16));
+  std::atomic<int64_t> next{0};
+  std::exception_ptr failure;
+  std::mutex failure_lock;
+  auto run = [&] {
+    try {
+      for (int64_t begin; (begin = next.fetch_add(block)) < count;)
+        for (int64_t i = begin; i < std::min(begin + block, count); ++i) work(i);
+    } catch (...) {
+      std::lock_guard<std::mutex> guard(failure_lock);
+      if (!failure) failure = std::current_exception();
+      next = count;
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (int i = 1; i < threads; ++i) {
+    try {
+      helpers.emplace_back(run);
+    } catch (const std::system_error&) {
+      break;  // the system gives no more threads: go on with those there are
+    }
+  }
+  run();
+  for (auto& helper : helpers) helper.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Boxes as COCO measures them: top-left corner (the first two of four columns), width and height.
+struct Boxes {
+  const double* corners;
+  const double* sizes;
+  double x(int64_t i) const { return corners[4 * i]; }
+  double y(int64_t i) const { return corners[4 * i + 1]; }
+  double w(int64_t i) const { return sizes[2 * i]; }
+  double h(int64_t i) const { return sizes[2 * i + 1]; }
+  double area(int64_t i) const { return w(i) * h(i); }
+};
+
+// Intersection over union, or over the detection alone for a crowd. The order of operations is that
+// of the COCO API, so the value is too, to the last bit.
+inline double overlap(const Boxes& found, int64_t d, const Boxes& truth, int64_t g, bool crowd) {
+  const double width = std::min(found.w(d) + found.x(d), truth.w(g) + truth.x(g)) - std::max(found.x(d), truth.x(g));
+  if (width <= 0) return 0;
+  const double height = std::min(found.h(d) + found.y(d), truth.h(g) + truth.y(g)) - std::max(found.y(d), truth.y(g));
+  if (height <= 0) return 0;
+  const double both = width * height;
+  const double either = crowd ? found.area(d) : found.area(d) + truth.area(g) - both;
+  return both / either;
+}
+
+struct Found {
+  int64_t count;
+  const int64_t* image;  // row of the truth's images, -1: not one of them
+  const int32_t* label;  // the truth's class, -1: not one of them
+  Boxes boxes;
+  const double* score;
+};
+
+struct Truth {
+  int64_t images;
+  const int64_t* offsets;  // images + 1
+  const int32_t* label;
+  Boxes boxes;
+  const double* area;
+  const bool* crowd;
+};
+
+struct Rules {
+  int thresholds;           // at most kMaxThresholds
+  const double* iou;        // ascending
+  int ranges;               // of area
+  const double* range;      // ranges x 2, both ends inclusive
+  int64_t max_detections;   // per image and class
+};
+
+// One row per detection that takes part, by image, class, descending score.
+struct Matches {
+  std::vector<int32_t> image, label, rank, number, object;
+  std::vector<double> score, iou;          // iou: rows x ranges, at the first threshold
+  std::vector<uint16_t> matched, ignored;  // rows x ranges, one bit per threshold
+
+  Matches(int64_t rows, int ranges)
+      : image(rows), label(rows), rank(rows), number(rows), object(rows, -1), score(rows),
+        iou(rows * ranges, kNaN), matched(rows * ranges, 0), ignored(rows * ranges, 0) {}
+};
+
+// The detections of each image in the order they are matched: by class, then descending score, ties
+// in the order of the table. `begin` has one more entry than images, `kept[i]` counts those that
+// take part.
+struct MatchingOrder {
+  std::vector<int64_t> row, begin, kept_begin;
+  std::vector<int32_t> number;  // of each row of the table within its image
+};
+
+inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t max_detections, int threads) {
+  MatchingOrder order;
+  order.begin.assign(images + 1, 0);
+  for (int64_t d = 0; d < found.count; ++d)
+    if (found.image[d] >= 0) ++order.begin[found.image[d] + 1];
+  std::partial_sum(order.begin.begin(), order.begin.end(), order.begin.begin());
+  order.row.resize(order.begin.back());
+  order.number.resize(found.count);
+  std::vector<int64_t> next(order.begin.begin(), order.begin.end() - 1);
+  for (int64_t d = 0; d < found.count; ++d) {
+    const int64_t image = found.image[d];
+    if (image < 0) continue;
+    order.number[d] = static_cast<int32_t>(next[image] - order.begin[image]);
+    order.row[next[image]++] = d;
+  }
+  order.kept_begin.assign(images + 1, 0);
+  for_each_index(images, threads, [&](int64_t image) {
+    int64_t* first = order.row.data() + order.begin[image];
+    int64_t* last = order.row.data() + order.begin[image + 1];
+    std::sort(first, last, [&](int64_t a, int64_t b) {
+      // Unknown classes (-1) become the largest number: they come last and are passed over.
+      const uint32_t class_a = static_cast<uint32_t>(found.label[a]), class_b = static_cast<uint32_t>(found.label[b]);
+      if (class_a != class_b) return class_a < class_b;
+      if (found.score[a] != found.score[b]) return found.score[a] > found.score[b];
+      return a < b;
+    });
+    int64_t kept = 0;
+    for (int64_t* group = first; group < last && found.label[*group] >= 0;) {
+      int64_t* end = group;
+      while (end < last && found.label[*end] == found.label[*group]) ++end;
+      kept += std::min<int64_t>(end - group, max_detections);
+      group = end;
+    }
+    order.kept_begin[image + 1] = kept;
+  });
+  std::partial_sum(order.kept_begin.begin(), order.kept_begin.end(), order.kept_begin.begin());
+  return order;
+}
+
+// Matches the detections of one class in one image, `rows` in descending score, with its objects.
+// Keeps its buffers from one group to the next.
+class GroupMatcher {
+ public:
+  GroupMatcher(const Found& found, const Truth& truth, const Rules& rules) : found_(found), truth_(truth), rules_(rules) {}
+
+  void match(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects, int64_t first_object,
+             Matches& out, int64_t at) {
+    list_candidates(rows, count, objects);
+    for (int range = 0; range < rules_.ranges; ++range) {
+      const double low = rules_.range[2 * range], high = rules_.range[2 * range + 1];
+      ignored_.assign(objects.size(), 0);
+      for (size_t g = 0; g < objects.size(); ++g)
+        ignored_[g] = truth_.crowd[objects[g]] || truth_.area[objects[g]] < low || truth_.area[objects[g]] > high;
+      taken_.assign(objects.size(), 0);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t cell = (at + i) * rules_.ranges + range;
+        if (begin_[i] < begin_[i + 1]) {
+          const Candidate* first = match_one(i, objects, out.matched[cell], out.ignored[cell]);
+          if (first) {
+            out.iou[cell] = first->iou;
+            if (range == 0) out.object[at + i] = static_cast<int32_t>(objects[first->object] - first_object);
+          }
+        }
+        const double area = found_.boxes.area(rows[i]);
+        if (area < low || area > high) out.ignored[cell] |= all_thresholds() & ~out.matched[cell];
+      }
+    }
+  }
+
+ private:
+  struct Candidate {
+    int32_t object;
+    double iou;
+  };
+
+  uint16_t all_thresholds() const { return static_cast<uint16_t>((1u << rules_.thresholds) - 1); }
+  double least(int t) const { return std::min(rules_.iou[t], 1 - 1e-10); }
+
+  // Few pairs overlap enough for any threshold; all the rest of the work is about those.
+  void list_candidates(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects) {
+    candidates_.clear();
+    begin_.assign(1, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      for (size_t g = 0; g < objects.size(); ++g) {
+        const double iou = overlap(found_.boxes, rows[i], truth_.boxes, objects[g], truth_.crowd[objects[g]]);
+        if (!(iou < least(0))) candidates_.push_back({static_cast<int32_t>(g), iou});
+      }
+      begin_.push_back(candidates_.size());
+    }
+  }
+
+  // Sets the bits of one detection; returns its match at the first threshold, if any. Among free
+  // objects that count it takes the best, the later of equals; only without one, an ignored object.
+  const Candidate* match_one(int64_t i, const std::vector<int64_t>& objects, uint16_t& matched, uint16_t& ignored) {
+    const Candidate* at_first_threshold = nullptr;
+    for (int t = 0; t < rules_.thresholds; ++t) {
+      const uint16_t bit = static_cast<uint16_t>(1u << t);
+      const Candidate* best = nullptr;
+      for (const char want_ignored : {0, 1}) {
+        double iou = least(t);
+        for (size_t c = begin_[i]; c < begin_[i + 1]; ++c) {
+          const Candidate& candidate = candidates_[c];
+          const int32_t g = candidate.object;
+          if (ignored_[g] != want_ignored || candidate.iou < iou) continue;
+          if ((taken_[g] & bit) && !truth_.crowd[objects[g]]) continue;
+          iou = candidate.iou;
+          best = &candidate;
+        }
+        if (best) break;
+      }
+      if (!best) continue;
+      taken_[best->object] |= bit;
+      matched |= bit;
+      if (ignored_[best->object]) ignored |= bit;
+      if (t == 0) at_first_threshold = best;
+    }
+    return at_first_threshold;
+  }
+
+  const Found& found_;
+  const Truth& truth_;
+  const Rules& rules_;
+  std::vector<Candidate> candidates_;
+  std::vector<size_t> begin_;
+  std::vector<char> ignored_;
+  std::vector<uint16_t> taken_;
+};
+
+inline Matches match_boxes(const Found& found, const Truth& truth, const Rules& rules, int threads) {
+  const MatchingOrder order = matching_order(found, truth.images, rules.max_detections, threads);
+  Matches out(order.kept_begin.back(), rules.ranges);
+  for_each_index(truth.images, threads, [&](int64_t image) {
+    const int64_t first_object = truth.offsets[image];
+    std::vector<int64_t> by_class(truth.offsets[image + 1] - first_object), objects;
+    std::iota(by_class.begin(), by_class.end(), first_object);
+    std::stable_sort(by_class.begin(), by_class.end(), [&](int64_t a, int64_t b) { return truth.label[a] < truth.label[b]; });
+    GroupMatcher matcher(found, truth, rules);
+    const int64_t* row = order.row.data() + order.begin[image];
+    const int64_t* last = order.row.data() + order.begin[image + 1];
+    auto object = by_class.begin();
+    int64_t at = order.kept_begin[image];
+    while (row < last && found.label[*row] >= 0) {
+      const int32_t label = found.label[*row];
+      objects.clear();
+      while (object != by_class.end() && truth.label[*object] < label) ++object;
+      while (object != by_class.end() && truth.label[*object] == label) objects.push_back(*object++);
+      const int64_t* end = row;
+      while (end < last && found.label[*end] == label) ++end;
+      const int64_t count = std::min<int64_t>(end - row, rules.max_detections);
+      for (int64_t i = 0; i < count; ++i) {
+        out.image[at + i] = static_cast<int32_t>(image);
+        out.label[at + i] = label;
+        out.rank[at + i] = static_cast<int32_t>(i);
+        out.number[at + i] = order.number[row[i]];
+        out.score[at + i] = found.score[row[i]];
+      }
+      matcher.match(row, count, objects, first_object, out, at);
+      at += count;
+      row = end;
+    }
+  });
+  return out;
+}
+
+// Rows by class, then descending score, ties in the order of the rows; `offsets` has classes + 1 entries.
+inline void score_order(int64_t rows, const int32_t* label, const double* score, int64_t classes, int threads,
+                        int64_t* order, int64_t* offsets) {
+  std::fill(offsets, offsets + classes + 1, 0);
+  for (int64_t i = 0; i < rows; ++i) ++offsets[label[i] + 1];
+  std::partial_sum(offsets, offsets + classes + 1, offsets);
+  std::vector<int64_t> next(offsets, offsets + classes);
+  struct Key {
+    double score;
+    int64_t row;
+  };
+  std::vector<Key> keys(rows);
+  for (int64_t i = 0; i < rows; ++i) keys[next[label[i]]++] = {score[i], i};
+  for_each_index(classes, threads, [&](int64_t c) {
+    std::sort(keys.begin() + offsets[c], keys.begin() + offsets[c + 1], [](const Key& a, const Key& b) {
+      return a.score != b.score ? a.score > b.score : a.row < b.row;
+    });
+    for (int64_t i = offsets[c]; i < offsets[c + 1]; ++i) order[i] = keys[i].row;
+  });
+}
+
+struct Outcomes {
+  const int64_t* order;    // rows as `score_order` gives them
+  const int64_t* offsets;  // classes + 1
+  const double* score;
+  const int32_t* rank;
+  const uint16_t* matched;  // rows x ranges
+  const uint16_t* ignored;
+  const int64_t* objects;  // classes x ranges: how many count
+  int64_t classes;
+  int ranges, thresholds;
+};
+
+struct Points {
+  int recalls;
+  const double* recall;  // ascending
+  int limits;
+  const int64_t* limit;  // detections per image and class
+};
+
+// For each threshold t, class c and range a: the highest precision at a recall of at least r, the
+// score of the detection that reaches r, and the final recall with fewer detections per image.
+//   precision, score_at: thresholds x recalls x classes x ranges; recall: thresholds x classes x ranges x limits.
+// NaN where no object counts; a recall that is never reached has precision 0 and no score.
+inline void precision_at_recall(const Outcomes& in, const Points& points, int threads, double* precision,
+                                double* score_at, double* recall) {
+  const uint16_t all = static_cast<uint16_t>((1u << in.thresholds) - 1);
+  for_each_index(in.classes * in.ranges, threads, [&](int64_t task) {
+    const int64_t c = task / in.ranges, a = task % in.ranges;
+    const int64_t begin = in.offsets[c], end = in.offsets[c + 1];
+    const double objects = static_cast<double>(in.objects[task]);
+    uint32_t wrong[kMaxThresholds] = {};
+    std::vector<double> right_precision[kMaxThresholds], right_score[kMaxThresholds];
+    std::vector<int64_t> right_within(in.thresholds * points.limits, 0);
+    if (in.objects[task] > 0) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = in.order[i], cell = row * in.ranges + a;
+        const uint16_t right = in.matched[cell] & ~in.ignored[cell];
+        const uint16_t miss = all & ~(in.matched[cell] | in.ignored[cell]);
+        for (int t = 0; t < kMaxThresholds; ++t) wrong[t] += (miss >> t) & 1u;
+        if (!right) continue;
+        for (int t = 0; t < in.thresholds; ++t) {
+          if (!((right >> t) & 1u)) continue;
+          // The epsilon is COCO's, against 0 / 0; it makes the first precision 1 - 2^-52.
+          const double tp = static_cast<double>(right_precision[t].size() + 1), fp = wrong[t];
+          right_precision[t].push_back(tp / (fp + tp + std::numeric_limits<double>::epsilon()));
+          right_score[t].push_back(in.score[row]);
+          for (int m = 0; m < points.limits; ++m) right_within[t * points.limits + m] += in.rank[row] < points.limit[m];
+        }
+      }
+    }
+    for (int t = 0; t < in.thresholds; ++t) {
+      std::vector<double>& best = right_precision[t];
+      for (size_t k = best.size(); k-- > 1;) best[k - 1] = std::max(best[k - 1], best[k]);
+      for (int m = 0; m < points.limits; ++m)
+        recall[((t * in.classes + c) * in.ranges + a) * points.limits + m] =
+            objects > 0 ? static_cast<double>(right_within[t * points.limits + m]) / objects : kNaN;
+      size_t k = 0;  // true positives passed so far
+      for (int r = 0; r < points.recalls; ++r) {
+        const int64_t cell = ((static_cast<int64_t>(t) * points.recalls + r) * in.classes + c) * in.ranges + a;
+        if (in.objects[task] == 0) {
+          precision[cell] = score_at[cell] = kNaN;
+        } else if (points.recall[r] <= 0) {
+          // Recall 0 is reached by the very first detection, right or wrong.
+          precision[cell] = best.empty() ? 0 : best[0];
+          score_at[cell] = begin < end ? in.score[in.order[begin]] : kNaN;
+        } else {
+          while (k < best.size() && static_cast<double>(k + 1) / objects < points.recall[r]) ++k;
+          precision[cell] = k < best.size() ? best[k] : 0;
+          score_at[cell] = k < best.size() ? right_score[t][k] : kNaN;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace probox::boxes

@@ -1,0 +1,303 @@
+// Object masks as row-major runs: rasterisation of COCO's polygons and run-length codes, pixel for pixel as the COCO API
+// does it, and the runs of label images.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace probox {
+
+// The pixels of many objects; the layout is that of probox.masks.Masks. An empty mask has 0 pixels and box 0, 0, -1, -1.
+struct RunTable {
+  std::vector<std::int32_t> boxes;    // x0, y0, x1, y1, inclusive
+  std::vector<std::int64_t> pixels;
+  std::vector<std::int64_t> offsets{0};
+  std::vector<std::int32_t> runs;     // y, x_begin, x_end; none for a mask that fills its box
+
+  void add_box(std::int32_t x0, std::int32_t y0, std::int32_t x1, std::int32_t y1) {
+    boxes.insert(boxes.end(), {x0, y0, x1, y1});
+    pixels.push_back((std::int64_t{x1} - x0 + 1) * (std::int64_t{y1} - y0 + 1));
+    offsets.push_back(offsets.back());
+  }
+
+  void add_empty() {
+    boxes.insert(boxes.end(), {0, 0, -1, -1});
+    pixels.push_back(0);
+    offsets.push_back(offsets.back());
+  }
+
+  // Take over runs sorted by row, then column, not touching.
+  void add_runs(const std::vector<std::int32_t>& object_runs) {
+    if (object_runs.empty()) return add_empty();
+    std::int32_t x0 = object_runs[1];
+    std::int32_t x1 = object_runs[2] - 1;
+    std::int64_t count = 0;
+    for (std::size_t k = 0; k < object_runs.size(); k += 3) {
+      x0 = std::min(x0, object_runs[k + 1]);
+      x1 = std::max(x1, object_runs[k + 2] - 1);
+      count += object_runs[k + 2] - object_runs[k + 1];
+    }
+    const std::int32_t y0 = object_runs[0];
+    const std::int32_t y1 = object_runs[object_runs.size() - 3];
+    add_box(x0, y0, x1, y1);
+    if (count == pixels.back()) return;
+    pixels.back() = count;
+    runs.insert(runs.end(), object_runs.begin(), object_runs.end());
+    offsets.back() += static_cast<std::int64_t>(object_runs.size() / 3);
+  }
+};
+
+// Pixels begin..end (exclusive) in column-major order.
+struct Interval {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// Turns the objects of images into runs, one after the other, keeping its buffers.
+class Rasteriser {
+ public:
+  // Start an object in an image of this size.
+  void start(std::int64_t height, std::int64_t width) {
+    height_ = height;
+    width_ = width;
+    intervals_.clear();
+  }
+
+  // Add a polygon x0, y0, x1, y1, ...
+  //
+  // The COCO API scales a polygon by 5, walks its edges pixel by pixel, keeps the crossings of the lines through the
+  // columns' centres, and fills a column between an odd crossing and the next. Here only those crossings are computed.
+  void add_polygon(const double* xy, std::int64_t points) {
+    crossings_.clear();
+    corners_.resize(static_cast<std::size_t>(points) + 1);
+    for (std::int64_t k = 0; k < points; ++k) {
+      corners_[static_cast<std::size_t>(k)] = {scaled(xy[2 * k]), scaled(xy[2 * k + 1])};
+    }
+    corners_.back() = corners_.front();
+    for (std::size_t k = 0; k + 1 < corners_.size(); ++k) add_edge(corners_[k], corners_[k + 1]);
+    std::sort(crossings_.begin(), crossings_.end());
+    const std::int64_t total = height_ * width_;
+    for (std::size_t k = 0; k < crossings_.size(); k += 2) {
+      const std::int64_t end = k + 1 < crossings_.size() ? crossings_[k + 1] : total;
+      if (crossings_[k] < end) intervals_.push_back({crossings_[k], end});
+    }
+  }
+
+  // Add run lengths: pixels off, on, off, ... in column-major order, adding up to the size of the image.
+  void add_counts(const double* counts, std::int64_t size) {
+    std::int64_t at = 0;
+    for (std::int64_t k = 0; k < size; ++k) {
+      const auto length = static_cast<std::int64_t>(counts[k]);
+      if (k % 2 == 1 && length > 0) intervals_.push_back({at, at + length});
+      at += length;
+    }
+  }
+
+  // The union of everything added, as row-major runs.
+  const std::vector<std::int32_t>& finish() {
+    merge_intervals();
+    transpose();
+    return runs_;
+  }
+
+ private:
+  struct Corner {
+    std::int64_t x;
+    std::int64_t y;
+  };
+  struct Run {
+    std::int32_t y;
+    std::int32_t begin;
+    std::int32_t end;
+  };
+
+  static constexpr std::int64_t scale = 5;
+
+  static std::int64_t scaled(double value) { return static_cast<std::int64_t>(static_cast<double>(scale) * value + .5); }
+
+  // Record where the edge crosses from scaled column 5 x + 2 to the next: there pixel column x toggles.
+  void add_edge(Corner a, Corner b) {
+    const std::int64_t dx = std::abs(b.x - a.x);
+    const std::int64_t dy = std::abs(b.y - a.y);
+    const bool flat = dx >= dy;
+    if (dx == 0) return;
+    if (flat ? a.x > b.x : a.y > b.y) std::swap(a, b);
+    const double slope = flat ? static_cast<double>(b.y - a.y) / static_cast<double>(dx)
+                              : static_cast<double>(b.x - a.x) / static_cast<double>(dy);
+    const std::int64_t left = std::min(a.x, b.x);
+    const std::int64_t right = std::max(a.x, b.x);
+    std::int64_t column = left <= 2 ? 0 : (left - 2 + scale - 1) / scale;
+    const std::int64_t last = std::min(width_ - 1, (right - 1 - 2 >= 0) ? (right - 3) / scale : std::int64_t{-1});
+    for (; column <= last; ++column) {
+      const std::int64_t here = column * scale + 2;
+      std::int64_t y;
+      if (flat) {
+        const std::int64_t t = here - a.x;
+        const auto at = [&](std::int64_t step) {
+          return static_cast<std::int64_t>(static_cast<double>(a.y) + slope * static_cast<double>(step) + .5);
+        };
+        y = std::min(at(t), at(t + 1));
+      } else {
+        y = a.y + step_before(a, dy, slope, here);
+      }
+      crossings_.push_back(column * height_ + pixel_row(y));
+    }
+  }
+
+  // A steep edge is walked along y. Return the last step on this side of the crossing between columns `here` and `here` + 1.
+  static std::int64_t step_before(const Corner& a, std::int64_t dy, double slope, std::int64_t here) {
+    const auto column_at = [&](std::int64_t step) {
+      return static_cast<std::int64_t>(static_cast<double>(a.x) + slope * static_cast<double>(step) + .5);
+    };
+    const auto passed = [&](std::int64_t step) {
+      return slope > 0 ? column_at(step) > here : column_at(step) <= here;
+    };
+    const double guess = (static_cast<double>(here) + .5 - static_cast<double>(a.x)) / slope;
+    auto step = static_cast<std::int64_t>(std::min(std::max(guess, 0.0), static_cast<double>(dy)));
+    while (step > 0 && passed(step)) --step;
+    while (step < dy && !passed(step + 1)) ++step;
+    return step;
+  }
+
+  // The first pixel row whose centre lies at or below scaled row `y`.
+  std::int64_t pixel_row(std::int64_t y) const {
+    const double row = (static_cast<double>(y) + .5) / static_cast<double>(scale) - .5;
+    if (row < 0) return 0;
+    if (row > static_cast<double>(height_)) return height_;
+    return static_cast<std::int64_t>(std::ceil(row));
+  }
+
+  void merge_intervals() {
+    const auto before = [](const Interval& a, const Interval& b) { return a.begin < b.begin; };
+    if (!std::is_sorted(intervals_.begin(), intervals_.end(), before)) {
+      std::sort(intervals_.begin(), intervals_.end(), before);
+    }
+    std::size_t kept = 0;
+    for (const Interval& interval : intervals_) {
+      if (kept > 0 && interval.begin <= intervals_[kept - 1].end) {
+        intervals_[kept - 1].end = std::max(intervals_[kept - 1].end, interval.end);
+      } else {
+        intervals_[kept++] = interval;
+      }
+    }
+    intervals_.resize(kept);
+  }
+
+  // Sweep the columns from left to right. A row whose pixel turns on starts a run, one whose pixel turns off ends it; runs
+  // come out by column, so counting rows puts them in order.
+  void transpose() {
+    runs_.clear();
+    if (intervals_.empty()) return;
+    swept_.clear();
+    previous_.clear();
+    const std::int64_t first_column = intervals_.front().begin / height_;
+    const std::int64_t last_column = (intervals_.back().end - 1) / height_;
+    run_start_.resize(static_cast<std::size_t>(height_));
+    std::size_t next = 0;
+    std::int64_t taken = intervals_.front().begin;
+    for (std::int64_t column = first_column; column <= last_column + 1; ++column) {
+      current_.clear();
+      const std::int64_t top = column * height_;
+      const std::int64_t bottom = top + height_;
+      while (next < intervals_.size() && std::max(taken, intervals_[next].begin) < bottom) {
+        const std::int64_t begin = std::max(std::max(taken, intervals_[next].begin), top);
+        const std::int64_t end = std::min(intervals_[next].end, bottom);
+        current_.push_back({begin - top, end - top});
+        taken = end;
+        if (end == intervals_[next].end) ++next;
+        if (end == bottom) break;
+      }
+      each_difference(current_, previous_, [&](std::int64_t y) { run_start_[static_cast<std::size_t>(y)] = column; });
+      each_difference(previous_, current_, [&](std::int64_t y) {
+        swept_.push_back({static_cast<std::int32_t>(y), static_cast<std::int32_t>(run_start_[static_cast<std::size_t>(y)]),
+                          static_cast<std::int32_t>(column)});
+      });
+      previous_.swap(current_);
+    }
+    order_by_row();
+  }
+
+  // Call `act` for every row in `a` that is not in `b`.
+  template <class Act>
+  static void each_difference(const std::vector<Interval>& a, const std::vector<Interval>& b, Act&& act) {
+    std::size_t k = 0;
+    for (const Interval& interval : a) {
+      std::int64_t y = interval.begin;
+      while (k > 0 && b[k - 1].end > y) --k;
+      while (k < b.size() && b[k].end <= y) ++k;
+      while (y < interval.end) {
+        if (k == b.size() || b[k].begin >= interval.end) {
+          for (; y < interval.end; ++y) act(y);
+        } else {
+          for (; y < b[k].begin; ++y) act(y);
+          y = std::max(y, b[k].end);
+          ++k;
+        }
+      }
+    }
+  }
+
+  void order_by_row() {
+    std::int32_t low = std::numeric_limits<std::int32_t>::max();
+    std::int32_t high = -1;
+    for (const Run& run : swept_) {
+      low = std::min(low, run.y);
+      high = std::max(high, run.y);
+    }
+    place_.assign(static_cast<std::size_t>(high - low) + 2, 0);
+    for (const Run& run : swept_) ++place_[static_cast<std::size_t>(run.y - low) + 1];
+    for (std::size_t k = 1; k < place_.size(); ++k) place_[k] += place_[k - 1];
+    runs_.resize(swept_.size() * 3);
+    for (const Run& run : swept_) {
+      const std::size_t at = 3 * place_[static_cast<std::size_t>(run.y - low)]++;
+      runs_[at] = run.y;
+      runs_[at + 1] = run.begin;
+      runs_[at + 2] = run.end;
+    }
+  }
+
+  std::int64_t height_ = 0;
+  std::int64_t width_ = 0;
+  std::vector<Corner> corners_;
+  std::vector<std::int64_t> crossings_;
+  std::vector<Interval> intervals_;
+  std::vector<Interval> current_;
+  std::vector<Interval> previous_;
+  std::vector<std::int64_t> run_start_;
+  std::vector<Run> swept_;
+  std::vector<std::size_t> place_;
+  std::vector<std::int32_t> runs_;
+};
+
+// Decode COCO's compressed run lengths: five bits a character from '0' on, the sixth says that more follow, and from the
+// fourth number on the difference to the number two before. Return false if the text is not such a code.
+inline bool decode_counts(std::string_view text, std::vector<double>& counts) {
+  const std::size_t start = counts.size();
+  std::size_t at = 0;
+  while (at < text.size()) {
+    std::int64_t value = 0;
+    int shift = 0;
+    bool more = true;
+    while (more) {
+      if (at == text.size() || shift > 40) return false;
+      const int bits = static_cast<unsigned char>(text[at++]) - 48;
+      if (bits < 0 || bits > 63) return false;
+      value |= static_cast<std::int64_t>(bits & 0x1f) << shift;
+      shift += 5;
+      more = (bits & 0x20) != 0;
+      if (!more && (bits & 0x10) != 0) value -= std::int64_t{1} << shift;
+    }
+    const std::size_t number = counts.size() - start;
+    const double count = static_cast<double>(value) + (number > 2 ? counts[counts.size() - 2] : 0.0);
+    if (count < 0) return false;
+    counts.push_back(count);
+  }
+  return true;
+}
+
+}  // namespace probox

@@ -1,0 +1,39 @@
+// C++ columns as read-only NumPy arrays that own the memory: nothing is copied.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace probox {
+
+namespace nb = nanobind;
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+  auto owner = std::make_unique<std::vector<T>>(std::move(values));
+  if (owner->capacity() == 0) owner->reserve(1);  // an empty array still wants an address
+  const T* data = owner->data();
+  nb::capsule deleter(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape, deleter));
+}
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values) {
+  const std::size_t size = values.size();
+  return to_numpy(std::move(values), {size});
+}
+
+template <class T>
+nb::object to_numpy(std::unique_ptr<T[]>&& values, std::initializer_list<std::size_t> shape) {
+  const T* data = values.get();
+  nb::capsule deleter(values.release(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape, deleter));
+}
+
+}  // namespace probox

@@ -1,0 +1,152 @@
+"""RVC1 ground truth: a folder per sequence with ``labels.json`` and one PNG of masks per image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.formats.files import Paths, read_bytes
+from probox.formats.png import decode_png
+from probox.formats.problems import raise_first
+from probox.groundtruth import GroundTruth
+from probox.labels import canonical_name
+from probox.masks import Masks
+
+__all__ = ["CHALLENGE_CLASSES", "read_rvc1_truth"]
+
+CHALLENGE_CLASSES = (
+    "none", "bottle", "cup", "knife", "bowl", "wine glass", "fork", "spoon", "banana", "apple", "orange", "cake",
+    "potted plant", "mouse", "keyboard", "laptop", "cell phone", "book", "clock", "chair", "dining table", "couch",
+    "bed", "toilet", "television", "microwave", "toaster", "refrigerator", "oven", "sink", "person",
+)  # fmt: skip
+"""The classes of the robotic vision challenge; the first means "no object"."""
+
+_COLUMN = {canonical_name(name): column for column, name in enumerate(CHALLENGE_CLASSES)}
+
+
+def read_rvc1_truth(folder: Paths) -> GroundTruth:
+    """Read the ground truth of the robotic vision challenge.
+
+    Images are numbered from 0 on, in order of sequence, then image; `file_names` are ``SEQUENCE/IMAGE``.
+    Small objects are ignored unless asked otherwise (`filter_small`).
+
+    Parameters
+    ----------
+    folder : path
+        Holds one folder per sequence, each with ``labels.json`` and PNG masks. An object's mask is where the
+        channel ``mask_channel`` of the PNG, counted blue, green, red, alpha, has the value ``mask_id``.
+    """
+    root = Path(folder)
+    try:
+        sequences = sorted(path.parent for path in root.glob("*/labels.json"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(root)) from None
+    if not sequences:
+        raise InputError(
+            "expected folders of sequences, each with a labels.json",
+            file=str(root),
+            remedy="name the folder that holds the sequences' folders",
+        )
+    return _table([_Sequence(path) for path in sequences], str(root))
+
+
+class _Sequence:
+    """Images and objects of one sequence."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = str(folder / "labels.json")
+        columns, problems = _core.read_rvc1_labels(read_bytes(self.file), lenient=False)
+        raise_first(problems, self.file)
+        keys: list[str] = columns["images"]
+        twice = next((key for key in keys if keys.count(key) > 1), None) if len(set(keys)) < len(keys) else None
+        if twice is not None:
+            raise InputError("the same image stands here twice", file=self.file, image=twice, remedy="keep one of them")
+        self.image_names: list[str] = []
+        self.shapes: list[tuple[int, int]] = []
+        self.object_images: list[npt.NDArray[np.int64]] = []
+        self.object_classes: list[npt.NDArray[np.int32]] = []
+        self.masks: list[Masks] = []
+        self.empty = self.other_class = 0
+        for image in sorted(range(len(keys)), key=lambda at: keys[at]):
+            self._add_image(folder, columns, image)
+
+    def _add_image(self, folder: Path, columns: dict[str, Any], image: int) -> None:
+        name: str = columns["images"][image]
+        pixels = _mask_channel(folder, columns["mask_names"][image], int(columns["channels"][image]), self.file, name)
+        rows = np.flatnonzero(columns["object_images"] == image)
+        names = [columns["object_classes"][int(row)] for row in rows]
+        classes = np.array([_COLUMN.get(canonical_name(label), -1) for label in names], dtype=np.int32)
+        known = classes > 0
+        self.other_class += int((~known).sum())
+        ids = columns["mask_ids"][rows[known]]
+        values, which = np.unique(ids, return_inverse=True)
+        masks = Masks(*_core.label_runs(pixels, values)).take(which.reshape(-1).astype(np.int64))
+        filled = np.flatnonzero(masks.pixels > 0)
+        self.empty += len(ids) - len(filled)
+        self.object_images.append(np.full(len(filled), len(self.image_names), dtype=np.int64))
+        self.object_classes.append(classes[known][filled])
+        self.masks.append(masks.take(filled))
+        self.image_names.append(f"{folder.name}/{name}")
+        self.shapes.append((pixels.shape[0], pixels.shape[1]))
+
+
+def _mask_channel(folder: Path, mask_name: str, channel: int, file: str, image: str) -> npt.NDArray[np.uint16]:
+    path = folder / mask_name
+    if Path(mask_name).name != mask_name or not path.is_file():
+        raise InputError(
+            f"expected a PNG file beside labels.json, but got {mask_name[:80]!r}",
+            file=file,
+            image=image,
+            entry="_metadata.mask_name",
+            remedy="keep the masks beside labels.json",
+        )
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+    array = decode_png(data, str(path))
+    channels = array.shape[2]
+    if channels <= 2:
+        return np.ascontiguousarray(array[:, :, 0])
+    # Challenge labels count channels as OpenCV does: blue, green, red, alpha.
+    if not 0 <= channel < channels:
+        raise InputError(
+            f"expected a channel from 0 to {channels - 1}, but got {channel}",
+            file=file,
+            image=image,
+            entry="_metadata.mask_channel",
+        )
+    return np.ascontiguousarray(array[:, :, 2 - channel if channel < 3 else 3])
+
+
+def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
+    shapes = np.array([shape for s in sequences for shape in s.shapes], dtype=np.int32).reshape(-1, 2)
+    starts = np.cumsum([0] + [len(s.shapes) for s in sequences])
+    masks = Masks.concatenate([part for s in sequences for part in s.masks])
+    object_image = [part + start for s, start in zip(sequences, starts, strict=False) for part in s.object_images]
+    notes: list[str] = []
+    empty, other = sum(s.empty for s in sequences), sum(s.other_class for s in sequences)
+    if empty:
+        notes.append(f"{empty} objects whose mask has no pixel were left out")
+    if other:
+        notes.append(f"{other} objects of classes outside the challenge were left out")
+    return GroundTruth(
+        classes=CHALLENGE_CLASSES,
+        image_ids=np.arange(len(shapes)),
+        widths=shapes[:, 1],
+        heights=shapes[:, 0],
+        object_image=np.concatenate([np.zeros(0, np.int64), *object_image]),
+        object_class=np.concatenate([np.zeros(0, np.int32), *(part for s in sequences for part in s.object_classes)]),
+        boxes=masks.boxes.astype(np.float64) + np.array([0.0, 0.0, 1.0, 1.0]),
+        masks=masks,
+        file_names=tuple(name for s in sequences for name in s.image_names),
+        category_ids=np.arange(len(CHALLENGE_CLASSES)),
+        filter_small=True,
+        source=source,
+        notes=tuple(notes),
+    )

@@ -1,0 +1,73 @@
+"""The field's own tool as an oracle, on the same tables."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+
+from probox import Detections, GroundTruth
+
+
+def coco_evaluation(truth: GroundTruth, found: Detections) -> COCOeval:
+    """Run pycocotools on the tables; classes of the two must be the same."""
+    assert truth.classes == found.classes
+    annotations = [
+        {
+            "id": row + 1,
+            "image_id": int(truth.image_ids[truth.object_image[row]]),
+            "category_id": int(truth.object_class[row]) + 1,
+            "bbox": [*truth.boxes[row, :2].tolist(), *truth.sizes[row].tolist()],
+            "area": float(truth.areas[row]),
+            "iscrowd": int(truth.crowd[row]),
+        }
+        for row in range(len(truth))
+    ]
+    results = [
+        {
+            "id": row + 1,
+            "image_id": int(found.image_ids[row]),
+            "category_id": int(found.labels[row]) + 1,
+            "bbox": [*found.boxes[row, :2].tolist(), *found.sizes[row].tolist()],
+            "area": float(found.sizes[row, 0] * found.sizes[row, 1]),
+            "iscrowd": 0,
+            "score": float(found.scores[row]),
+        }
+        for row in range(len(found))
+    ]
+    images = [{"id": int(image_id)} for image_id in truth.image_ids]
+    categories = [{"id": column + 1, "name": name} for column, name in enumerate(truth.classes)]
+    sides = []
+    with contextlib.redirect_stdout(io.StringIO()):
+        for rows in (annotations, results):
+            side = COCO()
+            side.dataset = {"images": images, "categories": categories, "annotations": rows}
+            side.createIndex()
+            sides.append(side)
+        evaluation = COCOeval(*sides, "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return evaluation
+
+
+@pytest.fixture(scope="session")
+def coco_twelve() -> Callable[[GroundTruth, Detections], np.ndarray]:
+    """Return a function that gives pycocotools' twelve numbers, NaN where it says -1."""
+
+    def twelve(truth: GroundTruth, found: Detections) -> np.ndarray:
+        stats = coco_evaluation(truth, found).stats
+        return np.where(stats == -1, np.nan, stats)
+
+    return twelve
+
+
+@pytest.fixture(scope="session")
+def coco_evaluate() -> Callable[[GroundTruth, Detections], COCOeval]:
+    """Return a function that gives pycocotools' whole evaluation."""
+    return coco_evaluation
