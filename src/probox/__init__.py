@@ -23,6 +23,7 @@ from probox.boxes import AveragePrecision, average_precision
 from probox.boxes.lrp import LRP, lrp
 from probox.evaluate import Evaluator, evaluate
 from probox.evaluation import Evaluation
+from probox.report.pictures import draw
 from probox.formats import (
     read_coco,
     read_coco_results,
@@ -44,6 +45,7 @@ __all__ = [
     "Masks",
     "ProboxError",
     "__version__",
+    "draw",
     "average_precision",
     "evaluate",
     "lrp",

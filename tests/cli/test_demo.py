@@ -30,7 +30,7 @@ def run(arguments: list[str]) -> int:
 def test_prints_the_papers_table_and_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
+    assert lines[0].split() == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
     assert lines[1].split()[0] == "sure"
     assert lines[2].split()[0] == "unsure"
     assert "same boxes" in lines[4]
@@ -40,6 +40,7 @@ def test_json_is_one_object_and_the_unsure_detector_wins_by_its_corners(capsys: 
     assert run(["demo", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     sure, unsure = (row["summary"] for row in answer["results"])
+    assert unsure["mAP"] == sure["mAP"]
     assert unsure["PDQ"] > 1.3 * sure["PDQ"]
     assert unsure["spatial"] > 1.5 * sure["spatial"]
     assert abs(unsure["label"] - sure["label"]) < 0.02

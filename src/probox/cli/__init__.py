@@ -18,6 +18,7 @@ __all__ = ["main"]
 # so `probox --help` stays fast whatever a command needs.
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
+    "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
 }
 

@@ -7,8 +7,8 @@ import click
 from probox.cli.console import note, print_json, results
 
 WHAT_TO_SEE = (
-    "Both detectors name the same boxes and labels; the second also says how unsure each corner is. "
-    "Its spatial quality (Sp) is {ratio:.1f} times as high, and PDQ follows."
+    "Both detectors give the same boxes and labels, so mAP cannot tell them apart; the second also says how unsure "
+    "each corner is, which makes its spatial quality (Sp) {ratio:.1f} times as high, and PDQ follows."
 )
 
 
@@ -45,7 +45,7 @@ def command(save: str | None, as_json: bool) -> None:
     if save:
         note(f"\n{len(written)} files written to {save}; try:")
         for line in _try_next(save):
-            note(f"  {line}")
+            click.echo(f"  {line}", err=True)  # unwrapped, to be copied
 
 
 def _try_next(folder: str) -> list[str]:

@@ -73,7 +73,7 @@ def _covariances(box: Floats, trouble: float, random: np.random.Generator) -> Fl
     size = np.sqrt(max(box[2] - box[0], 8.0) * max(box[3] - box[1], 8.0))
     covariances = np.zeros((2, 2, 2))
     for corner in range(2):
-        long = size * (0.008 + 0.075 * trouble) * random.uniform(0.7, 1.3)
+        long = size * (0.012 + 0.095 * trouble) * random.uniform(0.7, 1.3)
         short = long * random.uniform(0.3, 0.9)
         turn = random.uniform(0, np.pi)
         axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])

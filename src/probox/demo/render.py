@@ -56,6 +56,15 @@ def _noise(shape: tuple[int, ...], cell: tuple[float, float], random: np.random.
     return np.asarray(top * (1 - s)[:, None] + bottom * s[:, None])
 
 
+def _grains(shape: tuple[int, ...], random: np.random.Generator) -> Floats:
+    """Return noise of unit variance with round grains of a few pixels: white noise, blurred along both axes."""
+    values = random.normal(size=shape)
+    weights = np.exp(-(np.arange(-3, 4) ** 2) / 2.9)
+    for axis in (0, 1):
+        values = sum(weight * np.roll(values, step, axis) for step, weight in zip(range(-3, 4), weights, strict=True))
+    return np.asarray(values / (weights**2).sum())
+
+
 def _ground(scene: Scene, x: Floats, y: Floats, random: np.random.Generator) -> Floats:
     shape = scene.height, scene.width
     large = _noise(shape, (90, 90), random) + 0.5 * _noise(shape, (35, 35), random)
@@ -72,9 +81,8 @@ def _ground(scene: Scene, x: Floats, y: Floats, random: np.random.Generator) -> 
         value = 0.20 + 0.012 * large + 0.022 * fine
         return np.asarray(value[..., None] * np.array([0.62, 0.98, 0.92]))
     if scene.ground == "stone":
-        specks = np.clip(_noise(shape, (3, 3), random) - 0.45, 0.0, 1.0)
-        dark = np.clip(_noise(shape, (4, 4), random) - 0.5, 0.0, 1.0)
-        value = 0.47 + 0.035 * large + 0.5 * specks - 0.6 * dark + 0.012 * fine
+        pale, dark = (np.clip(_grains(shape, random) - 1.6, 0.0, 0.5) for _ in range(2))
+        value = 0.47 + 0.035 * large + 0.36 * pale - 0.5 * dark + 0.012 * fine
         return np.asarray(value[..., None] * np.array([0.98, 0.97, 0.94]))
     ripples = np.sin((x * 0.35 + y) / 9.0 + 2.2 * _noise(shape, (70, 120), random))
     value = 0.58 + 0.02 * large + 0.028 * ripples + 0.028 * fine

@@ -42,6 +42,11 @@ class HeatmapFiles:
         boxes.flags.writeable = False
         return heatmaps, boxes
 
+    def size_of(self, file: int) -> tuple[int, int]:
+        """Return the width and height of the maps in one of the files, for readers without a truth to tell."""
+        maps = self._load(self._names[file], 0, "detections")
+        return (int(maps.shape[2]), int(maps.shape[1])) if maps.ndim == 3 else (1, 1)
+
     def _heatmap(
         self, file: int, number: int, shape: tuple[int, ...], image: int, entry: str
     ) -> npt.NDArray[np.generic]:
