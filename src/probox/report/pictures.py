@@ -227,21 +227,22 @@ def _draw_boxes(axes: Axes, view: ImageView, palette: Palette, corners: str) -> 
     from matplotlib.patheffects import withStroke
 
     table = view.detections
+    thin = float(np.clip(40.0 / max(len(table), 1), 0.35, 1.0))  # many boxes in fine lines
     # The surest last, on top.
     for row in np.argsort(table.confidence, kind="stable").tolist():
         colour = _detection_colour(view, palette, row)
         right = table.verdict[row] == Verdict.TP or not view.judged
-        strength = 1.0 if right else 0.4 + 0.6 * float(table.confidence[row])
+        strength = 1.0 if right else (0.4 + 0.6 * float(table.confidence[row])) * thin
         x1, y1, x2, y2 = table.box[row]
-        effects: list[Any] = [withStroke(linewidth=2.8, foreground="white", alpha=0.6 * strength)]
+        effects: list[Any] = [withStroke(linewidth=1.3 + 1.5 * thin, foreground="white", alpha=0.6 * strength)]
         axes.add_patch(
-            Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=colour, linewidth=1.5, alpha=strength,
+            Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=colour, linewidth=1.5 * thin, alpha=strength,
                       zorder=3.0, path_effects=effects, gid=f"box-{row}")
         )  # fmt: skip
         for corner in range(2):
             mean, covariance = table.box[row, 2 * corner : 2 * corner + 2], table.covariances[row, corner]
             if corners == "ellipse":
-                add_ellipses(axes, mean, covariance, colour, strength, gid=f"corner-{row}-{corner}")
+                add_ellipses(axes, mean, covariance, colour, strength * thin, gid=f"corner-{row}-{corner}")
             elif corners == "arrow":
                 add_arrows(axes, mean, covariance, colour, strength, gid=f"corner-{row}-{corner}")
 

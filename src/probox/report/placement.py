@@ -14,6 +14,8 @@ Floats = npt.NDArray[np.float64]
 
 _ALLOWED_OVERLAP = 0.06  # of a label's area: borders may touch
 _CROWDED = 0.5  # of a label's area over things to see: a smaller label is better
+_FILLED = 0.09  # of the picture under labels: the rest gets its shortest form
+_FULL = 0.15  # of the picture under labels: no more of them
 _COVER_COST = 12.0  # a label's whole area over things to see, in positions down the list
 
 
@@ -51,8 +53,10 @@ def place_labels(
     result: list[Placed | None] = []
     for box, variants in zip(boxes, sizes, strict=True):
         chosen, chosen_share = None, np.inf
+        filled = np.prod(taken[:, 2:] - taken[:, :2], axis=1).sum() / (bounds[0] * bounds[1])
+        first = 0 if filled < _FILLED else len(variants) - 1 if filled < _FULL else len(variants)
         for variant, (width, height) in enumerate(variants):
-            if width > bounds[0] or height > bounds[1] or chosen_share <= _CROWDED:
+            if variant < first or width > bounds[0] or height > bounds[1] or chosen_share <= _CROWDED:
                 continue
             places = _places(box, width, height, bounds)
             rectangles = np.concatenate([places, places + np.array([width, height])], axis=1)
