@@ -23,7 +23,6 @@ from probox.boxes import AveragePrecision, average_precision
 from probox.boxes.lrp import LRP, lrp
 from probox.evaluate import Evaluator, evaluate
 from probox.evaluation import Evaluation
-from probox.report.pictures import draw
 from probox.formats import (
     read_coco,
     read_coco_results,
@@ -32,6 +31,7 @@ from probox.formats import (
     read_rvc1_truth,
     read_truth,
 )
+from probox.report.pictures import draw
 
 __all__ = [
     "LRP",
@@ -45,8 +45,8 @@ __all__ = [
     "Masks",
     "ProboxError",
     "__version__",
-    "draw",
     "average_precision",
+    "draw",
     "evaluate",
     "lrp",
     "read_coco",

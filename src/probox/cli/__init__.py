@@ -19,6 +19,7 @@ __all__ = ["main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
     "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
+    "plot": ("probox.cli.plot", "Plots of one evaluation or several."),
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
 }
 
