@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
     "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
     "plot": ("probox.cli.plot", "Plots of one evaluation or several."),
+    "report": ("probox.cli.report", "A page to wander through: tables, plots and every image."),
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
 }
 

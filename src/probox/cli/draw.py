@@ -106,12 +106,13 @@ def _judged(
     from probox.formats import read_detections, read_truth
     from probox.report.choosing import choose_images, find_images
     from probox.report.photos import find_photo
+    from probox.report.results import read_again
 
     found: Any = None
     if (Path(source) / "evaluation.json").is_file():
         evaluation = Evaluation.load(source)
         if detections is not None:
-            found = _read_again(detections, evaluation, truth)
+            found = read_again(detections, evaluation, read_truth(truth) if truth else None)
     elif truth is not None:
         from probox.evaluate import evaluate
 
@@ -168,21 +169,6 @@ def _alone(
     job = _Job(table, [(i, names[i]) for i in listed], alone.photos, alone.sizes, None, list(table.notes))
     _note_missing(job, photos)
     return job
-
-
-def _read_again(path: str, evaluation: Any, truth: str | None) -> Any:
-    """Read the detections that were evaluated: with the truth if it is given, else with what is kept of it."""
-    import numpy as np
-
-    from probox.formats import read_detections, read_truth
-    from probox.groundtruth import GroundTruth
-
-    if truth is not None:
-        return read_detections(path, read_truth(truth))
-    sizes = zip(evaluation.images.width.tolist(), evaluation.images.height.tolist(), strict=True)
-    images = dict(zip(evaluation.images.id.tolist(), sizes, strict=True))
-    table = GroundTruth.from_boxes(evaluation.classes, images, [], np.zeros((0, 4)), [])
-    return read_detections(path, dataclasses.replace(table, file_names=tuple(map(str, evaluation.images.file_name))))
 
 
 def _note_missing(job: _Job, photos: Path | None) -> None:

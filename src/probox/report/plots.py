@@ -109,6 +109,8 @@ class Plots:
                 upper.set_xlabel("label threshold")
             else:
                 lower.set(xlabel="label threshold", ylabel="count")
+                if lower.get_ylim()[1] > 8 * max(len(evaluation.objects) for evaluation in self.results.values()):
+                    lower.set_yscale("symlog", linthresh=10)  # false positives by the thousand would hide the rest
                 lower.set_ylim(bottom=0)
                 _line_key(lower, theme, (("TP", "-"), ("FP", "--"), ("FN", ":")))
             self._named(upper)

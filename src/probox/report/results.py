@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from probox.detections import Detections
 from probox.errors import InputError
 from probox.evaluation import Evaluation
+from probox.formats import read_detections
+from probox.groundtruth import GroundTruth
 from probox.storage import WORDS
 
-__all__ = ["find_results", "load_results"]
+__all__ = ["find_results", "load_results", "read_again"]
 
 
 def find_results(paths: Sequence[str]) -> list[Path]:
@@ -38,3 +44,13 @@ def load_results(paths: Sequence[str]) -> dict[str, Evaluation]:
     return {
         "/".join(path.parts[-depth:]): Evaluation.load(folder) for path, folder in zip(resolved, folders, strict=True)
     }
+
+
+def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> Detections:
+    """Read the detections that were evaluated: by the truth if it is at hand, else by what is kept of it."""
+    if truth is None:
+        sizes = zip(evaluation.images.width.tolist(), evaluation.images.height.tolist(), strict=True)
+        images = dict(zip(evaluation.images.id.tolist(), sizes, strict=True))
+        kept = GroundTruth.from_boxes(evaluation.classes, images, [], np.zeros((0, 4)), [])
+        truth = dataclasses.replace(kept, file_names=tuple(map(str, evaluation.images.file_name)))
+    return read_detections(path, truth)
