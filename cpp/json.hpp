@@ -115,13 +115,41 @@ class Reader {
   // A number. NaN, Infinity and -Infinity, which JSON does not have but Python writes, pass: that they are not finite is
   // for the caller to say. A number too large for a double fails.
   double number() {
-    const Token token = scan_number("a number");
-    if (token.exact) return token.value;
-    return slow_number(token);
+    skip_space();
+    // The common case in one go: up to 18 digits, maybe a point, no exponent. All else takes the careful way.
+    const char* at = at_;
+    const bool negative = *at == '-';
+    if (negative) ++at;
+    const char* whole = at;
+    std::uint64_t mantissa = 0;
+    while (is_digit(*at)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*at++ - '0');
+    const std::ptrdiff_t whole_digits = at - whole;
+    std::ptrdiff_t decimals = 0;
+    if (*at == '.') {
+      const char* fraction = ++at;
+      while (is_digit(*at)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*at++ - '0');
+      decimals = at - fraction;
+      if (decimals == 0) return careful_number();
+    }
+    const bool plain = whole_digits > 0 && (*whole != '0' || whole_digits == 1) && whole_digits + decimals <= 18 &&
+                       mantissa <= max_exact && (*at | 0x20) != 'e';
+    if (!exact_doubles || !plain) return careful_number();
+    at_ = at;
+    const double value = static_cast<double>(mantissa) / powers_of_ten[static_cast<std::size_t>(decimals)];
+    return negative ? -value : value;
   }
 
   // A whole number, also one written like 12.0.
   std::int64_t integer() {
+    skip_space();
+    const char* at = at_;
+    std::uint64_t digits = 0;
+    while (is_digit(*at)) digits = digits * 10 + static_cast<std::uint64_t>(*at++ - '0');
+    const bool plain = at != at_ && (*at_ != '0' || at - at_ == 1) && at - at_ <= 18 && *at != '.' && (*at | 0x20) != 'e';
+    if (plain) {
+      at_ = at;
+      return static_cast<std::int64_t>(digits);
+    }
     const Token token = scan_number("a whole number");
     if (token.whole && token.digits <= 18) {
       const auto value = static_cast<std::int64_t>(token.mantissa);
@@ -272,7 +300,16 @@ class Reader {
 #else
   static int lowest_byte(std::uint64_t) { return 0; }
 #endif
+  // Up to 2^53, times or over a power of ten up to 10^22, a double is exact in one operation: both operands are.
   static constexpr std::uint64_t max_exact = std::uint64_t{1} << 53;
+  static constexpr std::array<double, 23> powers_of_ten{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                        1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD == 0
+  static constexpr bool exact_doubles = true;
+#else
+  static constexpr bool exact_doubles = false;
+#endif
 
   // A number as it stands in the file. `exact` says that `value` is its double already.
   struct Token {
@@ -288,6 +325,7 @@ class Reader {
   };
 
   void skip_space() {
+    if (static_cast<unsigned char>(*at_) > ' ') return;
     while (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r') ++at_;
   }
 
@@ -319,12 +357,13 @@ class Reader {
 
   bool starts_number() const { return is_digit(*at_) || *at_ == '-' || *at_ == 'N' || *at_ == 'I'; }
 
-  // Check the grammar of a number and gather its digits; up to 2^53 times or over a power of ten up to 10^22 the double is
-  // exact in one operation, which covers nearly everything a detector writes.
+  double careful_number() {
+    const Token token = scan_number("a number");
+    return token.exact ? token.value : slow_number(token);
+  }
+
+  // Check the grammar of a number and gather its digits.
   Token scan_number(const char* expected) {
-    static constexpr std::array<double, 23> powers{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     skip_space();
     Token token{at_, at_, 0, 0, 0, false, true, false, 0.0};
     if (!starts_number()) mismatch(expected);
@@ -368,15 +407,12 @@ class Reader {
     }
     token.end = at_;
     token.mantissa = mantissa;
-#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD == 0
-    if (token.digits <= 19 && mantissa <= max_exact && token.exponent >= -22 && token.exponent <= 22) {
-      const double value = static_cast<double>(mantissa);
-      const double scaled = token.exponent < 0 ? value / powers[static_cast<std::size_t>(-token.exponent)]
-                                               : value * powers[static_cast<std::size_t>(token.exponent)];
+    if (exact_doubles && token.digits <= 19 && mantissa <= max_exact && std::abs(token.exponent) <= 22) {
+      const double power = powers_of_ten[static_cast<std::size_t>(std::abs(token.exponent))];
+      const double scaled = token.exponent < 0 ? static_cast<double>(mantissa) / power : static_cast<double>(mantissa) * power;
       token.value = token.negative ? -scaled : scaled;
       token.exact = true;
     }
-#endif
     return token;
   }
 

@@ -323,8 +323,6 @@ def match_columns(
         MAX_DETECTIONS,
         thread_count(threads),
     )
-    for column in columns.values():
-        column.flags.writeable = False  # nobody else holds it: the table need not copy it
     counted = (areas[:, None] >= AREA_RANGES[:, 0]) & (areas[:, None] <= AREA_RANGES[:, 1]) & ~crowd[:, None]
     return BoxMatches(
         classes=classes,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar, results
+from probox.cli.console import file_title, note, print_json, progress_bar, results
 from probox.convention import Convention
 
 
@@ -120,14 +120,9 @@ def _measures(text: str) -> tuple[str, ...]:
 
 def _row_names(paths: tuple[str, ...]) -> list[str]:
     """Return a short name per file: its own name without endings, with a number where two are alike."""
-    from pathlib import Path
-
     names: list[str] = []
     for path in paths:
-        base = Path(path).name
-        for ending in (".gz", ".json", ".parquet"):
-            base = base.removesuffix(ending)
-        base = base or "detections"
+        base = file_title(path)
         name, number = base, 2
         while name in names:
             name, number = f"{base}-{number}", number + 1

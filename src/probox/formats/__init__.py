@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.coco import coco_truth_from_bytes, read_coco
 from probox.formats.coco_results import coco_results_from_bytes, read_coco_results
+from probox.formats.draft import Draft
 from probox.formats.files import Paths, first_character, is_folder, read_bytes
-from probox.formats.rvc1 import read_rvc1, rvc1_from_bytes
-from probox.formats.rvc1_truth import read_rvc1_truth
+from probox.formats.problems import Problems
+from probox.formats.rvc1 import read_rvc1, rvc1_from_bytes, rvc1_from_folder
+from probox.formats.rvc1_truth import read_rvc1_truth, rvc1_truth_from_folder
+from probox.formats.writers import write_coco_results, write_rvc1
 from probox.groundtruth import GroundTruth
 
 __all__ = [
@@ -18,21 +23,19 @@ __all__ = [
     "read_rvc1",
     "read_rvc1_truth",
     "read_truth",
+    "write_coco_results",
+    "write_rvc1",
 ]
 
 
 def read_truth(path: Paths) -> GroundTruth:
-    """Read ground truth, whatever its format: a COCO file (``.json``, ``.json.gz``) or a challenge folder."""
-    if is_folder(path):
-        return read_rvc1_truth(path)
-    data = read_bytes(path)
-    if first_character(data) == "[":
-        raise InputError(
-            "expected COCO ground truth, but got a list",
-            file=str(path),
-            remedy="this looks like COCO results: name the ground truth first, then the detections",
-        )
-    return coco_truth_from_bytes(data, str(path))
+    """Read ground truth, whatever its format: a COCO file (``.json``, ``.json.gz``) or a challenge folder.
+
+    Examples
+    --------
+    >>> truth = read_truth("instances_val2017.json")  # doctest: +SKIP
+    """
+    return load_truth(path, Problems())
 
 
 def read_detections(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
@@ -47,9 +50,33 @@ def read_detections(path: Paths, truth: GroundTruth, *, repair: bool = False) ->
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
+    return load_detections(path, truth, Problems()).to_table(repair=repair)
+
+
+def detection_format(path: Paths) -> str:
+    """Return ``coco`` for a file with a list, ``rvc1`` for one with an object or for a folder."""
+    return "coco" if not is_folder(path) and first_character(read_bytes(path)) == "[" else "rvc1"
+
+
+def load_truth(path: Paths, problems: Problems) -> GroundTruth:
+    """Return the table of a file or folder of ground truth; problems go where they are told."""
     if is_folder(path):
-        return read_rvc1(path, truth, repair=repair)
+        return rvc1_truth_from_folder(Path(path), problems)
     data = read_bytes(path)
     if first_character(data) == "[":
-        return coco_results_from_bytes(data, str(path), truth, repair=repair)
-    return rvc1_from_bytes(data, path, truth, repair=repair)
+        raise InputError(
+            "expected COCO ground truth, but got a list",
+            file=str(path),
+            remedy="this looks like COCO results: name the ground truth first, then the detections",
+        )
+    return coco_truth_from_bytes(data, str(path), problems)
+
+
+def load_detections(path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
+    """Return the draft of a file or folder of detections; problems go where they are told."""
+    if is_folder(path):
+        return rvc1_from_folder(Path(path), truth, problems)
+    data = read_bytes(path)
+    if first_character(data) == "[":
+        return coco_results_from_bytes(data, str(path), truth, problems)
+    return rvc1_from_bytes(data, path, truth, problems)

@@ -13,7 +13,6 @@ from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats import read_detections
 from probox.formats.files import is_folder, read_bytes
-from probox.formats.segmentation import HeatmapFiles
 from probox.groundtruth import GroundTruth
 from probox.report.photos import ENDINGS, find_photo, require
 
@@ -88,7 +87,8 @@ def _for_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[
             if not isinstance(entry, dict):
                 continue
             if isinstance(entry.get("masks_file"), str) and number not in sizes:
-                sizes[number] = HeatmapFiles(Path(path).parent, [entry["masks_file"]], path).size_of(0)
+                known = _map_size(Path(path).parent, entry["masks_file"])
+                sizes.update({number: known} if known else {})
             if _is_box(entry.get("bbox")):
                 _stretch(reach, number, entry["bbox"][2], entry["bbox"][3])
         sizes[number] = sizes.get(number) or _photo_size(photos[number]) or reach.get(number, (64, 64))
@@ -116,6 +116,18 @@ def _stretch(reach: dict[int, tuple[int, int]], image: int, x: float, y: float) 
     """Make an image large enough for a point, and a margin."""
     width, height = reach.get(image, (64, 64))
     reach[image] = max(width, int(x) + 17), max(height, int(y) + 17)
+
+
+def _map_size(folder: Path, name: str) -> tuple[int, int] | None:
+    """Return the size of the heatmaps in a file; None if they cannot be read, which their reader explains."""
+    base = folder.resolve()
+    try:
+        if base not in (folder / name).resolve().parents:
+            return None
+        shape = np.load(folder / name, mmap_mode="r", allow_pickle=False).shape
+    except (OSError, ValueError, EOFError):
+        return None
+    return (int(shape[2]), int(shape[1])) if len(shape) == 3 and min(shape[1:]) > 0 else None
 
 
 def _photo_size(path: Path | None) -> tuple[int, int] | None:

@@ -1,0 +1,141 @@
+"""`probox detect`: run a detector over a folder of images."""
+
+from __future__ import annotations
+
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from probox.cli.console import note, print_json, progress_bar
+from probox.errors import InputError
+
+# Written out here, not imported: `--help` must not load what running needs.
+FAMILIES = ("auto", "ssd", "yolov3", "yolov5", "yolov8", "yolox", "nanodet", "faster-rcnn")
+UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale")
+
+
+@click.command("detect", context_settings={"show_default": True})
+@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--images", required=True, type=click.Path(path_type=Path), help="Folder of photos.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write: .json is RVC1, .coco.json COCO results, .parquet Parquet.",
+)
+@click.option("--family", type=click.Choice(FAMILIES), default="auto", help="Kind of detector.")
+@click.option("--uncertainty", type=click.Choice(UNCERTAINTIES), default="none", help="Where covariances come from.")
+@click.option("--passes", type=click.IntRange(1), default=20, help="Passes of mc-dropout.")
+@click.option("--dropout-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.5)
+@click.option("--dropout-layers", default="heads", metavar="heads|backbone|REGEX", help="Layers that get masks.")
+@click.option(
+    "--dropout-masks", type=click.Choice(("channels", "elements")), default="channels", help="What is masked."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the masks.")
+@click.option("--save-graph", type=click.Path(dir_okay=False, path_type=Path), help="Keep the graph with masks here.")
+@click.option("--score", type=click.FloatRange(0, 1, max_open=True), default=0.05, help="Keep scores above this.")
+@click.option("--nms", type=click.FloatRange(0, 1), help="IoU of suppression.  [default: the family's]")
+@click.option("--labels", type=click.Choice(("all", "best")), help="Classes of a box.  [default: the family's]")
+@click.option("--max-detections", type=click.IntRange(1), default=100, help="Detections kept of an image.")
+@click.option("--min-members", type=click.IntRange(1), default=1, help="Samples a detection must have.")
+@click.option("--absent-counts/--absent-ignored", default=True, help="Do passes without it lower a score?")
+@click.option("--min-std", type=click.FloatRange(0), help="Least standard deviation of a corner, in pixels.")
+@click.option(
+    "--prior-std", type=click.FloatRange(0), help="Standard deviation of a cluster of one, of the box's side."
+)
+@click.option("--shrinkage", type=click.FloatRange(0), help="How many members that prior is worth.")
+@click.option("--classes", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
+@click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="COCO file that knows the images' ids.")
+@click.option("--batch", type=click.IntRange(1), default=1, help="Images at once, where the model allows it.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of the runtime.  [default: its own choice]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -> None:
+    """Run an ONNX detector over a folder of photos.
+
+    An interrupted run goes on where it stopped when the same command is given again.
+
+    \b
+    probox detect yolox_nano.onnx --images photos --out found.json --uncertainty nms-clusters
+    probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out found.coco.json \\
+        --uncertainty mc-dropout --dropout-rate 0.2
+    """
+    _require_extra()
+    from probox.detect import Detector, Dropout, Options, detect_images, find_images
+    from probox.detect.classes import read_classes
+    from probox.detect.output import check_output
+    from probox.fusion import Spread
+
+    check_output(out)
+    spread = {name: given[name] for name in ("min_std", "prior_std", "shrinkage") if given[name] is not None}
+    options = Options(
+        uncertainty=given["uncertainty"],
+        passes=given["passes"],
+        score=given["score"],
+        nms_iou=given["nms"],
+        labels=given["labels"],
+        max_detections=given["max_detections"],
+        min_members=given["min_members"],
+        absent_counts=given["absent_counts"],
+        spread=Spread(**spread),
+    )
+    found_images = find_images(images, given["truth"])
+    dropout = None
+    if options.uncertainty == "mc-dropout":
+        dropout = Dropout(
+            rate=given["dropout_rate"],
+            layers=given["dropout_layers"],
+            masks=given["dropout_masks"],
+            seed=given["seed"],
+        )
+    elif given["save_graph"]:
+        raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
+    detector = Detector(
+        model,
+        family=given["family"],
+        classes=None if given["classes"] is None else read_classes(given["classes"]),
+        dropout=dropout,
+        batch=given["batch"],
+        threads=given["threads"],
+    )
+    if detector.batch != given["batch"]:
+        note(f"The model takes batches of {detector.batch}.")
+    if given["save_graph"] and detector.graph is not None:
+        given["save_graph"].write_bytes(detector.graph.SerializeToString())
+        note(f"Wrote the graph with masks before {len(detector.dropout_layers)} layers to {given['save_graph']}.")
+    settings = {"images": str(images.resolve()), "family": detector.family.name, "dropout": str(dropout)}
+    started = time.monotonic()
+    with progress_bar(f"{detector.family.name}", quiet=as_json) as progress:
+        run = detect_images(detector, found_images, out, options, settings=settings, progress=progress)
+    seconds = time.monotonic() - started
+    for sentence in run.skipped:
+        note(f"Skipped {sentence}")
+    if as_json:
+        print_json(
+            {
+                "out": str(out),
+                "family": detector.family.name,
+                "images": run.images,
+                "resumed": run.resumed,
+                "skipped": list(run.skipped),
+                "detections": len(run.found),
+                "dropout_layers": list(detector.dropout_layers),
+                "seconds": seconds,
+            }
+        )
+        return
+    resumed = f", {run.resumed} of them from before" if run.resumed else ""
+    note(
+        f"{out}: {len(run.found)} detections in {run.images} images{resumed}, {seconds:.1f} s ({detector.family.name})"
+    )
+
+
+def _require_extra() -> None:
+    missing = [name for name in ("onnx", "onnxruntime", "PIL") if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"running detectors needs {', '.join(missing).replace('PIL', 'pillow')}",
+            remedy="pip install 'probox[detect]'",
+        )

@@ -1,0 +1,35 @@
+"""Running detectors: an ONNX graph and a folder of photos into probabilistic detections.
+
+Needs the extra ``detect`` (onnx, onnxruntime, pillow), which is imported where it is used.
+
+>>> from probox.detect import Detector, Options, detect, read_image
+>>> detector = Detector("yolox_nano.onnx")                                                        # doctest: +SKIP
+>>> detect(detector, [read_image("photo.jpg")], [1], Options(uncertainty="nms-clusters"))[0]      # doctest: +SKIP
+Detections(14 detections in 1 images, 80 classes, 14 probabilistic)
+"""
+
+from probox.detect.dropout import insert_dropout
+from probox.detect.families import FAMILIES, Candidates, choose_family
+from probox.detect.images import ImageFile, find_images, read_image
+from probox.detect.output import save_detections
+from probox.detect.run import Run, detect_images
+from probox.detect.runtime import Detector, Dropout
+from probox.detect.uncertainty import UNCERTAINTIES, Options, detect
+
+__all__ = [
+    "FAMILIES",
+    "UNCERTAINTIES",
+    "Candidates",
+    "Detector",
+    "Dropout",
+    "ImageFile",
+    "Options",
+    "Run",
+    "choose_family",
+    "detect",
+    "detect_images",
+    "find_images",
+    "insert_dropout",
+    "read_image",
+    "save_detections",
+]

@@ -1,0 +1,82 @@
+"""Names of a detector's score columns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+
+__all__ = ["COCO_CATEGORY_IDS", "COCO_CLASSES", "Columns", "name_columns", "read_classes"]
+
+COCO_CLASSES = (
+    "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
+    "fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow", "elephant",
+    "bear", "zebra", "giraffe", "backpack", "umbrella", "handbag", "tie", "suitcase", "frisbee", "skis", "snowboard",
+    "sports ball", "kite", "baseball bat", "baseball glove", "skateboard", "surfboard", "tennis racket", "bottle",
+    "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple", "sandwich", "orange", "broccoli",
+    "carrot", "hot dog", "pizza", "donut", "cake", "chair", "couch", "potted plant", "bed", "dining table", "toilet",
+    "tv", "laptop", "mouse", "remote", "keyboard", "cell phone", "microwave", "oven", "toaster", "sink",
+    "refrigerator", "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush",
+)  # fmt: skip
+"""COCO's 80 classes, in order of category id."""
+
+_UNUSED_IDS = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+COCO_CATEGORY_IDS = tuple(number for number in range(1, 91) if number not in _UNUSED_IDS)
+"""Their numbers in COCO's files, 1 to 90 with gaps."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """Which columns of a detector's scores carry which class."""
+
+    names: tuple[str, ...]
+    take: npt.NDArray[np.int64]
+
+    def select(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return the columns (last axis) of the named classes."""
+        if scores.shape[-1] == len(self.take):  # nothing is left out, so nothing need be copied
+            return scores
+        return np.ascontiguousarray(scores[..., self.take])
+
+
+def name_columns(columns: int, classes: Sequence[str] | None = None) -> Columns:
+    """Return the names of a detector's score columns.
+
+    Without `classes`, 80 columns are COCO's, 81 have a background first, 90 and 91 are COCO's category ids (from 1,
+    from 0). With `classes`, one more column than names is a background, first.
+    """
+    if classes is not None:
+        if columns not in (len(classes), len(classes) + 1):
+            raise InputError(f"expected {columns} class names for the model's {columns} scores, but got {len(classes)}")
+        return Columns(tuple(classes), np.arange(len(classes)) + (columns - len(classes)))
+    ids = np.array(COCO_CATEGORY_IDS)
+    coco = {80: np.arange(80), 81: np.arange(1, 81), 90: ids - 1, 91: ids}
+    if columns not in coco:
+        raise InputError(
+            f"the model has {columns} classes, which are not COCO's",
+            remedy="name them with --classes FILE, one per line in the order of its outputs",
+        )
+    return Columns(COCO_CLASSES, coco[columns])
+
+
+def read_classes(path: str | Path) -> tuple[str, ...]:
+    """Return class names from a file: one per line, or a JSON list of names."""
+    text = Path(path).read_text(encoding="utf-8")
+    if text.lstrip().startswith("["):
+        try:
+            names = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"expected a JSON list of names ({error})", file=str(path)) from None
+        if not all(isinstance(name, str) for name in names):
+            raise InputError("expected a JSON list of names", file=str(path))
+    else:
+        names = [line.strip() for line in text.splitlines() if line.strip()]
+    if not names:
+        raise InputError("expected class names, one per line", file=str(path))
+    return tuple(names)

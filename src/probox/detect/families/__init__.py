@@ -1,0 +1,32 @@
+"""Families of detectors: what each wants as input, and what its outputs mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probox.detect.families.base import Candidates, Family, Signature, Tensor
+from probox.detect.families.others import FasterRCNN, NanoDet, Ssd
+from probox.detect.families.yolo import YoloV3, YoloV5, YoloV8, YoloX
+from probox.errors import InputError
+
+__all__ = ["FAMILIES", "Candidates", "Family", "Signature", "Tensor", "choose_family"]
+
+FAMILIES: dict[str, type[Family]] = {
+    family.name: family for family in (Ssd, YoloV3, YoloV5, YoloV8, YoloX, NanoDet, FasterRCNN)
+}
+
+
+def choose_family(signature: Signature, name: str = "auto", classes: Sequence[str] | None = None) -> Family:
+    """Return the family called `name`, or with ``auto`` the only one that the graph's outputs fit."""
+    if name != "auto":
+        if name not in FAMILIES:
+            raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
+        return FAMILIES[name](signature, classes)
+    fitting = [family for family in FAMILIES.values() if family.matches(signature)]
+    if len(fitting) != 1:
+        these = " or ".join(family.name for family in fitting) or "none of " + ", ".join(FAMILIES)
+        raise InputError(
+            f"can't tell the family from the outputs {signature.describe()}: {these} would fit",
+            remedy="name it with --family",
+        )
+    return fitting[0](signature, classes)

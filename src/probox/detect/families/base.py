@@ -1,0 +1,153 @@
+"""What every detector family shares: the graph's signature, candidates, and the family's two duties."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detect.classes import Columns, name_columns
+from probox.detect.images import Pixels, Placement
+from probox.errors import InputError
+
+__all__ = ["Candidates", "Family", "Signature", "Tensor"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """An input or output of a graph; a dimension that is not fixed is None."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    type: str = "tensor(float)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """The inputs and outputs of a graph."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+    def describe(self) -> str:
+        """Return the outputs in words, for messages."""
+        return ", ".join(
+            f"{tensor.name} [{', '.join('?' if size is None else str(size) for size in tensor.shape)}]"
+            for tensor in self.outputs
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """What a detector says of one image before suppression, in pixels of the image.
+
+    `covariances` are the corners' own where the head predicts them. `labels` are set where a box stands for one class
+    (a head with a box for each).
+    """
+
+    boxes: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float32]
+    covariances: npt.NDArray[np.float64] | None = None
+    labels: npt.NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def select(self, rows: npt.NDArray[Any]) -> Candidates:
+        """Return these rows."""
+        covariances = None if self.covariances is None else self.covariances[rows]
+        labels = None if self.labels is None else self.labels[rows]
+        return Candidates(self.boxes[rows], self.scores[rows], covariances, labels)
+
+
+class Family:
+    """A kind of detector: how it wants an image, and what its outputs mean.
+
+    Subclasses set the class variables and write `prepare` and `decode` for one image; the runner stacks and splits
+    batches for those with `batches`.
+    """
+
+    name: ClassVar[str]
+    nms_iou: ClassVar[float] = 0.6
+    labels: ClassVar[Literal["all", "best"]] = "all"
+    """Whether a box may make detections of several classes, by the family's own practice."""
+    batches: ClassVar[bool] = True
+    has_edges: ClassVar[bool] = False
+    """Whether candidates come with covariances of their own."""
+    suppresses: ClassVar[bool] = False
+    """Whether the graph has already run non-maximum suppression, and has thrown away everything else."""
+    default_size: ClassVar[tuple[int, int]] = (640, 640)
+
+    def __init__(self, signature: Signature, classes: Sequence[str] | None = None) -> None:
+        self.signature = signature
+        self.columns: Columns = name_columns(self.count_columns(), classes)
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """Return whether the graph's inputs and outputs are this family's."""
+        raise NotImplementedError
+
+    def count_columns(self) -> int:
+        """Return how many classes the graph scores."""
+        raise NotImplementedError
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        """Return the graph's inputs for one image, and where the image lies on them."""
+        raise NotImplementedError
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        """Return one image's candidates from the graph's outputs."""
+        raise NotImplementedError
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the classes."""
+        return self.columns.names
+
+    def input_size(self) -> tuple[int, int]:
+        """Return width and height of the (channels first) image input, the family's own where the graph has none."""
+        shape = self.signature.inputs[0].shape
+        return shape[-1] or self.default_size[0], shape[-2] or self.default_size[1]
+
+    def last_dimension(self, output: int, axis: int = -1) -> int:
+        """Return a dimension of an output that must be fixed."""
+        size = self.signature.outputs[output].shape[axis]
+        if size is None:
+            raise InputError(
+                f"the graph does not say how many classes it scores ({self.signature.describe()})",
+                remedy="export it with fixed output shapes",
+            )
+        return size
+
+
+def channels_first(
+    image: Pixels, *, bgr: bool, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0
+) -> Array:
+    """Return (1, 3, H, W) float32 of an RGB image: channels reversed if asked, then minus `mean`, over `std`."""
+    pixels = (image[:, :, ::-1] if bgr else image).astype(np.float32)
+    pixels -= np.asarray(mean, np.float32)
+    pixels /= np.asarray(std, np.float32)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))[None]
+
+
+def corners_of_centres(centres: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return ``x1, y1, x2, y2`` of ``cx, cy, w, h``."""
+    wide = centres.astype(np.float64)
+    half = wide[:, 2:4] / 2
+    return np.concatenate([wide[:, :2] - half, wide[:, :2] + half], axis=1)
+
+
+def grid(size: tuple[int, int], strides: Sequence[int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the cells (column, row) of an input at several strides, row by row, and each cell's stride."""
+    cells, scale = [], []
+    for stride in strides:
+        columns, rows = -(-size[0] // stride), -(-size[1] // stride)
+        x, y = np.meshgrid(np.arange(columns, dtype=np.float64), np.arange(rows, dtype=np.float64))
+        cells.append(np.stack([x.ravel(), y.ravel()], axis=1))
+        scale.append(np.full(columns * rows, float(stride)))
+    return np.concatenate(cells), np.concatenate(scale)

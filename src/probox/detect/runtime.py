@@ -1,0 +1,218 @@
+"""Running a detector's graph with ONNX Runtime: images in, candidates out."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detect.dropout import insert_dropout, split_random
+from probox.detect.families import Candidates, Family, Signature, Tensor, choose_family
+from probox.detect.images import Pixels, Placement
+from probox.errors import InputError
+
+if TYPE_CHECKING:
+    import onnx
+    import onnxruntime
+
+__all__ = ["Detector", "Dropout"]
+
+Array = npt.NDArray[Any]
+Feeds = dict[str, Array]
+
+_ONNX_TYPES = {
+    "tensor(float)": 1, "tensor(uint8)": 2, "tensor(int8)": 3, "tensor(uint16)": 4, "tensor(int16)": 5,
+    "tensor(int32)": 6, "tensor(int64)": 7, "tensor(bool)": 9, "tensor(float16)": 10, "tensor(double)": 11,
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dropout:
+    """How masks are drawn, see `probox.detect.insert_dropout`."""
+
+    rate: float = 0.5
+    layers: str = "heads"
+    masks: str = "channels"
+    seed: int = 0
+
+
+class Detector:
+    """An ONNX detector of a known family.
+
+    Parameters
+    ----------
+    model : path
+        The ONNX file.
+    family : str
+        One of `probox.detect.FAMILIES`, or ``auto`` to tell it from the graph's outputs.
+    classes : sequence of str, optional
+        Class names in the order of the graph's scores. Default: COCO's, if their number fits.
+    dropout : Dropout, optional
+        Insert random masks, for `sample`.
+    batch : int
+        How many images to run at once, where the graph allows it.
+    threads : int, optional
+        Threads of the runtime. Default: its own choice.
+
+    Examples
+    --------
+    >>> detector = Detector("yolox_nano.onnx")                                          # doctest: +SKIP
+    >>> candidates = detector.candidates([read_image("photo.jpg")])[0]                  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        family: str = "auto",
+        classes: Sequence[str] | None = None,
+        dropout: Dropout | None = None,
+        batch: int = 1,
+        threads: int | None = None,
+    ) -> None:
+        self.path = Path(model)
+        self._threads = threads
+        if not self.path.is_file():
+            raise InputError("expected an ONNX file", file=str(model))
+        self.dropout_layers: tuple[str, ...] = ()
+        self.graph: onnx.ModelProto | None = None
+        self._after: onnxruntime.InferenceSession | None = None
+        if dropout is None:
+            self._session = self._open(str(self.path))
+            signature = _signature(self._session)
+        else:
+            signature = _signature(self._open(str(self.path), optimise=False))
+            self._session, self._after = self._open_random(dropout)
+        try:
+            self.family: Family = choose_family(signature, family, classes)
+        except InputError as error:
+            raise InputError(error.problem, file=str(model), remedy=error.remedy) from None
+        self._output_names = [output.name for output in signature.outputs]
+        self.batch = self._usable_batch(batch)
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells this model from others."""
+        digest = hashlib.sha256()
+        with open(self.path, "rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+        return digest.hexdigest()
+
+    def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
+        """Return each image's candidates before suppression."""
+        found: list[Candidates] = []
+        for feeds, placements in self._batches(images):
+            outputs = self._session.run(self._output_names, feeds)
+            found.extend(self._decode(outputs, placements))
+        return found
+
+    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]:
+        """Return each image's candidates of several passes with random masks."""
+        if self.graph is None:
+            raise InputError("expected a detector with dropout", remedy="make it with Detector(..., dropout=Dropout())")
+        found: list[list[Candidates]] = []
+        for feeds, placements in self._batches(images):
+            fixed = feeds
+            if self._after is not None:
+                names = [output.name for output in self._session.get_outputs()]
+                between = dict(zip(names, self._session.run(names, feeds), strict=True))
+                wanted = {tensor.name for tensor in self._after.get_inputs()}
+                fixed = {name: value for name, value in {**feeds, **between}.items() if name in wanted}
+            drawn = [self._decode(self._run_random(fixed), placements) for _ in range(passes)]
+            found.extend([list(passes_of_image) for passes_of_image in zip(*drawn, strict=True)])
+        return found
+
+    def _run_random(self, feeds: Feeds) -> list[Array]:
+        session = self._session if self._after is None else self._after
+        outputs: list[Array] = session.run(self._output_names, feeds)
+        return outputs
+
+    def _batches(self, images: Sequence[Pixels]) -> Iterator[tuple[Feeds, list[Placement]]]:
+        """Yield inputs of at most `batch` images; a graph with a fixed batch gets its last image repeated."""
+        fixed = self._fixed_batch()
+        for start in range(0, len(images), self.batch):
+            prepared = [self.family.prepare(image) for image in images[start : start + self.batch]]
+            placements = [placement for _, placement in prepared]
+            rows = [feeds for feeds, _ in prepared]
+            if not self.family.batches:
+                yield rows[0], placements
+                continue
+            rows += [rows[-1]] * ((fixed or 0) - len(rows))
+            yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
+
+    def _decode(self, outputs: Sequence[Array], placements: Sequence[Placement]) -> list[Candidates]:
+        if not self.family.batches:
+            return [self.family.decode(outputs, placements[0])]
+        return [
+            self.family.decode([output[row : row + 1] for output in outputs], placement)
+            for row, placement in enumerate(placements)
+        ]
+
+    def _fixed_batch(self) -> int | None:
+        return self.family.signature.inputs[0].shape[0] if self.family.batches else None
+
+    def _usable_batch(self, wanted: int) -> int:
+        if wanted < 1:
+            raise InputError(f"expected a batch of at least 1, but got {wanted}")
+        return (self._fixed_batch() or wanted) if self.family.batches else 1
+
+    def _open_random(
+        self, dropout: Dropout
+    ) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession | None]:
+        """Return sessions of the part before all masks and of the part after; only one if the masks start at once."""
+        import onnx
+
+        try:
+            model = onnx.load(str(self.path))
+        except Exception as error:  # protobuf's own exception types differ between its versions
+            raise InputError(f"can't read this graph: {error}", file=str(self.path)) from None
+        self.graph, self.dropout_layers = insert_dropout(
+            model, rate=dropout.rate, layers=dropout.layers, masks=dropout.masks, seed=dropout.seed
+        )
+        before, after, between = split_random(self.graph)
+        if not before.graph.output:
+            return self._open(self.graph.SerializeToString()), None
+        first = self._open(before.SerializeToString())
+        given = {tensor.name: tensor for tensor in after.graph.input}
+        kept = [tensor for name, tensor in given.items() if name in between or name in _initializers(after)]
+        new = [
+            onnx.helper.make_tensor_value_info(tensor.name, _ONNX_TYPES[tensor.type], None)
+            for tensor in first.get_outputs()
+        ]
+        del after.graph.input[:]
+        after.graph.input.extend(kept + new)
+        return first, self._open(after.SerializeToString())
+
+    def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # warnings about unused initialisers are not for the user
+        if not optimise:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if self._threads is not None:
+            options.intra_op_num_threads = self._threads
+        try:
+            return onnxruntime.InferenceSession(model, options, providers=onnxruntime.get_available_providers())
+        except Exception as error:  # the runtime's exceptions share no public base class
+            reason = str(error).split(":", 3)[-1].strip() or str(error)
+            raise InputError(f"ONNX Runtime can't load this model: {reason}", file=str(self.path)) from None
+
+
+def _initializers(model: onnx.ModelProto) -> set[str]:
+    return {tensor.name for tensor in model.graph.initializer}
+
+
+def _signature(session: onnxruntime.InferenceSession) -> Signature:
+    def tensor(value: Any) -> Tensor:
+        return Tensor(value.name, tuple(size if isinstance(size, int) else None for size in value.shape), value.type)
+
+    return Signature(
+        tuple(tensor(value) for value in session.get_inputs()), tuple(tensor(value) for value in session.get_outputs())
+    )

@@ -1,0 +1,235 @@
+"""torchvision's SSD and Faster R-CNN, with any backbone: distributions and candidates from before suppression.
+
+>>> from torchvision.models.detection import fasterrcnn_resnet50_fpn                             # doctest: +SKIP
+>>> from probox.detect import Options, detect, read_image                                        # doctest: +SKIP
+>>> from probox.detect.torchvision import TorchvisionDetector                                    # doctest: +SKIP
+>>> detector = TorchvisionDetector(fasterrcnn_resnet50_fpn(weights="DEFAULT"))                   # doctest: +SKIP
+>>> detect(detector, [read_image("photo.jpg")], [1], Options(uncertainty="nms-clusters"))[0]     # doctest: +SKIP
+Detections(21 detections in 1 images, 80 classes, 21 probabilistic)
+
+torch and torchvision are the caller's: nothing of them is imported before a model is given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+
+from probox.detect.classes import Columns, name_columns
+from probox.detect.families import Candidates
+from probox.detect.images import Pixels
+from probox.detect.runtime import Dropout
+from probox.errors import InputError
+
+__all__ = ["TorchvisionDetector"]
+
+FLOOR = 1e-3
+"""Boxes of a class below this probability are left out of Faster R-CNN's thousand proposals times all classes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TorchvisionFamily:
+    """What `detect` must know of a torchvision model."""
+
+    name: str
+    classes: tuple[str, ...]
+    nms_iou: float
+    labels: Literal["all", "best"] = "all"
+    has_edges: bool = False
+    suppresses: bool = False
+
+
+class TorchvisionDetector:
+    """A torchvision detector that gives its candidates before suppression.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        ``ssd300_vgg16``, ``ssdlite320_mobilenet_v3_large`` or any ``fasterrcnn_*``, on any device. It is put into
+        evaluation mode and otherwise left as it is.
+    classes : sequence of str, optional
+        Class names without the background. Default: COCO's, for 91 outputs.
+    dropout : Dropout, optional
+        Random masks for `sample`. ``layers`` is ``heads``, ``backbone``, a regular expression on module names, or
+        ``existing``: switch on the model's own dropout modules, at their own rate.
+    batch : int
+        How many images to run at once.
+    """
+
+    def __init__(
+        self, model: Any, *, classes: Sequence[str] | None = None, dropout: Dropout | None = None, batch: int = 1
+    ) -> None:
+        if hasattr(model, "roi_heads"):
+            kind, stage = "faster-rcnn", model.roi_heads
+            outputs = model.roi_heads.box_predictor.cls_score.out_features
+        elif hasattr(model, "head") and hasattr(model, "nms_thresh") and hasattr(model.head, "classification_head"):
+            kind, stage = "ssd", model
+            outputs = model.head.classification_head.num_columns
+        else:
+            raise InputError(
+                f"expected torchvision's SSD or Faster R-CNN, but got {type(model).__name__}",
+                remedy="export other detectors to ONNX and use probox detect",
+            )
+        self.model = model.eval()
+        self.batch = batch
+        self._stage = stage
+        self._columns: Columns = name_columns(outputs, classes)
+        self._dropout = dropout
+        self.family = TorchvisionFamily(kind, self._columns.names, float(stage.nms_thresh))
+        self.dropout_layers = () if dropout is None else tuple(name for name, _ in _chosen(model, dropout.layers))
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells this model from others: its weights."""
+        digest = hashlib.sha256()
+        for name, value in self.model.state_dict().items():
+            digest.update(name.encode())
+            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
+        """Return each image's candidates before suppression."""
+        return [found for chunk in self._chunks(images) for found in self._run(chunk)]
+
+    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]:
+        """Return each image's candidates of several passes with random masks."""
+        if self._dropout is None:
+            raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
+        found: list[list[Candidates]] = []
+        with _masks(self.model, self._dropout):
+            for chunk in self._chunks(images):
+                drawn = [self._run(chunk) for _ in range(passes)]
+                found.extend(list(of_image) for of_image in zip(*drawn, strict=True))
+        return found
+
+    def _chunks(self, images: Sequence[Pixels]) -> Iterator[Sequence[Pixels]]:
+        for start in range(0, len(images), self.batch):
+            yield images[start : start + self.batch]
+
+    def _run(self, images: Sequence[Pixels]) -> list[Candidates]:
+        import torch
+
+        device = next(self.model.parameters()).device
+        tensors = [torch.from_numpy(np.array(image.transpose(2, 0, 1))).to(device).float() / 255.0 for image in images]
+        replacement = self._ssd_candidates if self.family.name == "ssd" else self._rcnn_candidates
+        with torch.no_grad(), _replaced(self._stage, "postprocess_detections", replacement):
+            outputs = self.model(tensors)
+        return [self._to_candidates(output) for output in outputs]
+
+    def _to_candidates(self, output: dict[str, Any]) -> Candidates:
+        boxes = output["boxes"].cpu().numpy().astype(np.float64)
+        scores = self._columns.select(output["scores"].cpu().numpy())
+        labels = None
+        if self.family.name == "faster-rcnn":
+            names = np.full(int(self._columns.take.max()) + 1, -1, np.int64)
+            names[self._columns.take] = np.arange(len(self._columns.take))
+            labels = names[output["labels"].cpu().numpy()]
+        return Candidates(boxes, scores, labels=labels)
+
+    # The model's own code scales whatever stands in "boxes" back to the image; the two methods below take the place of
+    # its suppression, and hand on everything.
+
+    def _ssd_candidates(self, head_outputs: Any, anchors: Any, image_shapes: Any) -> list[dict[str, Any]]:
+        probs = head_outputs["cls_logits"].softmax(dim=-1)
+        found = []
+        for deltas, scores, own_anchors in zip(head_outputs["bbox_regression"], probs, anchors, strict=True):
+            boxes = self.model.box_coder.decode_single(deltas, own_anchors)
+            found.append({"boxes": boxes, "scores": scores, "labels": scores.argmax(dim=1)})
+        return found
+
+    def _rcnn_candidates(
+        self, class_logits: Any, box_regression: Any, proposals: Any, image_shapes: Any
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        import torch
+
+        counts = [len(own) for own in proposals]
+        boxes = self._stage.box_coder.decode(box_regression, proposals).split(counts)
+        probs = class_logits.softmax(dim=-1).split(counts)
+        found: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+        wanted = torch.zeros(class_logits.shape[-1], dtype=torch.bool, device=class_logits.device)
+        wanted[torch.from_numpy(self._columns.take).to(wanted.device)] = True
+        for own_boxes, own_probs in zip(boxes, probs, strict=True):
+            rows, labels = torch.where((own_probs > FLOOR) & wanted)
+            found[0].append(own_boxes[rows, labels])
+            found[1].append(own_probs[rows])
+            found[2].append(labels)
+        return found
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Let an attribute of one object be another for a while."""
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        delattr(owner, name)  # the class's own method shows again
+
+
+def _chosen(model: Any, layers: str) -> list[tuple[str, Any]]:
+    """Return the modules that get masks, with their names."""
+    import torch
+
+    kinds = (torch.nn.modules.dropout._DropoutNd,) if layers == "existing" else (torch.nn.Conv2d, torch.nn.Linear)
+    every = [(name, module) for name, module in model.named_modules() if isinstance(module, kinds)]
+    heads = ("head.", "roi_heads.")
+    if layers == "existing":
+        chosen = every
+    elif layers == "heads":
+        chosen = [(name, module) for name, module in every if name.startswith(heads)]
+    elif layers == "backbone":
+        chosen = [(name, module) for name, module in every[1:] if name.startswith("backbone.")]
+    else:
+        chosen = [(name, module) for name, module in every if re.search(layers, name)]
+    if not chosen:
+        names = ", ".join(name for name, _ in every[-4:]) or "none at all"
+        raise InputError(f"no layer of the model is {layers!r}", remedy=f"names are like {names}")
+    return chosen
+
+
+@contextmanager
+def _masks(model: Any, dropout: Dropout) -> Iterator[None]:
+    """Let chosen layers have random masks on their inputs for a while."""
+    import torch
+
+    chosen = _chosen(model, dropout.layers)
+    if dropout.layers == "existing":
+        for _, module in chosen:
+            module.train()
+        try:
+            with torch.random.fork_rng():
+                torch.manual_seed(dropout.seed)
+                yield
+        finally:
+            for _, module in chosen:
+                module.eval()
+        return
+    generator = torch.Generator().manual_seed(dropout.seed)
+    handles = [module.register_forward_pre_hook(_mask_hook(dropout, generator)) for _, module in chosen]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _mask_hook(dropout: Dropout, generator: Any) -> Callable[[Any, Any], Any]:
+    import torch
+
+    def hook(module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        data = inputs[0]
+        shape = list(data.shape)
+        if dropout.masks == "channels":
+            # One network for all cells, proposals and images of a pass: only the channel axis varies.
+            axis = data.dim() - 1 if isinstance(module, torch.nn.Linear) else data.dim() - 3
+            shape = [size if at == axis else 1 for at, size in enumerate(shape)]
+        kept = torch.rand(shape, generator=generator).to(data.device) > dropout.rate
+        return (data * (kept / (1.0 - dropout.rate)), *inputs[1:])
+
+    return hook

@@ -1,0 +1,270 @@
+"""From candidates to detections: suppression alone, or one of the ways to say how certain a box is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detect.families import Candidates
+from probox.detect.images import Pixels, Placement
+from probox.detections import Detections
+from probox.errors import InputError
+from probox.fusion.clustering import survivors_of
+from probox.fusion.distributions import limit_to_distribution
+from probox.fusion.fuse import fuse_candidates, fuse_samples
+from probox.fusion.gaussian import Spread, floor_std, keep_inside
+
+__all__ = ["UNCERTAINTIES", "Options", "Runner", "detect"]
+
+Floats = npt.NDArray[np.float64]
+Uncertainty = Literal["none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
+UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale")
+
+MAX_CANDIDATES = 3000
+"""How many candidates of an image, the best, enter suppression: thousands at 0.01 change nothing but the time."""
+
+ZOOMS = (1.0, 0.9, 0.8)
+"""Sizes at which ``flip-scale`` shows the image, each also mirrored: six samples."""
+
+
+class Traits(Protocol):
+    """What must be known of a detector to make detections from its candidates; see `Family`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def labels(self) -> Literal["all", "best"]: ...
+    @property
+    def nms_iou(self) -> float: ...
+    @property
+    def has_edges(self) -> bool: ...
+    @property
+    def suppresses(self) -> bool: ...
+
+
+class Runner(Protocol):
+    """Something that looks at images: `Detector`, or `probox.detect.torchvision.TorchvisionDetector`."""
+
+    @property
+    def family(self) -> Traits: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def candidates(self, images: Sequence[Pixels]) -> list[Candidates]: ...
+    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]: ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What `detect` does with candidates.
+
+    Parameters
+    ----------
+    uncertainty : str
+        ``none``: suppression alone. ``nms-clusters``: each survivor with the candidates it suppresses. ``mc-dropout``:
+        passes with random masks. ``edge-distribution``: the head's own variances. ``flip-scale``: mirrored and shrunk
+        images as samples.
+    passes : int
+        Passes of ``mc-dropout``.
+    score : float
+        Keep detections whose score is above.
+    nms_iou : float, optional
+        IoU above which a candidate is suppressed. Default: the family's.
+    labels : {"all", "best"}, optional
+        Whether a box makes a detection for each class that scores above `score`, or for the best only. Default: the
+        family's own practice.
+    max_detections : int
+        Detections kept of an image.
+    sample_iou, min_members, absent_counts
+        For samples, see `probox.fusion.fuse_samples`.
+    cluster_iou : float
+        For ``nms-clusters``, see `probox.fusion.fuse_candidates`.
+    spread : Spread
+        Covariances of small clusters; its `min_std` is also the least of an edge distribution.
+    """
+
+    uncertainty: Uncertainty = "none"
+    passes: int = 20
+    score: float = 0.05
+    nms_iou: float | None = None
+    labels: Literal["all", "best"] | None = None
+    max_detections: int = 100
+    sample_iou: float = 0.7
+    min_members: int = 1
+    absent_counts: bool = True
+    cluster_iou: float = 0.75
+    spread: Spread = dataclasses.field(default_factory=Spread)
+
+    def __post_init__(self) -> None:
+        if self.uncertainty not in UNCERTAINTIES:
+            raise InputError(
+                f"expected uncertainty to be one of {', '.join(UNCERTAINTIES)}, but got {self.uncertainty!r}"
+            )
+        if self.passes < 1:
+            raise InputError(f"expected at least 1 pass, but got {self.passes}")
+        if not 0.0 <= self.score < 1.0:
+            raise InputError(f"expected score between 0 and 1, but got {self.score!r}")
+
+
+def check_options(detector: Runner, options: Options) -> None:
+    """Raise if the detector can't do what the options ask."""
+    family = detector.family
+    if options.uncertainty == "edge-distribution" and not family.has_edges:
+        raise InputError(
+            f"{family.name} predicts no distribution of its edges", remedy="use nms-clusters, mc-dropout or flip-scale"
+        )
+    if options.uncertainty == "nms-clusters" and family.suppresses:
+        raise InputError(
+            "this graph suppresses candidates itself, so there are none to cluster",
+            remedy="use mc-dropout or flip-scale",
+        )
+
+
+def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Detections]:
+    """Return the detections of each image."""
+    check_options(detector, options)
+    family = detector.family
+    if options.uncertainty == "mc-dropout":
+        samples = detector.sample(images, options.passes)
+    elif options.uncertainty == "flip-scale":
+        samples = [_flip_and_scale(detector, image) for image in images]
+    else:
+        samples = [[candidates] for candidates in detector.candidates(images)]
+    sizes = [(image.shape[1], image.shape[0]) for image in images]
+    finish = _from_samples if options.uncertainty in ("mc-dropout", "flip-scale") else _from_candidates
+    return [
+        finish(passes, family, size, image_id, options)
+        for passes, size, image_id in zip(samples, sizes, image_ids, strict=True)
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypotheses:
+    """Candidates with one class each, best first: a box that speaks for several classes stands here several times.
+
+    A row's label distribution leaves out the classes that outrank its own on the same box: they have rows themselves.
+    """
+
+    boxes: Floats
+    probs: npt.NDArray[np.float32]
+    labels: npt.NDArray[np.int64]
+    scores: Floats
+    covariances: Floats | None
+
+
+def hypotheses(
+    candidates: Candidates, size: tuple[int, int], score: float, labels: str, limit: int = MAX_CANDIDATES
+) -> Hypotheses:
+    """Return candidates that score above `score`, boxes clipped to the image."""
+    if candidates.labels is not None:
+        columns = candidates.labels
+        named = candidates.scores[np.arange(len(columns)), columns]
+        wanted = named > score
+        if labels == "best":
+            wanted &= named >= candidates.scores.max(axis=1, initial=0.0)
+        rows = np.flatnonzero(wanted)
+        columns = columns[rows]
+    elif labels == "all":
+        rows, columns = np.nonzero(candidates.scores > score)
+    else:
+        best = candidates.scores.argmax(axis=1)
+        rows = np.flatnonzero(candidates.scores[np.arange(len(best)), best] > score)
+        columns = best[rows]
+    found = candidates.scores[rows, columns].astype(np.float64)
+    boxes = np.clip(candidates.boxes[rows], 0.0, np.array(size * 2, np.float64))
+    usable = np.isfinite(found) & np.isfinite(candidates.boxes[rows]).all(axis=1)
+    usable &= (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
+    order = np.flatnonzero(usable)
+    order = order[np.argsort(-found[order], kind="stable")][:limit]
+    rows, columns, found = rows[order], columns[order], found[order]
+    probs = np.clip(candidates.scores[rows], 0.0, 1.0)
+    outranked = probs > probs[np.arange(len(rows)), columns][:, None]
+    covariances = None if candidates.covariances is None else candidates.covariances[rows]
+    return Hypotheses(
+        boxes[order], np.where(outranked, np.float32(0), probs), columns, np.minimum(found, 1.0), covariances
+    )
+
+
+def _suppressed(
+    candidates: Candidates, family: Traits, size: tuple[int, int], options: Options
+) -> tuple[Hypotheses, Any]:
+    """Return one pass's hypotheses and the rows that survive suppression, best first."""
+    mode = options.labels or family.labels
+    found = hypotheses(candidates, size, options.score, mode)
+    if family.suppresses:
+        return found, np.arange(len(found.boxes))[: options.max_detections]
+    iou = family.nms_iou if options.nms_iou is None else options.nms_iou
+    _, rows = survivors_of(found.boxes, found.scores, found.labels, iou, max_detections=options.max_detections)
+    return found, rows
+
+
+def _from_candidates(
+    passes: Sequence[Candidates], family: Traits, size: tuple[int, int], image_id: int, options: Options
+) -> Detections:
+    candidates = passes[0]
+    if options.uncertainty == "nms-clusters":
+        found = hypotheses(candidates, size, options.score, options.labels or family.labels)
+        return fuse_candidates(
+            found.boxes, found.probs, labels=found.labels, classes=family.classes, image_id=image_id, image_size=size,
+            nms_iou=family.nms_iou if options.nms_iou is None else options.nms_iou, cluster_iou=options.cluster_iou,
+            max_detections=options.max_detections, **dataclasses.asdict(options.spread),
+        )  # fmt: skip
+    found, rows = _suppressed(candidates, family, size, options)
+    boxes, covariances = found.boxes[rows], None
+    if options.uncertainty == "edge-distribution" and found.covariances is not None:
+        boxes, covariances = keep_inside(boxes, floor_std(found.covariances[rows], options.spread.min_std), size)
+    return Detections(
+        classes=family.classes,
+        image_ids=np.full(len(rows), image_id, np.int64),
+        boxes=boxes,
+        covariances=covariances,
+        label_probs=limit_to_distribution(found.probs[rows]),
+        labels=found.labels[rows].astype(np.int32),
+        scores=found.scores[rows],
+    )
+
+
+def _from_samples(
+    passes: Sequence[Candidates], family: Traits, size: tuple[int, int], image_id: int, options: Options
+) -> Detections:
+    boxes, probs = [], []
+    for candidates in passes:
+        found, rows = _suppressed(candidates, family, size, options)
+        boxes.append(found.boxes[rows])
+        probs.append(found.probs[rows])
+    fused = fuse_samples(
+        boxes, probs, classes=family.classes, image_id=image_id, image_size=size, iou=options.sample_iou,
+        min_members=options.min_members, absent_counts=options.absent_counts, **dataclasses.asdict(options.spread),
+    )  # fmt: skip
+    return fused.select(np.flatnonzero(fused.scores > options.score)[: options.max_detections])
+
+
+def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:
+    """Return candidates of the image mirrored and shrunk onto a grey ground, moved back onto the image."""
+    height, width = image.shape[:2]
+    views: list[Pixels] = []
+    places: list[tuple[Placement, bool]] = []
+    for zoom in ZOOMS:
+        wide, high = round(width / zoom), round(height / zoom)
+        left, top = (wide - width) // 2, (high - height) // 2
+        canvas = np.full((high, wide, 3), 114, np.uint8)
+        canvas[top : top + height, left : left + width] = image
+        for mirrored in (False, True):
+            views.append(np.ascontiguousarray(canvas[:, ::-1]) if mirrored else canvas)
+            places.append((Placement((1.0, 1.0), (float(left), float(top)), (width, height)), mirrored))
+    moved: list[Candidates] = []
+    for candidates, (placement, mirrored), view in zip(detector.candidates(views), places, views, strict=True):
+        boxes = candidates.boxes
+        if mirrored:
+            boxes = np.stack(
+                [view.shape[1] - boxes[:, 2], boxes[:, 1], view.shape[1] - boxes[:, 0], boxes[:, 3]], axis=1
+            )
+        moved.append(dataclasses.replace(candidates, boxes=placement.boxes_to_image(boxes), covariances=None))
+    return moved

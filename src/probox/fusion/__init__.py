@@ -1,0 +1,24 @@
+"""Samples, candidates or edge distributions of a detector into probabilistic detections: NumPy in, `Detections` out.
+
+>>> from probox.fusion import fuse_samples
+>>> passes = [[[10, 10, 50, 50]], [[12, 10, 52, 50]]]
+>>> fuse_samples(passes, [[[0.9, 0.1]], [[0.7, 0.1]]], classes=["cup", "dog"], image_id=7)
+Detections(1 detections in 1 images, 2 classes, 1 probabilistic)
+"""
+
+from probox.fusion.distributions import limit_to_distribution
+from probox.fusion.edges import from_edge_distributions
+from probox.fusion.fuse import fuse_candidates, fuse_samples
+from probox.fusion.gaussian import Spread, keep_inside
+from probox.fusion.parametrisation import convert_boxes, corner_covariances
+
+__all__ = [
+    "Spread",
+    "convert_boxes",
+    "corner_covariances",
+    "from_edge_distributions",
+    "fuse_candidates",
+    "fuse_samples",
+    "keep_inside",
+    "limit_to_distribution",
+]

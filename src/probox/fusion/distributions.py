@@ -1,0 +1,35 @@
+"""Scores of a detection head as label distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["limit_to_distribution"]
+
+
+def limit_to_distribution(scores: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Return label probabilities (N, C) that add up to at most 1 from scores in [0, 1], one sigmoid per class.
+
+    A head with a sigmoid per class may give 0.9 to two classes at once, which no distribution can hold. The winning
+    class keeps its score ``s``, the others are scaled down together so that they share what is left, ``1 - s``. So
+    the winner, the order of detections and mAP stay as the detector wants them, and rows that add up to at most 1
+    are not touched (the rest is the probability of something else, or nothing).
+
+    >>> limit_to_distribution([[0.9, 0.8, 0.2], [0.5, 0.3, 0.1]]).round(3).tolist()
+    [[0.8999999761581421, 0.07999999821186066, 0.019999999552965164], [0.5, 0.30000001192092896, 0.10000000149011612]]
+    """
+    given = np.asarray(scores, np.float32)
+    if given.size == 0:
+        return np.array(given)
+    wide = given.astype(np.float64)
+    total = wide.sum(axis=1)
+    winner = wide.argmax(axis=1)
+    rows = np.flatnonzero(total > 1.0)
+    limited: npt.NDArray[np.float32] = np.array(given)
+    best = wide[rows, winner[rows]]
+    # A winner of exactly the whole sum leaves nothing to scale.
+    others = np.maximum(total[rows] - best, np.finfo(np.float64).tiny)
+    limited[rows] = (wide[rows] * np.minimum(1.0, (1.0 - best) / others)[:, None]).astype(np.float32)
+    limited[rows, winner[rows]] = given[rows, winner[rows]]
+    return limited

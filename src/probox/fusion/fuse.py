@@ -1,0 +1,268 @@
+"""Many detections of the same objects into one probabilistic detection each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.columns import frozen
+from probox.detections import Detections
+from probox.errors import InputError
+from probox.fusion.clustering import cluster_sequentially, members_of_survivors, survivors_of
+from probox.fusion.distributions import limit_to_distribution
+from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std, keep_inside
+
+__all__ = ["fuse_candidates", "fuse_samples"]
+
+Floats = npt.NDArray[np.float64]
+LabelAffinity = Literal["same", "similar", "none"]
+
+
+def fuse_samples(
+    boxes: Sequence[npt.ArrayLike],
+    label_probs: Sequence[npt.ArrayLike],
+    *,
+    classes: Sequence[str],
+    image_id: int = 0,
+    image_size: tuple[float, float] | None = None,
+    covariances: Sequence[npt.ArrayLike] | None = None,
+    iou: float = 0.7,
+    label_affinity: LabelAffinity = "same",
+    label_similarity: float = 0.5,
+    min_members: int = 1,
+    absent_counts: bool = False,
+    min_std: float = Spread.min_std,
+    prior_std: float = Spread.prior_std,
+    shrinkage: float = Spread.shrinkage,
+) -> Detections:
+    """Fuse the detections of one image from several stochastic passes or ensemble members.
+
+    Detections are clustered by the basic sequential algorithmic scheme (BSAS), pass by pass in the given order: each
+    joins the cluster whose mean box it overlaps most, if that IoU is at least `iou` and their labels agree, or else
+    starts a cluster. A cluster's label distribution is the mean of its members', its corners are Gaussians with the
+    members' mean and covariance (see `Spread` for small clusters).
+
+    Parameters
+    ----------
+    boxes : sequence of (n, 4)
+        ``x1, y1, x2, y2`` of each pass, best detections first.
+    label_probs : sequence of (n, C)
+        Class probabilities of each pass; scores of one sigmoid per class are accepted, see `limit_to_distribution`.
+    classes : sequence of str
+        Class names.
+    image_id : int
+        The image's id, for the result.
+    image_size : (width, height), optional
+        Keep corners inside the image, see `keep_inside`. Default: leave them as they are.
+    covariances : sequence of (n, 2, 2, 2), optional
+        Corner covariances of the detections, where the passes are probabilistic themselves: the cluster's covariance
+        is then the mixture's, the mean of theirs plus the covariance of their means, and needs no prior.
+    iou : float
+        Spatial affinity a detection must have with a cluster.
+    label_affinity : {"same", "similar", "none"}
+        ``same``: same winning label. ``similar``: label distributions overlap by at least `label_similarity`
+        (``sum_c min(p_c, q_c)``, both scaled to 1). ``none``: labels don't matter.
+    label_similarity : float
+        For ``similar``.
+    min_members : int
+        Leave out clusters with fewer members.
+    absent_counts : bool
+        Average label probabilities over all passes, those without a member counting as 0, instead of over members:
+        a detection that few passes see gets a low score.
+    min_std, prior_std, shrinkage : float
+        The covariance of small clusters, see `Spread`.
+
+    Returns
+    -------
+    Detections
+        One row per cluster, highest score first.
+
+    Examples
+    --------
+    >>> passes = [[[10, 10, 50, 50]], [[12, 10, 52, 50]], [[11, 10, 51, 53], [200, 0, 260, 80]]]
+    >>> probs = [[[0.9, 0.0]], [[0.8, 0.1]], [[0.7, 0.2], [0.1, 0.6]]]
+    >>> fused = fuse_samples(passes, probs, classes=["cup", "dog"])
+    >>> fused.boxes.tolist(), fused.scores.round(3).tolist()
+    ([[11.0, 10.0, 51.0, 51.0], [200.0, 0.0, 260.0, 80.0]], [0.8, 0.6])
+    """
+    spread = Spread(min_std=min_std, prior_std=prior_std, shrinkage=shrinkage)
+    if not 0.0 < iou <= 1.0:
+        raise InputError(f"expected iou between 0 and 1, but got {iou!r}")
+    if label_affinity not in ("same", "similar", "none"):
+        raise InputError(f"expected label_affinity to be 'same', 'similar' or 'none', but got {label_affinity!r}")
+    all_boxes, counts = _stack(boxes, (4,), "boxes")
+    all_probs, probs_counts = _stack(label_probs, (len(classes),), "label_probs")
+    own, own_counts = (None, counts) if covariances is None else _stack(covariances, (2, 2, 2), "covariances")
+    if not counts == probs_counts == own_counts:
+        raise InputError(
+            "expected as many label_probs (and covariances) as boxes in every pass",
+            image=image_id,
+            remedy="pass one array per pass, empty where a pass found nothing",
+        )
+    _check_values(all_boxes, all_probs, image_id)
+
+    cluster = cluster_sequentially(
+        all_boxes,
+        iou,
+        _winners(all_probs) if label_affinity == "same" else None,
+        all_probs if label_affinity == "similar" else None,
+        label_similarity,
+    )
+    clusters = int(cluster.max(initial=-1)) + 1
+    members = np.bincount(cluster, minlength=clusters)
+    # A pass may contribute twice to a cluster: then there can be more members than passes.
+    shares = np.maximum(members, len(counts)) if absent_counts else members
+    probs = _sum_by_cluster(all_probs, cluster, clusters) / shares[:, None]
+    means, estimate, observations = cluster_gaussians(all_boxes, np.ones(len(all_boxes)), cluster, clusters, own)
+    final = spread.apply(estimate, observations, means) if own is None else floor_std(estimate, min_std)
+    keep = np.flatnonzero(members >= min_members)
+    return _detections(means[keep], final[keep], probs[keep], None, classes, image_id, image_size)
+
+
+def fuse_candidates(
+    boxes: npt.ArrayLike,
+    label_probs: npt.ArrayLike,
+    *,
+    classes: Sequence[str],
+    image_id: int = 0,
+    image_size: tuple[float, float] | None = None,
+    labels: npt.ArrayLike | None = None,
+    nms_iou: float = 0.5,
+    cluster_iou: float = 0.75,
+    class_agnostic: bool = False,
+    max_detections: int | None = None,
+    min_std: float = Spread.min_std,
+    prior_std: float = Spread.prior_std,
+    shrinkage: float = Spread.shrinkage,
+) -> Detections:
+    """Fuse one image's candidates before suppression: each survivor with the candidates it suppresses.
+
+    Non-maximum suppression is run as usual. Each survivor forms a cluster with all suppressed candidates whose IoU
+    with it is above `cluster_iou`; the cluster's corners are Gaussians with the members' mean and covariance, weighted
+    by winning confidence. The label distribution is the survivor's.
+
+    Parameters
+    ----------
+    boxes : (N, 4)
+        ``x1, y1, x2, y2``.
+    label_probs : (N, C)
+        Class probabilities; scores of one sigmoid per class are accepted, see `limit_to_distribution`.
+    classes : sequence of str
+        Class names.
+    image_id : int
+        The image's id, for the result.
+    image_size : (width, height), optional
+        Keep corners inside the image, see `keep_inside`. Default: leave them as they are.
+    labels : (N,), optional
+        The class each candidate stands for, where it is not the winning one (a head with a box per class).
+    nms_iou : float
+        A candidate whose IoU with a better one is above this is suppressed.
+    cluster_iou : float
+        A suppressed candidate whose IoU with a survivor is above this belongs to its cluster.
+    class_agnostic : bool
+        Let candidates suppress those of other classes too.
+    max_detections : int, optional
+        Keep this many survivors, the best.
+    min_std, prior_std, shrinkage : float
+        The covariance of small clusters, see `Spread`.
+
+    Returns
+    -------
+    Detections
+        One row per survivor, highest score first.
+
+    Examples
+    --------
+    >>> fused = fuse_candidates([[10, 10, 50, 50], [12, 10, 52, 50]], [[0.6, 0.1], [0.3, 0.0]], classes=["cup", "dog"])
+    >>> fused.boxes.round(2).tolist(), fused.scores.round(2).tolist()
+    ([[10.67, 10.0, 50.67, 50.0]], [0.6])
+    """
+    spread = Spread(min_std=min_std, prior_std=prior_std, shrinkage=shrinkage)
+    all_boxes = frozen(boxes, np.float64, (-1, 4), "boxes")
+    probs = frozen(label_probs, np.float64, (len(all_boxes), len(classes)), "label_probs")
+    _check_values(all_boxes, probs, image_id)
+    named = _winners(probs) if labels is None else frozen(labels, np.int64, (len(probs),), "labels")
+    if len(named) and (named.min() < 0 or named.max() >= len(classes)):
+        raise InputError("labels must count in classes", image=image_id)
+    scores = probs[np.arange(len(probs)), named] if len(probs) else np.zeros(0)
+    stands_for, survivors = survivors_of(all_boxes, scores, named, nms_iou, class_agnostic, max_detections)
+    groups = np.zeros_like(named) if class_agnostic else named
+    cluster, member = members_of_survivors(all_boxes, groups, stands_for, survivors, cluster_iou)
+    # A confidence of 0 would leave a cluster without weight.
+    weights = np.maximum(scores[member], np.finfo(np.float64).tiny ** 0.5)
+    means, estimate, observations = cluster_gaussians(all_boxes[member], weights, cluster, len(survivors))
+    covariances = spread.apply(estimate, observations, means)
+    return _detections(means, covariances, probs[survivors], named[survivors], classes, image_id, image_size)
+
+
+def _stack(passes: Sequence[npt.ArrayLike], row_shape: tuple[int, ...], name: str) -> tuple[Floats, list[int]]:
+    """Return the rows of all passes as one array, and how many each pass has; an empty pass may have any shape."""
+    arrays = [np.asarray(rows, np.float64) for rows in passes]
+    for number, rows in enumerate(arrays):
+        if rows.size and rows.shape[1:] != row_shape:
+            wanted = " x ".join(["N", *map(str, row_shape)])
+            raise InputError(f"expected {name} of pass {number} of shape {wanted}, but got {rows.shape}")
+    counts = [len(rows) if rows.size else 0 for rows in arrays]
+    full = [rows for rows in arrays if rows.size]
+    return np.concatenate(full) if full else np.zeros((0, *row_shape)), counts
+
+
+def _check_values(boxes: Floats, probs: Floats, image_id: int) -> None:
+    bad = ~(np.isfinite(boxes).all(axis=1) & (boxes[:, 2:] >= boxes[:, :2]).all(axis=1))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InputError(
+            f"expected finite corners with x1 <= x2 and y1 <= y2, but got {boxes[row].tolist()}",
+            image=image_id,
+            entry=f"box {row}",
+            remedy="write corners as [x1, y1, x2, y2]",
+        )
+    # Written so that NaN is outside too.
+    if probs.size and not (probs.min() >= 0.0 and probs.max() <= 1.0):
+        row = int(np.flatnonzero(~((probs >= 0.0) & (probs <= 1.0)).all(axis=1))[0])
+        raise InputError(
+            "expected class probabilities between 0 and 1",
+            image=image_id,
+            entry=f"label_probs {row}",
+            remedy="apply softmax or sigmoid first",
+        )
+
+
+def _winners(probs: Floats) -> npt.NDArray[np.int64]:
+    return probs.argmax(axis=1).astype(np.int64) if probs.shape[1] else np.zeros(len(probs), np.int64)
+
+
+def _sum_by_cluster(values: Floats, cluster: npt.NDArray[np.int64], clusters: int) -> Floats:
+    if clusters == 0:
+        return np.zeros((0, values.shape[1]))
+    order = np.argsort(cluster, kind="stable")
+    starts = np.searchsorted(cluster[order], np.arange(clusters))
+    return np.asarray(np.add.reduceat(values[order], starts, axis=0))
+
+
+def _detections(
+    boxes: Floats,
+    covariances: Floats,
+    probs: Floats,
+    labels: npt.NDArray[np.int64] | None,
+    classes: Sequence[str],
+    image_id: int,
+    image_size: tuple[float, float] | None,
+) -> Detections:
+    if image_size is not None:
+        boxes, covariances = keep_inside(boxes, covariances, image_size)
+    named = _winners(probs) if labels is None else labels
+    scores = probs[np.arange(len(probs)), named] if probs.size else np.zeros(len(probs))
+    order = np.argsort(-scores, kind="stable")
+    return Detections(
+        classes=tuple(classes),
+        image_ids=np.full(len(order), image_id, np.int64),
+        boxes=boxes[order],
+        covariances=covariances[order],
+        label_probs=limit_to_distribution(probs[order]),
+        labels=named[order].astype(np.int32),
+        scores=scores[order],
+    )
