@@ -41,13 +41,15 @@ class Demo:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write ``truth.json`` (COCO), a file of COCO results per detector, and the pictures; return the paths."""
+        from probox.formats.writers import write_coco_results
+
         base = Path(folder)
         (base / "images").mkdir(parents=True, exist_ok=True)
         written = [base / "truth.json"]
         written[0].write_text(json.dumps(_coco_truth(self.truth)), encoding="utf-8")
         for name, found in self.detectors.items():
             path = base / f"{name.replace(' ', '_')}.json"
-            path.write_text(json.dumps(_coco_results(found)), encoding="utf-8")
+            write_coco_results(path, found, self.truth)
             written.append(path)
         from PIL import Image
 
@@ -109,21 +111,3 @@ def _coco_runs(masks: Masks, row: int, height: int, width: int) -> dict[str, Any
     changes = np.flatnonzero(np.diff(flat)) + 1
     edges = np.concatenate([[0] if not flat[0] else [0, 0], changes, [flat.size]])
     return {"size": [height, width], "counts": np.diff(edges).tolist()}
-
-
-def _coco_results(found: Detections) -> list[dict[str, Any]]:
-    results = []
-    for row in range(len(found)):
-        x1, y1, x2, y2 = found.boxes[row].tolist()
-        probabilities = [round(float(value), 4) for value in found.label_probs[row]]
-        result = {
-            "image_id": int(found.image_ids[row]),
-            "category_id": int(found.labels[row]) + 1,
-            "bbox": [x1, y1, round(x2 - x1, 2), round(y2 - y1, 2)],
-            "score": max(probabilities),
-            "all_scores": probabilities,
-        }
-        if found.covariances is not None:
-            result["covars"] = found.covariances[row].tolist()
-        results.append(result)
-    return results

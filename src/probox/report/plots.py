@@ -50,7 +50,9 @@ class Plots:
     """
 
     def __init__(self, results: Evaluation | Mapping[str, Evaluation]) -> None:
-        self.results = {"": results} if isinstance(results, Evaluation) else dict(results)
+        named = {"": results} if isinstance(results, Evaluation) else results
+        # A label that begins with an underscore is hidden from matplotlib's legends.
+        self.results = {f" {name}" if name.startswith("_") else name: one for name, one in named.items()}
         if not self.results:
             raise InputError("there is nothing to plot")
 

@@ -83,6 +83,7 @@ class Theme:
             "lines.linewidth": 1.8,
             "lines.solid_capstyle": "round",
             "figure.constrained_layout.use": True,
+            "text.parse_math": False,  # names are names, whatever signs are in them
             "svg.fonttype": "none",
             "pdf.fonttype": 42,
         }
