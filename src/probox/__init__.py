@@ -34,6 +34,7 @@ from probox.formats import (
     read_truth,
     write_parquet,
 )
+from probox.report.pictures import draw
 from probox.streaming import evaluate_parquet
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "ProboxError",
     "__version__",
     "average_precision",
+    "draw",
     "evaluate",
     "evaluate_parquet",
     "lrp",
