@@ -327,7 +327,7 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         objects=objects.take(object_order),
         detections=detections.take(detection_order),
         pairs=pairs,
-        masks=Masks.join([part.masks for part in parts]).take(object_order),
+        masks=Masks.concatenate([part.masks for part in parts]).take(object_order),
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
     )
