@@ -1,16 +1,16 @@
 // Box matching and precision for Python: checks shapes, releases the GIL, hands arrays over.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include "matching.hpp"
+#include "to_numpy.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using probox::to_numpy;
 
 namespace {
 
@@ -21,14 +21,6 @@ using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void require(bool good, const char* what) {
   if (!good) throw std::invalid_argument(what);
-}
-
-// A NumPy array that owns the vector's memory: nothing is copied.
-template <class T>
-nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::initializer_list<size_t> shape) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::ndarray<nb::numpy, T>(kept->data(), shape, owner);
 }
 
 nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double> boxes, Table<double> sizes,

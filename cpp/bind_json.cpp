@@ -74,14 +74,14 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient) {
   return nb::make_tuple(columns, problem_list(problems));
 }
 
-nb::tuple read_coco_results(nb::bytes data, Ids image_ids, bool any_image, Ids category_ids, bool lenient) {
+nb::tuple read_coco_results(nb::bytes data, bool ids_known, Ids image_ids, Ids category_ids, bool lenient) {
   Problems problems(lenient);
   coco::Results results;
-  std::unique_ptr<float[]> labels;
+  LargeArray<float> labels;
   std::vector<double> covariances;
   const std::size_t columns_of_labels = category_ids.shape(0);
   {
-    const coco::Known known{image_ids.data(), image_ids.shape(0), any_image, category_ids.data(), columns_of_labels};
+    const coco::Known known{ids_known, image_ids.data(), image_ids.shape(0), category_ids.data(), columns_of_labels};
     nb::gil_scoped_release unlocked;
     json::Reader in(data.c_str(), data.size());
     results = coco::ResultsReader(in, problems, known).read();
@@ -157,7 +157,7 @@ nb::tuple read_rvc1_labels(nb::bytes data, bool lenient) {
 
 void bind_json(nb::module_& m) {
   m.def("read_coco_truth", &read_coco_truth, nb::arg("data"), nb::arg("lenient"));
-  m.def("read_coco_results", &read_coco_results, nb::arg("data"), nb::arg("image_ids"), nb::arg("any_image"),
+  m.def("read_coco_results", &read_coco_results, nb::arg("data"), nb::arg("ids_known"), nb::arg("image_ids"),
         nb::arg("category_ids"), nb::arg("lenient"));
   m.def("read_rvc1", &read_rvc1, nb::arg("data"), nb::arg("lenient"));
   m.def("read_rvc1_labels", &read_rvc1_labels, nb::arg("data"), nb::arg("lenient"));

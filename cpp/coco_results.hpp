@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "json.hpp"
+#include "large_array.hpp"
 #include "problems.hpp"
 
 namespace probox::coco {
@@ -49,11 +50,11 @@ struct Results {
   std::vector<std::int64_t> unknown_images;  // distinct neighbours: at least one entry per unknown image
 };
 
-// The known images (sorted ids; none: every image is welcome) and categories (sorted ids, one per column).
+// The known images and categories, as sorted ids, one column per category. Without them only the form is checked.
 struct Known {
+  bool given;
   const std::int64_t* image_ids;
   std::size_t images;
-  bool any_image;
   const std::int64_t* category_ids;
   std::size_t categories;
 };
@@ -125,7 +126,7 @@ class ResultsReader {
       return;
     }
     const auto row = static_cast<std::int64_t>(results_.image_ids.size());
-    if (seen.has(4)) {
+    if (seen.has(4) && known_.given) {
       if (!seen.has(1)) {
         column_ = static_cast<std::int32_t>(std::max_element(probabilities_.begin(), probabilities_.end()) -
                                             probabilities_.begin());
@@ -163,7 +164,7 @@ class ResultsReader {
     if (in_.peek() != '[') in_.mismatch("a list of numbers");
     in_.enter_array();
     while (in_.next_item()) probabilities_.push_back(in_.number());
-    if (probabilities_.size() != known_.categories) {
+    if (known_.given && probabilities_.size() != known_.categories) {
       in_.rewind(start);
       in_.fail("wrong length", "expected " + std::to_string(known_.categories) + " probabilities, but got " +
                                    std::to_string(probabilities_.size()),
@@ -172,6 +173,7 @@ class ResultsReader {
   }
 
   std::int32_t column_of(std::int64_t category) const {
+    if (!known_.given) return 0;
     const std::int64_t* end = known_.category_ids + known_.categories;
     const std::int64_t* found = std::lower_bound(known_.category_ids, end, category);
     if (found == end || *found != category) {
@@ -184,7 +186,7 @@ class ResultsReader {
   }
 
   bool image_known(std::int64_t image) {
-    if (known_.any_image || (last_known_ && *last_known_ == image)) return true;
+    if (!known_.given || (last_known_ && *last_known_ == image)) return true;
     if (!std::binary_search(known_.image_ids, known_.image_ids + known_.images, image)) return false;
     last_known_ = image;
     return true;
@@ -199,22 +201,27 @@ class ResultsReader {
   std::vector<double> probabilities_;
 };
 
-// The label matrix (rows x columns): all scores where given; otherwise the score for its class, and the others share
-// what is left evenly.
-inline std::unique_ptr<float[]> label_matrix(const Results& results, std::size_t columns) {
+// A single score as label probabilities: its class gets it, and the others share what is left evenly.
+inline void spread_evenly(double score, std::size_t label, float* out, std::size_t columns) {
+  const double rest = columns > 1 ? (1.0 - score) / static_cast<double>(columns - 1) : 0.0;
+  std::fill_n(out, columns, static_cast<float>(rest));
+  out[label] = static_cast<float>(score);
+}
+
+// The label matrix (rows x columns): all scores where given, otherwise the single score spread.
+inline LargeArray<float> label_matrix(const Results& results, std::size_t columns) {
   const std::size_t rows = results.labels.size();
-  std::unique_ptr<float[]> matrix(new float[rows * columns + 1]);
+  LargeArray<float> matrix = make_large_array<float>(rows * columns);
   std::size_t given = 0;
   for (std::size_t row = 0; row < rows; ++row) {
+    if (columns == 0) break;
     float* out = matrix.get() + row * columns;
     if (given < results.all_scores.rows.size() && results.all_scores.rows[given] == static_cast<std::int64_t>(row)) {
       std::copy_n(results.all_scores.values.data() + given * columns, columns, out);
       ++given;
       continue;
     }
-    const double rest = columns > 1 ? (1.0 - results.scores[row]) / static_cast<double>(columns - 1) : 0.0;
-    std::fill_n(out, columns, static_cast<float>(rest));
-    out[results.labels[row]] = static_cast<float>(results.scores[row]);
+    spread_evenly(results.scores[row], static_cast<std::size_t>(results.labels[row]), out, columns);
   }
   return matrix;
 }

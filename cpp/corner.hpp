@@ -96,116 +96,154 @@ struct CornerMap {
   }
 };
 
+// Makes room for n values; never shrinks, so that reused memory is not cleared again and again.
+template <class T>
+void make_room(std::vector<T>& values, std::size_t n) {
+  if (values.size() < n) values.resize(n);
+}
+
 // Reusable memory for the computation of corner maps.
 template <class T>
 struct CornerScratch {
-  std::vector<double> across, value, table;
+  std::vector<double> across, value, table, matrix, turned;
   std::vector<T> above;
-  std::vector<int> offsets;
-  std::vector<double> weights;
 };
 
 namespace detail {
 
 // Rows of F(h, k) on a lattice of pixels for a correlated Gaussian, one after the other:
 //   F(h, k') = F(h, k) + int_k^k' phi(v) Phi((h - rho v) / s) dv,   s = sqrt(1 - rho^2).
-// The integral is a Gauss-Legendre sum. Along a row the arguments of Phi are equidistant, so Phi is tabulated once at
-// a fraction of that distance, and each node's row is six neighbouring columns of the table times Lagrange's weights.
-// Accurate to about 1e-11.
+// The integral is a Gauss-Legendre sum over v. Along a row the arguments of Phi are equidistant, so Phi and its
+// derivatives are tabulated on a grid that divides that distance, and Phi at an argument d beside a point t of the grid
+// is its Taylor series there:
+//   Phi(t + d) = sum_k Phi^(k)(t) d^k / k!.
+// Only d depends on v, so all nodes near t share one sum: a row is a dozen rows of the table times a dozen weights.
+// Columns where Phi is 0 or 1 cost nothing, or one addition. Accurate to about 1e-10.
 class LatticeRows {
  public:
-  static constexpr double kLowest = -7.2, kFinest = 0.05, kSaturated = 8.3;
-  static constexpr int kTaps = 6;
+  static constexpr double kLowest = -6.7;     // Phi(-6.7) is 1e-11: where the integral over v starts
+  static constexpr double kSaturated = 6.5;   // beyond, Phi is 0 or 1 to 4e-11
+  static constexpr double kFinest = 0.4;      // no wider step on the grid
+  static constexpr double kWidest = 0.6;      // no wider range of arguments that share a sum
+  static constexpr double kTolerance = 1e-11;
 
+  // The lattice's columns are first_h, first_h + step_h, ...; its rows, but for the first, `step_k` apart.
   template <class T>
-  LatticeRows(CornerScratch<T>& scratch, double first_h, double step_h, int columns, double rho)
-      : table_(scratch.table), offsets_(scratch.offsets), weights_(scratch.weights), sum_(scratch.value),
-        rho_(rho), s_(std::sqrt((1.0 - rho) * (1.0 + rho))), columns_(columns), first_(first_h / s_) {
-    const double step = step_h / s_;
-    phases_ = std::max(1, static_cast<int>(std::ceil(step / kFinest)));
-    fine_ = step / phases_;
-    const double reach = step * (columns - 1);
-    last_reach_ = reach;
-    low_ = -kSaturated - reach - 3 * fine_;
-    const int count = static_cast<int>((2 * kSaturated + 2 * reach) / fine_) + 8;
-    length_ = count / phases_ + 2 + kPadding;
-    table_.resize(static_cast<std::size_t>(phases_) * length_);
-    const NormalTable& cdf = NormalTable::get();
-    for (int phase = 0; phase < phases_; ++phase) {
-      double* out = table_.data() + static_cast<std::size_t>(phase) * length_;
-      for (int i = 0; i < length_; ++i) out[i] = cdf(low_ + (phase + static_cast<double>(i) * phases_) * fine_);
-    }
+  LatticeRows(CornerScratch<T>& scratch, double first_h, double step_h, int columns, double step_k, double rho)
+      : table_(scratch.table), sum_(scratch.value), s_(std::sqrt((1.0 - rho) * (1.0 + rho))), slope_(-rho / s_),
+        first_(first_h / s_), step_(step_h / s_), columns_(columns) {
+    phases_ = std::max(1, static_cast<int>(std::ceil(step_ / kFinest)));
+    fine_ = step_ / phases_;
+    per_step_ = 1.0 / step_;
+    per_fine_ = 1.0 / fine_;
+    low_ = -kSaturated - fine_;
+    length_ = static_cast<int>((2 * kSaturated + 3 * fine_) / step_) + 2 + kPadding;
+    points_ = phases_ * length_;
+    span_ = std::min(std::abs(slope_) * step_k, kWidest);
+    terms_ = terms_for(span_);
+    // The first step is a long one; it pays to let more of it share a sum, with a longer series.
+    most_terms_ = terms_for(kWidest);
+    tabulate(scratch.across);
     sum_.assign(columns + kPadding, 0.0);
-    at_ = kLowest;
+    // As long as every column is saturated the integral is known: Phi(v), or nothing.
+    const double last = first_ + step_ * (columns - 1);
+    known_until_ = slope_ < 0 ? (kSaturated - first_) / slope_ : (-kSaturated - last) / slope_;
   }
 
   // Moves on to k; afterwards row() is F(h_i, k).
   void advance(double k) {
-    const double to = std::min(k, -kLowest);
+    const double to = std::min(k, -kLowest), known = std::min(to, known_until_);
+    if (known > at_) {
+      if (slope_ < 0) std::fill(sum_.begin(), sum_.end(), NormalTable::get().cdf(known));
+      at_ = known;
+    }
     if (to <= at_) return;
-    offsets_.clear();
-    weights_.clear();
-    const double z = (to - at_) / s_;
-    int parts = 1, nodes = 6;
-    if (z > 1.2)
-      parts = static_cast<int>(std::ceil(z / 1.2));
-    else
-      nodes = z <= 0.13 ? 3 : z <= 0.38 ? 4 : z <= 0.75 ? 5 : 6;
-    const Quadrature& rule = quadrature(nodes);
-    const double half = (to - at_) / parts / 2;
-    double constant = 0.0;
+    const double length = to - at_, z = length / s_, spread = length * std::abs(slope_);
+    const bool long_step = spread > span_ * 1.001;
+    const int parts = std::max({1, static_cast<int>(std::ceil(z / 2.0)),
+                                long_step ? static_cast<int>(std::ceil(spread / kWidest)) : 1});
+    const double y = z / parts, half = length / parts / 2;
+    const Quadrature& rule = quadrature(y <= 0.09 ? 3 : y <= 0.3 ? 4 : y <= 0.6 ? 5 : y <= 1.0 ? 6 : y <= 1.5 ? 7 : 8);
     for (int part = 0; part < parts; ++part)
-      for (int i = 0; i < nodes; ++i) {
-        const double v = at_ + half * (2 * part + 1 + rule.node[i]);
-        const double weight = half * rule.weight[i] * normal_pdf(v);
-        const double argument = first_ - rho_ * v / s_;
-        if (argument >= kSaturated)
-          constant += weight;
-        else if (argument > -kSaturated - last_reach_)
-          add_node(argument, weight);
-      }
-    if (!offsets_.empty())
-      add_taps(sum_.data(), columns_, table_.data(), offsets_.data(), weights_.data(),
-               static_cast<int>(offsets_.size()));
-    if (constant != 0.0)
-      for (int i = 0; i < columns_; ++i) sum_[i] += constant;
+      add_part(rule, at_ + half * (2 * part + 1), half, long_step ? most_terms_ : terms_);
     at_ = to;
   }
 
+  // F(h_i, k) for the k that was last advanced to.
   const double* row() const { return sum_.data(); }
 
  private:
-  void add_node(double argument, double weight) {
-    const double position = (argument - low_) / fine_;
-    const int whole = static_cast<int>(position);
-    const double f = position - whole;
-    const double a = f + 2, b = f + 1, c = f, d = f - 1, e = f - 2, g = f - 3;
-    const double lagrange[kTaps] = {-b * c * d * e * g / 120, a * c * d * e * g / 24, -a * b * d * e * g / 12,
-                                    a * b * c * e * g / 12,   -a * b * c * d * g / 24, a * b * c * d * e / 120};
-    int phase = (whole - 2) % phases_, index = (whole - 2) / phases_;
-    for (double factor : lagrange) {
-      offsets_.push_back(phase * length_ + index);
-      weights_.push_back(weight * factor);
-      if (++phase == phases_) {
-        phase = 0;
-        ++index;
-      }
+  // How many terms of the series are needed when arguments of this span share a sum.
+  int terms_for(double span) const {
+    // |Phi^(k)| stays below 0.4 sqrt((k - 1)!): the first term left out bounds the error.
+    const double d = (fine_ + span) / 2;
+    double term = 0.4 * d;
+    int terms = 2;
+    for (; terms < kPowers; ++terms) {
+      term *= d / terms * std::sqrt(terms - 1.0);
+      if (term < kTolerance) break;
     }
+    return terms;
+  }
+
+  void tabulate(std::vector<double>& arguments) {
+    make_room(table_, static_cast<std::size_t>(most_terms_) * points_);
+    make_room(arguments, points_);
+    for (int phase = 0, p = 0; phase < phases_; ++phase)
+      for (int i = 0; i < length_; ++i, ++p) arguments[p] = low_ + (phase + static_cast<double>(i) * phases_) * fine_;
+    normal_rows(arguments.data(), points_, NormalTable::get().entries(), NormalTable::kSteps, NormalTable::kReach,
+                table_.data(), table_.data() + points_);
+    hermite_rows(arguments.data(), points_, most_terms_, table_.data());
+  }
+
+  // Adds the integral over middle - half .. middle + half.
+  void add_part(const Quadrature& rule, double middle, double half, int terms) {
+    const double argument = first_ + slope_ * middle;
+    const double skipped = (-kSaturated - argument) * per_step_;
+    const int begin = skipped > 0.0 ? static_cast<int>(std::min(skipped, 1e9)) + 1 : 0;
+    if (begin >= columns_) return;
+    // From `begin` on in whole blocks; what a block holds beyond the last column of interest is 1 in the table too.
+    int end = static_cast<int>((kSaturated - argument) * per_step_) + 1;
+    end = end <= begin ? begin : std::min(begin + (end - begin + kPadding - 1) / kPadding * kPadding, columns_);
+    const double at_begin = argument + begin * step_;
+    const int nearest = static_cast<int>((at_begin - low_) * per_fine_ + 0.5);
+    double moments[kPowers];
+    gaussian_moments(rule.node.data(), rule.weight.data(), middle, half, at_begin - (low_ + nearest * fine_), slope_,
+                     begin < end ? terms : 1, moments);
+    const double* source = table_.data() + (nearest % phases_) * length_ + nearest / phases_;
+    add_taps(sum_.data() + begin, end - begin, columns_ - begin, source, points_, moments, terms);
   }
 
   std::vector<double>& table_;
-  std::vector<int>& offsets_;
-  std::vector<double>& weights_;
   std::vector<double>& sum_;
-  double rho_, s_;
+  double s_, slope_, first_, step_;
   int columns_;
-  double first_, fine_ = 0.0, low_ = 0.0, last_reach_ = 0.0, at_ = 0.0;
-  int phases_ = 1, length_ = 0;
+  double per_step_ = 0.0, per_fine_ = 0.0, fine_ = 0.0, low_ = 0.0, span_ = 0.0, known_until_ = 0.0, at_ = kLowest;
+  int phases_ = 1, length_ = 0, points_ = 0, terms_ = 2, most_terms_ = 2;
 };
 
 inline double standardised(double point, double mean, double sigma) {
   if (sigma > 0.0) return (point - mean) / sigma;
   return point >= mean ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+}
+
+// F(h_i, k_j) as a matrix, row by row. Steps go along the axis with fewer of them.
+template <class T>
+const double* lattice_matrix(CornerScratch<T>& scratch, double first_h, double step_h, int columns, double first_k,
+                             double step_k, int rows, double rho) {
+  const bool by_row = rows <= columns;
+  const int steps = by_row ? rows : columns, width = by_row ? columns : rows;
+  make_room(scratch.matrix, static_cast<std::size_t>(steps) * width);
+  LatticeRows lattice(scratch, by_row ? first_h : first_k, by_row ? step_h : step_k, width, by_row ? step_k : step_h,
+                      rho);
+  for (int i = 0; i < steps; ++i) {
+    lattice.advance((by_row ? first_k : first_h) + i * (by_row ? step_k : step_h));
+    std::copy(lattice.row(), lattice.row() + width, scratch.matrix.data() + static_cast<std::size_t>(i) * width);
+  }
+  if (by_row) return scratch.matrix.data();
+  make_room(scratch.turned, static_cast<std::size_t>(steps) * width);
+  transpose(scratch.matrix.data(), steps, width, scratch.turned.data());
+  return scratch.turned.data();
 }
 
 }  // namespace detail
@@ -223,7 +261,7 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
 
   map.turned = turned;
   map.stride = columns + 1;
-  map.values.resize(static_cast<std::size_t>(rows + 1) * map.stride);
+  make_room(map.values, static_cast<std::size_t>(rows + 1) * map.stride);
   map.region = turned ? Region{width - 1 - region.x1, height - 1 - region.y1, width - 1 - region.x0,
                                height - 1 - region.y0}
                       : region;
@@ -249,39 +287,37 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
   const bool lattice = s.region_of_interest && rho != 0.0 && sx >= 0.05 && sy >= 0.05 && 1.0 - std::abs(rho) >= 5e-4;
   double left = 0.0;
   if (lattice) {
-    // Column -1, when it is wanted, is the image's left edge.
-    const int extra = at_left ? 1 : 0;
-    detail::LatticeRows rows_of(scratch, h_at(region.x0 - extra), 1.0 / sx, columns + extra, rho);
-    if (at_top) {
-      rows_of.advance(k_at(-1));
-      finish_above(rows_of.row() + extra, at_left ? rows_of.row()[0] : 0.0);
-    }
-    for (int j = 0; j < rows; ++j) {
-      rows_of.advance(k_at(region.y0 + j));
-      const double* value = rows_of.row() + extra;
-      left = at_left ? rows_of.row()[0] : 0.0;
-      store(j, value, left, value[columns - 1]);
+    // Row or column -1, where it is wanted, is the image's edge.
+    const int extra_x = at_left ? 1 : 0, extra_y = at_top ? 1 : 0;
+    const int wide = columns + extra_x, high = rows + extra_y;
+    const double* matrix = detail::lattice_matrix(scratch, h_at(region.x0 - extra_x), 1.0 / sx, wide,
+                                                  k_at(region.y0 - extra_y), 1.0 / sy, high, rho);
+    if (at_top) finish_above(matrix + extra_x, at_left ? matrix[0] : 0.0);
+    const double* row = matrix + static_cast<std::size_t>(extra_y) * wide;
+    for (int j = 0; j < rows; ++j, row += wide) {
+      left = at_left ? row[0] : 0.0;
+      store(j, row + extra_x, left, row[wide - 1]);
     }
     // The row beyond repeats the last one.
-    store(rows, rows_of.row() + extra, left, 1.0);
+    store(rows, row - wide + extra_x, left, 1.0);
     return;
   }
 
   auto& across = scratch.across;
   auto& value = scratch.value;
-  across.resize(columns);
-  value.resize(columns);
+  make_room(across, columns);
+  make_room(value, columns);
   const bool independent = rho == 0.0;
   const bool exact = !s.region_of_interest;
   const NormalTable& table = NormalTable::get();
-  const auto phi = [&](double x) { return exact ? normal_cdf(x) : table(x); };
+  const auto phi = [&](double x) { return exact ? normal_cdf(x) : table.cdf(x); };
   for (int i = 0; i < columns; ++i) across[i] = independent ? phi(h_at(region.x0 + i)) : h_at(region.x0 + i);
   const double h_left = h_at(-1);
   const double phi_left = independent ? phi(h_left) : 0.0;
   const auto row_at = [&](double k) {
     if (independent) {
       const double down = phi(k);
-      for (int i = 0; i < columns; ++i) value[i] = across[i] * down;
+      scale(across.data(), down, columns, value.data());
       return phi_left * down;
     }
     for (int i = 0; i < columns; ++i) value[i] = bivariate_cdf(across[i], k, rho);

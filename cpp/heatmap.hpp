@@ -84,7 +84,7 @@ class HeatmapBuilder {
     grid.x = x.axis;
     grid.y = y.axis;
     if (grid.empty()) return grid;
-    values_.resize(9);
+    make_room(values_, 9 + kPadding);
     for (int row = 0; row < grid.y.size(); ++row)
       for (int column = 0; column < grid.x.size(); ++column)
         values_[row * 3 + column] = static_cast<T>(y.value[row]) * static_cast<T>(x.value[column]);
@@ -113,7 +113,7 @@ class HeatmapBuilder {
     fill_corner_map(bottom_right_, second_, true, width, height, s, scratch_, far_);
     const int columns = grid.x.size(), rows = grid.y.size();
     grid.stride = columns;
-    values_.resize(static_cast<std::size_t>(rows) * columns);
+    make_room(values_, static_cast<std::size_t>(rows) * columns + kPadding);
     for (int row = 0; row < rows; ++row) multiply(grid, row, s.min_probability);
     grid.values = values_.data();
   }
@@ -124,12 +124,11 @@ class HeatmapBuilder {
     grid.x = plain_axis(0, width - 1);
     grid.y = plain_axis(0, height - 1);
     grid.stride = width;
-    if constexpr (std::is_same_v<T, float>) {
-      grid.values = map;
-    } else {
-      values_.assign(map, map + static_cast<std::size_t>(width) * height);
-      grid.values = values_.data();
-    }
+    // A copy, because sums read a little past the end of rows, which is somebody else's memory in the original.
+    const std::size_t pixels = static_cast<std::size_t>(width) * height;
+    make_room(values_, pixels + kPadding);
+    std::copy(map, map + pixels, values_.begin());
+    grid.values = values_.data();
     return grid;
   }
 

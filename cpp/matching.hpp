@@ -5,56 +5,17 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <exception>
 #include <limits>
-#include <mutex>
 #include <numeric>
-#include <system_error>
-#include <thread>
 #include <vector>
+
+#include "parallel.hpp"
 
 namespace probox::boxes {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr int kMaxThresholds = 16;  // one bit each in a uint16
-
-// Calls work(i) for i in [0, count), from several threads; the first exception comes out here.
-template <class Work>
-void for_each_index(int64_t count, int threads, const Work& work) {
-  threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
-  if (threads == 1) {
-    for (int64_t i = 0; i < count; ++i) work(i);
-    return;
-  }
-  // Blocks keep threads from quarrelling over the counter, many blocks keep them all busy to the end.
-  const int64_t block = std::max<int64_t>(1, count / (threads * 16));
-  std::atomic<int64_t> next{0};
-  std::exception_ptr failure;
-  std::mutex failure_lock;
-  auto run = [&] {
-    try {
-      for (int64_t begin; (begin = next.fetch_add(block)) < count;)
-        for (int64_t i = begin; i < std::min(begin + block, count); ++i) work(i);
-    } catch (...) {
-      std::lock_guard<std::mutex> guard(failure_lock);
-      if (!failure) failure = std::current_exception();
-      next = count;
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (int i = 1; i < threads; ++i) {
-    try {
-      helpers.emplace_back(run);
-    } catch (const std::system_error&) {
-      break;  // the system gives no more threads: go on with those there are
-    }
-  }
-  run();
-  for (auto& helper : helpers) helper.join();
-  if (failure) std::rethrow_exception(failure);
-}
 
 // Boxes as COCO measures them: top-left corner (the first two of four columns), width and height.
 struct Boxes {
@@ -139,7 +100,7 @@ inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t 
     order.row[next[image]++] = d;
   }
   order.kept_begin.assign(images + 1, 0);
-  for_each_index(images, threads, [&](int64_t image) {
+  for_each_index(images, threads, [&](int, int64_t image) {
     int64_t* first = order.row.data() + order.begin[image];
     int64_t* last = order.row.data() + order.begin[image + 1];
     std::sort(first, last, [&](int64_t a, int64_t b) {
@@ -254,7 +215,7 @@ class GroupMatcher {
 inline Matches match_boxes(const Found& found, const Truth& truth, const Rules& rules, int threads) {
   const MatchingOrder order = matching_order(found, truth.images, rules.max_detections, threads);
   Matches out(order.kept_begin.back(), rules.ranges);
-  for_each_index(truth.images, threads, [&](int64_t image) {
+  for_each_index(truth.images, threads, [&](int, int64_t image) {
     const int64_t first_object = truth.offsets[image];
     std::vector<int64_t> by_class(truth.offsets[image + 1] - first_object), objects;
     std::iota(by_class.begin(), by_class.end(), first_object);
@@ -300,7 +261,7 @@ inline void score_order(int64_t rows, const int32_t* label, const double* score,
   };
   std::vector<Key> keys(rows);
   for (int64_t i = 0; i < rows; ++i) keys[next[label[i]]++] = {score[i], i};
-  for_each_index(classes, threads, [&](int64_t c) {
+  for_each_index(classes, threads, [&](int, int64_t c) {
     std::sort(keys.begin() + offsets[c], keys.begin() + offsets[c + 1], [](const Key& a, const Key& b) {
       return a.score != b.score ? a.score > b.score : a.row < b.row;
     });
@@ -334,7 +295,7 @@ struct Points {
 inline void precision_at_recall(const Outcomes& in, const Points& points, int threads, double* precision,
                                 double* score_at, double* recall) {
   const uint16_t all = static_cast<uint16_t>((1u << in.thresholds) - 1);
-  for_each_index(in.classes * in.ranges, threads, [&](int64_t task) {
+  for_each_index(in.classes * in.ranges, threads, [&](int, int64_t task) {
     const int64_t c = task / in.ranges, a = task % in.ranges;
     const int64_t begin = in.offsets[c], end = in.offsets[c + 1];
     const double objects = static_cast<double>(in.objects[task]);

@@ -60,7 +60,8 @@ class Problems {
   void guard(Read&& read) {
     try {
       read();
-    } catch (const json::Failure& failure) {
+    } catch (json::Failure& failure) {
+      failure.fatal = true;  // not JSON, or not the kind of file: what comes after was not read
       add(failure);
     } catch (const Stop&) {
     }

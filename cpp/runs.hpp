@@ -80,11 +80,11 @@ class Rasteriser {
     }
     corners_.back() = corners_.front();
     for (std::size_t k = 0; k + 1 < corners_.size(); ++k) add_edge(corners_[k], corners_[k + 1]);
-    std::sort(crossings_.begin(), crossings_.end());
+    sort_crossings();
     const std::int64_t total = height_ * width_;
-    for (std::size_t k = 0; k < crossings_.size(); k += 2) {
-      const std::int64_t end = k + 1 < crossings_.size() ? crossings_[k + 1] : total;
-      if (crossings_[k] < end) intervals_.push_back({crossings_[k], end});
+    for (std::size_t k = 0; k < sorted_.size(); k += 2) {
+      const std::int64_t end = k + 1 < sorted_.size() ? sorted_[k + 1] : total;
+      if (sorted_[k] < end) intervals_.push_back({sorted_[k], end});
     }
   }
 
@@ -109,6 +109,10 @@ class Rasteriser {
   struct Corner {
     std::int64_t x;
     std::int64_t y;
+  };
+  struct Crossing {
+    std::int64_t column;
+    std::int64_t row;  // the first pixel at or below the crossing
   };
   struct Run {
     std::int32_t y;
@@ -145,7 +149,7 @@ class Rasteriser {
       } else {
         y = a.y + step_before(a, dy, slope, here);
       }
-      crossings_.push_back(column * height_ + pixel_row(y));
+      crossings_.push_back({column, pixel_row(y)});
     }
   }
 
@@ -164,12 +168,36 @@ class Rasteriser {
     return step;
   }
 
-  // The first pixel row whose centre lies at or below scaled row `y`.
-  std::int64_t pixel_row(std::int64_t y) const {
-    const double row = (static_cast<double>(y) + .5) / static_cast<double>(scale) - .5;
-    if (row < 0) return 0;
-    if (row > static_cast<double>(height_)) return height_;
-    return static_cast<std::int64_t>(std::ceil(row));
+  // The first pixel row whose centre lies at or below scaled row `y`: (y + 1/2) / 5 - 1/2 rounded up, in the image.
+  std::int64_t pixel_row(std::int64_t y) const { return y <= 2 ? 0 : std::min((y + 2) / scale, height_); }
+
+  // Put the crossings in column-major order. There are few in each column: count them, then sort within columns.
+  void sort_crossings() {
+    sorted_.resize(crossings_.size());
+    if (crossings_.empty()) return;
+    std::int64_t low = crossings_.front().column;
+    std::int64_t high = low;
+    for (const Crossing& crossing : crossings_) {
+      low = std::min(low, crossing.column);
+      high = std::max(high, crossing.column);
+    }
+    place_.assign(static_cast<std::size_t>(high - low) + 2, 0);
+    for (const Crossing& crossing : crossings_) ++place_[static_cast<std::size_t>(crossing.column - low) + 1];
+    for (std::size_t k = 1; k < place_.size(); ++k) place_[k] += place_[k - 1];
+    for (const Crossing& crossing : crossings_) {
+      sorted_[place_[static_cast<std::size_t>(crossing.column - low)]++] = crossing.column * height_ + crossing.row;
+    }
+    // `place_` now holds where each column ends.
+    std::size_t begin = 0;
+    for (std::int64_t column = low; column <= high; ++column) {
+      const std::size_t end = place_[static_cast<std::size_t>(column - low)];
+      if (end - begin == 2) {
+        if (sorted_[begin + 1] < sorted_[begin]) std::swap(sorted_[begin], sorted_[begin + 1]);
+      } else {
+        std::sort(sorted_.begin() + static_cast<std::ptrdiff_t>(begin), sorted_.begin() + static_cast<std::ptrdiff_t>(end));
+      }
+      begin = end;
+    }
   }
 
   void merge_intervals() {
@@ -264,7 +292,8 @@ class Rasteriser {
   std::int64_t height_ = 0;
   std::int64_t width_ = 0;
   std::vector<Corner> corners_;
-  std::vector<std::int64_t> crossings_;
+  std::vector<Crossing> crossings_;
+  std::vector<std::int64_t> sorted_;
   std::vector<Interval> intervals_;
   std::vector<Interval> current_;
   std::vector<Interval> previous_;

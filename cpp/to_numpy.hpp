@@ -5,10 +5,13 @@
 #include <nanobind/ndarray.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "large_array.hpp"
 
 namespace probox {
 
@@ -30,9 +33,9 @@ nb::object to_numpy(std::vector<T>&& values) {
 }
 
 template <class T>
-nb::object to_numpy(std::unique_ptr<T[]>&& values, std::initializer_list<std::size_t> shape) {
+nb::object to_numpy(LargeArray<T>&& values, std::initializer_list<std::size_t> shape) {
   const T* data = values.get();
-  nb::capsule deleter(values.release(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  nb::capsule deleter(values.release(), [](void* p) noexcept { std::free(p); });
   return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape, deleter));
 }
 

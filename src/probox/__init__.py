@@ -6,8 +6,8 @@
 ...     classes=["cup"], image_ids=[7], boxes=[[11, 19, 41, 40]], label_probs=[[0.9]],
 ...     covariances=[[[[1, 0], [0, 1]], [[1, 0], [0, 1]]]])
 >>> print(probox.evaluate(truth, found))
-  PDQ   pPDQ     Sp    Lbl     FG     BG  TP  FP  FN
-81.38  81.38  73.58  90.00  96.07  76.59   1   0   0
+  mAP   mLRP    PDQ   pPDQ     Sp    Lbl     FG     BG  TP  FP  FN
+80.00  78.46  81.38  81.38  73.58  90.00  96.07  76.59   1   0   0
 qualities in per cent; convention: reference
 """
 
@@ -19,10 +19,27 @@ from probox.masks import Masks
 
 __version__ = "0.1.0"
 
+from probox.boxes import AveragePrecision, average_precision
+from probox.boxes.lrp import LRP, lrp
 from probox.evaluate import Evaluator, evaluate
 from probox.evaluation import Evaluation
+from probox.formats import (
+    read_coco,
+    read_coco_results,
+    read_detections,
+    read_parquet,
+    read_parquet_truth,
+    read_rvc1,
+    read_rvc1_truth,
+    read_truth,
+    write_parquet,
+)
+from probox.report.pictures import draw
+from probox.streaming import evaluate_parquet
 
 __all__ = [
+    "LRP",
+    "AveragePrecision",
     "Convention",
     "Detections",
     "Evaluation",
@@ -32,5 +49,18 @@ __all__ = [
     "Masks",
     "ProboxError",
     "__version__",
+    "average_precision",
+    "draw",
     "evaluate",
+    "evaluate_parquet",
+    "lrp",
+    "read_coco",
+    "read_coco_results",
+    "read_detections",
+    "read_parquet",
+    "read_parquet_truth",
+    "read_rvc1",
+    "read_rvc1_truth",
+    "read_truth",
+    "write_parquet",
 ]

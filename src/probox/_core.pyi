@@ -40,13 +40,35 @@ _Problems = list[tuple[str, bool, int, list[tuple[int | None, str, str, str]]]]
 def read_coco_truth(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
 def read_coco_results(
     data: bytes,
+    ids_known: bool,
     image_ids: npt.NDArray[np.int64],
-    any_image: bool,
     category_ids: npt.NDArray[np.int64],
     lenient: bool,
 ) -> tuple[dict[str, Any], _Problems]: ...
 def read_rvc1(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
 def read_rvc1_labels(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
+
+# Writers of JSON. Covariances have shape (N, 8), or (0, 8) if there are none.
+def format_coco_results(
+    image_ids: npt.NDArray[np.int64],
+    labels: npt.NDArray[np.int32],
+    category_ids: npt.NDArray[np.int64],
+    boxes: npt.NDArray[np.float64],
+    scores: npt.NDArray[np.float64],
+    label_probs: npt.NDArray[np.float32],
+    covariances: npt.NDArray[np.float64],
+    has_covariances: npt.NDArray[np.uint8],
+) -> bytes: ...
+def format_rvc1(
+    offsets: npt.NDArray[np.int64],
+    boxes: npt.NDArray[np.float64],
+    label_probs: npt.NDArray[np.float32],
+    covariances: npt.NDArray[np.float64],
+    has_covariances: npt.NDArray[np.uint8],
+    mask_names: list[str],
+    mask_files: npt.NDArray[np.int32],
+    mask_ids: npt.NDArray[np.int64],
+) -> bytes: ...
 
 # Masks: boxes, pixels, offsets and runs, as probox.masks.Masks takes them.
 def rasterise(
@@ -98,6 +120,11 @@ def precision_at_recall(
     limits: npt.NDArray[np.int64],
     threads: int,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+
+# Label probabilities: smallest (at most 0), largest (at least 0) and sum of each row.
+def row_ranges(
+    matrix: npt.NDArray[np.float32],
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float64]]: ...
 
 # Clustering of boxes, as probox.fusion.definition says it.
 def cluster_sequentially(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.columns import frozen, rows_where_all
 from probox.errors import InputError
 
@@ -17,6 +18,9 @@ __all__ = ["Detections"]
 
 ROUNDING = 1e-3
 """How far label probabilities may add up above 1, or leave [0, 1], through rounding in a file."""
+
+FARTHEST = 1e9
+"""Corners beyond this many pixels, and covariances beyond its square, are no measurements any more."""
 
 SYMMETRY = 1e-6
 """How far, as a share of its largest entry, a covariance may be from symmetric and positive semi-definite."""
@@ -83,7 +87,8 @@ class Detections:
             put("covariances", frozen(self.covariances, np.float64, (n, 2, 2, 2), "covariances"))
         if self.heatmaps is not None:
             put("heatmaps", tuple(self.heatmaps))
-        sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
+        with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected below, in words
+            sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
         put("sizes", frozen(sizes, np.float64, (n, 2), "sizes"))
         best = _best(self.label_probs) if self.labels is None else self.labels
         put("labels", frozen(best, np.int32, (n,), "labels"))
@@ -143,127 +148,135 @@ class Detections:
 
     def _check(self) -> None:
         """Raise for the first row that no measure could use; `probox validate` lists them all."""
-        for problem in find_problems(self):
-            raise self._fail(problem.row, problem.text, problem.remedy)
+        for problem in find_problems(self.boxes, self.label_probs, self.covariances, self.heatmaps):
+            row = int(problem.rows[0])
+            raise self._fail(row, problem.text(row), problem.remedy)
         if len(self) and (self.labels.min() < 0 or self.labels.max() >= max(len(self.classes), 1)):
             raise InputError("labels must count in classes", file=self.source or None)
 
 
 @dataclasses.dataclass(frozen=True)
-class RowProblem:
-    """What is wrong with one row of a table: a kind to group by, and words for this row."""
+class RowProblems:
+    """One kind of problem: the rows that have it (at least one), words for each of them, and what to do."""
 
     kind: str
-    row: int
-    text: str
+    rows: npt.NDArray[np.int64]
+    text: Callable[[int], str]
     remedy: str
 
 
-def find_problems(found: Detections) -> list[RowProblem]:
-    """Return what makes rows of the table unusable, by kind, then row; an empty list if nothing does."""
-    problems: list[RowProblem] = []
-
-    def report(kind: str, bad: npt.NDArray[np.bool_], text: Callable[[int], str], remedy: str) -> None:
-        problems.extend(RowProblem(kind, int(row), text(int(row)), remedy) for row in np.flatnonzero(bad))
-
-    boxes, probs = found.boxes, found.label_probs
-    finite = rows_where_all(np.isfinite(boxes))
-    report(
-        "non-finite box",
-        ~finite,
-        lambda row: f"expected four finite box corners, but got {boxes[row].tolist()}",
-        "leave out detections that diverged",
-    )
-    report(
-        "inverted box",
-        finite & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])),
-        lambda row: f"expected x1 <= x2 and y1 <= y2, but got {boxes[row].tolist()}",
-        "write corners as [x1, y1, x2, y2] (COCO results: [x, y, width, height])",
-    )
-    low, high = probs.min(axis=1, initial=0.0), probs.max(axis=1, initial=0.0)
-    usable = rows_where_all(np.isfinite(probs))
-    report(
-        "non-finite label probability",
-        ~usable,
-        lambda row: "expected finite label probabilities, but one is NaN or infinite",
-        "leave out detections that diverged",
-    )
+def find_problems(
+    boxes: npt.NDArray[np.float64],
+    label_probs: npt.NDArray[np.float32],
+    covariances: npt.NDArray[np.float64] | None = None,
+    heatmaps: Sequence[npt.NDArray[np.generic] | None] | None = None,
+) -> list[RowProblems]:
+    """Return what makes rows of these columns unusable, by kind; an empty list if nothing does."""
+    diverged = "leave out detections that diverged"
+    finite = rows_where_all(np.abs(boxes) <= FARTHEST)  # NaN is not
+    inverted = finite & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
+    low, high, total = _core.row_ranges(label_probs)
+    usable = np.isfinite(total)
     outside = usable & ((low < -ROUNDING) | (high > 1.0 + ROUNDING))
-    report(
-        "label probability outside [0, 1]",
-        outside,
-        lambda row: (
-            f"expected label probabilities between 0 and 1, but got {low[row] if low[row] < 0 else high[row]:.6g}"
+    above = usable & ~outside & (total > 1.0 + ROUNDING)
+    found = [
+        RowProblems(
+            "non-finite box",
+            np.flatnonzero(~finite),
+            lambda row: f"expected four finite box corners, up to {FARTHEST:g}, but got {boxes[row].tolist()}",
+            diverged,
         ),
-        "apply softmax or sigmoid before writing",
-    )
-    total = probs.sum(axis=1, dtype=np.float64)
-    report(
-        "label probabilities above 1 in sum",
-        usable & ~outside & (total > 1.0 + ROUNDING),
-        lambda row: f"expected label probabilities to add up to at most 1, but they make {total[row]:.6g}",
-        "normalise them (a sigmoid per class is no distribution)",
-    )
-    if found.covariances is not None:
-        problems.extend(_covariance_problems(found.covariances))
-    if found.heatmaps is not None:
-        problems.extend(_heatmap_problems(found.heatmaps))
-    return problems
+        RowProblems(
+            "inverted box",
+            np.flatnonzero(inverted),
+            lambda row: f"expected x1 <= x2 and y1 <= y2, but got {boxes[row].tolist()}",
+            "write corners as [x1, y1, x2, y2] (COCO results: [x, y, width, height])",
+        ),
+        RowProblems(
+            "non-finite label probability",
+            np.flatnonzero(~usable),
+            lambda row: "expected finite label probabilities, but one is NaN or infinite",
+            diverged,
+        ),
+        RowProblems(
+            "label probability outside [0, 1]",
+            np.flatnonzero(outside),
+            lambda row: (
+                f"expected label probabilities between 0 and 1, but got {low[row] if low[row] < 0 else high[row]:.6g}"
+            ),
+            "apply softmax or sigmoid before writing",
+        ),
+        RowProblems(
+            "label probabilities above 1 in sum",
+            np.flatnonzero(above),
+            lambda row: f"expected label probabilities to add up to at most 1, but they make {total[row]:.6g}",
+            "normalise them (a sigmoid per class is no distribution)",
+        ),
+    ]
+    if covariances is not None:
+        found += _covariance_problems(covariances)
+    if heatmaps is not None:
+        found += _heatmap_problems(heatmaps)
+    return [problem for problem in found if len(problem.rows)]
 
 
-def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProblem]:
-    problems: list[RowProblem] = []
-    finite = rows_where_all(np.isfinite(covariances))
-    scale = np.where(finite, np.abs(covariances).max(axis=(1, 2, 3), initial=0.0), 1.0)
-    with np.errstate(invalid="ignore"):
-        skew = np.abs(covariances[:, :, 0, 1] - covariances[:, :, 1, 0]).max(axis=1, initial=0.0)
+def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProblems]:
+    finite = rows_where_all(np.abs(covariances) <= FARTHEST**2)
+    known = covariances if finite.all() else np.where(finite[:, None, None, None], covariances, 0.0)
+    scale = np.abs(known).max(axis=(1, 2, 3), initial=0.0)
+    skew = np.abs(known[:, :, 0, 1] - known[:, :, 1, 0]).max(axis=1, initial=0.0)
     symmetric = finite & (skew <= SYMMETRY * scale)
-    smallest = smallest_eigenvalues(np.where(finite[:, None, None, None], covariances, 0.0)).min(axis=1, initial=0.0)
-    for row in np.flatnonzero(~finite):
-        problems.append(
-            RowProblem(
-                "non-finite covariance",
-                int(row),
-                "expected finite covariances, but one is NaN or infinite",
-                "leave out detections that diverged",
-            )
-        )
-    for row in np.flatnonzero(finite & ~symmetric):
-        problems.append(
-            RowProblem(
-                "covariance not symmetric",
-                int(row),
-                f"expected symmetric covariances, but xy and yx differ by {skew[row]:.6g}",
-                "write [[xx, xy], [xy, yy]], or use --repair to take their mean",
-            )
-        )
-    for row in np.flatnonzero(symmetric & (smallest < -SYMMETRY * scale)):
-        problems.append(
-            RowProblem(
-                "covariance not positive semi-definite",
-                int(row),
-                f"expected positive semi-definite covariances, but the smallest eigenvalue is {smallest[row]:.6g}",
-                "estimate them from at least two samples, or use --repair to take the nearest valid ones",
-            )
-        )
-    return problems
+    smallest = smallest_eigenvalues(known).min(axis=1, initial=0.0)
+    return [
+        RowProblems(
+            "non-finite covariance",
+            np.flatnonzero(~finite),
+            lambda row: f"expected finite covariances, up to {FARTHEST**2:g}, but got {covariances[row].tolist()}",
+            "leave out detections that diverged",
+        ),
+        RowProblems(
+            "covariance not symmetric",
+            np.flatnonzero(finite & ~symmetric),
+            lambda row: f"expected symmetric covariances, but xy and yx differ by {skew[row]:.6g}",
+            "write [[xx, xy], [xy, yy]], or use --repair to take their mean",
+        ),
+        RowProblems(
+            "covariance not positive semi-definite",
+            np.flatnonzero(symmetric & (smallest < -SYMMETRY * scale)),
+            lambda row: (
+                f"expected positive semi-definite covariances, but the smallest eigenvalue is {smallest[row]:.6g}"
+            ),
+            "estimate them from at least two samples, or use --repair to take the nearest valid ones",
+        ),
+    ]
 
 
-def _heatmap_problems(heatmaps: Sequence[npt.NDArray[np.generic] | None]) -> list[RowProblem]:
-    problems: list[RowProblem] = []
+def _heatmap_problems(heatmaps: Sequence[npt.NDArray[np.generic] | None]) -> list[RowProblems]:
     remedy = "store float arrays in [0, 1] or uint8 arrays, one H x W map per detection"
+    wrong_type: list[int] = []
+    wrong_range: list[int] = []
     for row, heatmap in enumerate(heatmaps):
         if heatmap is None:
             continue
         if heatmap.ndim != 2 or not (heatmap.dtype == np.uint8 or np.issubdtype(heatmap.dtype, np.floating)):
-            shape = " x ".join(map(str, heatmap.shape))
-            problems.append(
-                RowProblem("heatmap type", row, f"expected an H x W heatmap, but got {heatmap.dtype} {shape}", remedy)
-            )
+            wrong_type.append(row)
         elif heatmap.dtype != np.uint8 and not (heatmap.size == 0 or (heatmap.min() >= 0 and heatmap.max() <= 1)):
-            # NaN fails both comparisons, so it is caught here too.
-            problems.append(RowProblem("heatmap range", row, "expected heatmap values between 0 and 1", remedy))
-    return problems
+            wrong_range.append(row)  # NaN fails both comparisons, so it is caught here too
+
+    def describe(row: int) -> str:
+        heatmap = heatmaps[row]
+        assert heatmap is not None
+        return f"expected an H x W heatmap, but got {heatmap.dtype} {' x '.join(map(str, heatmap.shape))}"
+
+    return [
+        RowProblems("heatmap type", np.array(wrong_type, np.int64), describe, remedy),
+        RowProblems(
+            "heatmap range",
+            np.array(wrong_range, np.int64),
+            lambda row: "expected heatmap values between 0 and 1",
+            remedy,
+        ),
+    ]
 
 
 def smallest_eigenvalues(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -51,7 +51,8 @@ class InputError(ProboxError, ValueError):
     def __str__(self) -> str:
         where = [self.file, None if self.image is None else f"image {self.image}", self.entry]
         text = ": ".join([part for part in where if part] + [self.problem])
-        return f"{text}; {self.remedy}" if self.remedy else text
+        text = f"{text}; {self.remedy}" if self.remedy else text
+        return " ".join(text.splitlines())  # names in files may hold line breaks; a message has one line
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.problem, self.file, self.image, self.entry, self.remedy))

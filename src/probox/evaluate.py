@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,11 +10,12 @@ import numpy.typing as npt
 from probox.convention import Convention, resolve_convention
 from probox.detections import Detections
 from probox.errors import InputError
-from probox.evaluation import Evaluation, join_evaluations
+from probox.evaluation import MEASURES, Evaluation, join_evaluations
 from probox.groundtruth import GroundTruth
 from probox.labels import BACKGROUND_NAMES, canonical_name, column_of_each
 from probox.masks import Masks
-from probox.pdq.kernel import QUALITIES, score_pairs
+from probox.parallel import thread_count
+from probox.pdq.kernel import QUALITIES, Pairs, score_pairs
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable
 
 __all__ = ["Evaluator", "evaluate"]
@@ -28,6 +28,7 @@ def evaluate(
     found: Detections,
     *,
     convention: str | Convention = "reference",
+    measures: Sequence[str] = MEASURES,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -41,6 +42,8 @@ def evaluate(
         What the detector says; detections of images that the truth does not have are left out.
     convention : str or Convention
         ``"reference"``, ``"paper"``, ``"challenge"``, or your own.
+    measures : sequence of {"pdq", "map", "lrp"}
+        What the summary holds. Without ``"pdq"`` no pixel is looked at, and nobody is matched with anybody.
     threads : int, optional
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
@@ -58,7 +61,10 @@ def evaluate(
     rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
     masks = truth.as_box_masks() if chosen.box_truth else truth.masks
-    pairs = score_pairs(truth, masks, kept, chosen, threads=threads or os.cpu_count() or 1, progress=progress)
+    wanted = _known_measures(measures)
+    pairs = Pairs.none()
+    if "pdq" in wanted:
+        pairs = score_pairs(truth, masks, kept, chosen, threads=thread_count(threads), progress=progress)
     from probox import __version__
 
     evaluation = Evaluation(
@@ -75,11 +81,12 @@ def evaluate(
             **{name: np.ascontiguousarray(pairs.qualities[:, column]) for column, name in enumerate(QUALITIES)},
         ),
         masks=masks,
+        measures=wanted,
         inputs=tuple(name for name in (truth.source, found.source) if name),
         notes=(*truth.notes, *found.notes, *notes),
         version=__version__,
     )
-    return evaluation.rematched()
+    return evaluation.rematched() if "pdq" in wanted else evaluation
 
 
 class Evaluator:
@@ -89,7 +96,7 @@ class Evaluator:
     ----------
     classes : sequence of str
         The truth's classes.
-    convention : str or Convention
+    convention, measures
         As for `evaluate`.
     threads : int, optional
         As for `evaluate`.
@@ -108,21 +115,36 @@ class Evaluator:
     """
 
     def __init__(
-        self, classes: Sequence[str], *, convention: str | Convention = "reference", threads: int | None = None
+        self,
+        classes: Sequence[str],
+        *,
+        convention: str | Convention = "reference",
+        measures: Sequence[str] = MEASURES,
+        threads: int | None = None,
     ) -> None:
         self.classes = tuple(classes)
+        self.measures = _known_measures(measures)
         self.convention = resolve_convention(convention)
         self.threads = threads
         self._parts: list[Evaluation] = []
         self._images: set[int] = set()
 
-    def update(self, truth: GroundTruth, found: Detections) -> None:
+    def update(self, truth: GroundTruth, found: Detections, *, progress: Progress | None = None) -> None:
         """Add images, their objects and detections; each image once."""
         if truth.classes != self.classes:
             raise InputError(
                 "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
             )
-        self._add(evaluate(truth, found, convention=self.convention, threads=self.threads))
+        self._add(
+            evaluate(
+                truth,
+                found,
+                convention=self.convention,
+                measures=self.measures,
+                threads=self.threads,
+                progress=progress,
+            )
+        )
 
     def merge(self, other: Evaluator) -> None:
         """Add everything that another evaluator has seen, say one of another process."""
@@ -139,12 +161,13 @@ class Evaluator:
                 boxes=np.zeros((0, 4)),
                 label_probs=np.zeros((0, len(self.classes)), np.float32),
             )
-            return evaluate(nothing, none, convention=self.convention)
+            return evaluate(nothing, none, convention=self.convention, measures=self.measures)
         return join_evaluations(self._parts)
 
     def _add(self, part: Evaluation) -> None:
-        if part.convention != self.convention or part.classes != self.classes:
-            raise InputError("evaluators of different conventions or classes do not merge")
+        mine = self.convention, self.classes, self.measures
+        if (part.convention, part.classes, part.measures) != mine:
+            raise InputError("evaluators of different conventions, classes or measures do not merge")
         for image_id in part.images.id.tolist():
             if image_id in self._images:
                 raise InputError("the image was added before", image=image_id, remedy="add each image once")
@@ -152,30 +175,46 @@ class Evaluator:
         self._parts.append(part)
 
 
+def _known_measures(measures: Sequence[str]) -> tuple[str, ...]:
+    unknown = [name for name in measures if name not in MEASURES]
+    if unknown or not measures or isinstance(measures, str):
+        raise InputError(f"expected measures to be some of {', '.join(MEASURES)}, got {measures!r}")
+    return tuple(name for name in MEASURES if name in measures)
+
+
 def _rows_to_score(
     truth: GroundTruth, found: Detections, convention: Convention
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Return the rows of the detections that take part, by image, and what to say of the others."""
-    notes: list[str] = []
     place = np.searchsorted(truth.image_ids, found.image_ids)
     known = place < len(truth.image_ids)
     known[known] = truth.image_ids[place[known]] == found.image_ids[known]
-    if not known.all():
-        notes.append(f"{int((~known).sum())} detections lie in images that the truth does not have: left out")
     kept = known
     if convention.label_threshold is not None:
         sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.label_threshold)
-        below = int((known & ~sure).sum())
-        notes.append(f"{below} detections are not above the label threshold {convention.label_threshold:g}: left out")
         kept = known & sure
-    columns = column_of_each(found.classes, truth.classes)
-    unknown = [name for name, column in zip(found.classes, columns, strict=True) if column < 0]
+    rows = np.flatnonzero(kept)
+    notes = []
+    if not known.all():
+        notes.append(f"{int((~known).sum())} detections lie in images that the truth does not have: left out")
+    notes += label_notes(int(known.sum()) - len(rows), found.classes, truth.classes, convention)
+    return rows[np.argsort(place[rows], kind="stable")], notes
+
+
+def label_notes(
+    below: int, found_classes: Sequence[str], truth_classes: Sequence[str], convention: Convention
+) -> list[str]:
+    """Say how many detections are below the label threshold, and which classes the truth does not know."""
+    notes: list[str] = []
+    if convention.label_threshold is not None:
+        notes.append(f"{below} detections are not above the label threshold {convention.label_threshold:g}: left out")
+    columns = column_of_each(found_classes, truth_classes)
+    unknown = [name for name, column in zip(found_classes, columns, strict=True) if column < 0]
     unknown = [name for name in unknown if canonical_name(name) not in BACKGROUND_NAMES]
     if unknown:
         names = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
         notes.append(f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {names}")
-    rows = np.flatnonzero(kept)
-    return rows[np.argsort(place[rows], kind="stable")], notes
+    return notes
 
 
 def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> ObjectTable:
@@ -192,6 +231,7 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
         id=truth.object_ids,
         class_index=truth.object_class,
         box=truth.boxes,
+        size=truth.sizes,
         area=truth.areas,
         crowd=truth.crowd,
         pixels=masks.pixels,
@@ -217,6 +257,7 @@ def _detection_table(truth: GroundTruth, kept: Detections, numbers: npt.NDArray[
         confidence=best,
         cost=best if real.all() else probs[:, real].max(axis=1, initial=0.0),
         box=kept.boxes,
+        size=kept.sizes,
         covariances=np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
         verdict=np.zeros(n, np.uint8),
         partner=np.full(n, -1, np.int64),

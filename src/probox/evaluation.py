@@ -5,19 +5,29 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.boxes.average_precision import AveragePrecision
+from probox.boxes.lrp import LRP
+from probox.boxes.matching import BoxMatches, match_columns
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.masks import Masks
 from probox.pdq.kernel import QUALITIES, Pairs, assign
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Verdict
 
-__all__ = ["SIZES", "Evaluation"]
+if TYPE_CHECKING:
+    from probox.report.plots import Plots
+
+__all__ = ["MEASURES", "SIZES", "Evaluation"]
+
+MEASURES = ("pdq", "map", "lrp")
+"""What can be measured."""
 
 SIZES = (("small", 0.0, 32.0**2), ("medium", 32.0**2, 96.0**2), ("large", 96.0**2, float("inf")))
 """COCO's ranges of object areas in pixels, from and up to."""
@@ -40,6 +50,8 @@ class Evaluation:
         See `probox.tables`.
     masks : Masks
         The objects' pixels as they were scored.
+    measures : tuple of str
+        What `summary` holds: ``pdq``, ``map``, ``lrp``.
     inputs : tuple of str
         The files that were read, truth first.
     notes : tuple of str
@@ -55,6 +67,7 @@ class Evaluation:
     detections: DetectionTable
     pairs: PairTable
     masks: Masks
+    measures: tuple[str, ...] = MEASURES
     inputs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     version: str = ""
@@ -79,11 +92,46 @@ class Evaluation:
     @property
     def pdq(self) -> float:
         """Return PDQ: the sum of the matches' pPDQ over TP + FP + FN; NaN if there is nothing to score."""
-        return float(self.summary()["PDQ"])
+        return _summarise(self.detections, self.objects, self.convention)["PDQ"]
 
     def summary(self) -> dict[str, float]:
-        """Return PDQ, the averages over true positives, and the counts."""
-        return _summarise(self.detections, self.objects, self.convention)
+        """Return what was asked for: PDQ, the averages over true positives, and the counts; mAP; moLRP."""
+        summary: dict[str, float] = {}
+        if "pdq" in self.measures:
+            summary.update(_summarise(self.detections, self.objects, self.convention))
+        if "map" in self.measures:
+            precision = self.average_precision
+            summary.update({"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75})
+        if "lrp" in self.measures:
+            lrp = self.lrp
+            summary.update({"moLRP": lrp.molrp, "moLRP_loc": lrp.loc, "moLRP_fp": lrp.fp, "moLRP_fn": lrp.fn})
+        return summary
+
+    @cached_property
+    def boxes(self) -> BoxMatches:
+        """Return who matches whom by the overlap of boxes, as COCO matches: what mAP and LRP follow from."""
+        found, there = self.detections, self.objects
+        return match_columns(
+            self.classes,
+            self.images.id,
+            detections=(
+                np.searchsorted(self.images.id, found.image_id), found.class_index, found.box, found.size, found.score
+            ),
+            objects=(
+                np.searchsorted(self.images.id, there.image_id), there.class_index, there.box, there.size, there.area,
+                there.crowd,
+            ),
+        )  # fmt: skip
+
+    @cached_property
+    def average_precision(self) -> AveragePrecision:
+        """Return COCO's average precision and recall of the same detections."""
+        return AveragePrecision.from_matches(self.boxes)
+
+    @cached_property
+    def lrp(self) -> LRP:
+        """Return localisation recall precision of the same detections, on the paper's grid of thresholds."""
+        return LRP.from_matches(self.boxes)
 
     def per_class(self) -> dict[str, dict[str, float]]:
         """Return the summary of each class; a false positive belongs to the class that the detector names."""
@@ -153,6 +201,13 @@ class Evaluation:
         return _summarise(
             self.detections.take(np.flatnonzero(chosen)), self.objects.take(np.flatnonzero(there)), self.convention
         )
+
+    @property
+    def plot(self) -> Plots:
+        """Return what plots it: ``result.plot.thresholds()`` and others, see `probox.report.plots.Plots`."""
+        from probox.report.plots import Plots
+
+        return Plots(self)
 
     # --- together ---
 
@@ -243,8 +298,8 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     for part in parts[1:]:
         if part.convention != first.convention:
             raise InputError("evaluations of different conventions do not add up", remedy="evaluate both alike")
-        if part.classes != first.classes:
-            raise InputError("evaluations of different classes do not add up", remedy="evaluate both alike")
+        if part.classes != first.classes or part.measures != first.measures:
+            raise InputError("evaluations of different classes or measures do not add up", remedy="evaluate both alike")
     images = ImageTable.join([part.images for part in parts])
     order = np.argsort(images.id, kind="stable")
     ids = images.id[order]
@@ -272,8 +327,8 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         objects=objects.take(object_order),
         detections=detections.take(detection_order),
         pairs=pairs,
-        masks=Masks.join([part.masks for part in parts]).take(object_order),
+        masks=Masks.concatenate([part.masks for part in parts]).take(object_order),
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
     )
-    return joined.rematched()
+    return joined.rematched() if "pdq" in first.measures else joined

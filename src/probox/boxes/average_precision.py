@@ -17,11 +17,11 @@ from probox.boxes.matching import (
     match_boxes,
     mean_of_defined,
     size_index,
-    thread_count,
 )
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.groundtruth import GroundTruth
+from probox.parallel import thread_count
 
 __all__ = ["LIMITS", "RECALL_POINTS", "AveragePrecision", "PrecisionRecallCurve", "average_precision"]
 

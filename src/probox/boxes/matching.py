@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from probox.detections import Detections
 from probox.errors import InputError
 from probox.groundtruth import GroundTruth
 from probox.labels import column_of_each
+from probox.parallel import thread_count
 
 __all__ = ["AREA_RANGES", "IOU_THRESHOLDS", "MAX_DETECTIONS", "SIZES", "BoxMatches", "match_boxes"]
 
@@ -276,33 +276,60 @@ def match_boxes(truth: GroundTruth, found: Detections, *, threads: int | None = 
     classes = np.arange(len(truth.classes)) if same else column_of_each(found.classes, truth.classes)
     # A table without classes has labels all the same; they name nothing.
     label = classes.astype(np.int32)[found.labels] if len(classes) else np.full(len(found), -1, np.int32)
+    return match_columns(
+        truth.classes,
+        truth.image_ids,
+        detections=(image, label, found.boxes, found.sizes, found.scores),
+        objects=(truth.object_image, truth.object_class, truth.boxes, truth.sizes, truth.areas, truth.crowd),
+        threads=threads,
+    )
+
+
+def match_columns(
+    classes: tuple[str, ...],
+    image_ids: npt.NDArray[np.int64],
+    *,
+    detections: tuple[npt.NDArray[Any], ...],
+    objects: tuple[npt.NDArray[Any], ...],
+    threads: int | None = None,
+) -> BoxMatches:
+    """Match columns as `match_boxes` matches tables.
+
+    Parameters
+    ----------
+    classes, image_ids
+        Names of the classes, ascending ids of the images.
+    detections : image, label, box, size, score
+        One row per detection; image and label count in the above, -1 where unknown.
+    objects : image, label, box, size, area, crowd
+        One row per object, ascending by image.
+    """
+    object_image, object_label, object_boxes, object_sizes, areas, crowd = objects
+    image, label, boxes, sizes, scores = detections
     columns = _core.match_boxes(
         image,
         label,
-        found.boxes,
-        found.sizes,
-        found.scores,
-        truth.object_offsets,
-        truth.object_class,
-        truth.boxes,
-        truth.sizes,
-        truth.areas,
-        truth.crowd,
+        boxes,
+        sizes,
+        scores,
+        np.searchsorted(object_image, np.arange(len(image_ids) + 1)).astype(np.int64),
+        object_label,
+        object_boxes,
+        object_sizes,
+        areas,
+        crowd,
         IOU_THRESHOLDS,
         AREA_RANGES,
         MAX_DETECTIONS,
         thread_count(threads),
     )
-    for column in columns.values():
-        column.flags.writeable = False  # nobody else holds it: the table need not copy it
-    areas = truth.areas[:, None]
-    inside = (areas >= AREA_RANGES[:, 0]) & (areas <= AREA_RANGES[:, 1]) & ~truth.crowd[:, None]
+    counted = (areas[:, None] >= AREA_RANGES[:, 0]) & (areas[:, None] <= AREA_RANGES[:, 1]) & ~crowd[:, None]
     return BoxMatches(
-        classes=truth.classes,
-        image_ids=truth.image_ids,
-        object_image=truth.object_image.astype(np.int32),
-        object_label=truth.object_class,
-        object_counts=np.packbits(inside, axis=1, bitorder="little")[:, 0],
+        classes=classes,
+        image_ids=image_ids,
+        object_image=object_image.astype(np.int32),
+        object_label=object_label,
+        object_counts=np.packbits(counted, axis=1, bitorder="little")[:, 0],
         left_out=int(np.count_nonzero((image < 0) | (label < 0))),
         **columns,
     )
@@ -314,17 +341,6 @@ def rows_of(ids: npt.NDArray[np.int64], table: npt.NDArray[np.int64]) -> npt.NDA
         return np.full(len(ids), -1, np.int64)
     row = np.minimum(np.searchsorted(table, ids), len(table) - 1)
     return np.where(table[row] == ids, row, -1).astype(np.int64)
-
-
-def thread_count(threads: int | None) -> int:
-    """Return `threads`, or as many as this process may use."""
-    if threads is not None:
-        if threads < 1:
-            raise InputError(f"expected threads to be at least 1, got {threads}")
-        return threads
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def mean_of_defined(values: npt.NDArray[np.float64]) -> float:

@@ -6,12 +6,25 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
-__all__ = ["note", "print_json", "progress_bar", "results", "words"]
+__all__ = ["file_title", "note", "print_json", "progress_bar", "results", "words"]
+
+
+def file_title(path: str) -> str:
+    """Return what to call a detections file: its name without endings.
+
+    >>> file_title("results/ssd.json.gz")
+    'ssd'
+    """
+    title = Path(path).name
+    for ending in (".gz", ".json", ".parquet"):
+        title = title.removesuffix(ending)
+    return title or "detections"
 
 
 def results() -> Console:
@@ -26,7 +39,7 @@ def words() -> Console:
 
 def note(text: str) -> None:
     """Say something to people, on standard error."""
-    words().print(text, markup=False)
+    words().print(text, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

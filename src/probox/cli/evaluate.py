@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar, results
+from probox.cli.console import file_title, note, print_json, progress_bar, results
 from probox.convention import Convention
 
 
@@ -33,6 +33,9 @@ from probox.convention import Convention
 @click.option("--label-weight", type=float, metavar="W", help="Weight of the label in pPDQ, 0 to 1 [default: 0.5].")
 @click.option("--clip", type=click.Choice(["none", "corners"]), help="Move corners outside the image onto its border.")
 @click.option("--object-filter/--no-object-filter", default=None, help="Ignore small objects [default: as truth asks].")
+@click.option(
+    "--measures", default="pdq,map,lrp", show_default=True, metavar="LIST", help="What to measure, separated by commas."
+)
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation in this folder.")
@@ -41,6 +44,7 @@ def command(
     truth: str,
     detections: tuple[str, ...],
     preset: str,
+    measures: str,
     repair: bool,
     threads: int | None,
     out: str | None,
@@ -49,25 +53,30 @@ def command(
 ) -> None:
     """Measure DETECTIONS (one file or several) against TRUTH.
 
-    TRUTH is COCO ground truth (.json, .json.gz) or a folder of challenge sequences; DETECTIONS are COCO
-    results or RVC1 files; both are told apart by their content.
+    TRUTH is COCO ground truth (.json, .json.gz), Parquet, or a folder of challenge sequences; DETECTIONS are
+    COCO results, RVC1 or Parquet files; all are told apart by their content. Parquet files may be larger than
+    memory.
 
     \b
     probox evaluate instances_val2017.json detections.json
     probox evaluate truth.json ssd.json yolo.json --label-threshold 0.5 --out results
     """
-    from probox.evaluate import evaluate
-    from probox.formats import read_detections, read_truth
+    from probox.formats import read_truth
+    from probox.formats.parquet_columns import is_parquet
 
     convention = _convention(preset, choices)
+    wanted = _measures(measures)
     started = time.perf_counter()
-    table = read_truth(truth)
+    # Parquet truth is read part by part too, as long as no other file needs it whole.
+    in_parts = is_parquet(truth) and all(map(is_parquet, detections))
+    table = truth if in_parts else read_truth(truth)
     rows: list[tuple[str, Any]] = []
     names = _row_names(detections)
     for path, name in zip(detections, names, strict=True):
-        found = read_detections(path, table, repair=repair)
         with progress_bar(name or "images", quiet=as_json) as progress:
-            evaluation = evaluate(table, found, convention=convention, threads=threads, progress=progress)
+            evaluation = _evaluate(
+                table, path, repair, convention=convention, measures=wanted, threads=threads, progress=progress
+            )
         if out is not None:
             from pathlib import Path
 
@@ -92,6 +101,18 @@ def command(
     note(f"{seconds:.2f} s" + (f"; kept in {out}" if out else ""))
 
 
+def _evaluate(truth: Any, path: str, repair: bool, **options: Any) -> Any:
+    """Return the evaluation of one file; Parquet files go row group by row group."""
+    from probox.evaluate import evaluate
+    from probox.formats import read_detections
+    from probox.formats.parquet_columns import is_parquet
+    from probox.streaming import evaluate_parquet
+
+    if is_parquet(path):
+        return evaluate_parquet(truth, path, repair=repair, **options)
+    return evaluate(truth, read_detections(path, truth, repair=repair), **options)
+
+
 def _convention(preset: str, choices: dict[str, Any]) -> Convention:
     renamed = {"set_cov": "set_covariance"}
     changes = {renamed.get(name, name): value for name, value in choices.items() if value is not None}
@@ -101,16 +122,21 @@ def _convention(preset: str, choices: dict[str, Any]) -> Convention:
         raise click.UsageError(str(error)) from None
 
 
+def _measures(text: str) -> tuple[str, ...]:
+    from probox.evaluation import MEASURES
+
+    names = tuple(name.strip().lower() for name in text.split(","))
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(MEASURES)}.", param_hint="--measures")
+    return names
+
+
 def _row_names(paths: tuple[str, ...]) -> list[str]:
     """Return a short name per file: its own name without endings, with a number where two are alike."""
-    from pathlib import Path
-
     names: list[str] = []
     for path in paths:
-        base = Path(path).name
-        for ending in (".gz", ".json", ".parquet"):
-            base = base.removesuffix(ending)
-        base = base or "detections"
+        base = file_title(path)
         name, number = base, 2
         while name in names:
             name, number = f"{base}-{number}", number + 1

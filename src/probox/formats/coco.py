@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,16 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.formats.files import Paths, read_bytes
-from probox.formats.problems import raise_first
+from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
 from probox.masks import Masks
 
 __all__ = ["coco_truth_from_bytes", "read_coco"]
 
-_NO_MASK, _POLYGONS, _RUN_LENGTHS = 0, 1, 2
+_NO_MASK, _POLYGONS, _RUN_LENGTHS = 0, 1, 2  # as the kernel counts kinds of segmentation
+
+Ids = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 def read_coco(path: Paths) -> GroundTruth:
@@ -37,72 +41,66 @@ def read_coco(path: Paths) -> GroundTruth:
         Images in ascending order of id, objects in the order of the file within an image, classes in
         ascending order of category id.
     """
-    return coco_truth_from_bytes(read_bytes(path), str(path))
+    return coco_truth_from_bytes(read_bytes(path), str(path), Problems())
 
 
-def coco_truth_from_bytes(data: bytes, file: str) -> GroundTruth:
-    """Return the table of a COCO ground-truth file's content."""
-    columns, problems = _core.read_coco_truth(data, lenient=False)
-    raise_first(problems, file)
-    _require_sections(columns, file)
-    return truth_from_columns(columns, file)
+def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundTruth:
+    """Return the table of a COCO ground-truth file's content; rows with problems are left out if they may be."""
+    columns, found = _core.read_coco_truth(data, lenient=problems.lenient)
+    if problems.add_raw(found, file):
+        _require_sections(columns, file, problems)
+    return _table(columns, file, problems)
 
 
-def _require_sections(columns: dict[str, Any], file: str) -> None:
+def _require_sections(columns: dict[str, Any], file: str, problems: Problems) -> None:
     for key in ("images", "categories", "annotations"):
         if columns[f"has_{key}"]:
             continue
-        others = set(columns["other_keys"])
-        found = ", ".join(f'"{name}"' for name in columns["other_keys"]) or "no other keys"
+        others = columns["other_keys"]
+        found = ", ".join(f'"{name}"' for name in others) or "no other keys"
         remedy = "give COCO ground truth (instances_*.json)"
-        if {"classes", "detections"} & others:
+        if {"classes", "detections"} & set(others):
             remedy = "this looks like detections: name the ground truth first, then the detections"
-        raise InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy)
+        error = InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy)
+        problems.stop(error, "missing key")
 
 
-def truth_from_columns(columns: dict[str, Any], file: str) -> GroundTruth:
-    """Return the table made of the kernel's columns; anything that does not fit together raises."""
-    image_order, image_ids = _distinct(columns["image_ids"], "images", file)
-    category_order, category_ids = _distinct(columns["category_ids"], "categories", file)
-    image_rows = _rows_of(columns["images"], image_ids, columns, "image_id", "image", file)
-    class_columns = _rows_of(columns["categories"], category_ids, columns, "category_id", "category", file)
-    object_ids = _object_ids(columns, file)
-    widths = columns["widths"][image_order]
-    heights = columns["heights"][image_order]
+def _table(columns: dict[str, Any], file: str, problems: Problems) -> GroundTruth:
+    image_order, image_ids = _distinct(columns["image_ids"], "images", file, problems)
+    category_order, category_ids = _distinct(columns["category_ids"], "categories", file, problems)
+    image_rows, image_known = _rows_of("image", columns["images"], image_ids, columns, file, problems)
+    class_columns, class_known = _rows_of("category", columns["categories"], category_ids, columns, file, problems)
+    object_ids = _object_ids(columns, file, problems)
+    usable = image_known & class_known
+    shapes = np.ones((len(usable), 2), np.int32)
+    image_shapes = np.stack([columns["heights"], columns["widths"]], axis=1)[image_order]
+    shapes[usable] = image_shapes[image_rows[usable]]
+    usable &= _fitting_run_lengths(columns, shapes, usable, file, problems)
 
-    order = np.argsort(image_rows, kind="stable")
-    masks = _rasterise(columns, order, image_rows, widths, heights, file)
+    order = np.flatnonzero(usable)
+    order = order[np.argsort(image_rows[order], kind="stable")]
+    masks = _rasterise(columns, order, shapes)
     notes: list[str] = []
-    empty = masks.pixels == 0
-    if empty.any():
-        kept = np.flatnonzero(~empty)
+    if (masks.pixels == 0).any():
+        kept = np.flatnonzero(masks.pixels > 0)
+        notes.append(f"{len(masks) - len(kept)} annotations whose mask has no pixel were left out")
         order, masks = order[kept], masks.take(kept)
-        notes.append(f"{int(empty.sum())} annotations whose mask has no pixel were left out")
     without = int((columns["kinds"][order] == _NO_MASK).sum())
     if without:
         notes.append(f"{without} annotations have no segmentation: their boxes are used as masks")
-
-    sizes = columns["boxes"][order, 2:]
-    corners = np.concatenate([columns["boxes"][order, :2], columns["boxes"][order, :2] + sizes], axis=1)
-    unboxed = np.isnan(corners[:, 0])
-    if unboxed.any():
-        inclusive = masks.boxes[unboxed].astype(np.float64)
-        corners[unboxed] = inclusive + np.array([0.0, 0.0, 1.0, 1.0])
-        sizes[unboxed] = corners[unboxed, 2:] - corners[unboxed, :2]
-        notes.append(f"{int(unboxed.sum())} annotations have no bbox: the box around their mask is used")
+    corners, sizes = _boxes(columns["boxes"][order], masks, notes)
     areas = columns["areas"][order]
-    areas = np.where(np.isnan(areas), masks.pixels, areas)
     return GroundTruth(
         classes=tuple(columns["category_names"][int(at)] for at in category_order),
         image_ids=image_ids,
-        widths=widths,
-        heights=heights,
+        widths=image_shapes[:, 1],
+        heights=image_shapes[:, 0],
         object_image=image_rows[order],
         object_class=class_columns[order].astype(np.int32),
         boxes=corners,
         masks=masks,
         sizes=sizes,
-        areas=areas,
+        areas=np.where(np.isnan(areas), masks.pixels, areas),
         crowd=columns["crowd"][order].astype(bool),
         object_ids=object_ids[order],
         file_names=tuple(columns["file_names"][int(at)] for at in image_order),
@@ -112,105 +110,120 @@ def truth_from_columns(columns: dict[str, Any], file: str) -> GroundTruth:
     )
 
 
-def _distinct(
-    ids: npt.NDArray[np.int64], section: str, file: str
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the order that sorts ids, and the sorted ids; two equal ones raise."""
+def _distinct(ids: Ids, section: str, file: str, problems: Problems) -> tuple[Ids, Ids]:
+    """Return the order that sorts ids, and the sorted ids; a second one of the same id is a problem."""
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
-    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if len(twice):
-        at = int(twice[0])
-        raise InputError(
-            f"id {ordered[at]} is also that of {section}[{order[at]}]",
+    second = np.concatenate([[False], ordered[1:] == ordered[:-1]]) if len(ids) else np.zeros(0, bool)
+
+    def describe(at: int) -> InputError:
+        first = int(order[np.searchsorted(ordered, ordered[at])])
+        return InputError(
+            f"id {ordered[at]} is also that of {section}[{first}]",
             file=file,
-            entry=f"{section}[{order[at + 1]}]",
+            entry=f"{section}[{order[at]}]",
             remedy="give every entry an id of its own",
         )
-    return order, ordered
+
+    problems.add("duplicate id", np.flatnonzero(second).tolist(), describe)
+    return order[~second], ordered[~second]
 
 
 def _rows_of(
-    wanted: npt.NDArray[np.int64],
-    known: npt.NDArray[np.int64],
-    columns: dict[str, Any],
-    key: str,
-    noun: str,
-    file: str,
-) -> npt.NDArray[np.int64]:
-    """Return the row of each annotation's image or category."""
-    rows = np.searchsorted(known, wanted)
+    noun: str, wanted: Ids, known: Ids, columns: dict[str, Any], file: str, problems: Problems
+) -> tuple[Ids, Flags]:
+    """Return the row of each annotation's image or category, and whether there is one."""
+    rows = np.searchsorted(known, wanted).astype(np.int64)
     present = rows < len(known)
     present[present] = known[rows[present]] == wanted[present]
-    if not present.all():
-        at = int(np.flatnonzero(~present)[0])
-        raise InputError(
-            f"expected the id of one of the {len(known)} {'images' if noun == 'image' else 'categories'}, "
-            f"but got {wanted[at]}",
+
+    def describe(at: int) -> InputError:
+        plural = "images" if noun == "image" else "categories"
+        return InputError(
+            f"expected the id of one of the {len(known)} {plural}, but got {wanted[at]}",
             file=file,
             image=None if noun == "image" else int(columns["images"][at]),
-            entry=f"annotations[{columns['entries'][at]}].{key}",
+            entry=f"annotations[{columns['entries'][at]}].{noun}_id",
             remedy=f"add the {noun}, or leave the annotation out",
         )
-    return rows.astype(np.int64)
+
+    problems.add(f"unknown {noun}", np.flatnonzero(~present).tolist(), describe)
+    return rows, present
 
 
-def _object_ids(columns: dict[str, Any], file: str) -> npt.NDArray[np.int64]:
+def _object_ids(columns: dict[str, Any], file: str, problems: Problems) -> Ids:
     has_id = columns["has_id"].astype(bool)
-    entries: npt.NDArray[np.int64] = columns["entries"]
+    entries: Ids = columns["entries"]
     if not has_id.any():
         return entries
-    if not has_id.all():
-        at = int(np.flatnonzero(~has_id)[0])
-        raise InputError(
-            'expected a key "id" as other annotations have', file=file, entry=f"annotations[{entries[at]}]"
-        )
-    ids: npt.NDArray[np.int64] = columns["ids"]
-    _distinct(ids, "annotations", file)
+    problems.add(
+        "missing key",
+        np.flatnonzero(~has_id).tolist(),
+        lambda at: InputError(
+            'expected a key "id" as other annotations have',
+            file=file,
+            image=int(columns["images"][at]),
+            entry=f"annotations[{entries[at]}]",
+            remedy="give every annotation an id",
+        ),
+    )
+    ids: Ids = columns["ids"]
+    _distinct(ids[has_id], "annotations", file, problems)
     return ids
 
 
-def _rasterise(
-    columns: dict[str, Any],
-    order: npt.NDArray[np.int64],
-    image_rows: npt.NDArray[np.int64],
-    widths: npt.NDArray[np.int32],
-    heights: npt.NDArray[np.int32],
-    file: str,
-) -> Masks:
-    """Return the masks of the annotations in this order; empty ones have 0 pixels."""
-    object_widths, object_heights = widths[image_rows], heights[image_rows]
+def _fitting_run_lengths(
+    columns: dict[str, Any], shapes: npt.NDArray[np.int32], usable: Flags, file: str, problems: Problems
+) -> Flags:
     sizes = columns["rle_sizes"]
-    wrong = (columns["kinds"] == _RUN_LENGTHS) & ((sizes[:, 0] != object_heights) | (sizes[:, 1] != object_widths))
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"expected run lengths of size [{object_heights[at]}, {object_widths[at]}] (the image's), "
-            f"but got [{sizes[at, 0]}, {sizes[at, 1]}]",
+    wrong: Flags = usable & (columns["kinds"] == _RUN_LENGTHS) & (sizes != shapes).any(axis=1)
+
+    def describe(at: int) -> InputError:
+        return InputError(
+            f"expected run lengths of size {shapes[at].tolist()}, the image's height and width, "
+            f"but got {sizes[at].tolist()}",
             file=file,
             image=int(columns["images"][at]),
             entry=f"annotations[{columns['entries'][at]}].segmentation.size",
             remedy="correct the size of the image or of the mask",
         )
-    boxes, pixels, offsets, runs = _core.rasterise(
-        order,
-        columns["kinds"],
-        columns["piece_offsets"],
-        columns["number_offsets"],
-        columns["numbers"],
-        box_pixels(columns["boxes"], object_widths, object_heights),
-        object_heights,
-        object_widths,
+
+    problems.add("mask size", np.flatnonzero(wrong).tolist(), describe)
+    return np.logical_not(wrong)
+
+
+def _rasterise(columns: dict[str, Any], order: Ids, shapes: npt.NDArray[np.int32]) -> Masks:
+    """Return the masks of the annotations in this order; empty ones have 0 pixels."""
+    geometry = partial(
+        _core.rasterise,
+        kinds=columns["kinds"],
+        piece_offsets=columns["piece_offsets"],
+        number_offsets=columns["number_offsets"],
+        numbers=columns["numbers"],
     )
-    return Masks(boxes, pixels, offsets, runs)
+    heights, widths = np.ascontiguousarray(shapes[:, 0]), np.ascontiguousarray(shapes[:, 1])
+    pixels = _box_pixels(columns["boxes"], shapes)
+    return Masks(*geometry(order=order, box_pixels=pixels, heights=heights, widths=widths))
 
 
-def box_pixels(
-    boxes: npt.NDArray[np.float64], widths: npt.NDArray[np.int32], heights: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int32]:
+def _box_pixels(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return the inclusive pixels of boxes x, y, w, h: floor(x)..ceil(x + w), floor(y)..ceil(y + h), in the image."""
     known = np.nan_to_num(boxes, nan=0.0)
-    last = np.stack([widths, heights], axis=1).astype(np.float64) - 1.0
+    last = shapes[:, ::-1].astype(np.float64) - 1.0
     low = np.clip(np.floor(known[:, :2]), 0.0, last)
     high = np.clip(np.ceil(known[:, :2] + known[:, 2:]), low, last)
     return np.ascontiguousarray(np.concatenate([low, high], axis=1), dtype=np.int32)
+
+
+def _boxes(
+    boxes: npt.NDArray[np.float64], masks: Masks, notes: list[str]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return corners and sizes of boxes x, y, w, h; those of an annotation without one are its mask's."""
+    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
+    sizes = boxes[:, 2:].copy()
+    without = np.isnan(boxes[:, 0])
+    if without.any():
+        corners[without] = masks.boxes[without].astype(np.float64) + np.array([0.0, 0.0, 1.0, 1.0])
+        sizes[without] = corners[without, 2:] - corners[without, :2]
+        notes.append(f"{int(without.sum())} annotations have no bbox: the box around their mask is used")
+    return corners, sizes

@@ -6,12 +6,13 @@ import numpy as np
 
 from probox import _core
 from probox.detections import Detections
+from probox.errors import InputError
+from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.files import Paths, read_bytes
-from probox.formats.problems import raise_first
-from probox.formats.repair import repaired
+from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
 
-__all__ = ["coco_results_from_bytes", "read_coco_results"]
+__all__ = ["check_coco_results", "coco_results_from_bytes", "read_coco_results"]
 
 
 def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
@@ -31,32 +32,38 @@ def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) 
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
-    return coco_results_from_bytes(read_bytes(path), str(path), truth, repair=repair)
+    return coco_results_from_bytes(read_bytes(path), str(path), truth, Problems()).to_table(repair=repair)
 
 
-def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, *, repair: bool = False) -> Detections:
-    """Return the table of a results file's content."""
-    columns, problems = _core.read_coco_results(data, truth.image_ids, False, truth.category_ids, lenient=False)
-    raise_first(problems, file)
+def check_coco_results(data: bytes, file: str) -> None:
+    """Raise if the content is no list of results; images and categories may be any."""
+    nothing = np.zeros(0, np.int64)
+    _columns, found = _core.read_coco_results(data, False, nothing, nothing, lenient=False)
+    Problems().add_raw(found, file)
+
+
+def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems: Problems) -> Draft:
+    """Return the draft of a results file's content."""
+    columns, found = _core.read_coco_results(data, True, truth.image_ids, truth.category_ids, lenient=problems.lenient)
+    problems.add_raw(found, file)
     notes: list[str] = []
     if columns["unknown_image_rows"]:
-        images = len(np.unique(columns["unknown_images"]))
-        notes.append(
-            f"{columns['unknown_image_rows']} detections in {images} images that the ground truth does not have "
-            "were left out"
-        )
-    covariances = columns["covariances"]
-    if repair and covariances is not None:
-        covariances = repaired(covariances, notes)
-    return Detections(
+        images = np.unique(columns["unknown_images"])
+        notes.append(unknown_images_note(int(columns["unknown_image_rows"]), len(images)))
+        problems.warn("unknown image", images.tolist(), lambda image: InputError(
+            "the ground truth does not have this image: its detections are left out", file=file, image=image
+        ))  # fmt: skip
+    entries = columns["entries"]
+    return Draft(
         classes=truth.classes,
         image_ids=columns["image_ids"],
         boxes=columns["boxes"],
         label_probs=columns["label_probs"],
-        covariances=covariances,
+        covariances=columns["covariances"],
         labels=columns["labels"],
         scores=columns["scores"],
         sizes=columns["sizes"],
         source=file,
-        notes=tuple(notes),
+        place=lambda row: (file, f"[{entries[row]}]"),
+        notes=notes,
     )

@@ -1,36 +1,86 @@
-"""Problems as the kernel reports them, on their way to an error or a report."""
+"""Problems on their way to an error or a report: readers report them here, and the mode decides what follows."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
 
 from probox.errors import InputError
 
-__all__ = ["Finding", "RawProblems", "raise_first"]
+__all__ = ["Finding", "Problems", "RawProblems"]
 
 RawProblems = Sequence[tuple[str, bool, int, Sequence[tuple[int | None, str, str, str]]]]
 """What the kernel's readers return: kind, fatal, count, and examples of (image, entry, text, remedy)."""
 
+MAX_EXAMPLES = 3
+
 
 @dataclasses.dataclass
 class Finding:
-    """One kind of problem: how often it was found, and the first examples."""
+    """One kind of problem: how often it was found, the first examples, and whether it stops an evaluation."""
 
     kind: str
     count: int
     examples: list[InputError]
-    error: bool = True
+    is_error: bool = True
 
 
-def raise_first(problems: RawProblems, file: str) -> None:
-    """Raise the first problem, if there is one."""
-    if problems:
-        _kind, _fatal, _count, examples = problems[0]
-        _raise(examples[0], file)
+class Problems:
+    """Where readers report what is wrong.
 
+    Strictly, the first error is raised. Leniently, errors and warnings are gathered by kind, and the reader goes
+    on without the rows that have them.
+    """
 
-def _raise(example: tuple[int | None, str, str, str], file: str) -> NoReturn:
-    image, entry, text, remedy = example
-    raise InputError(text, file=file, image=image, entry=entry or None, remedy=remedy or None)
+    def __init__(self, *, lenient: bool = False) -> None:
+        self.lenient = lenient
+        self.findings: list[Finding] = []
+        self.stopped = False
+        """Whether a file could not be read to its end."""
+
+    def add(self, kind: str, rows: Sequence[int], describe: Callable[[int], InputError]) -> None:
+        """Report an error of the given rows; `describe` words it for one of them."""
+        if len(rows) == 0:
+            return
+        if not self.lenient:
+            raise describe(int(rows[0]))
+        self._gather(kind, len(rows), [describe(int(row)) for row in rows[:MAX_EXAMPLES]], is_error=True)
+
+    def warn(self, kind: str, rows: Sequence[int], describe: Callable[[int], InputError]) -> None:
+        """Report something odd that stops nothing; strict readers pass it over."""
+        if self.lenient and len(rows):
+            self._gather(kind, len(rows), [describe(int(row)) for row in rows[:MAX_EXAMPLES]], is_error=False)
+
+    def add_raw(self, problems: RawProblems, file: str) -> bool:
+        """Report what the kernel found; return whether it read the file to its end."""
+        complete = True
+        for kind, fatal, count, examples in problems:
+            errors = [
+                InputError(text, file=file, image=image, entry=entry or None, remedy=remedy or None)
+                for image, entry, text, remedy in examples
+            ]
+            if not self.lenient:
+                raise errors[0]
+            self._gather(kind, count, errors, is_error=True)
+            complete = complete and not fatal
+        self.stopped = self.stopped or not complete
+        return complete
+
+    def catch(self, error: InputError, kind: str) -> None:
+        """Report an error that was raised; strictly, it is raised again."""
+        if not self.lenient:
+            raise error
+        self._gather(kind, 1, [error], is_error=True)
+
+    def stop(self, error: InputError, kind: str = "unusable file") -> None:
+        """Report an error after which a file cannot be checked further."""
+        self.stopped = True
+        self.catch(error, kind)
+
+    def _gather(self, kind: str, count: int, examples: list[InputError], *, is_error: bool) -> None:
+        for finding in self.findings:
+            if finding.kind == kind and finding.is_error == is_error:
+                finding.count += count
+                finding.examples += examples[: MAX_EXAMPLES - len(finding.examples)]
+                return
+        self.findings.append(Finding(kind, count, examples[:MAX_EXAMPLES], is_error))

@@ -11,17 +11,20 @@ import numpy.typing as npt
 from probox import _core
 from probox.detections import Detections
 from probox.errors import InputError
+from probox.formats.draft import Draft, joined
 from probox.formats.files import Paths, is_folder, read_bytes
-from probox.formats.problems import raise_first
-from probox.formats.repair import repaired
-from probox.formats.segmentation import HeatmapFiles
+from probox.formats.problems import Problems
+from probox.formats.segmentation import HeatmapFiles, box_of
 from probox.groundtruth import GroundTruth
 from probox.labels import align_labels, column_of_each
 
-__all__ = ["read_rvc1", "rvc1_from_bytes"]
+__all__ = ["check_rvc1", "read_rvc1", "rvc1_from_bytes", "rvc1_from_folder", "sequences_of"]
 
 MIN_LABEL_SUM = 0.5
 """A challenge submission's detection counts when its label probabilities add up to more than this."""
+
+FLOAT_ROUNDING = 1e-6
+"""What a sum of float32 probabilities may be above 1 without being normalised again."""
 
 
 def read_rvc1(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
@@ -44,96 +47,119 @@ def read_rvc1(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detec
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
     if is_folder(path):
-        return _read_sequences(Path(path), truth, repair)
-    return rvc1_from_bytes(read_bytes(path), path, truth, repair=repair)
+        return rvc1_from_folder(Path(path), truth, Problems()).to_table(repair=repair)
+    return rvc1_from_bytes(read_bytes(path), path, truth, Problems()).to_table(repair=repair)
 
 
-def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
-    """Return the table of an RVC1 file's content; heatmaps are looked for beside `path`."""
-    part = _Part(data, Path(path), truth.image_ids, truth.widths, truth.heights)
-    notes: list[str] = []
+def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
+    """Return the draft of an RVC1 file's content; heatmaps are looked for beside `path`."""
+    draft = _draft(data, Path(path), truth, slice(None), problems)
     if truth.filter_small:
-        return _challenge_detections([part], str(path), truth, notes, repair)
-    unknown = [
-        name for name, at in zip(part.classes, column_of_each(part.classes, truth.classes), strict=True) if at < 0
-    ]
+        return _by_challenge_rules([draft], str(path), truth)
+    columns = column_of_each(draft.classes, truth.classes)
+    unknown = [name for name, column in zip(draft.classes, columns, strict=True) if column < 0]
     if unknown:
         named = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-        notes.append(f"{len(unknown)} of {len(part.classes)} classes are not in the ground truth ({named})")
-    return _table(part.classes, [part], part.label_probs, str(path), notes, repair)
+        draft.notes.append(
+            f"{len(unknown)} of {len(draft.classes)} classes are not in the ground truth ({named}): "
+            "their probability is lost"
+        )
+    return draft
 
 
-def _read_sequences(folder: Path, truth: GroundTruth, repair: bool) -> Detections:
-    sequences = _sequences(truth)
+def check_rvc1(data: bytes, file: str) -> None:
+    """Raise if the content is no RVC1 file that can stand alone; images may be any."""
+    columns, found = _core.read_rvc1(data, lenient=False)
+    Problems().add_raw(found, file)
+    _require_keys(columns, file, Problems())
+    if columns["mask_file_names"]:
+        raise InputError(
+            f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
+            file=file,
+            remedy="add --truth FILE to write them too",
+        )
+
+
+def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Draft:
+    """Return the draft of a folder with one file per sequence of the challenge truth."""
+    sequences = sequences_of(truth)
     if not sequences:
         raise InputError(
             "expected a file, but this is a folder",
             file=str(folder),
             remedy="folders of sequences go with challenge ground truth; name a JSON file in it",
         )
-    notes: list[str] = []
-    parts: list[_Part] = []
+    drafts: list[Draft] = []
     for name, rows in sequences.items():
         file = next((f for f in (folder / f"{name}.json", folder / f"{name}.json.gz") if f.is_file()), None)
-        if file is None:
-            raise InputError(
-                f"expected a file {name}.json for the sequence of that name",
-                file=str(folder),
-                remedy="write one file per sequence, with an empty list for images without detections",
-            )
-        parts.append(_Part(read_bytes(file), file, truth.image_ids[rows], truth.widths[rows], truth.heights[rows]))
+        try:
+            if file is None:
+                raise InputError(
+                    f"expected a file {name}.json for the sequence of that name",
+                    file=str(folder),
+                    remedy="write one file per sequence, with an empty list for images without detections",
+                )
+            drafts.append(_draft(read_bytes(file), file, truth, rows, problems))
+        except InputError as error:
+            problems.catch(error, "unusable file")
+    draft = _by_challenge_rules(drafts, str(folder), truth)
     others = sorted(f.name for f in folder.glob("*.json*") if f.name.split(".json")[0] not in sequences)
     if others:
-        notes.append(f"{len(others)} files belong to no sequence of the ground truth ({others[0]})")
-    return _challenge_detections(parts, str(folder), truth, notes, repair)
+        draft.notes.append(f"{len(others)} files belong to no sequence of the ground truth ({others[0]})")
+        problems.warn("unknown sequence", range(len(others)), lambda at: InputError(
+            "belongs to no sequence of the ground truth", file=str(folder / others[at])
+        ))  # fmt: skip
+    return draft
 
 
-def _sequences(truth: GroundTruth) -> dict[str, slice]:
-    """Return the image rows of each sequence, which file names ``SEQUENCE/IMAGE`` tell."""
-    starts: dict[str, list[int]] = {}
-    for row, name in enumerate(truth.file_names):
-        if truth.filter_small and "/" in name:
-            starts.setdefault(name.split("/")[0], []).append(row)
-    return {name: slice(rows[0], rows[-1] + 1) for name, rows in starts.items()}
+def sequences_of(truth: GroundTruth) -> dict[str, slice]:
+    """Return the image rows of each sequence of challenge truth, which file names ``SEQUENCE/IMAGE`` tell."""
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(truth.file_names if truth.filter_small else ()):
+        if "/" in name:
+            rows.setdefault(name.split("/")[0], []).append(row)
+    return {name: slice(at[0], at[-1] + 1) for name, at in rows.items()}
 
 
-class _Part:
-    """One file's columns, its image positions already turned into image ids."""
+def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, problems: Problems) -> Draft:
+    """Return the draft of one file, whose images are these of the truth."""
+    file = str(path)
+    columns, found = _core.read_rvc1(data, lenient=problems.lenient)
+    complete = problems.add_raw(found, file)
+    image_ids, widths, heights = truth.image_ids[image_rows], truth.widths[image_rows], truth.heights[image_rows]
+    if complete:
+        _require_keys(columns, file, problems)
+    if complete and columns["has_detections"] and columns["images"] != len(image_ids):
+        error = InputError(
+            f"expected detections of {len(image_ids)} images, as the ground truth has, but got {columns['images']}",
+            file=file,
+            entry="detections",
+            remedy="write one list per image, in ascending order of image id, also for images without detections",
+        )
+        problems.catch(error, "image count")
+    _warn_of_classes(columns, truth, file, problems)
+    positions, entries = columns["image_rows"], columns["entries"]
+    draft = Draft(
+        classes=tuple(columns["classes"]),
+        image_ids=positions,
+        boxes=columns["boxes"],
+        label_probs=columns["label_probs"],
+        covariances=columns["covariances"],
+        source=file,
+        place=lambda row: (file, f"detections[{positions[row]}][{entries[row]}]"),
+    )
+    if columns["images"] > len(image_ids):  # reported above: go on with the images that have a partner
+        kept = np.flatnonzero(positions < len(image_ids))
+        draft = draft.select(kept)
+        columns = columns | {key: columns[key][kept] for key in ("image_rows", "entries", "mask_files", "mask_ids")}
+    draft.image_ids = image_ids[columns["image_rows"]]
+    if (columns["mask_files"] >= 0).any():
+        shapes = np.stack([heights, widths], axis=1)[columns["image_rows"]]
+        _add_heatmaps(draft, HeatmapFiles(path.parent, columns["mask_file_names"]), columns, shapes, problems)
+    return draft
 
-    def __init__(
-        self,
-        data: bytes,
-        path: Path,
-        image_ids: npt.NDArray[np.int64],
-        widths: npt.NDArray[np.int32],
-        heights: npt.NDArray[np.int32],
-    ) -> None:
-        columns, problems = _core.read_rvc1(data, lenient=False)
-        file = str(path)
-        raise_first(problems, file)
-        require_keys(columns, file)
-        if columns["images"] != len(image_ids):
-            raise InputError(
-                f"expected detections of {len(image_ids)} images, as the ground truth has, but got {columns['images']}",
-                file=file,
-                entry="detections",
-                remedy="write one list per image, in ascending order of image id, also for images without detections",
-            )
-        rows = columns["image_rows"]
-        self.classes: tuple[str, ...] = tuple(columns["classes"])
-        self.image_ids = image_ids[rows]
-        self.label_probs: npt.NDArray[np.float32] = columns["label_probs"]
-        self.covariances: npt.NDArray[np.float64] | None = columns["covariances"]
-        self.boxes: npt.NDArray[np.float64] = columns["boxes"]
-        self.heatmaps: list[npt.NDArray[np.generic] | None] | None = None
-        if (columns["mask_files"] >= 0).any():
-            files = HeatmapFiles(path.parent, columns["mask_file_names"], file)
-            shapes = np.stack([heights, widths], axis=1)[rows]
-            self.heatmaps, self.boxes = files.take(columns, self.image_ids, shapes)
 
-
-def require_keys(columns: dict[str, Any], file: str) -> None:
-    """Raise if the file lacks one of its two keys, saying what it may be instead."""
+def _require_keys(columns: dict[str, Any], file: str, problems: Problems) -> None:
     for key in ("classes", "detections"):
         if columns[f"has_{key}"]:
             continue
@@ -141,62 +167,61 @@ def require_keys(columns: dict[str, Any], file: str) -> None:
         remedy = "give RVC1 detections or COCO results"
         if {"images", "annotations"} & set(columns["other_keys"]):
             remedy = "this looks like COCO ground truth: name the ground truth first, then the detections"
-        raise InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy)
+        problems.stop(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
 
 
-def _challenge_detections(
-    parts: list[_Part], source: str, truth: GroundTruth, notes: list[str], repair: bool
-) -> Detections:
-    """Apply the challenge's rules to label probabilities."""
-    aligned = [align_labels(part.label_probs, part.classes, truth.classes) for part in parts]
-    probs = np.concatenate(aligned) if aligned else np.zeros((0, len(truth.classes)), np.float32)
+def _warn_of_classes(columns: dict[str, Any], truth: GroundTruth, file: str, problems: Problems) -> None:
+    classes: list[str] = columns["classes"]
+    if not problems.lenient:
+        return
+    unknown = np.flatnonzero(column_of_each(classes, truth.classes) < 0)
+    problems.warn("unknown class", unknown.tolist(), lambda at: InputError(
+        f"{classes[at]!r} is not in the ground truth: its probability is lost", file=file, entry=f"classes[{at}]"
+    ))  # fmt: skip
+    first = column_of_each(classes, classes)
+    twice = np.flatnonzero(first != np.arange(len(classes)))
+    problems.warn("duplicate class", twice.tolist(), lambda at: InputError(
+        f"{classes[at]!r} means the same as classes[{first[at]}]: its probability is lost",
+        file=file, entry=f"classes[{at}]",
+    ))  # fmt: skip
+
+
+def _add_heatmaps(
+    draft: Draft, files: HeatmapFiles, columns: dict[str, Any], shapes: npt.NDArray[np.int32], problems: Problems
+) -> None:
+    """Fill in the heatmaps, and the boxes of detections that have only a heatmap."""
+    draft.heatmaps = [None] * len(draft)
+    boxes: npt.NDArray[np.float64] = draft.boxes.copy()
+    for row in np.flatnonzero(columns["mask_files"] >= 0):
+        file, entry = draft.place(int(row))
+        try:
+            heatmap = files.heatmap(int(columns["mask_files"][row]), int(columns["mask_ids"][row]), shapes[row])
+        except InputError as error:
+            problems.catch(
+                InputError(error.problem, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=error.remedy),
+                "unusable heatmap",
+            )
+            boxes[row] = 0.0
+            continue
+        draft.heatmaps[int(row)] = heatmap
+        if np.isnan(boxes[row]).all():
+            boxes[row] = box_of(heatmap)
+    draft.boxes = boxes
+
+
+def _by_challenge_rules(drafts: list[Draft], source: str, truth: GroundTruth) -> Draft:
+    """Bring label probabilities to the challenge's classes and leave out detections that name none of them."""
+    aligned = [align_labels(draft.label_probs, draft.classes, truth.classes) for draft in drafts]
+    probs = np.concatenate([np.zeros((0, len(truth.classes)), np.float32), *aligned])
     total = probs.sum(axis=1)
-    above = total > 1.0
-    if above.any():
-        probs = np.where(above[:, None], probs / np.where(above, total, 1.0)[:, None], probs)
-    kept = total > MIN_LABEL_SUM
-    table = _table(truth.classes, parts, probs, source, notes, repair)
-    if kept.all():
-        return table
-    left_out = int((~kept).sum())
-    notes.append(f"{left_out} detections whose label probabilities add up to at most {MIN_LABEL_SUM} were left out")
-    chosen = table.select(kept)
-    object.__setattr__(chosen, "notes", tuple(notes))
-    return chosen
-
-
-def _table(
-    classes: tuple[str, ...],
-    parts: list[_Part],
-    label_probs: npt.NDArray[np.float32],
-    source: str,
-    notes: list[str],
-    repair: bool,
-) -> Detections:
-    covariances = None
-    if any(part.covariances is not None for part in parts):
-        covariances = _joined(
-            [np.zeros((len(p.boxes), 2, 2, 2)) if p.covariances is None else p.covariances for p in parts]
+    above = total > 1.0 + FLOAT_ROUNDING
+    probs[above] /= total[above, None]
+    draft = joined(drafts, probs, truth.classes, source)
+    left_out = total <= MIN_LABEL_SUM  # not "not above": NaN must stay to be rejected
+    if left_out.any():
+        draft = draft.select(np.flatnonzero(~left_out))
+        count = int(left_out.sum())
+        draft.notes.append(
+            f"{count} detections whose label probabilities add up to at most {MIN_LABEL_SUM} were left out"
         )
-        if repair:
-            covariances = repaired(covariances, notes)
-    heatmaps = None
-    if any(part.heatmaps is not None for part in parts):
-        heatmaps = tuple(h for p in parts for h in (p.heatmaps or [None] * len(p.boxes)))
-    label_probs.flags.writeable = False
-    return Detections(
-        classes=classes,
-        image_ids=_joined([part.image_ids for part in parts]),
-        boxes=_joined([part.boxes for part in parts]),
-        label_probs=label_probs,
-        covariances=covariances,
-        heatmaps=heatmaps,
-        source=source,
-        notes=tuple(notes),
-    )
-
-
-def _joined(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-    joined.flags.writeable = False
-    return joined
+    return draft

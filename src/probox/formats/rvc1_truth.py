@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
+from itertools import pairwise
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,12 @@ from probox import _core
 from probox.errors import InputError
 from probox.formats.files import Paths, read_bytes
 from probox.formats.png import decode_png
-from probox.formats.problems import raise_first
+from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
 from probox.labels import canonical_name
 from probox.masks import Masks
 
-__all__ = ["CHALLENGE_CLASSES", "read_rvc1_truth"]
+__all__ = ["CHALLENGE_CLASSES", "read_rvc1_truth", "rvc1_truth_from_folder"]
 
 CHALLENGE_CLASSES = (
     "none", "bottle", "cup", "knife", "bowl", "wine glass", "fork", "spoon", "banana", "apple", "orange", "cake",
@@ -41,87 +43,94 @@ def read_rvc1_truth(folder: Paths) -> GroundTruth:
         Holds one folder per sequence, each with ``labels.json`` and PNG masks. An object's mask is where the
         channel ``mask_channel`` of the PNG, counted blue, green, red, alpha, has the value ``mask_id``.
     """
-    root = Path(folder)
+    return rvc1_truth_from_folder(Path(folder), Problems())
+
+
+def rvc1_truth_from_folder(folder: Path, problems: Problems) -> GroundTruth:
+    """Return the table of a folder of sequences."""
     try:
-        sequences = sorted(path.parent for path in root.glob("*/labels.json"))
+        sequences = sorted(path.parent for path in folder.glob("*/labels.json"))
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(root)) from None
+        raise InputError(f"cannot be read: {error.strerror}", file=str(folder)) from None
     if not sequences:
         raise InputError(
             "expected folders of sequences, each with a labels.json",
-            file=str(root),
+            file=str(folder),
             remedy="name the folder that holds the sequences' folders",
         )
-    return _table([_Sequence(path) for path in sequences], str(root))
+    return _table([_Sequence(path, problems) for path in sequences], str(folder))
 
 
 class _Sequence:
     """Images and objects of one sequence."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, problems: Problems) -> None:
+        self.folder = folder
         self.file = str(folder / "labels.json")
-        columns, problems = _core.read_rvc1_labels(read_bytes(self.file), lenient=False)
-        raise_first(problems, self.file)
-        keys: list[str] = columns["images"]
-        twice = next((key for key in keys if keys.count(key) > 1), None) if len(set(keys)) < len(keys) else None
-        if twice is not None:
-            raise InputError("the same image stands here twice", file=self.file, image=twice, remedy="keep one of them")
         self.image_names: list[str] = []
         self.shapes: list[tuple[int, int]] = []
         self.object_images: list[npt.NDArray[np.int64]] = []
         self.object_classes: list[npt.NDArray[np.int32]] = []
         self.masks: list[Masks] = []
         self.empty = self.other_class = 0
-        for image in sorted(range(len(keys)), key=lambda at: keys[at]):
-            self._add_image(folder, columns, image)
+        columns, found = _core.read_rvc1_labels(read_bytes(self.file), lenient=problems.lenient)
+        problems.add_raw(found, self.file)
+        keys: list[str] = columns["images"]
+        order = sorted(range(len(keys)), key=lambda at: keys[at])
+        twice = [at for before, at in pairwise(order) if keys[at] == keys[before]]
+        problems.add("duplicate id", twice, lambda at: InputError(
+            "the same image stands here twice", file=self.file, image=keys[at], remedy="keep one of them"
+        ))  # fmt: skip
+        objects_end = np.searchsorted(columns["object_images"], np.arange(len(keys)), side="right")
+        objects_begin = np.searchsorted(columns["object_images"], np.arange(len(keys)))
+        for image in order:
+            try:
+                pixels = self._pixels(columns, image)
+            except InputError as error:
+                problems.catch(error, "unusable mask")
+                pixels = np.zeros(self.shapes[-1] if self.shapes else (1, 1), np.uint16)
+            self._add_image(columns, image, pixels, np.arange(objects_begin[image], objects_end[image]))
 
-    def _add_image(self, folder: Path, columns: dict[str, Any], image: int) -> None:
-        name: str = columns["images"][image]
-        pixels = _mask_channel(folder, columns["mask_names"][image], int(columns["channels"][image]), self.file, name)
-        rows = np.flatnonzero(columns["object_images"] == image)
+    def _pixels(self, columns: dict[str, Any], image: int) -> npt.NDArray[np.uint16]:
+        """Return the channel of the image's PNG in which its objects are marked."""
+        name, channel = columns["mask_names"][image], int(columns["channels"][image])
+        fail = partial(InputError, file=self.file, image=columns["images"][image])
+        path = self.folder / name
+        if PurePosixPath(name).name != name or PureWindowsPath(name).name != name or "\0" in name:
+            raise fail(f"expected the name of a file beside labels.json, but got {name[:80]!r}", entry="mask_name")
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise fail(
+                f"{path} cannot be read: {error.strerror}",
+                entry="mask_name",
+                remedy="keep the masks beside labels.json",
+            ) from None
+        array = decode_png(data, str(path))
+        channels = array.shape[2]
+        if channels <= 2:
+            return np.ascontiguousarray(array[:, :, 0])  # grey: all colours are the same
+        if not 0 <= channel < channels:
+            raise fail(f"expected a channel from 0 to {channels - 1}, but got {channel}", entry="mask_channel")
+        # Challenge labels count channels as OpenCV does: blue, green, red, alpha.
+        return np.ascontiguousarray(array[:, :, 2 - channel if channel < 3 else 3])
+
+    def _add_image(
+        self, columns: dict[str, Any], image: int, pixels: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]
+    ) -> None:
         names = [columns["object_classes"][int(row)] for row in rows]
         classes = np.array([_COLUMN.get(canonical_name(label), -1) for label in names], dtype=np.int32)
         known = classes > 0
         self.other_class += int((~known).sum())
-        ids = columns["mask_ids"][rows[known]]
-        values, which = np.unique(ids, return_inverse=True)
+        values, which = np.unique(columns["mask_ids"][rows[known]], return_inverse=True)
         masks = Masks(*_core.label_runs(pixels, values)).take(which.reshape(-1).astype(np.int64))
         filled = np.flatnonzero(masks.pixels > 0)
-        self.empty += len(ids) - len(filled)
+        self.empty += len(masks) - len(filled)
         self.object_images.append(np.full(len(filled), len(self.image_names), dtype=np.int64))
         self.object_classes.append(classes[known][filled])
         self.masks.append(masks.take(filled))
-        self.image_names.append(f"{folder.name}/{name}")
+        self.image_names.append(f"{self.folder.name}/{columns['images'][image]}")
         self.shapes.append((pixels.shape[0], pixels.shape[1]))
-
-
-def _mask_channel(folder: Path, mask_name: str, channel: int, file: str, image: str) -> npt.NDArray[np.uint16]:
-    path = folder / mask_name
-    if Path(mask_name).name != mask_name or not path.is_file():
-        raise InputError(
-            f"expected a PNG file beside labels.json, but got {mask_name[:80]!r}",
-            file=file,
-            image=image,
-            entry="_metadata.mask_name",
-            remedy="keep the masks beside labels.json",
-        )
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    array = decode_png(data, str(path))
-    channels = array.shape[2]
-    if channels <= 2:
-        return np.ascontiguousarray(array[:, :, 0])
-    # Challenge labels count channels as OpenCV does: blue, green, red, alpha.
-    if not 0 <= channel < channels:
-        raise InputError(
-            f"expected a channel from 0 to {channels - 1}, but got {channel}",
-            file=file,
-            image=image,
-            entry="_metadata.mask_channel",
-        )
-    return np.ascontiguousarray(array[:, :, 2 - channel if channel < 3 else 3])
 
 
 def _table(sequences: list[_Sequence], source: str) -> GroundTruth:

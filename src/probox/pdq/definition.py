@@ -153,7 +153,7 @@ def assign(overall: Floats, how: str = "optimal") -> list[tuple[int, int]]:
     >>> assign(table), assign(table, "greedy")
     ([(0, 1), (1, 0)], [(0, 0)])
     """
-    from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
+    from scipy.optimize import linear_sum_assignment
 
     if how == "optimal":
         pairs = zip(*linear_sum_assignment(overall, maximize=True), strict=True)

@@ -244,7 +244,7 @@ def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Floats:
     >>> float(bivariate_cdf(0.0, 0.0, 0.5).round(12))  # 1/4 + asin(1/2) / (2 pi)
     0.333333333333
     """
-    from scipy.special import ndtr, owens_t  # type: ignore[import-untyped]
+    from scipy.special import ndtr, owens_t
 
     h, k = np.broadcast_arrays(np.asarray(h, np.float64), np.asarray(k, np.float64))
     if rho == 0.0:

@@ -49,6 +49,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.detection)
 
+    @classmethod
+    def none(cls) -> Pairs:
+        """Return no pairs at all."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, len(QUALITIES))))
+
 
 def settings_of(convention: Convention) -> _core.Settings:
     """Return what the kernel needs of a convention."""
@@ -97,7 +102,7 @@ def score_pairs(
         if progress is not None:
             progress(end, images)
     if not parts:
-        return Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 5)))
+        return Pairs.none()
     return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

@@ -1,0 +1,1 @@
+"""Comparisons with the field's other tools; each module says how to run it."""

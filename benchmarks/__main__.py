@@ -1,0 +1,225 @@
+"""How long scoring takes: every workload, several times, contenders in turn.
+
+    python -m benchmarks --data FOLDER              # all workloads
+    python -m benchmarks --data FOLDER A C          # some of them
+    python -m benchmarks --data FOLDER --json out.json
+
+FOLDER holds `coco/` (annotations, detector outputs) and `golden/`. Each contender runs in a process of its own and the
+contenders take turns, so that whatever else the machine does meets all of them. Times are the least of all rounds;
+"units" are times over that of the yardstick in the same run: one `numpy.log` of ten million doubles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.memory import peak_memory
+
+REFERENCE_UNITS = {"speed_full": 230.0, "speed_bbox": 90.0}
+"""What the reference evaluator costs there, in units of the yardstick: scoring alone, one thread, idle machine."""
+
+CONTENDERS = ("1 thread", "2 threads", "definition")
+DEFINITION_ON = ("speed_bbox", "speed_full")
+GROWTH = ("F-1/8", "F-1/4", "F-1/2", "E")
+
+
+def worker(workload: str, contender: str, data: Path) -> None:
+    """Time one contender once for every line that comes in."""
+    import numpy as np
+
+    if contender == "yardstick":
+        values = np.random.default_rng(0).random(10**7) + 0.1
+
+        def run() -> None:
+            np.log(values)
+
+    else:
+        import probox
+        from benchmarks.workloads import WORKLOADS
+        from probox.pdq import definition
+
+        truth, found = WORKLOADS[workload][1](data)
+        if contender == "definition":
+
+            def run() -> None:
+                definition.evaluate(truth, found, probox.Convention())
+
+        else:
+            threads = int(contender.split()[0])
+
+            def run() -> None:
+                probox.evaluate(truth, found, measures=("pdq",), threads=threads)
+
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        started = time.perf_counter()
+        run()
+        seconds = time.perf_counter() - started
+        print(json.dumps({"seconds": seconds, "megabytes": peak_memory()}), flush=True)
+
+
+class Contender:
+    """A child process that runs when asked."""
+
+    def __init__(self, workload: str, name: str, data: Path) -> None:
+        command = [sys.executable, "-m", "benchmarks", "--data", str(data), "--worker", workload, name]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.seconds: list[float] = []
+        self.megabytes = math.nan
+        if self._line() != "ready":
+            raise SystemExit(f"{name} on {workload} did not start")
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def run(self) -> None:
+        """Run once and keep the time."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        answer = json.loads(self._line())
+        self.seconds.append(answer["seconds"])
+        self.megabytes = answer["megabytes"]
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure(workload: str, data: Path, rounds: int) -> dict[str, Any]:
+    """Return times, units and memory of all contenders on one workload."""
+    names = [name for name in CONTENDERS if name != "definition" or workload in DEFINITION_ON]
+    contenders = {name: Contender(workload, name, data) for name in ("yardstick", *names)}
+    for number in range(rounds + 1):
+        for name, contender in contenders.items():
+            if name == "definition" and number > 0:
+                continue  # seconds against milliseconds: once is enough
+            contender.run()
+            if number == 0 and name != "definition":
+                contender.seconds.clear()  # the first round warms up
+    for contender in contenders.values():
+        contender.close()
+    unit = min(contenders["yardstick"].seconds)
+    result: dict[str, Any] = {"workload": workload, "unit_seconds": unit, "contenders": {}}
+    for name in names:
+        seconds = min(contenders[name].seconds)
+        result["contenders"][name] = {
+            "seconds": seconds,
+            "units": seconds / unit,
+            "all_seconds": contenders[name].seconds,
+            "megabytes": contenders[name].megabytes,
+        }
+    if workload in REFERENCE_UNITS:
+        result["times_faster_than_reference"] = REFERENCE_UNITS[workload] / result["contenders"]["1 thread"]["units"]
+    return result
+
+
+def growth(results: list[dict[str, Any]]) -> float:
+    """Return the exponent b of time = a * size^b over the parts of E: least squares in logarithms."""
+    import numpy as np
+
+    sizes = {"F-1/8": 1 / 8, "F-1/4": 1 / 4, "F-1/2": 1 / 2, "E": 1.0}
+    points = [(sizes[r["workload"]], r["contenders"]["1 thread"]["units"]) for r in results if r["workload"] in sizes]
+    x, y = np.log(np.array(points)).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def machine() -> dict[str, Any]:
+    """Return what the numbers were measured on."""
+    import numpy as np
+
+    import probox
+
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").is_file():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
+    return {
+        "processor": name,
+        "processors": os.cpu_count(),
+        "load_average": load,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "probox": probox.__version__,
+    }
+
+
+def print_table(results: list[dict[str, Any]], about: dict[str, Any]) -> None:
+    """Print one line per workload and contender, as a Markdown table."""
+    from benchmarks.workloads import WORKLOADS
+
+    print("| workload | contender | seconds | units | against 1 thread | peak MB |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for result in results:
+        one = result["contenders"]["1 thread"]["seconds"]
+        for name, got in result["contenders"].items():
+            title = f"{result['workload']}: {WORKLOADS[result['workload']][0]}" if name == "1 thread" else ""
+            ratio = one / got["seconds"]
+            cells = [
+                title,
+                name,
+                f"{got['seconds']:.4g}",
+                f"{got['units']:.3g}",
+                f"{ratio:.2g}",
+                f"{got['megabytes']:.0f}",
+            ]
+            print("| " + " | ".join(cells) + " |")
+    print()
+    for result in results:
+        if "times_faster_than_reference" in result:
+            times = result["times_faster_than_reference"]
+            print(f"{result['workload']}: {times:.0f} times the reference's speed on one thread")
+    if sum(result["workload"] in GROWTH for result in results) >= 2:
+        print(f"time grows with the number of detections to the power of {growth(results):.3f}")
+    print(", ".join(f"{key} {value}" for key, value in about.items()))
+
+
+def main() -> None:
+    """Run the command line."""
+    from benchmarks.start_to_finish import start_to_finish
+    from benchmarks.workloads import WORKLOADS
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", help=f"some of {', '.join(WORKLOADS)}, G; default: all")
+    parser.add_argument("--data", type=Path, required=True, help="folder with coco/ and golden/")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default 5)")
+    parser.add_argument("--json", type=Path, help="also keep everything in this file")
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        worker(*options.worker, options.data)
+        return
+    chosen = options.workloads or [*WORKLOADS, "G"]
+    unknown = [name for name in chosen if name not in WORKLOADS and name != "G"]
+    if unknown:
+        parser.error(f"no workload {unknown[0]!r}; there are {', '.join(WORKLOADS)}, G")
+    about = machine()
+    results = []
+    for name in chosen:
+        if name == "G":
+            continue
+        print(f"{name} ...", file=sys.stderr)
+        heavy = name == "E" or name.startswith("F")
+        results.append(measure(name, options.data, min(options.rounds, 2) if heavy else options.rounds))
+    if results:
+        print_table(results, about)
+    files = start_to_finish(options.data, options.rounds) if "G" in chosen else []
+    if options.json:
+        options.json.write_text(json.dumps({"machine": about, "scoring": results, "files": files}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What is measured: tables of truth and detections, made from COCO val2017 or read from real detectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from probox import Detections, GroundTruth, read_detections, read_truth
+
+Tables = tuple[GroundTruth, Detections]
+
+
+def jittered(truth: GroundTruth, kind: str, per_image: int | None = None, seed: int = 0) -> Detections:
+    """Return simulated detections of box truth.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        The objects; their boxes are jittered by the standard deviation that is reported, or by 2 px.
+    kind : {"plain", "diagonal", "full"}
+        Covariances: none, different per axis, correlated; corner sigmas of 1 to 15 px.
+    per_image : int, optional
+        This many detections per image, of objects taken in turn (boxes at random where an image has none).
+        Default: one per object.
+    """
+    rng = np.random.default_rng(seed)
+    if per_image is None:
+        image, boxes, classes = truth.object_image, truth.boxes, truth.object_class
+    else:
+        image = np.repeat(np.arange(len(truth.image_ids)), per_image)
+        count = np.diff(truth.object_offsets)[image]
+        source = truth.object_offsets[image] + np.tile(np.arange(per_image), len(truth.image_ids)) % np.maximum(
+            count, 1
+        )
+        source = np.minimum(source, len(truth) - 1)
+        boxes, classes = truth.boxes[source].copy(), truth.object_class[source]
+        size = np.stack([truth.widths, truth.heights], axis=1)[image].astype(float)
+        ends = np.sort(rng.random((len(image), 2, 2)), axis=1) * size[:, None]
+        boxes[count == 0] = ends.reshape(-1, 4)[count == 0]
+    n = len(image)
+    sigma = np.exp(rng.uniform(np.log(1.0), np.log(15.0), (n, 2, 2)))
+    noise = rng.normal(size=(n, 2, 2)) * (sigma if kind != "plain" else 2.0)
+    corners = np.sort((boxes.reshape(n, 2, 2) + noise), axis=1).reshape(n, 4)
+    covariances = None
+    if kind != "plain":
+        covariances = np.zeros((n, 2, 2, 2))
+        covariances[:, :, 0, 0], covariances[:, :, 1, 1] = sigma[..., 0] ** 2, sigma[..., 1] ** 2
+        if kind == "full":
+            covariances[:, :, 0, 1] = rng.uniform(-0.9, 0.9, (n, 2)) * sigma[..., 0] * sigma[..., 1]
+            covariances[:, :, 1, 0] = covariances[:, :, 0, 1]
+    score = rng.uniform(0.3, 1.0, n).astype(np.float32)
+    probs = np.repeat(
+        ((1.0 - score) / (len(truth.classes) - 1)).astype(np.float32)[:, None], len(truth.classes), axis=1
+    )
+    probs[np.arange(n), classes] = score
+    return Detections(
+        classes=truth.classes,
+        image_ids=truth.image_ids[image],
+        boxes=corners,
+        covariances=covariances,
+        label_probs=probs,
+        labels=classes,
+    )
+
+
+def _val2017(data: Path) -> GroundTruth:
+    return read_truth(data / "coco" / "val2017_boxes.json")
+
+
+def _part(tables: Tables, share: float) -> Tables:
+    truth, found = tables
+    ids = truth.image_ids[: int(len(truth.image_ids) * share)]
+    return truth.select_images(ids), found.select(np.isin(found.image_ids, ids))
+
+
+def _simulated(kind: str, per_image: int | None = None, share: float = 1.0) -> Callable[[Path], Tables]:
+    def make(data: Path) -> Tables:
+        truth = _val2017(data)
+        return _part((truth, jittered(truth, kind, per_image)), share)
+
+    return make
+
+
+def _golden(name: str) -> Callable[[Path], Tables]:
+    def make(data: Path) -> Tables:
+        truth = read_truth(data / "golden" / name / "ground_truth.json")
+        return truth, read_detections(data / "golden" / name / "detections.json", truth)
+
+    return make
+
+
+def _real(results: str, masks: bool, score: float = 0.0) -> Callable[[Path], Tables]:
+    def make(data: Path) -> Tables:
+        coco = data / "coco"
+        if masks:
+            truth = read_truth(coco / "val2017_masks_206.json")
+        else:
+            truth = _val2017(data).select_images(json.loads((coco / "subset_2881_image_ids.json").read_text()))
+        found = read_detections(coco / "results" / results, truth)
+        return truth, found.select(found.scores >= score) if score else found
+
+    return make
+
+
+WORKLOADS: dict[str, tuple[str, Callable[[Path], Tables]]] = {
+    "speed_full": ("golden speed_full, 446 correlated boxes", _golden("speed_full")),
+    "speed_bbox": ("golden speed_bbox, 422 plain boxes", _golden("speed_bbox")),
+    "A": ("val2017, one plain box per object", _simulated("plain")),
+    "B": ("val2017, one box with diagonal covariances per object", _simulated("diagonal")),
+    "C": ("val2017, one box with full covariances per object", _simulated("full")),
+    "D-ssdlite-206": ("SSDLite on 206 photos with masks", _real("ssdlite_mbv2_2881.json.gz", True, 0.05)),
+    "D-nanodet-206": ("NanoDet, own variances, 206 photos", _real("nanodet_m_416_206.rvc1.json.gz", True)),
+    "D-ssdlite-2881": ("SSDLite on 2,881 images", _real("ssdlite_mbv2_2881.json.gz", False, 0.05)),
+    "D-nanodet-2881": ("NanoDet, own variances, 2,881 images", _real("nanodet_m_416_2881.rvc1.json.gz", False)),
+    "E": ("val2017, 100 boxes with full covariances per image", _simulated("full", 100)),
+    "F-1/8": ("an eighth of E", _simulated("full", 100, 1 / 8)),
+    "F-1/4": ("a quarter of E", _simulated("full", 100, 1 / 4)),
+    "F-1/2": ("half of E", _simulated("full", 100, 1 / 2)),
+}
+"""Name: what it is, and how to make it from the folder of data."""

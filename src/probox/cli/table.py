@@ -1,0 +1,106 @@
+"""`probox table`: the paper's Table 1 for any detectors."""
+
+from __future__ import annotations
+
+import click
+
+from probox.cli.console import file_title, note, print_json, progress_bar, results
+from probox.convention import PRESETS
+
+
+class _Command(click.Command):
+    """A command whose --thresholds takes any number of numbers: ``--thresholds 0.5 0.05``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        spread: list[str] = []
+        for before, arg in zip([None, *args], args, strict=False):
+            if _is_number(arg) and before != "--thresholds" and "--thresholds" in spread and _is_number(spread[-1]):
+                spread.append("--thresholds")
+            spread.append(arg)
+        return super().parse_args(ctx, spread)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@click.command("table", cls=_Command)
+@click.argument("truth", type=click.Path())
+@click.argument("detectors", nargs=-1, required=True, metavar="NAME=DETECTIONS...")
+@click.option(
+    "--thresholds",
+    multiple=True,
+    type=click.FloatRange(0.0, 1.0),
+    metavar="T...",
+    help="One row per detector and threshold: detections with a label probability above it [default: all].",
+)
+@click.option(
+    "--preset", type=click.Choice(list(PRESETS)), default="reference", show_default=True, help="The convention."
+)
+@click.option("--box-truth", is_flag=True, help="Use annotated boxes in place of masks.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "markdown", "latex", "csv", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
+def command(
+    truth: str,
+    detectors: tuple[str, ...],
+    thresholds: tuple[float, ...],
+    preset: str,
+    box_truth: bool,
+    style: str,
+    as_json: bool,
+    threads: int | None,
+) -> None:
+    """Print the paper's Table 1 for detectors, best values marked.
+
+    Each detector is NAME=DETECTIONS, or just a file, which then names itself.
+
+    \b
+    probox table instances_val2017.json SSD=ssd.json YOLO=yolo.json --thresholds 0.5 0.05
+    probox table truth.json sure.json unsure.json --format latex
+    """
+    from probox.convention import Convention
+    from probox.evaluate import evaluate
+    from probox.formats import read_detections, read_truth
+    from probox.text import format_table
+
+    table = read_truth(truth)
+    convention = Convention.preset(preset, box_truth=box_truth)
+    described = []
+    for name, path in [_named(detector) for detector in detectors]:
+        found = read_detections(path, table)
+        with progress_bar(name, quiet=as_json or style == "json") as progress:
+            everything = evaluate(table, found, convention=convention, threads=threads, progress=progress)
+        for threshold in thresholds or (None,):
+            evaluation = everything if threshold is None else everything.at_threshold(threshold)
+            described.append((name, path, threshold, evaluation.summary()))
+        for text in everything.notes if style != "json" and not as_json else ():
+            note(f"{name}: note: {text}")
+    if as_json or style == "json":
+        keys = ("name", "detections", "threshold", "summary")
+        rows = [dict(zip(keys, row, strict=True)) for row in described]
+        print_json({"rows": rows, "convention": convention.to_dict()})
+        return
+    titled = [(name if t is None else f"{name} ({t:g})", summary) for name, _, t, summary in described]
+    heading = "Approach (threshold)" if thresholds else "Approach"
+    results().print(format_table(titled, style, heading=heading), markup=False, soft_wrap=True)
+
+
+def _named(detector: str) -> tuple[str, str]:
+    name, equals, path = detector.partition("=")
+    if not equals:
+        return file_title(detector), detector
+    if not name or not path:
+        raise click.BadParameter(f"expected NAME=DETECTIONS, got {detector!r}", param_hint="NAME=DETECTIONS")
+    return name, path

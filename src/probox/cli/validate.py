@@ -1,0 +1,57 @@
+"""`probox validate`: everything wrong or odd in one pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from probox.cli.console import print_json, results
+
+if TYPE_CHECKING:
+    from probox.formats.problems import Finding
+    from probox.validation import Report
+
+
+@click.command("validate", short_help="Say everything that is wrong or odd in the files.")
+@click.argument("truth", type=click.Path())
+@click.argument("detections", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(truth: str, detections: str, as_json: bool) -> int:
+    """Check ground truth and detections: every kind of problem with its first examples.
+
+    Errors stop an evaluation, and the exit status is 1; warnings do not.
+
+    \b
+    Example:
+      probox validate instances_val2017.json detections.json
+    """
+    from probox.validation import validate
+
+    report = validate(truth, detections)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        _print(report)
+    return 0 if report.ok else 1
+
+
+def _print(report: Report) -> None:
+    console = results()
+    for title, style, findings in (("error", "bold red", report.errors), ("warning", "yellow", report.warnings)):
+        for finding in findings:
+            console.print(_heading(title, style, finding), soft_wrap=True)
+            for example in finding.examples:
+                console.print(Text(f"  {example}"), soft_wrap=True)
+            if finding.count > len(finding.examples):
+                console.print(Text(f"  and {finding.count - len(finding.examples):,} more"), soft_wrap=True)
+    for note in report.notes:
+        console.print(Text(f"note: {note}"), soft_wrap=True)
+    read = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items())
+    verdict = "can be evaluated" if report.ok else "cannot be evaluated"
+    console.print(Text(f"{verdict}: {read}" if read else verdict), soft_wrap=True)
+
+
+def _heading(title: str, style: str, finding: Finding) -> Text:
+    return Text.assemble((title, style), f": {finding.kind} ({finding.count:,})")

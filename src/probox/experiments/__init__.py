@@ -1,0 +1,67 @@
+"""The paper's controlled experiments: each a function that returns a table, with claims that are checked.
+
+>>> from probox import experiments
+>>> table = experiments.duplicates(times=[1, 2, 4])
+>>> table["PDQ"].tolist(), table["mAP"].round(6).tolist()
+([1.0, 0.5, 0.25], [1.0, 1.0, 1.0])
+
+`probox experiment run all` runs them all, draws them and judges every claim; `SimulatedDetector` is there for
+studies of your own.
+"""
+
+from probox.experiments.claims import Verdict
+from probox.experiments.counting import (
+    duplicates,
+    duplicates_coco,
+    duplicates_coco_100,
+    duplicates_lower_coco,
+    false_small,
+    lower_confidence,
+    missed_coco,
+    missed_small,
+)
+from probox.experiments.misalignment import scaling, translation
+from probox.experiments.registry import EXPERIMENTS, Experiment
+from probox.experiments.running import Run, measure
+from probox.experiments.scenes import pixel_aligned, square_scene, synthetic_truth
+from probox.experiments.simulate import SimulatedDetector
+from probox.experiments.table import ResultTable
+from probox.experiments.uncertainty import (
+    box_probability,
+    corner_variance,
+    label_coco,
+    label_uncertainty,
+    plane,
+    spatial_uncertainty,
+)
+from probox.experiments.worked_example import precision_recall
+
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "ResultTable",
+    "Run",
+    "SimulatedDetector",
+    "Verdict",
+    "box_probability",
+    "corner_variance",
+    "duplicates",
+    "duplicates_coco",
+    "duplicates_coco_100",
+    "duplicates_lower_coco",
+    "false_small",
+    "label_coco",
+    "label_uncertainty",
+    "lower_confidence",
+    "measure",
+    "missed_coco",
+    "missed_small",
+    "pixel_aligned",
+    "plane",
+    "precision_recall",
+    "scaling",
+    "spatial_uncertainty",
+    "square_scene",
+    "synthetic_truth",
+    "translation",
+]

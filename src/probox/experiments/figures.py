@@ -1,0 +1,264 @@
+"""The experiments' figures: one look for all, and a measure has the same colour in every one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import ProboxError
+from probox.experiments.table import ResultTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "COLOURS",
+    "MEASURES",
+    "draw_curves",
+    "draw_families",
+    "draw_fewer_images",
+    "draw_label_coco",
+    "draw_spatial_uncertainty",
+    "new_figure",
+    "save",
+]
+
+# Okabe and Ito's palette: told apart with any kind of colour vision, and in print by line style and marker.
+BLUE, VERMILION, GREEN, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#6B6B6B"
+
+COLOURS = {"PDQ": BLUE, "mAP": VERMILION, "moLRP": GREEN}
+MEASURES: Mapping[str, Mapping[str, Any]] = {
+    # The later ones have the smaller markers, so that curves that coincide all stay visible.
+    "mAP": {"label": "mAP", "color": VERMILION, "ls": (0, (5, 2)), "marker": "s", "ms": 7.4, "lw": 1.6, "mfc": "white"},
+    "moLRP": {
+        "label": "1 \N{MINUS SIGN} moLRP",
+        "color": GREEN,
+        "ls": (0, (1, 1.2)),
+        "marker": "^",
+        "ms": 5.4,
+        "lw": 1.8,
+        "mfc": "white",
+    },
+    "PDQ": {"label": "PDQ", "color": BLUE, "ls": "-", "marker": "o", "ms": 3.2, "lw": 1.8},
+}
+
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.7,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "xtick.color": "#333333",
+    "ytick.color": "#333333",
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "svg.hashsalt": "probox",  # the same figure is the same file
+    "svg.fonttype": "path",
+}
+WIDTH, HEIGHT = 4.8, 3.3
+
+
+def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
+    """Return an empty figure, in inches."""
+    _matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def style() -> Any:
+    """Return the context in which all figures are drawn and written."""
+    return _matplotlib().rc_context(STYLE)
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise ProboxError("figures need matplotlib; install it with: pip install 'probox[report]'") from None
+    return matplotlib
+
+
+def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
+    """Write the figure as ``stem.png`` and ``stem.svg``; the same figure gives the same bytes."""
+    png, svg = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
+    with style():
+        figure.savefig(png, dpi=200, metadata={"Software": None})
+        figure.savefig(svg, metadata={"Date": None, "Creator": None})
+    return png, svg
+
+
+def _score_axis(axes: Axes) -> None:
+    axes.set_ylim(-0.04, 1.07)
+    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.set_ylabel("score")
+
+
+def shown(table: ResultTable, name: str) -> npt.NDArray[np.float64]:
+    """Return a measure as the paper shows it: the higher the better."""
+    return 1 - table[name] if name == "moLRP" else table[name]
+
+
+def draw_curves(
+    table: ResultTable,
+    x: str,
+    *,
+    title: str,
+    xlabel: str,
+    measures: Sequence[str] = ("mAP", "moLRP", "PDQ"),
+    reciprocal: bool = False,
+    integers: bool = False,
+    legend: str = "upper right",
+) -> Figure:
+    """Draw the measures, averaged over repeats, against one setting; `reciprocal` adds 1/x for comparison."""
+    figure = new_figure()
+    axes = figure.add_subplot()
+    averaged = table.mean_over("repeat") if "repeat" in table.columns else table
+    setting = averaged[x]
+    if reciprocal:
+        axes.plot(setting, 1 / setting, color="#D0D0D0", lw=7, label="1/n", zorder=1.5, solid_capstyle="round")
+    for name in MEASURES:
+        if name in measures:
+            axes.plot(
+                setting, shown(averaged, name), **MEASURES[name], mew=1.2, markevery=1 if len(setting) < 15 else 2
+            )
+    _score_axis(axes)
+    if len(measures) == 1:
+        axes.set_ylabel(measures[0])
+    if integers:
+        axes.set_xticks(setting)
+    axes.set_xlabel(xlabel)
+    axes.set_title(title)
+    _legend(axes, legend)
+    return figure
+
+
+def draw_fewer_images(table: ResultTable) -> Figure:
+    """Draw the measures of duplicates on few images, and mAP on all of them."""
+    few, many = table["images"].min(), table["images"].max()
+    figure = draw_curves(
+        table.where(images=few),
+        "detections",
+        title=f"Duplicates of every object, {few} images",
+        xlabel="perfect detections per object, n",
+        reciprocal=True,
+        integers=True,
+        legend="",
+    )
+    (axes,) = figure.axes
+    whole = table.where(images=many)
+    axes.plot(whole["detections"], whole["mAP"], color=VERMILION, lw=1.2, label=f"mAP, {many:,} images")
+    named = {line.get_label(): line for line in axes.lines}
+    order = ("PDQ", "1 \N{MINUS SIGN} moLRP", "mAP", f"mAP, {many:,} images", "1/n")
+    axes.legend(handles=[named[label] for label in order], loc="upper right")
+    return figure
+
+
+def draw_label_coco(table: ResultTable) -> Figure:
+    """Draw the measures against the probability of the true class, and where it stops being the largest."""
+    figure = draw_curves(
+        table,
+        "probability",
+        title="Label probability, perfect boxes",
+        xlabel="probability of the true class",
+        legend="lower right",
+    )
+    lost = table.where(largest=False)
+    if len(lost):
+        figure.axes[0].annotate(
+            "the true class is no\nlonger the largest",
+            (float(lost["probability"].max()), 0.0),
+            xytext=(0.13, 0.07),
+            fontsize=8.5,
+            color="#333333",
+            va="center",
+            arrowprops={"arrowstyle": "->", "color": GREY, "shrinkB": 7},
+        )
+    return figure
+
+
+def _legend(axes: Axes, place: Any) -> None:
+    """Name the curves, PDQ first; an empty place: not at all."""
+    handles, labels = axes.get_legend_handles_labels()
+    if place:
+        axes.legend(handles[::-1], labels[::-1], loc=place)
+
+
+def draw_families(table: ResultTable, x: str, *, title: str, xlabel: str, perfect: float) -> Figure:
+    """Draw PDQ against a setting for several variances, dark for plain boxes, and the other measures."""
+    figure = new_figure(4.8, 4.0)
+    axes = figure.add_subplot()
+    axes.axvline(perfect, color="#C9C9C9", lw=0.8, zorder=0.5)
+    variances = sorted(set(table["variance"].tolist()))
+    plain = table.where(variance=variances[0])
+    for variance, shade in zip(variances, shades_of_blue(len(variances)), strict=True):
+        part = table.where(variance=variance)
+        label = "PDQ, plain box" if variance == 0 else f"PDQ, variance {variance:g}"
+        axes.plot(part[x], part["PDQ"], color=shade, lw=1.8, label=label)
+    for name in ("mAP", "moLRP"):
+        line = {key: value for key, value in MEASURES[name].items() if key not in ("marker", "ms", "mfc")}
+        axes.plot(plain[x], shown(plain, name), **line)
+    _score_axis(axes)
+    axes.set_xlabel(xlabel)
+    axes.set_title(title)
+    figure.legend(loc="outside lower center", ncols=2, handlelength=2.2)
+    return figure
+
+
+def shades_of_blue(count: int) -> list[tuple[float, float, float]]:
+    """Return shades from dark to light around PDQ's blue, far enough apart to be told in grey as well."""
+    dark, middle, light = np.array([0.0, 0.14, 0.27]), np.array([0.0, 0.447, 0.698]), np.array([0.50, 0.77, 0.93])
+    steps = np.linspace(0, 2, count)
+    return [
+        tuple((dark + (middle - dark) * t if t <= 1 else middle + (light - middle) * (t - 1)).tolist()) for t in steps
+    ]
+
+
+def draw_spatial_uncertainty(table: ResultTable) -> Figure:
+    """Draw a line per reported variance over the true one, a ring where both match."""
+    from matplotlib import colormaps
+
+    figure = new_figure(4.8, 3.7)
+    axes = figure.add_subplot()
+    means = table.mean_over("repeat")
+    reported = sorted(set(means["reported_variance"].tolist()))
+    colours = colormaps["viridis"](np.linspace(0.0, 0.88, len(reported)))
+    for variance, colour in zip(reported, colours, strict=True):
+        line = means.where(reported_variance=variance)
+        axes.plot(line["true_variance"], line["PDQ"], color=colour, lw=1.8, marker="o", ms=3.2, label=f"{variance:g}")
+        match = line.where(true_variance=variance)
+        axes.plot(match["true_variance"], match["PDQ"], "o", ms=10, mfc="none", mec=colour, mew=1.6)
+    ring = axes.plot([], [], "o", ms=8, mfc="none", mec=GREY, mew=1.4, label="reported = true", ls="none")
+    axes.set_xscale("log")
+    true = sorted(set(means["true_variance"].tolist()))
+    axes.set_xticks(true, [f"{value:g}" for value in true])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("true variance of the corners (square pixels)")
+    axes.set_ylabel("PDQ")
+    axes.set_title("PDQ rewards honest spatial uncertainty")
+    handles, labels = axes.get_legend_handles_labels()
+    first = axes.legend(
+        handles[: len(reported)], labels[: len(reported)], title="reported variance", ncols=2, loc="lower left"
+    )
+    first.get_title().set_fontsize(8.5)
+    axes.add_artist(first)
+    axes.legend(handles=ring, loc="upper right")
+    return figure

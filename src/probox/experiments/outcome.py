@@ -1,0 +1,139 @@
+"""An experiment from start to end: measured, judged, drawn and written."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from probox.errors import InputError
+from probox.experiments.claims import Verdict
+from probox.experiments.figures import save, style
+from probox.experiments.registry import EXPERIMENTS, Experiment
+from probox.experiments.running import Run
+from probox.experiments.scenes import first_images, synthetic_truth
+from probox.experiments.table import ResultTable
+from probox.groundtruth import GroundTruth
+
+__all__ = ["Outcome", "Setting", "find_experiments", "perform"]
+
+KEPT = ".points"
+"""The folder, in the one of the results, that keeps finished points."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What experiments are run on.
+
+    Parameters
+    ----------
+    truth : GroundTruth, optional
+        For the experiments that the paper ran on COCO. Default: `synthetic_truth`.
+    images : int, optional
+        Use the first so many images of it, or make so many.
+    repeats : int, optional
+        How often random draws are repeated. Default: each experiment's own.
+    seed : int
+        Where they start.
+    """
+
+    truth: GroundTruth | None = None
+    images: int | None = None
+    repeats: int | None = None
+    seed: int = 0
+
+    def objects(self) -> GroundTruth:
+        """Return the truth to use."""
+        if self.truth is None:
+            return synthetic_truth() if self.images is None else synthetic_truth(self.images)
+        chosen = first_images(self.truth, self.images)
+        if not len(chosen):
+            raise InputError(
+                f"expected objects to detect, but the {len(chosen.image_ids)} images have none",
+                file=chosen.source or None,
+                remedy="use more images, or leave the truth out to run on made-up ones",
+            )
+        return chosen
+
+    def describe(self) -> str:
+        """Return in words what the experiments on many images ran on."""
+        objects = self.objects()
+        source = "made-up images" if self.truth is None else f"images of {Path(objects.source).name or 'a given truth'}"
+        return f"{len(objects.image_ids):,} {source} with {len(objects):,} objects, seed {self.seed}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What an experiment gave.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Which one.
+    table : ResultTable
+        What was measured.
+    verdicts : list of Verdict
+        What became of the paper's claims.
+    csv, png, svg : Path
+        The files.
+    """
+
+    experiment: Experiment
+    table: ResultTable
+    verdicts: list[Verdict]
+    csv: Path
+    png: Path
+    svg: Path
+
+    @property
+    def holds(self) -> bool:
+        """Whether all claims hold."""
+        return all(verdict.holds for verdict in self.verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the table, as JSON can hold it."""
+        return {
+            "name": self.experiment.name,
+            "paper": self.experiment.section,
+            "claim": self.experiment.claim,
+            "holds": self.holds,
+            "verdicts": [dataclasses.asdict(verdict) for verdict in self.verdicts],
+            "rows": len(self.table),
+            "files": {"csv": str(self.csv), "png": str(self.png), "svg": str(self.svg)},
+        }
+
+
+def find_experiments(names: tuple[str, ...]) -> list[Experiment]:
+    """Return the experiments of these names, each once, in the order of the paper; `all` is all of them."""
+    known = [experiment.name for experiment in EXPERIMENTS]
+    for name in names:
+        if name != "all" and name not in known:
+            raise InputError(f"unknown experiment {name!r}", remedy=f"choose from: all, {', '.join(known)}")
+    return [experiment for experiment in EXPERIMENTS if "all" in names or experiment.name in names]
+
+
+def perform(
+    experiment: Experiment,
+    out: Path,
+    setting: Setting,
+    *,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Outcome:
+    """Run an experiment and write its table and figure into the folder `out`; points that it keeps are not repeated."""
+    out.mkdir(parents=True, exist_ok=True)
+    options: dict[str, Any] = {"run": Run(threads=threads, progress=progress, keep=out / KEPT)}
+    if "truth" in experiment.takes:
+        options["truth"] = setting.objects()
+    if "repeats" in experiment.takes and setting.repeats is not None:
+        options["repeats"] = setting.repeats
+    if "seed" in experiment.takes:
+        options["seed"] = setting.seed
+    table = experiment.function(**options)
+    csv = out / f"{experiment.name}.csv"
+    table.write_csv(csv)
+    with style():
+        figure = experiment.draw(table)
+    png, svg = save(figure, out / experiment.name)
+    return Outcome(experiment, table, experiment.judge(table), csv, png, svg)

@@ -1,0 +1,129 @@
+"""One page with every figure, its claims and what became of them, as Markdown and as HTML."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from probox.experiments.claims import Verdict
+from probox.experiments.outcome import Outcome
+
+__all__ = ["html_page", "markdown_page", "write_page"]
+
+TITLE = "The paper's experiments"
+
+_CSS = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; color: #1d1d1f; background: #fff;
+       max-width: 62rem; margin: 2.5rem auto 5rem; padding: 0 1.25rem; }
+h1 { font-size: 1.9rem; margin-bottom: .3rem; } h2 { font-size: 1.25rem; margin: 0 0 .3rem; }
+p.about, .where { color: #5a5a5f; } .where { font-size: .9rem; margin: 0 0 .8rem; }
+table { border-collapse: collapse; width: 100%; font-size: .93rem; margin: 1.2rem 0 2rem; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid #e6e6e8; }
+section { border-top: 2px solid #1d1d1f; padding-top: 1.1rem; margin-top: 2.6rem; display: grid;
+          grid-template-columns: minmax(18rem, 30rem) 1fr; gap: .5rem 2rem; }
+section > header { grid-column: 1 / -1; } figure { margin: 0; } figcaption { font-size: .85rem; }
+ section img { width: 100%; height: auto; }
+ul { list-style: none; margin: 0; padding: 0; } li { margin-bottom: 1rem; } li p { margin: .15rem 0; }
+.numbers, .why { font-size: .9rem; color: #3c3c40; } .why { border-left: 3px solid #d9d9dc; padding-left: .7rem; }
+td:first-child { white-space: nowrap; }
+.verdict { font-weight: 650; white-space: nowrap; } .yes { color: #00664b; } .no { color: #a64500; }
+a { color: #0072b2; } code { font-size: .92em; background: #f3f3f4; padding: 0 .2em; border-radius: 3px; }
+@media (max-width: 46rem) { section { grid-template-columns: 1fr; } }
+"""
+
+
+def write_page(outcomes: Sequence[Outcome], folder: Path, about: str) -> tuple[Path, Path]:
+    """Write ``index.md`` and ``index.html`` beside the figures."""
+    markdown, page = folder / "index.md", folder / "index.html"
+    markdown.write_text(markdown_page(outcomes, about), encoding="utf-8")
+    page.write_text(html_page(outcomes, about), encoding="utf-8")
+    return markdown, page
+
+
+def summary_line(outcomes: Sequence[Outcome]) -> str:
+    """Return how many claims hold, in words."""
+    verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]
+    held = sum(verdict.holds for verdict in verdicts)
+    return f"{held} of {len(verdicts)} claims hold"
+
+
+def outcome_word(holds: bool) -> str:
+    """Return the verdict in words."""
+    return "holds" if holds else "does not hold"
+
+
+def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
+    """Return the page as Markdown; figures are named as they lie beside it."""
+    lines = [f"# {TITLE}", "", f"{summary_line(outcomes)}. {about}", ""]
+    lines += ["| experiment | paper | claim | verdict |", "| --- | --- | --- | --- |"]
+    for outcome in outcomes:
+        what = outcome.experiment
+        link = f"[{what.name}](#{what.name})"
+        lines.append(f"| {link} | {what.section} | {what.claim} | {outcome_word(outcome.holds)} |")
+    for outcome in outcomes:
+        what = outcome.experiment
+        lines += ["", f"## {what.name}", "", f"Paper: {_where(what.section)}. Varied: {what.varied}.", ""]
+        lines += [f"![{what.name}]({outcome.png.name})", ""]
+        for verdict in outcome.verdicts:
+            lines.append(f"- **{outcome_word(verdict.holds).capitalize()}**: {verdict.claim}.")
+            lines.append(f"  Measured: {verdict.measured}. Required: {verdict.required}.")
+            if verdict.explanation:
+                lines.append(f"  {verdict.explanation}")
+        lines += ["", f"Table: [{outcome.csv.name}]({outcome.csv.name}), figure: [SVG]({outcome.svg.name})"]
+    return "\n".join(lines) + "\n"
+
+
+def html_page(outcomes: Sequence[Outcome], about: str) -> str:
+    """Return the page as HTML in one file, figures included."""
+    rows = "".join(
+        f'<tr><td><a href="#{o.experiment.name}">{o.experiment.name}</a></td><td>{_text(o.experiment.section)}</td>'
+        f"<td>{_text(o.experiment.claim)}</td><td>{_word(o.holds)}</td></tr>\n"
+        for o in outcomes
+    )
+    sections = "".join(_section(outcome) for outcome in outcomes)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{TITLE}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n"
+        f'<p class="about">{_text(summary_line(outcomes))}. {_text(about)}</p>\n'
+        "<table><thead><tr><th>experiment</th><th>paper</th><th>claim</th><th>verdict</th></tr></thead>\n"
+        f"<tbody>\n{rows}</tbody></table>\n{sections}</body>\n</html>\n"
+    )
+
+
+def _where(section: str) -> str:
+    return section if section.startswith("figure") else f"section {section}"
+
+
+def _section(outcome: Outcome) -> str:
+    what = outcome.experiment
+    picture = base64.b64encode(outcome.svg.read_bytes()).decode()
+    verdicts = "".join(_verdict(verdict) for verdict in outcome.verdicts)
+    return (
+        f'<section id="{what.name}">\n<header><h2>{what.name}</h2>\n'
+        f'<p class="where">Paper: {_text(_where(what.section))}. Varied: {_text(what.varied)}.</p></header>\n'
+        f'<figure><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}">'
+        f'<figcaption><a href="{outcome.csv.name}">{outcome.csv.name}</a></figcaption></figure>\n'
+        f"<ul>\n{verdicts}</ul>\n</section>\n"
+    )
+
+
+def _verdict(verdict: Verdict) -> str:
+    why = f'<p class="why">{_text(verdict.explanation)}</p>' if verdict.explanation else ""
+    return (
+        f"<li>{_word(verdict.holds)} <span>{_text(verdict.claim)}</span>"
+        f'<p class="numbers">{_text(verdict.measured)}<br>required: {_text(verdict.required)}</p>{why}</li>\n'
+    )
+
+
+def _word(holds: bool) -> str:
+    return f'<span class="verdict {"yes" if holds else "no"}">{outcome_word(holds)}</span>'
+
+
+def _text(words: str) -> str:
+    """Return words safe for HTML, `quoted` ones as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(words))

@@ -1,0 +1,119 @@
+"""Measuring the points of an experiment one after the other, and going on where a run was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from probox.detections import Detections
+from probox.experiments.table import ResultTable
+from probox.groundtruth import GroundTruth
+
+__all__ = ["Run", "measure", "pdq"]
+
+Progress = Callable[[int, int], None]
+
+
+def measure(truth: GroundTruth, found: Detections, *, threads: int | None = None) -> dict[str, float]:
+    """Return PDQ under the presets `reference` and `paper`, mAP and moLRP.
+
+    Examples
+    --------
+    >>> from probox.experiments import SimulatedDetector, square_scene
+    >>> truth = square_scene()
+    >>> measured = measure(truth, SimulatedDetector(label_probability=0.25).detect(truth))
+    >>> {name: round(value, 6) for name, value in measured.items()}
+    {'PDQ': 0.5, 'PDQ_paper': 0.5, 'mAP': 1.0, 'moLRP': 0.0}
+    """
+    from probox.boxes import LRP, AveragePrecision, match_boxes
+
+    matches = match_boxes(truth, found, threads=threads)
+    return {
+        "PDQ": pdq(truth, found, threads=threads),
+        "PDQ_paper": pdq(truth, found, convention="paper", threads=threads),
+        "mAP": AveragePrecision.from_matches(matches, threads=threads).map,
+        "moLRP": LRP.from_matches(matches, threads=threads).molrp,
+    }
+
+
+def pdq(truth: GroundTruth, found: Detections, *, convention: str = "reference", threads: int | None = None) -> float:
+    """Return PDQ alone."""
+    from probox.evaluate import evaluate
+
+    return evaluate(truth, found, convention=convention, measures=("pdq",), threads=threads).pdq
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """How the points of an experiment are measured.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Default: as many as there are processors. No number depends on it.
+    progress : callable, optional
+        Called with the numbers of points done and in all.
+    keep : path, optional
+        A folder that keeps every finished point. A run with the same folder measures only what is not there yet
+        under the same circumstances: the same truth, seed and version.
+    """
+
+    threads: int | None = None
+    progress: Progress | None = None
+    keep: Path | None = None
+
+    def table(
+        self,
+        name: str,
+        points: Sequence[Mapping[str, Any]],
+        measure_point: Callable[..., Mapping[str, Any]],
+        **circumstances: Any,
+    ) -> ResultTable:
+        """Return a row per point: its settings, and what `measure_point(**settings)` says.
+
+        `circumstances` is everything else that the numbers depend on, such as the seed.
+        """
+        kept = None if self.keep is None else _Kept(self.keep, name, circumstances)
+        known = {} if kept is None else kept.points
+        rows: list[dict[str, Any]] = []
+        for done, point in enumerate(points):
+            if self.progress is not None:
+                self.progress(done, len(points))
+            key = json.dumps(point, sort_keys=True)
+            if key not in known:
+                known[key] = dict(measure_point(**point))
+                if kept is not None:
+                    kept.add(key, known[key])
+            rows.append({**point, **known[key]})
+        if self.progress is not None:
+            self.progress(len(points), len(points))
+        return ResultTable.from_rows(rows)
+
+
+class _Kept:
+    """Finished points in a file: a line that says what they belong to, then a line each."""
+
+    def __init__(self, folder: Path, name: str, circumstances: Mapping[str, Any]) -> None:
+        from probox import __version__
+
+        first = json.dumps({"experiment": name, "probox": __version__, **circumstances}, sort_keys=True)
+        self.path = folder / f"{name}-{hashlib.sha256(first.encode()).hexdigest()[:12]}.jsonl"
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = self.path.read_text(encoding="utf-8").split("\n") if self.path.exists() else []
+        self.points: dict[str, dict[str, Any]] = {}
+        if len(lines) < 2 or lines[0] != first:
+            self.path.write_text(first + "\n", encoding="utf-8")
+            return
+        if lines[-1]:  # the last line has no end: the run was stopped while it was written
+            self.path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+        for line in lines[1:-1]:
+            entry = json.loads(line)
+            self.points[entry["point"]] = entry["measured"]
+
+    def add(self, key: str, measured: Mapping[str, Any]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"point": key, "measured": measured}) + "\n")

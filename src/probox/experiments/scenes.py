@@ -1,0 +1,241 @@
+"""Ground truths to experiment on: one square, a plane, and photographs' worth of made-up objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detections import Detections
+from probox.errors import InputError
+from probox.groundtruth import GroundTruth
+from probox.masks import Masks, box_pixels
+
+__all__ = [
+    "border_squares",
+    "boxes_in_one_image",
+    "classes_within_images",
+    "evenly",
+    "fingerprint",
+    "first_images",
+    "pixel_aligned",
+    "plane_scene",
+    "square_scene",
+    "synthetic_truth",
+]
+
+CLASSES = 80
+OBJECTS_PER_IMAGE = 7.36
+SHAPES = ((640, 480), (640, 427), (480, 640), (500, 375), (427, 640))
+SHAPE_SHARES = (0.42, 0.26, 0.14, 0.12, 0.06)
+
+
+def synthetic_truth(images: int = 250, seed: int = 0) -> GroundTruth:
+    """Return made-up images whose objects are as many, as large and as unevenly named as COCO's.
+
+    COCO's validation images hold 7.4 objects of 2.9 classes on average, half of the images at most 4, one in
+    a hundred more than 34; the side of an object relative to its image's is log-normal around 0.11; a third of
+    them are small, medium and large each; one object in five is cut by the image's border. Objects here are
+    ellipses, so that pixels and boxes differ.
+
+    Parameters
+    ----------
+    images : int
+        How many.
+    seed : int
+        The same seed gives the same truth.
+
+    Examples
+    --------
+    >>> synthetic_truth(100)
+    GroundTruth(100 images, 757 objects, 80 classes)
+    """
+    if images < 1:
+        raise InputError(f"expected at least one image, but got {images}")
+    rng = np.random.default_rng([seed, 1])
+    shapes = np.array(SHAPES)[rng.choice(len(SHAPES), images, p=SHAPE_SHARES)]
+    counts = np.where(rng.random(images) < 0.01, 0, rng.geometric(1.0 / OBJECTS_PER_IMAGE, images))
+    owner = np.repeat(np.arange(images), counts)
+    labels = _clustered_labels(rng, counts)
+    size = shapes[owner].astype(np.float64)
+    side = np.exp(rng.normal(-2.2, 1.05, len(owner))).clip(0.006, 0.97) * np.sqrt(size.prod(axis=1))
+    stretch = np.exp(0.5 * rng.normal(-0.13, 0.7, len(owner)))
+    extent = np.stack([side * stretch, side / stretch], axis=1).clip(3.0, 0.97 * size)
+    # Anywhere in the image for some, which the border may cut; whole inside for the others.
+    free = rng.random(len(owner)) < 0.55
+    room = np.where(free[:, None], size, size - extent)
+    centre = rng.random((len(owner), 2)) * room + (size - room) / 2
+    masks = _ellipses(centre, extent / 2, shapes[owner])
+    inclusive = masks.boxes.astype(np.float64)
+    return GroundTruth(
+        classes=tuple(f"class {number:02d}" for number in range(1, CLASSES + 1)),
+        image_ids=np.arange(1, images + 1),
+        widths=shapes[:, 0],
+        heights=shapes[:, 1],
+        object_image=owner,
+        object_class=labels,
+        boxes=inclusive + np.array([0.0, 0.0, 1.0, 1.0]),
+        masks=masks,
+    )
+
+
+def _clustered_labels(rng: np.random.Generator, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Return classes for the objects of each image: few per image, some common, many rare."""
+    weights = 1.0 / np.arange(1, CLASSES + 1)
+    weights[0] *= 2.0  # people
+    weights /= weights.sum()
+    labels = [
+        rng.choice(rng.choice(CLASSES, 1 + rng.poisson(2.1), replace=False, p=weights), count)
+        for count in counts.tolist()
+    ]
+    return np.concatenate([*labels, np.zeros(0)]).astype(np.int32)
+
+
+def _ellipses(centres: npt.NDArray[np.float64], radii: npt.NDArray[np.float64], shapes: npt.NDArray[np.int64]) -> Masks:
+    """Return the pixels of ellipses whose centre lies inside; each has the pixel under its centre at least."""
+    boxes = np.zeros((len(centres), 4), np.int32)
+    pixels = np.zeros(len(centres), np.int64)
+    offsets = np.zeros(len(centres) + 1, np.int64)
+    parts: list[npt.NDArray[np.int32]] = [np.zeros((0, 3), np.int32)]
+    for row, ((cx, cy), (a, b), (width, height)) in enumerate(zip(centres, radii, shapes, strict=True)):
+        y = np.arange(max(int(cy - b), 0), min(int(cy + b) + 1, height))
+        half = a * np.sqrt(np.maximum(1.0 - ((y + 0.5 - cy) / b) ** 2, 0.0))
+        begin = np.maximum(np.ceil(cx - half - 0.5), 0).astype(np.int64)
+        end = np.minimum(np.floor(cx + half - 0.5) + 1, width).astype(np.int64)
+        kept = end > begin
+        if not kept.any():
+            y, begin = np.array([int(cy)]), np.array([int(cx)])
+            end, kept = begin + 1, np.array([True])
+        y, begin, end = y[kept], begin[kept], end[kept]
+        boxes[row] = begin.min(), y[0], end.max() - 1, y[-1]
+        pixels[row] = (end - begin).sum()
+        if pixels[row] < box_pixels(boxes[row]):
+            parts.append(np.stack([y, begin, end], axis=1).astype(np.int32))
+            offsets[row + 1] = len(y)
+    return Masks(boxes, pixels, np.cumsum(offsets), np.concatenate(parts))
+
+
+def square_scene(side: int = 500, image: int = 2000, classes: int = 1, extra: npt.ArrayLike = ()) -> GroundTruth:
+    """Return one square object in the middle of a square image, of the first of `classes` classes.
+
+    `extra`, (N, 4) inclusive pixel boxes, are further objects of that class.
+    """
+    low = (image - side) // 2
+    square = [[low, low, low + side - 1, low + side - 1]]
+    boxes = np.concatenate([np.array(square), np.asarray(extra, dtype=np.int64).reshape(-1, 4)]).astype(np.int32)
+    return GroundTruth(
+        classes=tuple(f"class {number}" for number in range(1, classes + 1)),
+        image_ids=np.array([1]),
+        widths=np.array([image]),
+        heights=np.array([image]),
+        object_image=np.zeros(len(boxes), np.int64),
+        object_class=np.zeros(len(boxes), np.int32),
+        boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
+        masks=Masks.from_boxes(boxes),
+    )
+
+
+def border_squares(count: int, image: int, side: int = 2) -> npt.NDArray[np.int64]:
+    """Return small squares evenly spread along the border of a square image, as inclusive pixel boxes."""
+    last = image - side
+    along = np.round(np.arange(count) * (4 * last / max(count, 1))).astype(np.int64)
+    edge, step = along // last, along % last
+    # Clockwise from the top-left corner.
+    x = np.choose(edge, [step, np.full(count, last), last - step, np.zeros(count, np.int64)])
+    y = np.choose(edge, [np.zeros(count, np.int64), step, np.full(count, last), last - step])
+    return np.stack([x, y, x + side - 1, y + side - 1], axis=1)
+
+
+def boxes_in_one_image(
+    truth: GroundTruth, boxes: npt.ArrayLike, probabilities: Sequence[float] = (1.0,), variance: float = 0.0
+) -> Detections:
+    """Return detections of a truth with one image and one class, from inclusive pixel boxes."""
+    corners = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+    return Detections(
+        classes=truth.classes,
+        image_ids=np.repeat(truth.image_ids, len(corners)),
+        boxes=corners,
+        sizes=corners[:, 2:] - corners[:, :2] + 1.0,
+        label_probs=np.array(probabilities, np.float32)[:, None],
+        covariances=np.broadcast_to(variance * np.eye(2), (len(corners), 2, 2, 2)) if variance else None,
+    )
+
+
+def evenly(first: float, last: float, count: int) -> tuple[float, ...]:
+    """Return evenly spaced settings, rounded so that 0.1 is 0.1.
+
+    >>> evenly(0, 1, 6)
+    (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    """
+    return tuple(round(value, 9) for value in np.linspace(first, last, count).tolist())
+
+
+def plane_scene() -> GroundTruth:
+    """Return a plane seen from the side: a thin body, a tall fin, and much empty space in its box."""
+    width, height = 640, 320
+    ys, xs = np.mgrid[0:height, 0:width] + 0.5
+    # x runs from the tail to the nose, y upwards from the middle of the body.
+    x, y = xs - 50.0, 220.0 - ys
+    top = 16.0 * np.sqrt(np.clip((540.0 - x) / 75.0, 0.0, 1.0))
+    bottom = np.minimum(
+        16.0 * np.clip((540.0 - x) / 60.0, 0.0, 1.0) ** 0.4, -10.0 + 26.0 * np.clip(x / 170.0, 0.0, 1.0)
+    )
+    body = (x > 0) & (x < 540) & (y < top) & (y > -bottom)
+    fin = (y > 10) & (y < 120) & (x > 30 - 0.22 * (y - 16)) & (x < 108 - 0.80 * (y - 16))
+    tailplane = (y < 11) & (y > -7) & (x > -6 + 2.1 * (y - 4)) & (x < 84 + 3.6 * (y - 4))
+    wing = (y < -4) & (y > -46) & (x > 216 + 2.2 * y) & (x < 330 + 3.6 * y)
+    engine = ((x - 252) / 32) ** 2 + ((y + 27) / 10) ** 2 < 1
+    return GroundTruth.from_masks(["plane"], [(1, [body | fin | tailplane | wing | engine], [0])])
+
+
+def pixel_aligned(truth: GroundTruth) -> GroundTruth:
+    """Return the truth with the box around each object's pixels in place of the annotated one.
+
+    PDQ goes by pixels, mAP and moLRP by annotated boxes, which need not agree to the pixel. Only if they do is
+    there a detection that is perfect for all three.
+    """
+    boxes = truth.masks.boxes + np.array([0.0, 0.0, 1.0, 1.0])
+    return dataclasses.replace(truth, boxes=boxes, sizes=None)  # type: ignore[arg-type]
+
+
+def first_images(truth: GroundTruth, count: int | None) -> GroundTruth:
+    """Return the truth of the first `count` images; None: of all."""
+    if count is None or count >= len(truth.image_ids):
+        return truth
+    if count < 1:
+        raise InputError(f"expected at least one image, but got {count}")
+    return truth.select_images(truth.image_ids[:count])
+
+
+def classes_within_images(truth: GroundTruth) -> GroundTruth:
+    """Return the truth with classes numbered anew in each image: as few as the most varied image has.
+
+    Whether two objects of an image are of one class stays as it was, and that is all PDQ asks where every
+    detection is sure of its class: 80 columns of label probabilities become a dozen.
+    """
+    pairs = truth.object_image * len(truth.classes) + truth.object_class
+    distinct, place = np.unique(pairs, return_inverse=True)
+    first = np.searchsorted(distinct, np.arange(len(truth.image_ids)) * len(truth.classes))
+    number = place.reshape(-1) - first[truth.object_image]
+    count = int(number.max(initial=0)) + 1
+    return dataclasses.replace(
+        truth,
+        classes=tuple(f"class {column + 1} of the image" for column in range(count)),
+        object_class=number.astype(np.int32),
+        category_ids=None,  # type: ignore[arg-type]
+    )
+
+
+def fingerprint(truth: GroundTruth) -> str:
+    """Return a short text that differs between truths that differ."""
+    digest = hashlib.sha256(repr(truth.classes).encode())
+    masks = truth.masks
+    for column in (
+        truth.image_ids, truth.widths, truth.heights, truth.object_image, truth.object_class, truth.boxes,
+        truth.crowd, masks.boxes, masks.pixels, masks.offsets, masks.runs,
+    ):  # fmt: skip
+        digest.update(np.ascontiguousarray(column).tobytes())
+    return digest.hexdigest()[:16]

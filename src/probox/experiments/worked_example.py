@@ -1,0 +1,128 @@
+"""How mAP reads a precision-recall curve, on a worked example: appendix D."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detections import Detections
+from probox.experiments.claims import Verdict
+from probox.experiments.running import Run
+from probox.experiments.table import ResultTable
+from probox.groundtruth import GroundTruth
+
+__all__ = ["precision_recall", "worked_example"]
+
+OBJECTS = ((30, 40, 130, 140), (170, 30, 250, 150), (290, 50, 390, 130), (60, 190, 150, 280), (260, 180, 370, 290))
+FOUND = (
+    # x1, y1, x2, y2, confidence; the third, fifth and seventh hit nothing, the last object stays unseen
+    (34, 44, 134, 140, 0.95),
+    (174, 36, 252, 156, 0.90),
+    (165, 214, 225, 289, 0.80),
+    (286, 54, 384, 134, 0.70),
+    (8, 158, 56, 202, 0.60),
+    (64, 184, 152, 276, 0.45),
+    (196, 164, 250, 204, 0.30),
+)
+
+
+def worked_example() -> tuple[GroundTruth, Detections]:
+    """Return five objects of one class in one image, and seven detections, four of them right."""
+    truth = GroundTruth.from_boxes(
+        ["thing"], {1: (420, 320)}, [1] * len(OBJECTS), np.array(OBJECTS), [0] * len(OBJECTS)
+    )
+    boxes = np.array(FOUND)[:, :4]
+    found = Detections(
+        classes=truth.classes,
+        image_ids=np.ones(len(FOUND), np.int64),
+        boxes=boxes,
+        label_probs=np.array(FOUND, np.float32)[:, 4:],
+        scores=np.array(FOUND)[:, 4],
+    )
+    return truth, found
+
+
+def precision_recall(*, run: Run | None = None) -> ResultTable:
+    """Build the precision-recall curve of the worked example in the three steps of the paper's figure.
+
+    Returns
+    -------
+    ResultTable
+        `curve`: `raw` (a row per detection, in order of confidence), `smoothed` (the highest precision from
+        there on) and `sampled` (at 101 recalls); `rank` counts within a curve; `confidence` (NaN where sampled),
+        `correct` (1, 0, or NaN where sampled), `recall`, `precision`.
+    """
+    run = run or Run()
+    truth, found = worked_example()
+    order = np.argsort(-found.scores, kind="stable")
+    correct = _greedy_hits(truth.boxes, found.boxes[order])
+    hits = np.cumsum(correct)
+    precision, recall = hits / np.arange(1, len(hits) + 1), hits / len(truth)
+    smoothed = np.maximum.accumulate(precision[::-1])[::-1]
+    levels = np.arange(101) / 100
+    reached = np.searchsorted(recall, levels - 1e-12)
+    sampled = np.append(smoothed, 0.0)[reached]
+
+    def point(curve: str, rank: int) -> dict[str, float]:
+        if curve == "sampled":
+            values = (np.nan, np.nan, levels[rank], sampled[rank])
+        else:
+            height = precision if curve == "raw" else smoothed
+            values = (found.scores[order][rank], float(correct[rank]), recall[rank], height[rank])
+        names = ("confidence", "correct", "recall", "precision")
+        return dict(zip(names, map(float, values), strict=True))
+
+    lengths = {"raw": len(order), "smoothed": len(order), "sampled": len(levels)}
+    points = [{"curve": curve, "rank": rank} for curve, length in lengths.items() for rank in range(length)]
+    return run.table("precision-recall", points, point)
+
+
+def _greedy_hits(objects: npt.NDArray[np.float64], boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return which boxes, in order, meet an object that is still free with an IoU of at least 0.5."""
+    free = np.ones(len(objects), dtype=bool)
+    hits = np.zeros(len(boxes), dtype=bool)
+    for row, box in enumerate(boxes):
+        sides = np.minimum(objects[:, 2:], box[2:]) - np.maximum(objects[:, :2], box[:2])
+        both = np.maximum(sides, 0).prod(axis=1)
+        either = (objects[:, 2:] - objects[:, :2]).prod(axis=1) + (box[2:] - box[:2]).prod() - both
+        overlap = np.where(free, both / either, 0.0)
+        best = int(overlap.argmax())
+        if overlap[best] >= 0.5:
+            free[best], hits[row] = False, True
+    return hits
+
+
+def claims_of_precision_recall(table: ResultTable) -> list[Verdict]:
+    """Judge the three steps by the text of the paper, and the result by the measure itself."""
+    from probox.boxes import average_precision
+
+    truth, found = worked_example()
+    library = average_precision(truth, found)
+    curve = library.curve("thing", 0.5)
+    raw, smoothed, sampled = (table.where(curve=name) for name in ("raw", "smoothed", "sampled"))
+    highest = np.array([raw["precision"][row:].max() for row in range(len(raw))])
+    distance = float(np.abs(sampled["precision"] - curve.precision).max())
+    average = float(sampled["precision"].mean())
+    beyond = sampled["precision"][sampled["recall"] > raw["recall"].max()]
+    return [
+        Verdict(
+            "Smoothing takes the highest precision at a recall or beyond",
+            bool(np.array_equal(smoothed["precision"], highest) and np.diff(smoothed["precision"]).max() <= 0),
+            f"raised at {int((smoothed['precision'] > raw['precision']).sum())} of {len(raw)} detections, "
+            f"by up to {(smoothed['precision'] - raw['precision']).max():.3f}",
+            "equal to the highest raw precision from there on, and never rising",
+        ),
+        Verdict(
+            "Precision is read at 101 recalls, and is 0 beyond the highest one reached",
+            len(sampled) == 101 and len(beyond) > 0 and bool((beyond == 0).all()),
+            f"{len(sampled)} samples, {len(beyond)} of them beyond recall {raw['recall'].max():g}, all 0",
+            "101 samples, 0 beyond",
+        ),
+        Verdict(
+            "The mean of the samples is the average precision that mAP is made of",
+            max(distance, abs(average - library.ap50)) <= 1e-12,
+            f"mean {average:.6f}, AP50 {library.ap50:.6f}; samples differ by at most {distance:.1g}",
+            "equal to 1e-12",
+            {"mean": average, "AP50": library.ap50, "largest difference": distance},
+        ),
+    ]

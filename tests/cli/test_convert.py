@@ -1,0 +1,104 @@
+"""`probox convert`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probox.cli import main
+from probox.formats import read_detections, read_truth
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main(["convert", *map(str, args)])
+    streams = capsys.readouterr()
+    return int(stopped.value.code or 0), streams.out, streams.err
+
+
+def test_there_and_back(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    truth, source = golden_dir / "pbox_full" / "ground_truth.json", golden_dir / "pbox_full" / "detections.json"
+    status, out, err = run(capsys, source, tmp_path / "coco.json", "--truth", truth)
+    assert (status, out) == (0, "")
+    assert err == f"wrote 108 detections to {tmp_path / 'coco.json'} (COCO results)\n"
+    assert isinstance(json.loads((tmp_path / "coco.json").read_text()), list)
+    status, out, _ = run(capsys, tmp_path / "coco.json", tmp_path / "back.json.gz", "--truth", truth, "--json")
+    assert status == 0
+    assert json.loads(out) == {
+        "input": str(tmp_path / "coco.json"), "output": str(tmp_path / "back.json.gz"), "format": "rvc1",
+        "detections": 108, "notes": [],
+    }  # fmt: skip
+    table = read_truth(truth)
+    first, last = read_detections(source, table), read_detections(tmp_path / "back.json.gz", table)
+    np.testing.assert_array_equal(first.label_probs, last.label_probs)
+    np.testing.assert_array_equal(first.covariances, last.covariances)
+    np.testing.assert_allclose(first.boxes, last.boxes, atol=1e-12, rtol=0)
+
+
+def test_without_truth_the_format_stays(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    source = golden_dir / "bbox" / "detections.json"
+    assert run(capsys, source, tmp_path / "packed.json.gz")[0] == 0
+    assert gzip.decompress((tmp_path / "packed.json.gz").read_bytes()) == source.read_bytes()
+    status, _, err = run(capsys, source, tmp_path / "coco.json", "--to", "coco")
+    assert status == 1
+    assert "cannot become COCO results without the images and classes of the ground truth; add --truth FILE" in err
+    (tmp_path / "broken.json").write_text('[{"image_id": 1}]')
+    status, _, err = run(capsys, tmp_path / "broken.json", tmp_path / "out.json")
+    assert status == 1
+    assert 'broken.json: image 1: [0]: expected a key "bbox"' in err
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_challenge_folder(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    truth = golden_dir / "rvc1" / "gt"
+    status, _, err = run(capsys, golden_dir / "rvc1" / "det", tmp_path / "copy", "--truth", truth)
+    assert status == 0
+    assert "wrote 15 detections" in err
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["000000.json", "000001.json"]
+
+
+def test_heatmaps(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    source, truth = golden_dir / "probseg" / "detections.json", golden_dir / "probseg" / "ground_truth.json"
+    status, _, err = run(capsys, source, tmp_path / "a.json")
+    assert status == 1
+    assert "names heatmap files ('100.npy'), which would stay behind; add --truth FILE" in err
+    status, _, err = run(capsys, source, tmp_path / "a.json", "--truth", truth)
+    assert status == 1
+    assert "COCO results cannot hold heatmaps; write RVC1 instead (--to rvc1)" in err
+    assert list(tmp_path.iterdir()) == []
+    assert run(capsys, source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
+    assert len(list(tmp_path.glob("a.*.npy"))) == 6
+
+
+def test_repair(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    truth = golden_dir / "pbox_full" / "ground_truth.json"
+    detections = json.loads((golden_dir / "pbox_full" / "detections.json").read_text())
+    first = next(row for image in detections["detections"] for row in image)
+    first["covars"][0] = [[1, 2], [2, 1]]
+    (tmp_path / "bad.json").write_text(json.dumps(detections))
+    status, _, err = run(capsys, tmp_path / "bad.json", tmp_path / "out.json", "--truth", truth, "--to", "rvc1")
+    assert status == 1
+    assert "smallest eigenvalue is -1" in err
+    status, _, err = run(
+        capsys, tmp_path / "bad.json", tmp_path / "out.json", "--truth", truth, "--to", "rvc1", "--repair"
+    )
+    assert status == 0
+    assert "note: 1 detections had invalid covariances" in err
+
+
+@pytest.mark.parametrize("target", ["missing/folder/out.json", "."])
+def test_a_place_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path, target: str
+) -> None:
+    case = golden_dir / "bbox"
+    status, out, err = run(
+        capsys, case / "detections.json", tmp_path / target, "--truth", case / "ground_truth.json", "--to", "coco"
+    )
+    assert (status, out) == (1, "")
+    assert err.startswith("probox: ")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,172 @@
+"""`probox evaluate` as a user meets it: real processes, files and exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from probox import Evaluation
+
+SUMMARY = ["PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", "FP", "FN"]
+BOXES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn"]
+
+
+def probox(*args, cwd=None, **env):
+    """Run the command line and return what came of it."""
+    command = [sys.executable, "-c", "from probox.cli import main; main()", *map(str, args)]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **env}, check=False, timeout=120
+    )
+
+
+@pytest.fixture(scope="module")
+def mixed(golden_dir):
+    return golden_dir / "mixed" / "ground_truth.json", golden_dir / "mixed" / "detections.json"
+
+
+def test_prints_the_papers_table(mixed):
+    done = probox("evaluate", *mixed)
+    assert done.returncode == 0, done.stderr
+    header, row, note = done.stdout.splitlines()
+    assert header.split() == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
+    assert row.split()[2:] == ["7.80", "26.49", "22.52", "50.81", "38.16", "62.00", "66", "94", "64"]
+    assert "reference" in note
+    assert "40 images, 130 objects, 160 detections" in done.stderr
+
+
+def test_json_is_one_object_and_nothing_else(mixed):
+    done = probox("evaluate", *mixed, "--json")
+    result = json.loads(done.stdout)
+    assert list(result["summary"]) == SUMMARY + BOXES
+    assert result["convention"]["name"] == "reference"
+    assert result["counts"] == {"images": 40, "objects": 130, "detections": 160}
+    assert done.stderr == ""
+
+
+def test_chosen_measures_only(mixed):
+    result = json.loads(probox("evaluate", *mixed, "--measures", "map", "--json").stdout)
+    assert list(result["summary"]) == ["mAP", "AP50", "AP75"]
+    done = probox("evaluate", *mixed, "--measures", "pdq,iou")
+    assert done.returncode == 2
+    assert "iou" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--assignment", "greedy"], "expected.greedy.json"),
+        (["--background", "mask"], "expected.segment.json"),
+        (["--box-truth"], "expected.bbox_gt.json"),
+        (["--preset", "paper"], "expected.paper.json"),
+    ],
+)
+def test_options_reach_the_measure(golden_dir, mixed, options, expected):
+    want = json.loads((golden_dir / "mixed" / expected).read_text())["summary"]
+    got = json.loads(probox("evaluate", *mixed, *options, "--json").stdout)["summary"]
+    assert got["PDQ"] == pytest.approx(want["PDQ"], abs=1e-6)
+    assert [got[name] for name in ("TP", "FP", "FN")] == [want[name] for name in ("TP", "FP", "FN")]
+
+
+def test_several_files_give_one_row_each_and_one_folder_each(golden_dir, tmp_path):
+    truth = golden_dir / "bbox" / "ground_truth.json"
+    found = golden_dir / "bbox" / "detections.json"
+    done = probox("evaluate", truth, found, found, "--out", tmp_path / "out")
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:3]] == ["detections", "detections-2"]
+    for name in ("detections", "detections-2"):
+        assert Evaluation.load(tmp_path / "out" / name).tp == 28
+    both = json.loads(probox("evaluate", truth, found, found, "--json").stdout)
+    assert [result["summary"]["TP"] for result in both["results"]] == [28, 28]
+
+
+def test_out_keeps_the_whole_evaluation(mixed, tmp_path):
+    done = probox("evaluate", *mixed, "--out", tmp_path / "kept", "--json")
+    assert Evaluation.load(tmp_path / "kept").summary() == pytest.approx(
+        json.loads(done.stdout)["summary"], nan_ok=True
+    )
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["evaluation.json", "tables.npz"]
+
+
+def test_empty_inputs_have_defined_results(tmp_path):
+    (tmp_path / "truth.json").write_text(json.dumps({"images": [], "annotations": [], "categories": []}))
+    (tmp_path / "none.json").write_text("[]")
+    done = probox("evaluate", "truth.json", "none.json", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)["summary"]
+    assert summary["PDQ"] is None
+    assert summary["mAP"] is None
+    assert summary["TP"] == summary["FP"] == summary["FN"] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "empty"),
+        ("[{", "line 1"),
+        ('{"classes": ["cup"]}', "detections"),
+        ('[{"image_id": 100, "category_id": 1, "bbox": [1, 2, 3], "score": 0.5}]', "bbox"),
+        ('[{"image_id": 100, "category_id": 1, "bbox": [1, 2, 3, "4"], "score": 0.5}]', "bbox"),
+        ('[{"image_id": 100, "category_id": 999, "bbox": [1, 2, 3, 4], "score": 0.5}]', "999"),
+        ('[{"image_id": 100, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 7}]', "score"),
+    ],
+)
+def test_bad_files_are_one_line_and_exit_1(mixed, tmp_path, content, words):
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    done = probox("evaluate", mixed[0], path, "--out", tmp_path / "kept")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "bad.json" in done.stderr
+    assert words in done.stderr
+    assert not (tmp_path / "kept").exists()
+
+
+def test_missing_files_and_folders_that_are_files(mixed, tmp_path):
+    done = probox("evaluate", mixed[0], tmp_path / "nowhere.json")
+    assert done.returncode == 1
+    assert "nowhere.json" in done.stderr
+    assert "Traceback" not in done.stderr
+    (tmp_path / "file").write_text("")
+    done = probox("evaluate", *mixed, "--out", tmp_path / "file")
+    assert done.returncode == 1
+    assert "file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [["--set-cov", "-1"], ["--label-weight", "2"], ["--label-threshold", "nan"], ["--threads", "0"], ["--x"]]
+)
+def test_wrong_usage_exits_2(mixed, options):
+    done = probox("evaluate", *mixed, *options)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_no_colour_codes_when_not_a_terminal(mixed):
+    done = probox("evaluate", *mixed, NO_COLOR="1")
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_failure(mixed):
+    code = "from probox.cli import main; main()"
+    command = [sys.executable, "-c", code, "evaluate", str(mixed[0]), *[str(mixed[1])] * 3]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+    assert "Traceback" not in error
+    assert "Exception" not in error
+
+
+def test_label_threshold_and_weight(mixed):
+    all_of_them = json.loads(probox("evaluate", *mixed, "--json").stdout)
+    some = json.loads(probox("evaluate", *mixed, "--label-threshold", "0.9", "--json").stdout)
+    assert some["counts"]["detections"] < all_of_them["counts"]["detections"]
+    assert any("label threshold" in note for note in some["notes"])
+    spatial = json.loads(probox("evaluate", *mixed, "--label-weight", "0", "--json").stdout)["summary"]
+    assert spatial["pPDQ"] == pytest.approx(spatial["spatial"])
+    assert math.isfinite(spatial["PDQ"])

@@ -1,0 +1,137 @@
+"""`probox experiment`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from probox.cli import main
+from probox.experiments import EXPERIMENTS
+
+NAMES = [experiment.name for experiment in EXPERIMENTS]
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main(["experiment", *map(str, args)])
+    streams = capsys.readouterr()
+    return int(stopped.value.code or 0), streams.out, streams.err
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "list")
+    assert (status, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()[1:] if not line.startswith(" ")] == NAMES
+    status, out, _ = run(capsys, "list", "--json")
+    listed = json.loads(out)["experiments"]
+    assert [entry["name"] for entry in listed] == NAMES
+    assert sum(entry["takes_truth"] for entry in listed) == 6
+
+
+def test_one_experiment_writes_its_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, out, err = run(capsys, "run", "duplicates", "--out", tmp_path)
+    assert status == 0
+    assert out.count("holds") == 2
+    assert "2 of 2 claims hold" in err
+    with (tmp_path / "duplicates.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["PDQ"]) for row in rows] == pytest.approx([1 / n for n in range(1, 11)])
+    assert (tmp_path / "duplicates.png").read_bytes().startswith(b"\x89PNG")
+    assert ElementTree.parse(tmp_path / "duplicates.svg").getroot().tag.endswith("svg")
+    assert not (tmp_path / "index.html").exists()
+
+
+def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, out, _ = run(capsys, "run", "duplicates", "plane", "duplicates", "--out", tmp_path, "--json")
+    answer = json.loads(out)
+    assert status == 0
+    assert [entry["name"] for entry in answer["experiments"]] == ["plane", "duplicates"]
+    assert (answer["claims"], answer["holds"], answer["page"]) == (5, 5, None)
+    plane = answer["experiments"][0]
+    assert plane["verdicts"][2]["numbers"]["pPDQ, reference"] == 0.0
+    assert Path(plane["files"]["csv"]).exists()
+
+
+@pytest.mark.parametrize("names", [["nonsense"], ["plane", "nonsense"], ["all", "nonsense"]])
+def test_an_unknown_name_lists_the_known_ones(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, names: list[str]
+) -> None:
+    status, out, err = run(capsys, "run", *names, "--out", tmp_path / "none")
+    assert (status, out) == (2, "")
+    assert "unknown experiment 'nonsense'" in err
+    for name in ["all", *NAMES]:
+        assert name in " ".join(err.split())
+    assert not (tmp_path / "none").exists()
+
+
+def test_no_name_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "run")[0] == 2
+
+
+def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    options = ("run", "all", "--images", 25, "--repeats", 1, "--seed", 3, "--json", "--out")
+    status, out, _ = run(capsys, *options, tmp_path / "one")
+    assert status == 0
+    answer = json.loads(out)
+    assert [entry["name"] for entry in answer["experiments"]] == NAMES
+    assert answer["ran_on"].startswith("25 made-up images")
+    page, words = (tmp_path / "one" / name for name in ("index.html", "index.md"))
+    for name in NAMES:
+        assert f'id="{name}"' in page.read_text()
+        assert f"![{name}]({name}.png)" in words.read_text()
+        assert (tmp_path / "one" / f"{name}.png").exists()
+    claims = [verdict["claim"] for entry in answer["experiments"] for verdict in entry["verdicts"]]
+    assert len(claims) == answer["claims"]
+    assert all(claim in words.read_text() for claim in claims)
+    assert page.read_text().count('class="verdict ') == len(claims) + len(NAMES)
+
+    before = contents(tmp_path / "one")
+    for name in ("spatial-uncertainty", "missed-coco", "precision-recall"):
+        run(capsys, "run", name, "--images", 25, "--repeats", 1, "--seed", 3, "--out", tmp_path / "two")
+        for ending in ("csv", "png", "svg"):
+            assert (tmp_path / "two" / f"{name}.{ending}").read_bytes() == before[f"{name}.{ending}"], name
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_a_truth_can_be_given(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    truth = golden_dir / "mixed" / "ground_truth.json"
+    status, out, _ = run(capsys, "run", "missed-coco", "--truth", truth, "--images", 2, "--out", tmp_path, "--json")
+    assert status == 0
+    assert json.loads(out)["ran_on"].startswith("2 images of ground_truth.json with ")
+    status, _, err = run(capsys, "run", "plane", "--truth", truth, "--out", tmp_path)
+    assert status == 0
+    assert f"note: {truth} is not used by plane" in " ".join(err.split())
+
+
+def test_a_truth_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, out, err = run(capsys, "run", "missed-coco", "--truth", tmp_path / "no.json", "--out", tmp_path / "out")
+    assert (status, out) == (1, "")
+    assert "no.json" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_truth_without_objects(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    truth = tmp_path / "empty.json"
+    image = {"id": 1, "width": 64, "height": 48, "file_name": "1.jpg"}
+    truth.write_text(json.dumps({"images": [image], "annotations": [], "categories": [{"id": 1, "name": "cup"}]}))
+    status, out, err = run(capsys, "run", "missed-coco", "--truth", truth, "--out", tmp_path / "out")
+    assert (status, out) == (1, "")
+    assert "expected objects to detect, but the 1 images have none" in err
+
+
+def test_figures_need_matplotlib(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, out, err = run(capsys, "run", "plane", "--out", tmp_path / "out")
+    assert (status, out) == (1, "")
+    assert "pip install 'probox[report]'" in err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,67 @@
+"""`probox table`: the paper's Table 1."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cli.test_evaluate import probox
+
+from probox.cli.console import file_title
+
+
+@pytest.fixture(scope="module")
+def files(golden_dir):
+    folder = golden_dir / "mixed"
+    return folder / "ground_truth.json", folder / "detections.json"
+
+
+def test_one_row_per_detector_and_threshold(files):
+    truth, found = files
+    done = probox("table", truth, f"one={found}", found, "--thresholds", "0.5", "0.05")
+    assert done.returncode == 0, done.stderr
+    header, *rows = done.stdout.splitlines()
+    assert header.split()[2:] == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
+    assert [row.split("  ")[0] for row in rows] == ["one (0.5)", "one (0.05)", "detections (0.5)", "detections (0.05)"]
+
+
+def test_a_threshold_gives_what_evaluate_gives(files):
+    truth, found = files
+    rows = json.loads(probox("table", truth, f"x={found}", "--thresholds", "0.7", "--json").stdout)["rows"]
+    alone = json.loads(probox("evaluate", truth, found, "--label-threshold", "0.7", "--json").stdout)
+    assert rows[0]["summary"] == pytest.approx(alone["summary"])
+    assert rows[0]["threshold"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("style", "marked"), [("markdown", "**"), ("latex", r"\textbf{"), ("text", "*"), ("csv", "Approach")]
+)
+def test_formats(files, style, marked):
+    truth, found = files
+    done = probox("table", truth, f"a_b={found}", f"c={found}", "--thresholds", "0.9", "0.1", "--format", style)
+    assert done.returncode == 0, done.stderr
+    assert marked in done.stdout
+    if style == "latex":
+        assert r"a\_b (0.9)" in done.stdout
+        assert done.stdout.count(r"\\") == 5
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["=x.json"], ["x="], ["x.json", "--thresholds", "2"], ["x.json", "--thresholds"], ["--thresholds", "a"], []],
+)
+def test_wrong_usage_exits_2(files, args):
+    done = probox("table", files[0], *args)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_missing_file_exits_1(files):
+    done = probox("table", files[0], "x=nowhere.json")
+    assert done.returncode == 1
+    assert "nowhere.json" in done.stderr
+
+
+def test_titles_of_files():
+    assert file_title("a/b.rvc1.json.gz") == "b.rvc1"
+    assert file_title(".json") == "detections"

@@ -1,0 +1,107 @@
+"""A run that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probox import experiments
+from probox.experiments import ResultTable, Run
+
+
+class Counting:
+    """Measures points, counts them, and stops at one."""
+
+    def __init__(self, stop_at: int | None = None) -> None:
+        self.stop_at = stop_at
+        self.seen: list[int] = []
+
+    def __call__(self, x: int) -> dict[str, float]:
+        if x == self.stop_at:
+            raise KeyboardInterrupt
+        self.seen.append(x)
+        return {"PDQ": 0.1 * x, "PDQ_paper": float("nan")}
+
+
+POINTS = [{"x": x} for x in range(5)]
+
+
+def test_finished_points_are_not_measured_again(tmp_path: Path) -> None:
+    first = Counting(stop_at=3)
+    with pytest.raises(KeyboardInterrupt):
+        Run(keep=tmp_path).table("try", POINTS, first, seed=0)
+    assert first.seen == [0, 1, 2]
+    second = Counting()
+    table = Run(keep=tmp_path).table("try", POINTS, second, seed=0)
+    assert second.seen == [3, 4]
+    whole = Run().table("try", POINTS, Counting(), seed=0)
+    assert table.to_csv() == whole.to_csv()
+
+
+def test_a_line_cut_in_the_middle_is_measured_again(tmp_path: Path) -> None:
+    Run(keep=tmp_path).table("try", POINTS[:3], Counting())
+    (kept,) = tmp_path.iterdir()
+    kept.write_text(kept.read_text()[:-10])
+    again = Counting()
+    table = Run(keep=tmp_path).table("try", POINTS, again)
+    assert again.seen == [2, 3, 4]
+    assert table["PDQ"].tolist() == [0.1 * x for x in range(5)]
+    last = Counting()
+    Run(keep=tmp_path).table("try", POINTS, last)
+    assert last.seen == []
+
+
+def test_other_circumstances_are_kept_apart(tmp_path: Path) -> None:
+    Run(keep=tmp_path).table("try", POINTS, Counting(), seed=0)
+    other = Counting()
+    Run(keep=tmp_path).table("try", POINTS, other, seed=1)
+    assert other.seen == list(range(5))
+    back = Counting()
+    Run(keep=tmp_path).table("try", POINTS, back, seed=0)
+    assert back.seen == []
+
+
+def test_more_points_add_to_those_that_are_there(tmp_path: Path) -> None:
+    Run(keep=tmp_path).table("try", POINTS[1:3], Counting())
+    more = Counting()
+    Run(keep=tmp_path).table("try", POINTS, more)
+    assert more.seen == [0, 3, 4]
+
+
+def test_progress_counts_points() -> None:
+    told: list[tuple[int, int]] = []
+    Run(progress=lambda done, total: told.append((done, total))).table("try", POINTS, Counting())
+    assert told == [(done, 5) for done in range(6)]
+
+
+def test_an_experiment_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import probox.experiments.counting as counting
+
+    real, calls = counting.measure, []
+
+    def stopping(*args: Any, **options: Any) -> dict[str, float]:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setattr(counting, "measure", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        experiments.duplicates(times=(1, 2, 3, 4), run=Run(keep=tmp_path))
+    table = experiments.duplicates(times=(1, 2, 3, 4), run=Run(keep=tmp_path))
+    assert len(calls) == 5
+    assert table["PDQ"].tolist() == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
+    (kept,) = tmp_path.iterdir()
+    assert json.loads(kept.read_text().splitlines()[0])["experiment"] == "duplicates"
+
+
+def test_tables() -> None:
+    table = ResultTable.from_rows([{"x": 1, "repeat": 0, "PDQ": 0.5}, {"x": 1, "repeat": 1, "PDQ": 0.7}])
+    assert table.to_csv() == "x,repeat,PDQ\n1,0,0.5\n1,1,0.7\n"
+    assert list(table.mean_over("repeat").rows()) == [{"x": 1, "PDQ": 0.6}]
+    assert len(ResultTable({})) == 0
+    with pytest.raises(ValueError, match="equal length"):
+        ResultTable({"a": [1], "b": [1, 2]})

@@ -1,0 +1,172 @@
+"""COCO ground truth."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probox import GroundTruth, InputError
+from probox.formats import read_coco, read_truth
+
+from .conftest import TRUTH
+
+Write = Callable[..., Path]
+
+
+def changed(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    value = copy.deepcopy(TRUTH)
+    change(value)
+    return value
+
+
+def test_columns(truth: GroundTruth) -> None:
+    assert truth.image_ids.tolist() == [4, 9]
+    assert truth.widths.tolist() == [16, 30]
+    assert truth.heights.tolist() == [12, 20]
+    assert truth.file_names == ("four.jpg", "nine.jpg")
+    assert truth.category_ids.tolist() == [3, 7]
+    assert truth.classes == ("cup", "dog")
+    assert truth.object_ids.tolist() == [51, 50, 52]
+    assert truth.object_image.tolist() == [0, 1, 1]
+    assert truth.object_class.tolist() == [0, 1, 0]
+    assert truth.crowd.tolist() == [False, False, True]
+    assert truth.boxes.tolist() == [[1.2, 2.0, 4.7, 6.0], [2.5, 3.0, 8.5, 7.0], [0, 0, 30, 20]]
+    assert truth.sizes.tolist() == [[3.5, 4.0], [6.0, 4.0], [30, 20]]
+    assert truth.areas.tolist() == [25, 24, 25]  # stated where it is, otherwise the pixels of the mask
+    assert not truth.filter_small
+
+
+def test_the_box_is_the_mask_where_there_is_no_segmentation(truth: GroundTruth) -> None:
+    assert truth.masks.boxes[0].tolist() == [1, 2, 5, 6]  # floor(1.2)..ceil(4.7), floor(2)..ceil(6)
+    np.testing.assert_array_equal(truth.masks.boxes[0], truth.as_box_masks().boxes[0])
+    assert truth.notes == ("1 annotations have no segmentation: their boxes are used as masks",)
+
+
+@pytest.mark.parametrize("nothing", [None, []])
+def test_an_empty_segmentation_is_none(write: Write, nothing: Any) -> None:
+    truth = read_coco(write(changed(lambda t: t["annotations"][0].update(segmentation=nothing))))
+    assert "2 annotations have no segmentation" in truth.notes[0]
+
+
+def test_masks_without_pixels_are_left_out_and_counted(write: Write) -> None:
+    outside = [[100.0, 100, 110, 100, 110, 110]]
+    truth = read_coco(write(changed(lambda t: t["annotations"][0].update(segmentation=outside))))
+    assert truth.object_ids.tolist() == [51, 52]
+    assert "1 annotations whose mask has no pixel were left out" in truth.notes
+
+
+def test_the_box_of_an_annotation_without_one_is_its_masks(write: Write) -> None:
+    truth = read_coco(write(changed(lambda t: t["annotations"][2].pop("bbox"))))
+    assert truth.boxes[2].tolist() == [0, 0, 2, 20]
+    assert truth.sizes[2].tolist() == [2, 20]
+    assert "1 annotations have no bbox: the box around their mask is used" in truth.notes
+
+
+def test_annotations_without_ids_are_numbered(write: Write) -> None:
+    truth = read_coco(write(changed(lambda t: [a.pop("id") for a in t["annotations"]])))
+    assert truth.object_ids.tolist() == [1, 0, 2]
+
+
+def test_sections_in_any_order_and_compressed(write: Write, truth: GroundTruth) -> None:
+    turned = {key: TRUTH[key] for key in ("annotations", "categories", "images")} | {"info": {"more": [1, {"x": None}]}}
+    again = read_truth(write(gzip.compress(json.dumps(turned).encode()), "named.json"))
+    assert again.object_ids.tolist() == truth.object_ids.tolist()
+    np.testing.assert_array_equal(again.masks.runs, truth.masks.runs)
+
+
+def test_whole_numbers_written_as_floats(write: Write) -> None:
+    def floats(t: dict[str, Any]) -> None:
+        t["images"][0]["id"] = 9.0
+        t["annotations"][0]["image_id"] = 9.0
+        t["annotations"][0]["iscrowd"] = False
+
+    assert read_coco(write(changed(floats))).image_ids.tolist() == [4, 9]
+
+
+def test_no_objects_and_no_images_are_valid(write: Write) -> None:
+    assert len(read_coco(write(changed(lambda t: t.update(annotations=[]))))) == 0
+    empty = read_coco(write({"images": [], "categories": [], "annotations": []}))
+    assert (len(empty), len(empty.image_ids), empty.classes) == (0, 0, ())
+
+
+def entry(file: dict[str, Any], at: int) -> Any:
+    return file["annotations"][at]
+
+
+def mask(file: dict[str, Any], at: int) -> Any:
+    return file["annotations"][at]["segmentation"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: entry(t, 1).update(image_id=5), "annotations[1].image_id: expected the id of one of the 2 images"),
+        (lambda t: entry(t, 1).update(category_id=5), "image 4: annotations[1].category_id: expected the id of one"),
+        (lambda t: t["images"][0].update(id=4), "images[1]: id 4 is also that of images[0]"),
+        (lambda t: t["categories"][0].update(id=3), "categories[1]: id 3 is also that of categories[0]"),
+        (lambda t: entry(t, 2).update(id=50), "annotations[2]: id 50 is also that of annotations[0]"),
+        (lambda t: entry(t, 2).pop("id"), 'annotations[2]: expected a key "id" as other annotations have'),
+        (lambda t: entry(t, 1).pop("bbox"), 'annotations[1]: expected a key "bbox"'),
+        (lambda t: entry(t, 1).pop("image_id"), 'annotations[1]: expected a key "image_id"'),
+        (lambda t: entry(t, 1).update(bbox=[1, 2, 3]), "annotations[1].bbox: expected a list of 4, but got 3"),
+        (lambda t: entry(t, 1).update(bbox=[1, 2, -3, 4]), "expected width and height of at least 0"),
+        (lambda t: entry(t, 1).update(bbox=[1, 2, float("nan"), 4]), "expected four finite numbers"),
+        (lambda t: entry(t, 1).update(bbox=[1, 2, 1e300, 4]), "expected four finite numbers"),
+        (lambda t: entry(t, 1).update(bbox="1,2,3,4"), 'expected a list of 4, but got the string "1,2,3,4"'),
+        (lambda t: entry(t, 1).update(area=-1), "annotations[1].area: expected a finite area of at least 0"),
+        (lambda t: entry(t, 1).update(iscrowd=2), "annotations[1].iscrowd: expected 0 or 1, but got 2"),
+        (lambda t: entry(t, 0).update(segmentation=[[1, 2, 3]]), "segmentation[0]: expected x and y of at least"),
+        (lambda t: entry(t, 0).update(segmentation=[1, 2, 3]), "segmentation[0]: expected a list, but got 1"),
+        (lambda t: entry(t, 0).update(segmentation="x"), "expected a list of polygons or an object"),
+        (lambda t: entry(t, 0).update(segmentation=[[1e9, 0, 1, 1, 2, 2]]), "expected coordinates from -1e8 to 1e8"),
+        (lambda t: mask(t, 2).update(counts=[1, 2]), "expected run lengths that add up to 600"),
+        (lambda t: mask(t, 2).update(counts=[-1, 601]), "expected run lengths of at least 0"),
+        (lambda t: mask(t, 2).update(counts="not~~"), "expected compressed run lengths"),
+        (lambda t: mask(t, 2).update(size=[30, 20]), "expected run lengths of size [20, 30]"),
+        (lambda t: mask(t, 2).update(size=[20]), "size: expected a list of 2, but got 1"),
+        (lambda t: mask(t, 2).pop("counts"), 'expected a key "counts"'),
+        (lambda t: t["images"][1].update(width=0), "image 4: images[1].width: expected a size from 1 to 1000000"),
+        (lambda t: t["images"][1].update(width=10**9), "expected a size from 1 to 1000000 pixels"),
+        (lambda t: t["images"][1].update(id="4"), 'images[1].id: expected a whole number, but got the string "4"'),
+        (lambda t: t["images"][1].update(id=4.5), "images[1].id: expected a whole number, but got 4.5"),
+        (lambda t: t["images"][1].pop("height"), 'images[1]: expected a key "height"'),
+        (lambda t: t["categories"][1].update(name=None), "categories[1].name: expected a string, but got null"),
+        (lambda t: t.pop("categories"), 'expected a key "categories", but got no other keys'),
+        (lambda t: t.update(images={}), "images: expected a list, but got an object"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(write: Write, change: Callable[[dict[str, Any]], Any], message: str) -> None:
+    path = write(changed(change))
+    with pytest.raises(InputError) as caught:
+        read_coco(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert message in text
+    assert "\n" not in text
+
+
+def test_detections_in_the_place_of_truth(write: Write) -> None:
+    with pytest.raises(InputError, match="name the ground truth first"):
+        read_truth(write([{"image_id": 1}]))
+    with pytest.raises(InputError, match="name the ground truth first"):
+        read_truth(write({"classes": [], "detections": []}))
+
+
+def test_val2017(coco_dir: Path) -> None:
+    truth = read_coco(coco_dir / "val2017_boxes.json")
+    assert (len(truth.image_ids), len(truth), len(truth.classes)) == (5000, 36781, 80)
+    assert int(truth.crowd.sum()) == 446
+    raw = json.loads((coco_dir / "val2017_boxes.json").read_bytes())
+    first = {}
+    for annotation in raw["annotations"]:
+        first.setdefault(annotation["image_id"], []).append(annotation["bbox"])
+    expected = np.array([box for image in sorted(first) for box in first[image]])
+    np.testing.assert_array_equal(truth.sizes, expected[:, 2:])
+    np.testing.assert_array_equal(truth.boxes[:, 2:], expected[:, :2] + expected[:, 2:])

@@ -1,0 +1,133 @@
+"""COCO results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probox import GroundTruth, InputError
+from probox.formats import read_coco_results, read_detections
+
+Write = Callable[..., Path]
+COVARS = [[[4.0, 1.0], [1.0, 2.0]], [[9.0, 0.0], [0.0, 1.0]]]
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {"image_id": 9, "category_id": 7, "bbox": [1.5, 2.0, 4.1, 5.0], "score": 0.8} | changes
+
+
+def test_a_score_is_spread(write: Write, truth: GroundTruth) -> None:
+    found = read_detections(write([entry(), entry(image_id=4, category_id=3, score=0.25)]), truth)
+    assert found.image_ids.tolist() == [9, 4]
+    assert found.classes == ("cup", "dog")
+    assert found.labels.tolist() == [1, 0]
+    assert found.scores.tolist() == [0.8, 0.25]
+    np.testing.assert_array_equal(found.label_probs, np.array([[1 - 0.8, 0.8], [0.25, 0.75]], np.float32))
+    assert found.boxes[0].tolist() == [1.5, 2.0, 1.5 + 4.1, 7.0]
+    assert found.sizes[0].tolist() == [4.1, 5.0]
+    assert found.covariances is None
+    assert found.notes == ()
+
+
+def test_all_scores_and_covariances_where_given(write: Write, truth: GroundTruth) -> None:
+    rows = [
+        entry(),
+        entry(all_scores=[0.1, 0.6], covars=COVARS),
+        {"image_id": 9, "bbox": [0, 0, 1, 1], "all_scores": [0.7, 0.2]},
+        {"image_id": 9, "bbox": [0, 0, 1, 1], "all_scores": [0.7, 0.2], "category_id": 7},
+    ]
+    found = read_coco_results(write(rows), truth)
+    np.testing.assert_array_equal(found.label_probs[1:], np.array([[0.1, 0.6], [0.7, 0.2], [0.7, 0.2]], np.float32))
+    assert found.labels.tolist() == [1, 1, 0, 1]
+    assert found.scores.tolist() == [0.8, 0.8, 0.7, 0.2]
+    assert found.covariances is not None
+    assert found.covariances[1].tolist() == COVARS
+    assert not found.covariances[[0, 2, 3]].any()
+
+
+def test_other_images_are_left_out_and_counted(write: Write, truth: GroundTruth) -> None:
+    found = read_coco_results(write([entry(), entry(image_id=1), entry(image_id=2), entry(image_id=1)]), truth)
+    assert len(found) == 1
+    assert found.notes == ("3 detections in 2 images that the ground truth does not have were left out",)
+
+
+def test_no_detections(write: Write, truth: GroundTruth) -> None:
+    found = read_detections(write([]), truth)
+    assert len(found) == 0
+    assert found.label_probs.shape == (0, 2)
+
+
+def test_columns_are_not_copied(write: Write, truth: GroundTruth) -> None:
+    found = read_coco_results(write([entry()]), truth)
+    for column in (found.boxes, found.label_probs, found.scores, found.labels, found.image_ids, found.sizes):
+        assert not column.flags.writeable
+        assert not column.flags.owndata  # still the memory that the kernel filled
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (entry(category_id=8), "image 9: [1].category_id: category 8 is not among the 2 categories"),
+        (entry(score=5), "[1].score: expected a score between 0 and 1, but got 5; apply softmax"),
+        (entry(score=float("nan")), "[1].score: expected a finite score"),
+        (entry(bbox=[1, 2, float("inf"), 4]), "detection 1: expected four finite box corners"),
+        (entry(bbox=[1, 2, -3, 4]), "detection 1: expected x1 <= x2 and y1 <= y2, but got [1.0, 2.0, -2.0, 6.0]"),
+        (entry(bbox=[1, 2, 3]), "[1].bbox: expected a list of 4, but got 3"),
+        (entry(all_scores=[1.0]), "[1].all_scores: expected 2 probabilities, but got 1; write one per category"),
+        (entry(all_scores=[0.9, 0.9]), "expected label probabilities to add up to at most 1, but they make 1.8"),
+        (entry(all_scores=[1.9, -0.9]), "expected label probabilities between 0 and 1, but got -0.9"),
+        (entry(covars=[[1, 2], [3, 4]]), "[1].covars[0][0]: expected a list of 2, but got 1"),
+        (entry(covars=COVARS[:1]), "[1].covars: expected a list of 2, but got 1"),
+        (entry(covars=[[[1, 2], [2, 1]], [[1, 0], [0, 1]]]), "the smallest eigenvalue is -1"),
+        (entry(covars=[[[1, 0.5], [0, 1]], [[1, 0], [0, 1]]]), "xy and yx differ by 0.5"),
+        ({"image_id": 9, "category_id": 7, "bbox": [0, 0, 1, 1]}, '[1]: expected a key "score"'),
+        ({"image_id": 9, "score": 0.5, "bbox": [0, 0, 1, 1]}, '[1]: expected a key "category_id"'),
+        ({"category_id": 7, "score": 0.5, "bbox": [0, 0, 1, 1]}, '[1]: expected a key "image_id"'),
+        ({"image_id": 9, "category_id": 7, "score": 0.5}, '[1]: expected a key "bbox"'),
+        (entry(image_id=True), "[1].image_id: expected a whole number, but got true"),
+        ([], "[1]: expected an object, but got a list"),
+        (7, "[1]: expected an object, but got 7"),
+    ],
+)
+def test_what_is_wrong_is_named(write: Write, truth: GroundTruth, row: Any, message: str) -> None:
+    path = write([entry(), row])
+    with pytest.raises(InputError) as caught:
+        read_detections(path, truth)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_repair(write: Write, truth: GroundTruth) -> None:
+    bad = [[[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]]
+    path = write([entry(covars=COVARS), entry(covars=bad)])
+    with pytest.raises(InputError, match="--repair"):
+        read_detections(path, truth)
+    found = read_detections(path, truth, repair=True)
+    assert found.covariances is not None
+    assert found.covariances[0].tolist() == COVARS
+    np.testing.assert_allclose(found.covariances[1], [[[1.5, 1.5], [1.5, 1.5]], [[1, 0.25], [0.25, 1]]])
+    assert found.notes == ("1 detections had invalid covariances: replaced by the nearest valid ones",)
+
+
+def test_real_results(coco_dir: Path) -> None:
+    import gzip
+    import json
+
+    from probox.formats import read_coco
+
+    truth = read_coco(coco_dir / "val2017_boxes.json")
+    path = coco_dir / "results" / "yolox_nano_2881.json.gz"
+    found = read_detections(path, truth)
+    raw = json.loads(gzip.decompress(path.read_bytes()))
+    assert len(found) == len(raw) == 180453
+    assert found.image_ids.tolist() == [row["image_id"] for row in raw]
+    assert found.scores.tolist() == [row["score"] for row in raw]
+    assert truth.category_ids[found.labels].tolist() == [row["category_id"] for row in raw]
+    assert found.sizes.tolist() == [row["bbox"][2:] for row in raw]
+    rest = ((1 - found.scores) / 79).astype(np.float32)
+    np.testing.assert_array_equal(found.label_probs.min(axis=1), np.minimum(rest, found.scores.astype(np.float32)))
