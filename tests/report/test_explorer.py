@@ -84,7 +84,7 @@ def test_shows_the_papers_table(browser: Browser, page: Path, results: dict[str,
     assert "1FP" in best  # fewer is better
 
 
-def test_sorts(browser: Browser, page: Path) -> None:
+def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page)
     names = lambda: browser.texts("#summary tbody th")  # noqa: E731
     assert names() == ["unsure", "sure"]  # by PDQ, best first
@@ -93,8 +93,9 @@ def test_sorts(browser: Browser, page: Path) -> None:
     browser.click('#summary [data-key="name"]')
     assert names() == ["unsure", "sure"]
     assert browser.js("return document.querySelector('#summary th[aria-sort=descending]').textContent") == "detector"
-    browser.click('#summary [data-key="label"]')
-    assert names() == ["sure", "unsure"]
+    for key in ("label", "FN", "foreground"):
+        browser.click(f'#summary [data-key="{key}"]')
+        assert names() == sorted(results, key=lambda name: -results[name].summary()[key])
 
 
 def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
@@ -482,3 +483,35 @@ def test_given_heatmaps_are_shown(browser: Browser, golden_dir: Path, tmp_path: 
     given: Any = found.heatmaps[0]
     expected = np.asarray(given, float) / (255 if given.dtype == np.uint8 else 1)
     np.testing.assert_allclose(np.reshape(shown, expected.shape), expected, atol=0.01)
+
+
+def nothing(n: int, images: dict[int, tuple[int, int]]) -> tuple[probox.GroundTruth, probox.Detections]:
+    truth = probox.GroundTruth.from_boxes(["cup"], images, [], np.zeros((0, 4)), [])
+    boxes = np.tile([[1.0, 1.0, 5.0, 5.0]], (n, 1))
+    probs = np.full((n, 1), 0.5)
+    return truth, probox.Detections(classes=["cup"], image_ids=[7] * n, boxes=boxes, label_probs=probs)
+
+
+@pytest.mark.parametrize(("found", "images"), [(0, {}), (0, {7: (20, 10)}), (2, {7: (20, 10)})])
+def test_a_report_of_next_to_nothing(
+    browser: Browser, tmp_path: Path, found: int, images: dict[int, tuple[int, int]]
+) -> None:
+    result = probox.evaluate(*nothing(found, images), measures=("pdq",))
+    path, _ = write_report({"none": result}, tmp_path / "r")
+    browser.open(path, "image=7" if images else "")
+    assert summary_cell(browser, 0, "FP") == str(found)
+    assert summary_cell(browser, 0, "PDQ") == ("0.00" if found else "\u2013")
+    assert browser.count('#summary [data-key="mAP"]') == 0
+    browser.choose("#threshold", "0.6")
+    assert summary_cell(browser, 0, "FP") == "0"
+
+
+def test_challenge_form_counts_false_positives_by_their_probability(
+    browser: Browser, demo: Demo, tmp_path: Path
+) -> None:
+    result = probox.evaluate(demo.truth, demo.detectors["unsure"], convention="challenge")
+    path, _ = write_report({"challenge": result}, tmp_path / "r")
+    browser.open(path)
+    assert summary_cell(browser, 0, "PDQ") == percent(result.pdq)
+    browser.choose("#exact", "0.5")
+    assert summary_cell(browser, 0, "PDQ") == percent(result.at_threshold(0.5).pdq)
