@@ -69,7 +69,7 @@
       one.x.forEach((value, i) => {
         if (!Number.isFinite(one.y[i])) return;
         const next = one.step && i + 1 < one.x.length ? ` H ${x(one.x[i + 1])}` : "";
-        path += `${path ? "L" : "M"} ${x(value)} ${y(one.y[i])}${next} `;
+        path += `${path ? "L" : "M"} ${x(value)} ${y(Math.min(one.y[i], high))}${next} `;
       });
       svg.append(s("path", { class: "line", d: path, stroke: one.colour, "stroke-dasharray": one.dash || null }));
     }

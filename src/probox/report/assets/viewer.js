@@ -64,7 +64,19 @@
     byId("other").value = state.other === null ? "" : String(state.other);
     byId("shown").value = String(state.main);
     list();
+    arrange();
     probox.repaint();
+  }
+
+  /** Put two panes side by side or one above the other, whichever shows more. */
+  function arrange() {
+    const place = byId("panes");
+    if (row < 0 || !panes.length || !place.clientWidth) return;
+    const width = store.images.w[row], height = store.images.h[row], caption = 40;
+    const scale = (w, h) => Math.min(w / width, (h - caption) / height);
+    const beside = scale(place.clientWidth / panes.length, place.clientHeight);
+    const above = scale(place.clientWidth, place.clientHeight / panes.length);
+    place.dataset.way = panes.length > 1 && above > 1.05 * beside ? "rows" : "columns";
   }
 
   function makePane(r) {
@@ -348,6 +360,6 @@
       event.preventDefault();
       keys[event.key]();
     });
-    new ResizeObserver(() => probox.repaint()).observe(byId("panes"));
+    new ResizeObserver(() => { arrange(); probox.repaint(); }).observe(byId("panes"));
   };
 })();
