@@ -104,8 +104,14 @@
         context.fillStyle = colour;
         context.globalAlpha = 0.16 * strength;
         context.fill();
+        if (!fine) {
+          context.strokeStyle = "#fff";
+          context.lineWidth = 2.4 * line;
+          context.globalAlpha = 0.35 * strength;
+          context.stroke();
+        }
         context.strokeStyle = colour;
-        context.lineWidth = line;
+        context.lineWidth = 1.1 * line;
         context.globalAlpha = (1.15 - 0.22 * deviations) * strength;
         context.stroke();
       }
