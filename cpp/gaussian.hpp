@@ -62,6 +62,9 @@ class NormalTable {
     return table;
   }
 
+  // Phi and its density at -kReach, -kReach + 1/kSteps, ..., one after the other, for loops of their own.
+  const double* entries() const { return entries_.front().data(); }
+
   double cdf(double x) const {
     if (!(x > -kReach)) return 0.0;
     if (x >= kReach) return 1.0;

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from probox.errors import InputError
 from probox.masks import Masks
 from probox.pdq.kernel import QUALITIES, Pairs, assign
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Verdict
+
+if TYPE_CHECKING:
+    from probox.report.plots import Plots
 
 __all__ = ["MEASURES", "SIZES", "Evaluation"]
 
@@ -198,6 +201,13 @@ class Evaluation:
         return _summarise(
             self.detections.take(np.flatnonzero(chosen)), self.objects.take(np.flatnonzero(there)), self.convention
         )
+
+    @property
+    def plot(self) -> Plots:
+        """Return what plots it: ``result.plot.thresholds()`` and others, see `probox.report.plots.Plots`."""
+        from probox.report.plots import Plots
+
+        return Plots(self)
 
     # --- together ---
 

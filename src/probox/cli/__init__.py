@@ -17,12 +17,16 @@ __all__ = ["main"]
 # name: (module, what the list of commands says). Modules are imported only when their command runs,
 # so `probox --help` stays fast whatever a command needs.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
     "table": ("probox.cli.table", "Print the paper's Table 1 for several detectors."),
     "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
     "convert": ("probox.cli.convert", "Write detections in another format."),
     "detect": ("probox.cli.detect", "Run an ONNX detector over a folder of photos."),
     "experiment": ("probox.cli.experiment", "Run the paper's controlled experiments and check its claims."),
+    "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
+    "plot": ("probox.cli.plot", "Plots of one evaluation or several."),
+    "report": ("probox.cli.report", "A page to wander through: tables, plots and every image."),
 }
 
 

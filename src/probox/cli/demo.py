@@ -1,0 +1,63 @@
+"""`probox demo`: two detectors with the same boxes, scored on a built-in scene."""
+
+from __future__ import annotations
+
+import click
+
+from probox.cli.console import note, print_json, results
+
+WHAT_TO_SEE = (
+    "Both detectors give the same boxes and labels, so mAP cannot tell them apart; the second also says how unsure "
+    "each corner is, which makes its spatial quality (Sp) {ratio:.1f} times as high, and PDQ follows."
+)
+
+
+@click.command("demo")
+@click.option("--save", type=click.Path(file_okay=False), metavar="DIR", help="Write scene, pictures and detections.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(save: str | None, as_json: bool) -> None:
+    """Score two detectors on a small built-in scene; needs no files.
+
+    \b
+    probox demo
+    probox demo --save demo    # truth, detections and pictures, to try every other command on
+    """
+    from probox.demo import make_demo
+    from probox.evaluate import evaluate
+    from probox.text import summary_text
+
+    demo = make_demo()
+    evaluations = {name: evaluate(demo.truth, found) for name, found in demo.detectors.items()}
+    summaries = {name: evaluation.summary() for name, evaluation in evaluations.items()}
+    sure, unsure = summaries.values()
+    sentence = WHAT_TO_SEE.format(ratio=unsure["spatial"] / sure["spatial"])
+    written = demo.save(save) if save else []
+
+    if as_json:
+        convention = evaluations["sure"].convention.to_dict()
+        described = [{"detections": name, "summary": summary} for name, summary in summaries.items()]
+        files = [str(path) for path in written]
+        print_json({"results": described, "convention": convention, "what_to_see": sentence, "files": files})
+        return
+    text = summary_text(list(summaries.items()), evaluations["sure"].convention)
+    results().print(text, markup=False, soft_wrap=True)
+    results().print(sentence, markup=False)
+    if save:
+        note(f"\n{len(written)} files written to {save}; try:")
+        for line in _try_next(save):
+            click.echo(f"  {line}", err=True)  # unwrapped, to be copied
+
+
+def _try_next(folder: str) -> list[str]:
+    import shlex
+    from pathlib import Path
+
+    truth, sure, unsure, images, out = (
+        shlex.quote(str(Path(folder) / name))
+        for name in ("truth.json", "sure.json", "unsure.json", "images", "results")
+    )
+    return [
+        f"probox evaluate {truth} {sure} {unsure} --out {out}",
+        f"probox draw {out}/unsure --images {images} --out pictures",
+        f"probox report {out}/sure {out}/unsure --images {images} --out report",
+    ]

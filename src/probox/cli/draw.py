@@ -1,0 +1,221 @@
+"""`probox draw`: pictures of images with their objects and detections."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from probox.cli.console import note, print_json, progress_bar
+from probox.errors import InputError
+
+
+@click.command("draw")
+@click.argument("source", type=click.Path())
+@click.option("--truth", type=click.Path(), metavar="FILE", help="Judge a file of detections by this ground truth.")
+@click.option("--images", type=click.Path(), metavar="DIR", help="Photos [default: a plain ground].")
+@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where pictures go.")
+@click.option("--image", "wanted", multiple=True, metavar="ID", help="This image, by id or file name; may be repeated.")
+@click.option("--worst", type=click.IntRange(min=1), metavar="N", help="The N images of lowest PDQ.")
+@click.option("--best", type=click.IntRange(min=1), metavar="N", help="The N images of highest PDQ.")
+@click.option("--false-positives", type=click.IntRange(min=1), metavar="N", help="The N with most false positives.")
+@click.option("--missed", type=click.IntRange(min=1), metavar="N", help="The N with most missed objects.")
+@click.option("--crowded", type=click.IntRange(min=1), metavar="N", help="The N with most objects and detections.")
+@click.option("--label-threshold", type=click.FloatRange(0, 1), metavar="T", help="Only detections surer than T.")
+@click.option("--colours", type=click.Choice(["blue-orange", "green-red"]), default="blue-orange", show_default=True)
+@click.option("--corners", type=click.Choice(["ellipse", "arrow", "none"]), default="ellipse", show_default=True)
+@click.option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel.")
+@click.option("--labels", type=click.Choice(["full", "class", "none"]), default="full", show_default=True)
+@click.option("--detections", type=click.Path(), metavar="FILE", help="Where to find heatmaps (see above).")
+@click.option("--format", "ending", type=click.Choice(["png", "svg", "pdf"]), default="png", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(
+    source: str,
+    truth: str | None,
+    images: str | None,
+    out: str,
+    wanted: tuple[str, ...],
+    label_threshold: float | None,
+    detections: str | None,
+    ending: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Draw images with objects and detections.
+
+    SOURCE is a folder that `probox evaluate --out` wrote, or a file of detections, which is drawn as it is
+    or, with --truth, judged first. Right is blue: mask and box of true positives. Wrong is orange: the box of
+    a false positive, the mask of a missed object.
+
+    Heatmaps of probabilistic segmentation are not kept in SOURCE: name the file that was evaluated with
+    --detections to see them.
+
+    \b
+    probox draw results --images val2017 --out pictures --worst 20
+    probox draw results --images val2017 --out pictures --image 139 --heatmap --format pdf
+    probox draw detections.json --images val2017 --out pictures
+    """
+    choices = {name: options.pop(name) for name in ("worst", "best", "false_positives", "missed", "crowded")}
+    chosen = {name.replace("_", "-"): n for name, n in choices.items() if n is not None}
+    if len(chosen) + bool(wanted) > 1:
+        raise click.UsageError("choose images by --image or by one of --worst, --best, --false-positives, ...")
+    photos = _folder(images)
+    job: _Job = _judged(source, truth, detections, label_threshold, photos, chosen, wanted)
+    written = _write(job, Path(out), ending, options, quiet=as_json)
+    if as_json:
+        print_json({"pictures": [{"image_id": i, "file": str(p)} for i, p in written], "notes": job.notes})
+        return
+    for text in job.notes:
+        note(f"note: {text}")
+    note(f"{len(written)} pictures written to {out}")
+
+
+@dataclasses.dataclass
+class _Job:
+    """What to draw: a table, its images, and the photo of each."""
+
+    source: Any
+    images: list[tuple[int, str]]
+    photos: dict[int, Path | None]
+    sizes: dict[int, tuple[int, int]]
+    heatmaps: Any
+    notes: list[str]
+
+
+def _folder(images: str | None) -> Path | None:
+    if images is None:
+        return None
+    if not Path(images).is_dir():
+        raise InputError("is not a folder", file=images, remedy="give the folder of photos")
+    return Path(images)
+
+
+def _judged(
+    source: str,
+    truth: str | None,
+    detections: str | None,
+    threshold: float | None,
+    photos: Path | None,
+    chosen: dict[str, int],
+    wanted: tuple[str, ...],
+) -> _Job:
+    from probox.evaluation import Evaluation
+    from probox.formats import read_detections, read_truth
+    from probox.report.choosing import choose_images, find_images
+    from probox.report.photos import find_photo
+    from probox.report.results import read_again
+
+    found: Any = None
+    if (Path(source) / "evaluation.json").is_file():
+        evaluation = Evaluation.load(source)
+        if detections is not None:
+            found = read_again(detections, evaluation, read_truth(truth) if truth else None)
+    elif truth is not None:
+        from probox.evaluate import evaluate
+
+        table = read_truth(truth)
+        found = read_detections(source, table)
+        evaluation = evaluate(table, found)
+    elif Path(source).is_dir():
+        raise InputError(
+            "holds no evaluation.json",
+            file=source,
+            remedy="give a folder that `probox evaluate --out` wrote, or --truth",
+        )
+    else:
+        return _alone(source, threshold, photos, chosen, wanted)
+    if threshold is not None:
+        evaluation = evaluation.at_threshold(threshold)
+    if wanted:
+        ids = find_images(evaluation, wanted)
+    elif chosen:
+        ((choice, n),) = chosen.items()
+        ids = choose_images(evaluation, choice, n)
+    else:
+        ids = evaluation.images.id.tolist()
+    names = dict(zip(evaluation.images.id.tolist(), map(str, evaluation.images.file_name), strict=True))
+    shown = {image_id: find_photo(photos, image_id, names[image_id]) if photos else None for image_id in ids}
+    job = _Job(evaluation, [(image_id, names[image_id]) for image_id in ids], shown, {}, found, [])
+    _note_missing(job, photos)
+    return job
+
+
+def _alone(
+    source: str, threshold: float | None, photos: Path | None, chosen: dict[str, int], wanted: tuple[str, ...]
+) -> _Job:
+    import numpy as np
+
+    from probox.report.alone import read_alone
+
+    if chosen and set(chosen) != {"crowded"}:
+        raise click.UsageError(f"--{next(iter(chosen))} needs a truth: give --truth, or a folder of results")
+    alone = read_alone(source, photos)
+    table = alone.detections
+    if threshold is not None:
+        table = table.select(table.label_probs.max(axis=1, initial=0.0) > np.float32(threshold))
+    ids, counts = np.unique(table.image_ids, return_counts=True)
+    if chosen:
+        ids = ids[np.argsort(-counts, kind="stable")[: chosen["crowded"]]]
+    listed = ids.tolist()
+    if wanted:
+        unknown = [text for text in wanted if text not in {str(image_id) for image_id in listed}]
+        if unknown:
+            raise InputError(f"no detections in image {unknown[0]!r}", file=source, remedy="give an image id")
+        listed = [int(text) for text in wanted]
+    names = {image_id: alone.photos[image_id].name if alone.photos[image_id] else "" for image_id in listed}  # type: ignore[union-attr]
+    job = _Job(table, [(i, names[i]) for i in listed], alone.photos, alone.sizes, None, list(table.notes))
+    _note_missing(job, photos)
+    return job
+
+
+def _note_missing(job: _Job, photos: Path | None) -> None:
+    missing = [image_id for image_id, _ in job.images if job.photos.get(image_id) is None]
+    if photos is not None and missing:
+        job.notes.append(f"{len(missing)} images have no photo in {photos} (the first: {missing[0]}): plain ground")
+
+
+def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, quiet: bool) -> list[tuple[int, Path]]:
+    from probox.report.photos import load_photo, require
+
+    require("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt
+
+    from probox.detections import Detections
+    from probox.report.pictures import draw_view
+    from probox.report.view import view_of_detections, view_of_image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[tuple[int, Path]] = []
+    names = _file_names(job.images)
+    with progress_bar("pictures", quiet=quiet) as progress:
+        for done, (image_id, file_name) in enumerate(job.images):
+            progress(done, len(job.images))
+            photo, path = None, job.photos.get(image_id)
+            if path is not None:
+                try:
+                    photo = load_photo(path)
+                except InputError as error:
+                    job.notes.append(f"{error}: plain ground")
+            if isinstance(job.source, Detections):
+                view = view_of_detections(job.source, image_id, job.sizes[image_id], file_name)
+            else:
+                view = view_of_image(job.source, image_id, job.heatmaps)
+            axes = draw_view(view, photo=photo, **options)
+            target = folder / f"{names[image_id]}.{ending}"
+            figure: Any = axes.get_figure()
+            figure.savefig(target)
+            plt.close(figure)
+            written.append((image_id, target))
+    return written
+
+
+def _file_names(images: list[tuple[int, str]]) -> dict[int, str]:
+    """Return a name per picture: the photo's, if it is fit for a file and no other image has it, else the id."""
+    stems = {i: re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).stem)[:80] for i, name in images}
+    counts: dict[str, int] = {}
+    for stem in stems.values():
+        counts[stem.lower()] = counts.get(stem.lower(), 0) + 1
+    return {i: stem if stem.strip("._") and counts[stem.lower()] == 1 else f"image-{i}" for i, stem in stems.items()}

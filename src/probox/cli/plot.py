@@ -1,0 +1,49 @@
+"""`probox plot`: every plot of one evaluation or several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from probox.cli.console import note, print_json, progress_bar
+
+
+@click.command("plot")
+@click.argument("results", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
+@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where plots go.")
+@click.option("--format", "ending", type=click.Choice(["png", "svg", "pdf"]), default="png", show_default=True)
+@click.option("--dark", is_flag=True, help="Light lines on a dark ground.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json: bool) -> None:
+    """Plot evaluations: one line or colour for each RESULT_DIR.
+
+    Quality distributions, spatial against label quality, foreground against background, what a label
+    threshold does, precision and recall, classes, sizes. RESULT_DIR is a folder that `probox evaluate --out`
+    wrote, or a folder of such folders.
+
+    \b
+    probox plot results --out plots
+    probox plot results/ssd results/yolo --out plots --format pdf
+    """
+    from probox.report.photos import require
+    from probox.report.results import load_results
+
+    require("matplotlib").use("Agg")
+    from probox.report.plots import PLOTS, draw_all
+
+    loaded = load_results(results)
+    named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[tuple[str, str]] = []
+    with progress_bar("plots", quiet=as_json) as progress:
+        for name, figure in draw_all(named, dark=dark):
+            progress(len(written), len(PLOTS))
+            path = folder / f"{name}.{ending}"
+            figure.savefig(path)
+            written.append((name, str(path)))
+    if as_json:
+        print_json({"plots": [{"name": name, "file": path} for name, path in written]})
+        return
+    note(f"{len(written)} plots written to {out}")

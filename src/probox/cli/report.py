@@ -1,0 +1,76 @@
+"""`probox report`: the explorer's page."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from probox.cli.console import note, print_json, progress_bar
+
+
+@click.command("report")
+@click.argument("results", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
+@click.option("--truth", type=click.Path(), metavar="FILE", help="Show this truth's masks and file names instead.")
+@click.option("--images", type=click.Path(), metavar="DIR", help="Photos, which are copied [default: a plain ground].")
+@click.option(
+    "--detections",
+    type=click.Path(),
+    multiple=True,
+    metavar="FILE",
+    help="Where to find heatmaps (see above); one for each RESULT_DIR, in order.",
+)
+@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the page goes.")
+@click.option("--title", default="probox report", metavar="TEXT", show_default=True, help="The page's heading.")
+@click.option("--embed", is_flag=True, help="Make one file of it; DIR may be a file name that ends in .html.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(
+    results: tuple[str, ...],
+    truth: str | None,
+    images: str | None,
+    detections: tuple[str, ...],
+    out: str,
+    title: str,
+    embed: bool,
+    as_json: bool,
+) -> None:
+    """Make a page to wander through: tables, plots and every image of the evaluations in RESULT_DIR.
+
+    RESULT_DIR is a folder that `probox evaluate --out` wrote, or a folder of such folders; all must have been
+    measured on the same truth. The page opens from disk in any browser, without a server or the network.
+
+    Heatmaps of probabilistic segmentation are not kept in RESULT_DIR: name the files that were evaluated with
+    --detections to see them.
+
+    \b
+    probox report results --images val2017 --out report
+    probox report results/ssd results/yolo --images val2017 --out report.html --embed
+    """
+    from probox.errors import InputError
+    from probox.formats import read_truth
+    from probox.report.explorer import write_report
+    from probox.report.results import load_results, read_again
+
+    started = time.perf_counter()
+    loaded = load_results(results)
+    if detections and len(detections) != len(loaded):
+        raise InputError(
+            f"expected one --detections for each of {len(loaded)} results, but got {len(detections)}",
+            remedy="give them in the order of the results",
+        )
+    shown = read_truth(truth) if truth is not None else None
+    found = [read_again(path, one, shown) for path, one in zip(detections, loaded.values(), strict=bool(detections))]
+    with progress_bar("photos", quiet=as_json) as progress:
+        page, notes = write_report(
+            loaded, out, images=images, truth=shown, detections=found, title=title, embed=embed, progress=progress
+        )
+    written = [page] if page.suffix and embed else [path for path in page.parent.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in written)
+    seconds = time.perf_counter() - started
+    if as_json:
+        print_json({"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded), "notes": notes})
+        return
+    for text in notes:
+        note(f"note: {text}")
+    note(f"{size / 1e6:.1f} MB in {seconds:.1f} s; open {Path(page)}")

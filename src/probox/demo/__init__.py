@@ -1,0 +1,113 @@
+"""A small built-in data set, made by code: scenes of odd shapes, their truth, and two detectors to compare.
+
+>>> from probox.demo import make_demo
+>>> demo = make_demo()
+>>> demo.truth
+GroundTruth(12 images, 164 objects, 7 classes)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.demo.detectors import detect
+from probox.demo.scene import Scene, ground_truth, make_scenes
+from probox.detections import Detections
+from probox.groundtruth import GroundTruth
+from probox.masks import Masks
+
+__all__ = ["Demo", "make_demo"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Demo:
+    """The truth of some scenes and what detectors say of them, by name."""
+
+    truth: GroundTruth
+    detectors: dict[str, Detections]
+    scenes: tuple[Scene, ...]
+
+    def picture(self, image_id: int) -> npt.NDArray[np.uint8]:
+        """Return an image as an (H, W, 3) RGB array."""
+        from probox.demo.render import render
+
+        return render(self.scenes[int(np.flatnonzero(self.truth.image_ids == image_id)[0])])
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write ``truth.json`` (COCO), a file of COCO results per detector, and the pictures; return the paths."""
+        from probox.formats.writers import write_coco_results
+
+        base = Path(folder)
+        (base / "images").mkdir(parents=True, exist_ok=True)
+        written = [base / "truth.json"]
+        written[0].write_text(json.dumps(_coco_truth(self.truth)), encoding="utf-8")
+        for name, found in self.detectors.items():
+            path = base / f"{name.replace(' ', '_')}.json"
+            write_coco_results(path, found, self.truth)
+            written.append(path)
+        from PIL import Image
+
+        for image_id, name in zip(self.truth.image_ids.tolist(), self.truth.file_names, strict=True):
+            written.append(base / "images" / name)
+            Image.fromarray(self.picture(image_id)).save(written[-1], quality=90)
+        return written
+
+
+def make_demo(images: int = 12, seed: int = 4) -> Demo:
+    """Return the demo's scenes, always the same for the same arguments.
+
+    Parameters
+    ----------
+    images : int
+        How many scenes.
+    seed : int
+        Another number makes another table.
+    """
+    scenes = make_scenes(images, seed)
+    truth, visible = ground_truth(scenes)
+    sure, unsure = detect(truth, visible, scenes, seed)
+    return Demo(truth, {"sure": sure, "unsure": unsure}, tuple(scenes))
+
+
+def _coco_truth(truth: GroundTruth) -> dict[str, Any]:
+    annotations = []
+    for row in range(len(truth)):
+        image = int(truth.object_image[row])
+        x1, y1, x2, y2 = truth.boxes[row].tolist()
+        annotations.append(
+            {
+                "id": int(truth.object_ids[row]),
+                "image_id": int(truth.image_ids[image]),
+                "category_id": int(truth.category_ids[truth.object_class[row]]),
+                "bbox": [x1, y1, x2 - x1, y2 - y1],
+                "area": float(truth.areas[row]),
+                "iscrowd": int(truth.crowd[row]),
+                "segmentation": _coco_runs(truth.masks, row, int(truth.heights[image]), int(truth.widths[image])),
+            }
+        )
+    return {
+        "images": [
+            {"id": int(image_id), "width": int(width), "height": int(height), "file_name": name}
+            for image_id, width, height, name in zip(
+                truth.image_ids, truth.widths, truth.heights, truth.file_names, strict=True
+            )
+        ],
+        "categories": [
+            {"id": int(number), "name": name} for number, name in zip(truth.category_ids, truth.classes, strict=True)
+        ],
+        "annotations": annotations,
+    }
+
+
+def _coco_runs(masks: Masks, row: int, height: int, width: int) -> dict[str, Any]:
+    """Return COCO's run lengths: column by column, beginning with the pixels that are not the object's."""
+    flat = masks.to_array(row, height, width).ravel(order="F")
+    changes = np.flatnonzero(np.diff(flat)) + 1
+    edges = np.concatenate([[0] if not flat[0] else [0, 0], changes, [flat.size]])
+    return {"size": [height, width], "counts": np.diff(edges).tolist()}

@@ -1,0 +1,120 @@
+"""The demo's two detectors: the same boxes and labels, but one of them says how unsure its boxes are."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from probox.demo.scene import Scene
+from probox.demo.shapes import Floats
+from probox.detections import Detections
+from probox.groundtruth import GroundTruth
+
+__all__ = ["detect"]
+
+_CONFUSED_WITH = {
+    "star": "leaf",
+    "ring": "pebble",
+    "banana": "leaf",
+    "pebble": "ring",
+    "leaf": "banana",
+    "bracket": "key",
+    "key": "bracket",
+}
+
+
+def detect(truth: GroundTruth, visible: Floats, scenes: list[Scene], seed: int) -> tuple[Detections, Detections]:
+    """Return what a detector sure of its boxes says, and what one that knows its own errors says.
+
+    Corners miss by Gaussian errors that grow in the shade and with how much of a thing is covered. The
+    first detector reports the corners alone, the second also the covariances the errors were drawn from.
+    """
+    random = np.random.default_rng(seed)
+    rows: list[tuple[int, Floats, Floats, Floats]] = []  # image id, box, covariances, label probabilities
+    for row in range(len(truth)):
+        scene = scenes[int(truth.object_image[row])]
+        tight = truth.masks.boxes[row].astype(np.float64)
+        trouble = _trouble(scene, tight, float(visible[row]))
+        if random.uniform() < 0.28 * trouble**2:
+            continue
+        covariances = _covariances(tight, trouble, random)
+        box, covariances = _observe(tight, covariances, scene, random)
+        rows.append((scene.image_id, box, covariances, _labels(truth, row, trouble, random)))
+        if random.uniform() < 0.04 + 0.1 * trouble:  # the same thing a second time, as something else
+            again, spread = _observe(tight, 2.5 * covariances, scene, random)
+            rows.append((scene.image_id, again, spread, _labels(truth, row, 1.0, random, top=0.38)))
+    for scene in scenes:
+        for _ in range(int(random.integers(0, 3))):  # things that are not there
+            centre = random.uniform(0.15, 0.85, 2) * (scene.width, scene.height)
+            reach = random.uniform(18, 60, 2)
+            box = np.concatenate([centre - reach, centre + reach])
+            box, covariances = _observe(box, _covariances(box, 0.9, random), scene, random)
+            thing = int(random.integers(len(truth)))
+            rows.append((scene.image_id, box, covariances, _labels(truth, thing, 1.0, random, top=0.32)))
+
+    sure = Detections(
+        classes=truth.classes,
+        image_ids=np.array([image_id for image_id, _, _, _ in rows]),
+        boxes=np.round([box for _, box, _, _ in rows], 2),
+        label_probs=np.round([labels for _, _, _, labels in rows], 4).astype(np.float32),
+    )
+    return sure, dataclasses.replace(sure, covariances=np.round([spread for _, _, spread, _ in rows], 3))
+
+
+def _trouble(scene: Scene, box: Floats, visible: float) -> float:
+    """Return how hard a thing is to see, 0 to 1."""
+    shade = float(scene.shade((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
+    return min(1.0, 0.08 + 0.5 * shade + 0.6 * (1.0 - min(visible, 1.0)))
+
+
+def _covariances(box: Floats, trouble: float, random: np.random.Generator) -> Floats:
+    """Return covariances of both corners: longer along one direction, larger for larger and harder things."""
+    size = np.sqrt(max(box[2] - box[0], 8.0) * max(box[3] - box[1], 8.0))
+    covariances = np.zeros((2, 2, 2))
+    for corner in range(2):
+        long = size * (0.012 + 0.095 * trouble) * random.uniform(0.7, 1.3)
+        short = long * random.uniform(0.3, 0.9)
+        turn = random.uniform(0, np.pi)
+        axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        covariances[corner] = axes @ np.diag([long**2, short**2]) @ axes.T
+    return covariances
+
+
+def _observe(box: Floats, covariances: Floats, scene: Scene, random: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return the box with errors drawn from the covariances, and the covariances.
+
+    Where the thing is cut by the image's border, that edge of the box is known almost exactly.
+    """
+    seen, spread = np.empty(4), covariances.copy()
+    last = np.array([scene.width, scene.height]) - 1.0
+    for corner, edge in ((0, np.zeros(2)), (1, last)):
+        error = random.multivariate_normal(np.zeros(2), spread[corner])
+        cut = np.abs(box[2 * corner : 2 * corner + 2] - edge) < 1.0
+        inwards = 1.0 if corner == 0 else -1.0
+        seen[2 * corner : 2 * corner + 2] = np.where(
+            cut, edge + 1.2 * inwards, box[2 * corner : 2 * corner + 2] + error
+        )
+        for axis in np.flatnonzero(cut):
+            spread[corner, axis, :] = 0.0
+            spread[corner, :, axis] = 0.0
+            spread[corner, axis, axis] = 0.25
+    # A detector does not look beyond the image, and its left edge lies left of its right one.
+    low, high = np.minimum(seen[:2], seen[2:] - 4.0), np.maximum(seen[2:], seen[:2] + 4.0)
+    return np.concatenate([np.clip(low, 0.0, last), np.clip(high, 0.0, last)]), spread
+
+
+def _labels(
+    truth: GroundTruth, row: int, trouble: float, random: np.random.Generator, top: float | None = None
+) -> Floats:
+    """Return label probabilities: mostly the true class, some on the one it is often taken for."""
+    own = int(truth.object_class[row])
+    other = truth.classes.index(_CONFUSED_WITH[truth.classes[own]])
+    sure = top if top is not None else float(np.clip(random.normal(0.96 - 0.3 * trouble, 0.08), 0.4, 0.99))
+    if random.uniform() < 0.05 + 0.1 * trouble:
+        own, other = other, own
+    rest = np.full(len(truth.classes), 0.3 / (len(truth.classes) - 2))
+    rest[own], rest[other] = 0.0, 0.7
+    probabilities = (1.0 - sure) * rest
+    probabilities[own] = sure
+    return np.asarray(probabilities)

@@ -1,0 +1,189 @@
+// Charts: lines, steps and bars as SVG, clouds of points on a canvas; all tell their values under the pointer.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const { h, s } = probox;
+  const MARGIN = { left: 48, right: 14, top: 10, bottom: 40 };
+
+  /** Return about n round values from low to high. */
+  function ticks(low, high, n) {
+    const rough = (high - low) / Math.max(n, 1);
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((m) => m * power).find((value) => value >= rough * 0.999);
+    const values = [];
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); k++) values.push(k * step);
+    return values;
+  }
+
+  const short = (value) => (Math.abs(value) >= 10000 ? `${value / 1000}k` : `${+value.toPrecision(6)}`);
+
+  /** Draw axes into a new SVG of the container's size; return it with its scales. */
+  function frame(container, options) {
+    const width = Math.max(container.clientWidth, 240), height = options.height || 260;
+    const [x0, x1] = options.xRange, [y0, y1] = options.yRange;
+    const x = (value) => MARGIN.left + ((value - x0) / (x1 - x0)) * (width - MARGIN.left - MARGIN.right);
+    const y = (value) => height - MARGIN.bottom - ((value - y0) / (y1 - y0)) * (height - MARGIN.top - MARGIN.bottom);
+    const svg = s("svg", { width, height, role: "img", "aria-label": options.label });
+    for (const value of ticks(y0, y1, 5)) {
+      svg.append(
+        s("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
+        s("text", { x: MARGIN.left - 8, y: y(value) + 4, "text-anchor": "end" }, short(value)));
+    }
+    for (const value of ticks(x0, x1, width < 360 ? 4 : 5)) {
+      svg.append(
+        s("line", { class: "grid", x1: x(value), x2: x(value), y1: MARGIN.top, y2: height - MARGIN.bottom }),
+        s("text", { x: x(value), y: height - MARGIN.bottom + 18, "text-anchor": "middle" }, short(value)));
+    }
+    svg.append(
+      s("text", { class: "axis", x: width - MARGIN.right, y: height - 6, "text-anchor": "end" }, options.xLabel),
+      s("text", { class: "axis", x: 12, y: MARGIN.top, "text-anchor": "end", transform: `rotate(-90 12 ${MARGIN.top})` },
+        options.yLabel));
+    const back = (px) => x0 + ((px - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * (x1 - x0);
+    return { svg, x, y, back, width, height };
+  }
+
+  function tooltip(container) {
+    const box = h("div", { class: "tip", hidden: true });
+    container.append(box);
+    return {
+      show(px, py, lines) {
+        box.replaceChildren(...lines.map(([text, colour]) =>
+          h("div", {}, colour ? h("i", { class: "swatch", style: `background:${colour}` }) : null, text)));
+        box.hidden = false;
+        const room = container.clientWidth - box.offsetWidth;
+        box.style.left = `${Math.max(0, Math.min(px + 12, room))}px`;
+        box.style.top = `${Math.max(0, py - box.offsetHeight - 8)}px`;
+      },
+      hide() { box.hidden = true; },
+    };
+  }
+
+  /** Draw series of points as lines, or as steps; a marker is a vertical line at one x. */
+  probox.lineChart = (container, options) => {
+    container.replaceChildren();
+    const high = options.yRange ? options.yRange[1]
+      : Math.max(...options.series.flatMap((one) => one.y.filter(Number.isFinite)), 1e-9) * 1.06;
+    const { svg, x, y, back, height } = frame(container, { ...options, yRange: [0, high] });
+    for (const one of options.series) {
+      let path = "";
+      one.x.forEach((value, i) => {
+        if (!Number.isFinite(one.y[i])) return;
+        const next = one.step && i + 1 < one.x.length ? ` H ${x(one.x[i + 1])}` : "";
+        path += `${path ? "L" : "M"} ${x(value)} ${y(one.y[i])}${next} `;
+      });
+      svg.append(s("path", { class: "line", d: path, stroke: one.colour, "stroke-dasharray": one.dash || null }));
+    }
+    if (Number.isFinite(options.marker)) {
+      svg.append(s("line", { class: "marker", x1: x(options.marker), x2: x(options.marker), y1: MARGIN.top,
+        y2: height - MARGIN.bottom }));
+    }
+    const cross = s("line", { class: "cross", y1: MARGIN.top, y2: height - MARGIN.bottom, visibility: "hidden" });
+    svg.append(cross);
+    container.append(svg);
+    const tip = tooltip(container);
+    svg.addEventListener("pointermove", (event) => {
+      const value = back(event.offsetX);
+      const xs = options.series.length ? options.series[0].x : [];
+      if (!xs.length || value < options.xRange[0] || value > options.xRange[1]) return tip.hide();
+      let at = 0;
+      xs.forEach((candidate, i) => {
+        const better = options.series[0].step ? candidate <= value
+          : Math.abs(candidate - value) < Math.abs(xs[at] - value);
+        if (better) at = i;
+      });
+      cross.setAttribute("x1", x(xs[at]));
+      cross.setAttribute("x2", x(xs[at]));
+      cross.setAttribute("visibility", "visible");
+      tip.show(event.offsetX, event.offsetY, [[`${options.xLabel} ${+xs[at].toFixed(3)}`],
+        ...options.series.map((one) => [`${one.name} ${options.format(one.y[at])}`, one.colour])]);
+    });
+    svg.addEventListener("pointerleave", () => { tip.hide(); cross.setAttribute("visibility", "hidden"); });
+    if (options.onPick) {
+      svg.classList.add("pickable");
+      svg.addEventListener("click", (event) => options.onPick(Math.min(Math.max(back(event.offsetX), 0), 1)));
+    }
+  };
+
+  /** Draw clouds of points; a click on a point hands it over. */
+  probox.cloudChart = (container, options) => {
+    container.replaceChildren();
+    const { svg, x, y, width, height } = frame(container, { ...options, xRange: [0, 1], yRange: [0, 1] });
+    const ratio = window.devicePixelRatio || 1;
+    const canvas = h("canvas", { width: width * ratio, height: height * ratio, class: "cloud",
+      style: `width:${width}px;height:${height}px` });
+    const context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    const words = [];
+    if (options.levels) {
+      for (const level of [0.25, 0.5, 0.75]) {
+        let path = "";
+        for (let q = level * level; q <= 1.0001; q += 0.01) path += `${path ? "L" : "M"} ${x(q)} ${y(level * level / q)} `;
+        svg.append(s("path", { class: "level", d: path }));
+        words.push(s("text", { class: "level", x: x(1) - 6, y: y(level * level) - 6, "text-anchor": "end" }, `pPDQ ${100 * level}`));
+      }
+    }
+    const total = options.series.reduce((sum, one) => sum + one.x.length, 0);
+    context.globalAlpha = Math.min(0.7, Math.max(0.12, 30 / Math.sqrt(total + 1)));
+    for (const one of options.series) {
+      context.fillStyle = one.colour;
+      for (let i = 0; i < one.x.length; i++) {
+        context.beginPath();
+        context.arc(x(one.x[i]), y(one.y[i]), 2.6, 0, 7);
+        context.fill();
+      }
+    }
+    const ring = s("circle", { class: "ring", r: 6, visibility: "hidden" });
+    const over = s("svg", { width, height, class: "over" }, words, ring);
+    container.append(svg, canvas, over);
+    const tip = tooltip(container);
+    const nearest = (event) => {
+      let best = null, distance = 100;
+      for (const one of options.series) {
+        for (let i = 0; i < one.x.length; i++) {
+          const away = (x(one.x[i]) - event.offsetX) ** 2 + (y(one.y[i]) - event.offsetY) ** 2;
+          if (away < distance) { best = { one, i }; distance = away; }
+        }
+      }
+      return best;
+    };
+    over.addEventListener("pointermove", (event) => {
+      const best = nearest(event);
+      over.classList.toggle("pickable", Boolean(best));
+      ring.setAttribute("visibility", best ? "visible" : "hidden");
+      if (!best) return tip.hide();
+      const { one, i } = best;
+      ring.setAttribute("cx", x(one.x[i]));
+      ring.setAttribute("cy", y(one.y[i]));
+      tip.show(event.offsetX, event.offsetY, [[one.name, one.colour],
+        [`${options.xLabel} ${probox.percent(one.x[i])}`], [`${options.yLabel} ${probox.percent(one.y[i])}`],
+        ["click: see the image"]]);
+    });
+    over.addEventListener("pointerleave", () => { tip.hide(); ring.setAttribute("visibility", "hidden"); });
+    over.addEventListener("click", (event) => {
+      const best = nearest(event);
+      if (best) options.onPick(best.one, best.i);
+    });
+  };
+
+  /** Draw groups of horizontal bars. */
+  probox.barChart = (container, options) => {
+    container.replaceChildren();
+    const width = Math.max(container.clientWidth, 240);
+    const bar = 18, gap = 14, left = 76;
+    const height = options.groups.length * (options.series.length * bar + gap) + 8;
+    const high = Math.max(...options.series.flatMap((one) => one.values.filter(Number.isFinite)), 1e-9);
+    const svg = s("svg", { width, height, role: "img", "aria-label": options.label });
+    options.groups.forEach((name, g) => {
+      const top = g * (options.series.length * bar + gap) + 4;
+      svg.append(s("text", { x: left - 10, y: top + (options.series.length * bar) / 2 + 4, "text-anchor": "end" }, name));
+      options.series.forEach((one, n) => {
+        const value = one.values[g];
+        const length = Number.isFinite(value) ? (value / high) * (width - left - 64) : 0;
+        svg.append(
+          s("rect", { x: left, y: top + n * bar + 1, width: Math.max(length, 1), height: bar - 3, rx: 3, fill: one.colour }),
+          s("text", { x: left + length + 7, y: top + n * bar + bar / 2 + 4 }, options.format(value)));
+      });
+    });
+    container.append(svg);
+  };
+})();

@@ -1,0 +1,87 @@
+// Small helpers: elements made of text, never of markup; numbers as the tables show them.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const SVG = "http://www.w3.org/2000/svg";
+
+  function fill(element, properties, children) {
+    for (const [name, value] of Object.entries(properties || {})) {
+      if (value === null || value === undefined || value === false) continue;
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else element.setAttribute(name, value === true ? "" : value);
+    }
+    element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+    return element;
+  }
+
+  /** Make an HTML element; children are elements or text. */
+  probox.h = (tag, properties, ...children) => fill(document.createElement(tag), properties, children);
+
+  /** Make an SVG element. */
+  probox.s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
+
+  probox.byId = (id) => document.getElementById(id);
+
+  /** Show a quality in per cent, or a dash. */
+  probox.percent = (value, digits = 2) => (Number.isFinite(value) ? (100 * value).toFixed(digits) : "–");
+
+  probox.count = (value) => value.toLocaleString("en-US");
+
+  /** Say something for a few seconds, also to screen readers. */
+  probox.say = (text) => {
+    const place = probox.byId("message");
+    place.textContent = text;
+    place.hidden = false;
+    clearTimeout(probox.say.timer);
+    probox.say.timer = setTimeout(() => { place.hidden = true; }, 4000);
+  };
+
+  /** Put text on the clipboard, also where the page may not use the modern way. */
+  probox.copy = async (text, what) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = probox.h("textarea", { class: "offscreen", "aria-hidden": "true" });
+      area.value = text;
+      const host = document.querySelector("dialog[open]") || document.body;
+      host.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    probox.copied = text;
+    probox.say(`${what} copied`);
+  };
+
+  /** Return the value of a colour that the style sheet defines; asked once, until `forgetColours`. */
+  const colours = new Map();
+  probox.css = (name) => {
+    if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+    return colours.get(name);
+  };
+  probox.forgetColours = () => colours.clear();
+
+  probox.lineColour = (number) => probox.css(`--line-${number % 8}`);
+
+  /** Do small works a few milliseconds per frame, so that the page stays smooth; the newest first. */
+  const works = [];
+  const doSome = () => {
+    const end = performance.now() + 7;
+    while (works.length && performance.now() < end) works.pop()();
+    if (works.length) requestAnimationFrame(doSome);
+  };
+  probox.later = (work) => {
+    works.push(work);
+    if (works.length === 1) requestAnimationFrame(doSome);
+  };
+
+  /** Call at most once per frame. */
+  probox.eachFrame = (work) => {
+    let waiting = false;
+    return () => {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => { waiting = false; work(); });
+    };
+  };
+})();

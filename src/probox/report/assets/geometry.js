@@ -1,0 +1,149 @@
+// Boxes, covariances and masks of images: loaded in chunks when they are needed, drawn on canvases.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const chunks = new Map(); // number: { images, waiting: [callbacks] }
+
+  /** Called by each data file as it is loaded. */
+  probox.receive = (number, images) => {
+    const chunk = chunks.get(number) || { waiting: [] };
+    chunk.images = images;
+    chunks.set(number, chunk);
+    for (const callback of chunk.waiting.splice(0)) callback();
+  };
+
+  /** Call back with an image's geometry, at once if it is here. */
+  probox.withGeometry = (store, row, callback) => {
+    const size = store.index.chunk;
+    const number = Math.floor(row / size);
+    let chunk = chunks.get(number);
+    const hand = () => callback(unpack(store, chunk.images[row % size], row));
+    if (chunk && chunk.images) return hand();
+    if (!chunk) {
+      chunks.set(number, (chunk = { waiting: [] }));
+      load(number);
+    }
+    chunk.waiting.push(hand);
+    return undefined;
+  };
+
+  function load(number) {
+    const embedded = document.getElementById(`chunk-${number}`);
+    if (embedded) {
+      queueMicrotask(() => probox.receive(number, JSON.parse(embedded.textContent)));
+      return;
+    }
+    const script = document.createElement("script");
+    script.src = `data/chunk-${number}.js`;
+    script.onerror = () => probox.say(`data/chunk-${number}.js cannot be read: is the folder complete?`);
+    document.head.append(script);
+  }
+
+  /** Return an image's geometry with rows counted in the columns' rows. */
+  function unpack(store, packed, row) {
+    if (packed.ready) return packed.ready;
+    const first = store.objects.offsets[row];
+    const objects = packed.o.map(([x0, y0, x1, y1, runs], n) => ({
+      row: first + n, x0, y0, x1, y1, filled: !runs, runs: decodeRuns(runs, x0, y0) }));
+    const results = packed.d.map((rows, r) => rows.map((numbers, n) => ({
+      row: store.results[r].detections.offsets[row] + n,
+      box: numbers.slice(0, 4),
+      corners: numbers.length > 4 ? [numbers.slice(4, 7), numbers.slice(7, 10)] : null, // xx, xy, yy
+      map: typeof numbers[4] === "string" ? { source: numbers[4], box: numbers.slice(5) } : null,
+    })));
+    for (const rows of results) for (const d of rows) if (d.map) d.corners = null;
+    packed.ready = { objects, results, width: store.images.w[row], height: store.images.h[row] };
+    return packed.ready;
+  }
+
+  /** Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box. */
+  function decodeRuns(text, x0, y0) {
+    const runs = [];
+    if (!text) return runs;
+    const binary = atob(text);
+    let place = 0;
+    const next = () => {
+      let value = 0, shift = 0, byte;
+      do {
+        byte = binary.charCodeAt(place++);
+        value |= (byte & 127) << shift;
+        shift += 7;
+      } while (byte & 128);
+      return value;
+    };
+    const signed = () => {
+      const value = next();
+      return value & 1 ? -((value + 1) >> 1) : value >> 1;
+    };
+    let y = y0, begin = x0, length = 0;
+    while (place < binary.length) {
+      y += next();
+      begin += signed();
+      length += signed();
+      runs.push([y, begin, begin + length]);
+    }
+    return runs;
+  }
+
+  probox.contains = (object, x, y) =>
+    object.filled || object.runs.some(([row, begin, end]) => row === Math.floor(y) && x >= begin && x < end);
+
+  /** Return the mask as a small canvas of one colour, to be drawn at the object's box. */
+  probox.maskCanvas = (object, colour) => {
+    object.bitmaps ||= new Map();
+    if (!object.bitmaps.has(colour)) {
+      const canvas = document.createElement("canvas");
+      canvas.width = object.x1 - object.x0 + 1;
+      canvas.height = object.y1 - object.y0 + 1;
+      const context = canvas.getContext("2d");
+      context.fillStyle = colour;
+      if (object.filled) context.fillRect(0, 0, canvas.width, canvas.height);
+      for (const [y, begin, end] of object.runs) context.fillRect(begin - object.x0, y - object.y0, end - begin, 1);
+      object.bitmaps.set(colour, canvas);
+    }
+    return object.bitmaps.get(colour);
+  };
+
+  /** Return the mask's area as a path, for pictures so small that its pixels cannot be told apart. */
+  probox.area = (object) => {
+    if (!object.area) {
+      object.area = new Path2D();
+      if (object.filled) object.area.rect(object.x0, object.y0, object.x1 - object.x0 + 1, object.y1 - object.y0 + 1);
+      else for (const [y, begin, end] of object.runs) object.area.rect(begin, y, end - begin, 1.02);
+    }
+    return object.area;
+  };
+
+  /** Return the mask's outline: the sides of pixels between inside and outside. */
+  probox.outline = (object) => {
+    if (object.outline) return object.outline;
+    if (object.filled) return (object.outline = probox.area(object));
+    const path = new Path2D();
+    const rows = new Map();
+    for (const [y, begin, end] of object.runs) {
+      path.moveTo(begin, y);
+      path.lineTo(begin, y + 1);
+      path.moveTo(end, y);
+      path.lineTo(end, y + 1);
+      if (!rows.has(y)) rows.set(y, []);
+      rows.get(y).push(begin, end);
+    }
+    for (let y = object.y0; y <= object.y1 + 1; y++) {
+      // Where one of two neighbouring rows is inside and the other is not, there is an edge between them.
+      const ends = [...(rows.get(y - 1) || []), ...(rows.get(y) || [])].sort((a, b) => a - b);
+      for (let i = 0; i + 1 < ends.length; i += 2) {
+        if (ends[i] === ends[i + 1]) continue;
+        path.moveTo(ends[i], y);
+        path.lineTo(ends[i + 1], y);
+      }
+    }
+    return (object.outline = path);
+  };
+
+  /** Return half-axes and angle of a covariance [xx, xy, yy]. */
+  probox.axes = ([xx, xy, yy]) => {
+    const mean = (xx + yy) / 2, spread = Math.hypot((xx - yy) / 2, xy);
+    return { long: Math.sqrt(Math.max(mean + spread, 0)), short: Math.sqrt(Math.max(mean - spread, 0)),
+      angle: 0.5 * Math.atan2(2 * xy, xx - yy) };
+  };
+})();

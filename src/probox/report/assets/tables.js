@@ -1,0 +1,152 @@
+// Tables: the paper's Table 1 for all results, and classes and sizes that choose what the gallery shows.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const { h, percent, count } = probox;
+
+  const COLUMNS = [
+    { key: "mAP", title: "mAP", fixed: true, hint: "COCO's mean average precision, of all detections" },
+    { key: "mLRP", title: "mLRP", fixed: true, hint: "1 - moLRP, of all detections" },
+    { key: "PDQ", title: "PDQ", hint: "probability-based detection quality" },
+    { key: "pPDQ", title: "pPDQ", hint: "mean pairwise quality of true positives" },
+    { key: "spatial", title: "Sp", hint: "mean spatial quality of true positives" },
+    { key: "label", title: "Lbl", hint: "mean label quality of true positives" },
+    { key: "foreground", title: "FG", hint: "mean foreground quality of true positives" },
+    { key: "background", title: "BG", hint: "mean background quality of true positives" },
+    { key: "TP", title: "TP", counts: true, hint: "true positives" },
+    { key: "FP", title: "FP", counts: true, less: true, hint: "false positives" },
+    { key: "FN", title: "FN", counts: true, less: true, hint: "missed objects" },
+  ];
+  const show = (column, value) =>
+    (column.counts ? (Number.isFinite(value) ? count(value) : "–") : percent(value));
+
+  /** Return the rows of Table 1 at the current threshold. */
+  function summaryRows(store, threshold) {
+    return store.results.map((result, r) => ({
+      number: r, name: result.name, ...store.view(r, threshold).total(), mAP: result.fixed.mAP, mLRP: result.fixed.mLRP }));
+  }
+
+  function shownColumns(rows) {
+    return COLUMNS.filter((column) => !column.fixed || rows.every((row) => Number.isFinite(row[column.key])));
+  }
+
+  /** Return the best value of each column, compared as it is shown; none if there is nothing to compare. */
+  function bestOf(columns, rows) {
+    return Object.fromEntries(columns.map((column) => {
+      const values = rows.map((row) => row[column.key]).filter(Number.isFinite);
+      if (rows.length < 2 || !values.length) return [column.key, null];
+      return [column.key, show(column, column.less ? Math.min(...values) : Math.max(...values))];
+    }));
+  }
+
+  function sorted(rows, { key, down }) {
+    const value = (row) => row[key];
+    return [...rows].sort((a, b) => {
+      const [p, q] = [value(a), value(b)];
+      if (typeof p === "string") return (down ? -1 : 1) * p.localeCompare(q);
+      if (!Number.isFinite(p) || !Number.isFinite(q)) return Number.isFinite(q) - Number.isFinite(p);
+      return down ? q - p : p - q;
+    });
+  }
+
+  /** Make a heading that sorts when pressed. */
+  function sortable(title, key, sort, change, hint, first = true) {
+    const active = sort.key === key;
+    const button = h("button", { type: "button", title: hint || null, "data-key": key,
+      onclick: () => change({ key, down: active ? !sort.down : first }) }, title);
+    return h("th", { scope: "col", "aria-sort": active ? (sort.down ? "descending" : "ascending") : "none" }, button);
+  }
+
+  /** Put new content into a table; the heading that had the focus keeps it. */
+  function replace(table, ...content) {
+    const focused = table.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    table.replaceChildren(...content);
+    if (focused) [...table.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
+  }
+
+  let order = { key: "PDQ", down: true };
+
+  probox.renderSummary = (store, state) => {
+    const rows = sorted(summaryRows(store, state.t), order);
+    const columns = shownColumns(rows);
+    const best = bestOf(columns, rows);
+    const change = (next) => { order = next; probox.renderSummary(store, state); };
+    const head = h("tr", {}, sortable("detector", "name", order, change, null, false),
+      columns.map((column) => sortable(column.title, column.key, order, change, column.hint)));
+    const body = rows.map((row) => h("tr", { "data-result": row.number },
+      h("th", { scope: "row" }, h("i", { class: "swatch", style: `background:${probox.lineColour(row.number)}` }), row.name),
+      columns.map((column) => {
+        const text = show(column, row[column.key]);
+        const isBest = best[column.key] === text;
+        const stale = column.fixed && state.t !== null;
+        return h("td", { "data-column": column.key, class: [isBest && "best", stale && "stale"].filter(Boolean).join(" ") || null,
+          title: stale ? "of all detections, whatever the threshold" : null }, text);
+      })));
+    replace(probox.byId("summary"), h("thead", {}, head), h("tbody", {}, body));
+  };
+
+  probox.summaryAsMarkdown = (store, state) => {
+    const rows = sorted(summaryRows(store, state.t), order);
+    const columns = shownColumns(rows);
+    const best = bestOf(columns, rows);
+    const escape = (text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
+    const cell = (column, row) => {
+      const text = show(column, row[column.key]);
+      return best[column.key] === text ? `**${text}**` : text;
+    };
+    return [["", ...columns.map((column) => column.title)], ["---", ...columns.map(() => "---:")],
+      ...rows.map((row) => [escape(row.name), ...columns.map((column) => cell(column, row))])]
+      .map((cells) => `| ${cells.join(" | ")} |`).join("\n") + "\n";
+  };
+
+  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
+
+  probox.summaryAsLatex = (store, state) => {
+    const rows = sorted(summaryRows(store, state.t), order);
+    const columns = shownColumns(rows);
+    const best = bestOf(columns, rows);
+    const escape = (text) => text.replace(/[\\~^&%$#_{}]/g, (sign) => LATEX[sign] || `\\${sign}`);
+    const cell = (column, row) => {
+      const text = show(column, row[column.key]).replace("–", "--");
+      return best[column.key] === show(column, row[column.key]) ? `\\textbf{${text}}` : text;
+    };
+    const line = (cells) => `  ${cells.join(" & ")} \\\\`;
+    return [`\\begin{tabular}{l${"r".repeat(columns.length)}}`, "  \\toprule",
+      line(["", ...columns.map((column) => column.title)]), "  \\midrule",
+      ...rows.map((row) => line([escape(row.name), ...columns.map((column) => cell(column, row))])),
+      "  \\bottomrule", "\\end{tabular}"].join("\n") + "\n";
+  };
+
+  const groupOrder = { classes: { key: "objects", down: true }, sizes: { key: "group", down: false } };
+
+  /** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
+  function renderGroups(id, store, state, names, tables, chosen, filter) {
+    const main = tables[state.main];
+    const rows = names.map((name, group) => ({ group, name, ...main[group],
+      ...Object.fromEntries(tables.map((table, r) => [`PDQ-${r}`, table[group].PDQ])) }))
+      .filter((row) => tables.some((table) => Number.isFinite(table[row.group].PDQ)));
+    const high = Math.max(...rows.flatMap((row) => tables.map((_, r) => row[`PDQ-${r}`]).filter(Number.isFinite)), 1e-9);
+    const change = (next) => { groupOrder[id] = next; renderGroups(id, store, state, names, tables, chosen, filter); };
+    const details = COLUMNS.filter((column) => !column.fixed && column.key !== "PDQ");
+    const sort = groupOrder[id];
+    const head = h("tr", {}, sortable(id === "classes" ? "class" : "size", id === "classes" ? "name" : "group", sort, change,
+      null, false), sortable("objects", "objects", sort, change),
+    store.results.map((result, r) => sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change)),
+    details.map((column) => sortable(column.title, column.key, sort, change,
+      store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint)));
+    const body = sorted(rows, sort).map((row) => h("tr", { class: row.group === chosen ? "chosen" : null },
+      h("th", { scope: "row" }, h("button", { type: "button", "data-key": `row-${row.group}`,
+        "aria-pressed": String(row.group === chosen), onclick: () => filter(row.group === chosen ? null : row.group) }, row.name)),
+      h("td", {}, count(row.objects)),
+      tables.map((_, r) => h("td", { class: "bar",
+        style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:var(--line-${r % 8})` }, percent(row[`PDQ-${r}`]))),
+      details.map((column) => h("td", {}, show(column, row[column.key])))));
+    replace(probox.byId(id), h("thead", {}, head), h("tbody", {}, body));
+  }
+
+  probox.renderClasses = (store, state, filter) => renderGroups("classes", store, state, store.classes,
+    store.results.map((_, r) => store.view(r, state.t).perClass()), state.class, filter);
+
+  probox.renderSizes = (store, state, filter) => renderGroups("sizes", store, state, ["small", "medium", "large"],
+    store.results.map((_, r) => store.view(r, state.t).perSize()), state.size, filter);
+})();

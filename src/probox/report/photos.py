@@ -1,0 +1,77 @@
+"""Photos of images: which file of a folder shows which image, and its pixels."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+
+__all__ = ["ENDINGS", "find_photo", "load_photo", "require"]
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
+
+
+def require(module: str) -> Any:
+    """Import a module of the `report` extra, or say how to get it."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.split(".")[0]
+        raise InputError(
+            f"this needs {'Pillow' if name == 'PIL' else name}", remedy="install it with: pip install 'probox[report]'"
+        ) from None
+
+
+def find_photo(folder: Path, image_id: int, file_name: str = "") -> Path | None:
+    """Return the file of `folder` that shows an image, or None.
+
+    Looked for by the truth's file name, with and without its folders, then by the image's number, plain or
+    with leading zeros as COCO writes it; without a file name also by the number that a photo's name ends in.
+    Names that lead out of the folder are not followed.
+    """
+    names = []
+    if file_name:
+        plain = file_name.replace("\\", "/")
+        names += [plain, plain.rsplit("/", 1)[-1]]
+    for stem in (str(image_id), f"{image_id:012d}", f"{image_id:06d}"):
+        names += [stem + ending for ending in ENDINGS]
+    if not file_name:
+        names += _numbered(folder).get(image_id, [])
+    base = folder.resolve()
+    for name in names:
+        path = folder / name
+        try:
+            if path.is_file() and base in path.resolve().parents:
+                return path
+        except (OSError, ValueError):  # a name that no file system would take
+            continue
+    return None
+
+
+@lru_cache(maxsize=4)
+def _numbered(folder: Path) -> dict[int, list[str]]:
+    """Return the photos of a folder whose names end in a number that no other ends in, by that number."""
+    by_number: dict[int, list[str]] = {}
+    for path in folder.iterdir():
+        digits = re.search(r"(\d{1,18})$", path.stem)
+        if digits and path.suffix.lower() in ENDINGS:
+            by_number.setdefault(int(digits[1]), []).append(path.name)
+    return {number: names for number, names in by_number.items() if len(names) == 1}
+
+
+def load_photo(path: Path) -> npt.NDArray[np.uint8]:
+    """Return a photo as an (H, W, 3) RGB array."""
+    image_module, ops = require("PIL.Image"), require("PIL.ImageOps")
+    try:
+        with image_module.open(path) as image:
+            return np.asarray(ops.exif_transpose(image).convert("RGB"))
+    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
+        raise InputError(f"cannot be read as an image ({error})", file=str(path)) from None
