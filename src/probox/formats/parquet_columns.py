@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.errors import InputError
 from probox.formats.files import Paths
 from probox.formats.output import write_files
+from probox.parallel import thread_count
 
 __all__ = [
     "ParquetFile",
@@ -27,6 +29,9 @@ __all__ = [
     "same_bits",
     "write_row_groups",
 ]
+
+OLDEST_PYARROW = 22
+"""The first one that writes 32-bit decimals."""
 
 FORMAT = 1
 KEY = b"probox"
@@ -68,6 +73,11 @@ def pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet as parquet
     except ImportError:
         raise InputError("Parquet files need pyarrow", remedy="pip install 'probox[parquet]'") from None
+    if int(arrow.__version__.split(".")[0]) < OLDEST_PYARROW:
+        raise InputError(
+            f"Parquet files need pyarrow {OLDEST_PYARROW} or newer, but got {arrow.__version__}",
+            remedy="pip install -U 'probox[parquet]'",
+        )
     return arrow, parquet
 
 
@@ -185,6 +195,7 @@ def write_row_groups(
             },
             write_statistics=["image_id"],
             store_decimal_as_integer=True,
+            write_page_checksum=True,
         ) as writer:
             for table in tables:
                 writer.write_table(table.cast(full), row_group_size=max(1, len(table)))
@@ -233,7 +244,7 @@ class ParquetFile:
                 raise InputError("no such file", file=self.name, remedy="check the path")
             raise InputError("expected a Parquet file", file=self.name, remedy="read_detections tells formats apart")
         with self._readable():
-            self._file = parquet.ParquetFile(self.name, memory_map=False)
+            self._file = parquet.ParquetFile(self.name, page_checksum_verification=True)
             self.columns: list[str] = self._file.schema_arrow.names
             self.row_groups: int = self._file.metadata.num_row_groups
             self.rows: int = self._file.metadata.num_rows
@@ -281,20 +292,44 @@ class ParquetFile:
         if not fits and given != wanted:
             raise InputError(f"expected {wanted}, but the column is {given}", file=self.name, entry=name)
         with self._readable():
-            if arrow.types.is_decimal(given) and given.scale >= 0 and given.bit_width == 32:
+            if arrow.types.is_decimal(given) and given.bit_width == 32 and 0 <= given.scale <= MAX_DIGITS:
                 parts = [from_integers(_raw_integers(chunk), given.scale, dtype) for chunk in column.chunks]
             elif given == wanted:
                 parts = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
             else:
-                safe = whole  # floats may be rounded, whole numbers must fit
-                parts = [chunk.cast(wanted, safe=safe).to_numpy(zero_copy_only=False) for chunk in column.chunks]
+                parts = [self._cast(chunk, wanted, name).to_numpy(zero_copy_only=False) for chunk in column.chunks]
         if len(parts) == 1:
             return np.asarray(parts[0], dtype=dtype)
         return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
 
+    def _cast(self, chunk: Any, wanted: Any, name: str) -> Any:
+        """Return a chunk of another type; floats may be rounded, whole numbers must fit."""
+        arrow, _ = pyarrow()
+        try:
+            return chunk.cast(wanted, safe=arrow.types.is_integer(wanted))
+        except arrow.ArrowInvalid as error:
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(
+                f"expected {wanted}, but got something else ({reason})", file=self.name, entry=name
+            ) from None
+
     def matrix(self, table: Any, names: Sequence[str], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return columns side by side, one row of numbers per row of the table."""
         return np.ascontiguousarray(np.stack([self.numbers(table, name, dtype) for name in names]).T)
+
+    def fill_rows(self, rows: npt.NDArray[np.float32], first: int, table: Any, names: Sequence[str]) -> None:
+        """Write float32 columns side by side into `rows`, from row `first` on."""
+        arrow, _ = pyarrow()
+        columns = [table.column(name) for name in names]
+        kind = columns[0].type
+        alike = all(c.type == kind and c.num_chunks == 1 and c.null_count == 0 for c in columns)
+        threads = thread_count(None)
+        if alike and arrow.types.is_decimal(kind) and kind.bit_width == 32 and 0 <= kind.scale <= MAX_DIGITS:
+            integers = [_raw_integers(column.chunk(0)) for column in columns]
+            _core.fill_rows_of_integers(rows, first, integers, 10.0**kind.scale, threads)
+        else:
+            floats = [self.numbers(table, name, np.float32) for name in names]
+            _core.fill_rows_of_floats(rows, first, floats, 1.0, threads)
 
     def box_names(self) -> list[str]:
         """Return the columns of boxes that the file must have: those it has, made complete."""
