@@ -53,7 +53,7 @@
       for (const object of byArea) {
         const colour = verdictColour(view.objectVerdict[object.row]);
         const chosen = focus && focus.object === object.row;
-        context.globalAlpha = layers.has("h") ? 0 : chosen ? 0.55 : focus ? 0.14 : 0.36;
+        context.globalAlpha = layers.has("h") && view.objectVerdict[object.row] !== FN ? 0 : chosen ? 0.55 : focus ? 0.14 : 0.36;
         if (context.globalAlpha > 0 && (fine || object.filled)) {
           context.fillStyle = colour;
           context.fill(probox.area(object));

@@ -56,6 +56,7 @@
       byId("panes").dataset.count = panes.length;
     }
     for (const pane of panes) {
+      pane.box.style.setProperty("--ratio", store.images.w[row] / store.images.h[row]);
       const sum = store.view(pane.r, state.t).perImage()[row];
       pane.text.textContent = `PDQ ${percent(sum.PDQ)}, ${sum.TP} TP, ${sum.FP} FP, ${sum.FN} FN`;
     }
@@ -326,7 +327,7 @@
     });
     const options = () => store.results.map((result, r) => h("option", { value: String(r) }, result.name));
     byId("shown").append(...options());
-    byId("other").append(h("option", { value: "" }, "nothing beside"), ...options());
+    byId("other").append(h("option", { value: "" }, "none"), ...options());
     byId("shown").addEventListener("change", (event) => probox.update({ main: Number(event.target.value), pick: null }));
     byId("other").addEventListener("change", (event) =>
       probox.update({ other: event.target.value === "" ? null : Number(event.target.value) }));
