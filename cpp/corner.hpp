@@ -105,7 +105,7 @@ void make_room(std::vector<T>& values, std::size_t n) {
 // Reusable memory for the computation of corner maps.
 template <class T>
 struct CornerScratch {
-  std::vector<double> across, value, table;
+  std::vector<double> across, marginal, value, table, matrix, turned;
   std::vector<T> above;
 };
 
@@ -123,7 +123,8 @@ class LatticeRows {
  public:
   static constexpr double kLowest = -6.7;     // Phi(-6.7) is 1e-11: where the integral over v starts
   static constexpr double kSaturated = 6.5;   // beyond, Phi is 0 or 1 to 4e-11
-  static constexpr double kWidest = 0.4;      // of a step on the grid, and of the arguments that share a sum
+  static constexpr double kFinest = 0.4;      // no wider step on the grid
+  static constexpr double kWidest = 0.6;      // no wider range of arguments that share a sum
   static constexpr double kTolerance = 1e-11;
 
   // The lattice's columns are first_h, first_h + step_h, ...; its rows, but for the first, `step_k` apart.
@@ -131,7 +132,7 @@ class LatticeRows {
   LatticeRows(CornerScratch<T>& scratch, double first_h, double step_h, int columns, double step_k, double rho)
       : table_(scratch.table), sum_(scratch.value), s_(std::sqrt((1.0 - rho) * (1.0 + rho))), slope_(-rho / s_),
         first_(first_h / s_), step_(step_h / s_), columns_(columns) {
-    phases_ = std::max(1, static_cast<int>(std::ceil(step_ / kWidest)));
+    phases_ = std::max(1, static_cast<int>(std::ceil(step_ / kFinest)));
     fine_ = step_ / phases_;
     per_step_ = 1.0 / step_;
     per_fine_ = 1.0 / fine_;
@@ -159,10 +160,10 @@ class LatticeRows {
     if (to <= at_) return;
     const double length = to - at_, z = length / s_, spread = length * std::abs(slope_);
     const bool long_step = spread > span_ * 1.001;
-    const int parts = std::max({1, static_cast<int>(std::ceil(z / 1.2)),
+    const int parts = std::max({1, static_cast<int>(std::ceil(z / 2.0)),
                                 long_step ? static_cast<int>(std::ceil(spread / kWidest)) : 1});
     const double y = z / parts, half = length / parts / 2;
-    const Quadrature& rule = quadrature(y <= 0.09 ? 3 : y <= 0.3 ? 4 : y <= 0.6 ? 5 : 6);
+    const Quadrature& rule = quadrature(y <= 0.09 ? 3 : y <= 0.3 ? 4 : y <= 0.6 ? 5 : y <= 1.0 ? 6 : y <= 1.5 ? 7 : 8);
     for (int part = 0; part < parts; ++part)
       add_part(rule, at_ + half * (2 * part + 1), half, long_step ? most_terms_ : terms_);
     at_ = to;
@@ -188,14 +189,10 @@ class LatticeRows {
   void tabulate(std::vector<double>& arguments) {
     make_room(table_, static_cast<std::size_t>(most_terms_) * points_);
     make_room(arguments, points_);
-    const NormalTable& normal = NormalTable::get();
     for (int phase = 0, p = 0; phase < phases_; ++phase)
-      for (int i = 0; i < length_; ++i, ++p) {
-        const double t = low_ + (phase + static_cast<double>(i) * phases_) * fine_;
-        arguments[p] = t;
-        table_[p] = normal.cdf(t);
-        table_[points_ + p] = normal.pdf(t);
-      }
+      for (int i = 0; i < length_; ++i, ++p) arguments[p] = low_ + (phase + static_cast<double>(i) * phases_) * fine_;
+    normal_rows(arguments.data(), points_, NormalTable::get().entries(), NormalTable::kSteps, NormalTable::kReach,
+                table_.data(), table_.data() + points_);
     hermite_rows(arguments.data(), points_, most_terms_, table_.data());
   }
 
@@ -228,6 +225,25 @@ class LatticeRows {
 inline double standardised(double point, double mean, double sigma) {
   if (sigma > 0.0) return (point - mean) / sigma;
   return point >= mean ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+}
+
+// F(h_i, k_j) as a matrix, row by row. Steps go along the axis with fewer of them.
+template <class T>
+const double* lattice_matrix(CornerScratch<T>& scratch, double first_h, double step_h, int columns, double first_k,
+                             double step_k, int rows, double rho) {
+  const bool by_row = rows <= columns;
+  const int steps = by_row ? rows : columns, width = by_row ? columns : rows;
+  make_room(scratch.matrix, static_cast<std::size_t>(steps) * width);
+  LatticeRows lattice(scratch, by_row ? first_h : first_k, by_row ? step_h : step_k, width, by_row ? step_k : step_h,
+                      rho);
+  for (int i = 0; i < steps; ++i) {
+    lattice.advance((by_row ? first_k : first_h) + i * (by_row ? step_k : step_h));
+    std::copy(lattice.row(), lattice.row() + width, scratch.matrix.data() + static_cast<std::size_t>(i) * width);
+  }
+  if (by_row) return scratch.matrix.data();
+  make_room(scratch.turned, static_cast<std::size_t>(steps) * width);
+  transpose(scratch.matrix.data(), steps, width, scratch.turned.data());
+  return scratch.turned.data();
 }
 
 }  // namespace detail
@@ -271,43 +287,48 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
   const bool lattice = s.region_of_interest && rho != 0.0 && sx >= 0.05 && sy >= 0.05 && 1.0 - std::abs(rho) >= 5e-4;
   double left = 0.0;
   if (lattice) {
-    // Column -1, when it is wanted, is the image's left edge.
-    const int extra = at_left ? 1 : 0;
-    detail::LatticeRows rows_of(scratch, h_at(region.x0 - extra), 1.0 / sx, columns + extra, 1.0 / sy, rho);
-    if (at_top) {
-      rows_of.advance(k_at(-1));
-      finish_above(rows_of.row() + extra, at_left ? rows_of.row()[0] : 0.0);
-    }
-    for (int j = 0; j < rows; ++j) {
-      rows_of.advance(k_at(region.y0 + j));
-      const double* value = rows_of.row() + extra;
-      left = at_left ? rows_of.row()[0] : 0.0;
-      store(j, value, left, value[columns - 1]);
+    // Row or column -1, where it is wanted, is the image's edge.
+    const int extra_x = at_left ? 1 : 0, extra_y = at_top ? 1 : 0;
+    const int wide = columns + extra_x, high = rows + extra_y;
+    const double* matrix = detail::lattice_matrix(scratch, h_at(region.x0 - extra_x), 1.0 / sx, wide,
+                                                  k_at(region.y0 - extra_y), 1.0 / sy, high, rho);
+    if (at_top) finish_above(matrix + extra_x, at_left ? matrix[0] : 0.0);
+    const double* row = matrix + static_cast<std::size_t>(extra_y) * wide;
+    for (int j = 0; j < rows; ++j, row += wide) {
+      left = at_left ? row[0] : 0.0;
+      store(j, row + extra_x, left, row[wide - 1]);
     }
     // The row beyond repeats the last one.
-    store(rows, rows_of.row() + extra, left, 1.0);
+    store(rows, row - wide + extra_x, left, 1.0);
     return;
   }
 
+  // Without correlation a row is one vector times a number; with it, every pixel needs an integral of its own.
   auto& across = scratch.across;
+  auto& marginal = scratch.marginal;
   auto& value = scratch.value;
-  make_room(across, columns);
-  make_room(value, columns);
-  const bool independent = rho == 0.0;
+  make_room(across, columns + 1 + kPadding);
+  make_room(marginal, columns + 1 + kPadding);
+  make_room(value, columns + 1 + kPadding);
   const bool exact = !s.region_of_interest;
   const NormalTable& table = NormalTable::get();
   const auto phi = [&](double x) { return exact ? normal_cdf(x) : table.cdf(x); };
-  for (int i = 0; i < columns; ++i) across[i] = independent ? phi(h_at(region.x0 + i)) : h_at(region.x0 + i);
-  const double h_left = h_at(-1);
-  const double phi_left = independent ? phi(h_left) : 0.0;
+  // The image's left edge comes last.
+  for (int i = 0; i <= columns; ++i) {
+    across[i] = h_at(i < columns ? region.x0 + i : -1);
+    marginal[i] = phi(across[i]);
+  }
+  const bool moderate = std::abs(rho) < 0.925;
+  const PlackettNodes nodes(moderate ? rho : 0.0);
   const auto row_at = [&](double k) {
-    if (independent) {
-      const double down = phi(k);
-      scale(across.data(), down, columns, value.data());
-      return phi_left * down;
-    }
-    for (int i = 0; i < columns; ++i) value[i] = bivariate_cdf(across[i], k, rho);
-    return bivariate_cdf(h_left, k, rho);
+    if (rho == 0.0)
+      scale(marginal.data(), phi(k), columns + 1, value.data());
+    else if (moderate)
+      plackett_row(across.data(), marginal.data(), columns + 1, k, phi(k), nodes.sine, nodes.scale, nodes.weight,
+                   nodes.size, value.data());
+    else
+      for (int i = 0; i <= columns; ++i) value[i] = bivariate_cdf(across[i], k, rho);
+    return value[columns];
   };
   if (at_top) {
     const double corner = row_at(k_at(-1));

@@ -19,37 +19,61 @@
 namespace probox {
 namespace {
 
-// Eight doubles that the compiler keeps in as many registers as the machine needs for them.
+// Eight doubles as two vectors of four: what every machine with AVX2 does well. (GCC turns vectors wider than the
+// machine's own into loads and stores.)
 constexpr int kBlock = 8;
-typedef double Block __attribute__((vector_size(8 * kBlock)));
-typedef float FloatBlock __attribute__((vector_size(4 * kBlock)));
-typedef std::int64_t IntBlock __attribute__((vector_size(8 * kBlock)));
+typedef double Four __attribute__((vector_size(32)));
+typedef float FourFloats __attribute__((vector_size(16)));
+typedef std::int64_t FourInts __attribute__((vector_size(32)));
 static_assert(kPadding == kBlock, "callers pad their arrays by one block");
+
+struct Block {
+  Four low, high;
+};
+
+PROBOX_INLINE Four four(double x) { return Four{x, x, x, x}; }
+PROBOX_INLINE Block filled(double x) { return {four(x), four(x)}; }
+PROBOX_INLINE Block operator+(const Block& a, const Block& b) { return {a.low + b.low, a.high + b.high}; }
+PROBOX_INLINE Block operator-(const Block& a, const Block& b) { return {a.low - b.low, a.high - b.high}; }
+PROBOX_INLINE Block operator*(const Block& a, const Block& b) { return {a.low * b.low, a.high * b.high}; }
+PROBOX_INLINE Block operator+(const Block& a, double x) { return a + filled(x); }
+PROBOX_INLINE Block operator-(const Block& a, double x) { return a - filled(x); }
+PROBOX_INLINE Block operator*(const Block& a, double x) { return a * filled(x); }
 
 PROBOX_INLINE Block load(const double* p) {
   Block block;
-  std::memcpy(&block, p, sizeof block);
+  std::memcpy(&block.low, p, sizeof block.low);
+  std::memcpy(&block.high, p + 4, sizeof block.high);
   return block;
 }
 
 PROBOX_INLINE Block load(const float* p) {
-  FloatBlock block;
-  std::memcpy(&block, p, sizeof block);
-  return __builtin_convertvector(block, Block);
+  FourFloats low, high;
+  std::memcpy(&low, p, sizeof low);
+  std::memcpy(&high, p + 4, sizeof high);
+  return {__builtin_convertvector(low, Four), __builtin_convertvector(high, Four)};
 }
 
-PROBOX_INLINE void store(const Block& block, double* p) { std::memcpy(p, &block, sizeof block); }
+PROBOX_INLINE void store(const Block& block, double* p) {
+  std::memcpy(p, &block.low, sizeof block.low);
+  std::memcpy(p + 4, &block.high, sizeof block.high);
+}
+
+PROBOX_INLINE FourInts bits_of(const Four& x) {
+  FourInts bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+PROBOX_INLINE Four from_bits(const FourInts& bits) {
+  Four x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
 
 PROBOX_INLINE double total(const Block& block) {
-  typedef double Half __attribute__((vector_size(4 * kBlock)));
-  typedef double Quarter __attribute__((vector_size(2 * kBlock)));
-  Half halves[2];
-  std::memcpy(halves, &block, sizeof block);
-  const Half half = halves[0] + halves[1];
-  Quarter quarters[2];
-  std::memcpy(quarters, &half, sizeof half);
-  const Quarter quarter = quarters[0] + quarters[1];
-  return quarter[0] + quarter[1];
+  const Four sum = block.low + block.high;
+  return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 // exp(x) for x in [-700, 0], to a few units in the last place: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2].
@@ -70,11 +94,8 @@ PROBOX_INLINE Block exponential(const Block& x) {
   p = p * r + 0.5;
   p = p * r + 1.0;
   p = p * r + 1.0;
-  IntBlock bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits << 52) + 0x3ff0000000000000LL;
-  Block scale;
-  std::memcpy(&scale, &bits, sizeof scale);
+  const Block scale = {from_bits((bits_of(shifted.low) << 52) + 0x3ff0000000000000LL),
+                       from_bits((bits_of(shifted.high) << 52) + 0x3ff0000000000000LL)};
   return p * scale;
 }
 
@@ -91,34 +112,32 @@ class Product {
   PROBOX_INLINE void multiply(const T* p, int n, double epsilon) {
     int i = 0;
     for (; i + 2 * kBlock <= n; i += 2 * kBlock) {
-      one_ *= factor<Complement>(load(p + i), epsilon);
-      two_ *= factor<Complement>(load(p + i + kBlock), epsilon);
+      one_ = one_ * factor<Complement>(load(p + i), epsilon);
+      two_ = two_ * factor<Complement>(load(p + i + kBlock), epsilon);
       count();
     }
     for (; i < n; i += kBlock) {
-      const IntBlock lane = {0, 1, 2, 3, 4, 5, 6, 7};
+      const FourInts lane = {0, 1, 2, 3};
+      const std::int64_t left = n - i;
       const Block f = factor<Complement>(load(p + i), epsilon);
-      one_ *= lane < static_cast<std::int64_t>(n - i) ? f : Block{} + 1.0;
+      one_ = one_ * Block{lane < left ? f.low : four(1.0), lane + 4 < left ? f.high : four(1.0)};
       count();
     }
   }
 
   PROBOX_INLINE double log() {
     normalise();
-    const Block product = one_ * two_;  // mantissas below 4
-    double all = 1.0;
-    std::int64_t exponent = 0;
-    for (int l = 0; l < kBlock; ++l) {
-      all *= product[l];
-      exponent += exponent_[l];
-    }
-    return static_cast<double>(exponent) * kLn2 + std::log(all);
+    const Block products = one_ * two_;
+    const Four product = products.low * products.high;  // of four mantissas below 2
+    const std::int64_t exponent = (exponent_[0] + exponent_[1]) + (exponent_[2] + exponent_[3]);
+    const double mantissa = (product[0] * product[1]) * (product[2] * product[3]);
+    return static_cast<double>(exponent) * kLn2 + std::log(mantissa);
   }
 
  private:
   template <bool Complement>
   static PROBOX_INLINE Block factor(const Block& p, double epsilon) {
-    return (Complement ? 1.0 - p : p) + epsilon;
+    return (Complement ? filled(1.0) - p : p) + epsilon;
   }
 
   PROBOX_INLINE void count() {
@@ -127,18 +146,16 @@ class Product {
 
   // Moves the lanes' binary exponents into `exponent_`, leaving mantissas in [1, 2).
   PROBOX_INLINE void normalise() {
-    for (Block* lanes : {&one_, &two_}) {
-      IntBlock bits;
-      std::memcpy(&bits, lanes, sizeof bits);
+    for (Four* lanes : {&one_.low, &one_.high, &two_.low, &two_.high}) {
+      const FourInts bits = bits_of(*lanes);
       exponent_ += (bits >> 52) - 1023;
-      bits = (bits & 0x000fffffffffffffLL) | 0x3ff0000000000000LL;
-      std::memcpy(lanes, &bits, sizeof bits);
+      *lanes = from_bits((bits & 0x000fffffffffffffLL) | 0x3ff0000000000000LL);
     }
     used_ = 0;
   }
 
-  Block one_ = Block{} + 1.0, two_ = Block{} + 1.0;
-  IntBlock exponent_ = {};
+  Block one_ = filled(1.0), two_ = filled(1.0);
+  FourInts exponent_ = {};
   int used_ = 0;
 };
 
@@ -249,6 +266,48 @@ PROBOX_CLONES void scale(const double* a, double factor, int n, double* out) {
   for (int i = 0; i < n; ++i) out[i] = factor * a[i];
 }
 
+PROBOX_CLONES void normal_rows(const double* t, int n, const double* entries, int steps, int reach, double* cdf,
+                               double* density) {
+  const double per = 1.0 / steps, edge = reach - per;
+  for (int i = 0; i < n; ++i) {
+    // Beyond the table nothing changes any more: Phi is 0 or 1 and its density 0 to the last bit that matters.
+    double x = t[i] < edge ? t[i] : edge;
+    x = x > -edge ? x : -edge;
+    const int row = static_cast<int>(x * steps + (steps * reach + 0.5));
+    const double at = (row - steps * reach) * per, d = x - at, u = at * at;
+    const double value = entries[2 * row], slope = entries[2 * row + 1];
+    cdf[i] = value + slope * d * (1.0 + d * (-at / 2 + d * ((u - 1) / 6 - d * (u - 3) * at / 24)));
+    density[i] = slope * (1.0 + d * (-at + d * ((u - 1) / 2 + d * (-at * (u - 3) / 6 + d * ((u * u - 6 * u + 3) / 24)))));
+  }
+}
+
+PROBOX_CLONES void plackett_row(const double* h, const double* base, int n, double k, double factor,
+                                const double* sine, const double* scale, const double* weight, int nodes,
+                                double* out) {
+  for (int i = 0; i < n; i += kBlock) {
+    const Block x = load(h + i), product = x * k, half = (x * x + k * k) * 0.5;
+    Block sum = load(base + i) * factor;
+    for (int j = 0; j < nodes; ++j) {
+      const Block power = (product * sine[j] - half) * scale[j];
+      // Below -700 the exponential is nothing, and its bits would wrap around.
+      const Block bounded = {power.low > -700.0 ? power.low : four(-700.0),
+                             power.high > -700.0 ? power.high : four(-700.0)};
+      sum = sum + exponential(bounded) * weight[j];
+    }
+    store(sum, out + i);
+  }
+}
+
+PROBOX_CLONES void transpose(const double* in, int rows, int columns, double* out) {
+  constexpr int kTile = 8;
+  for (int r0 = 0; r0 < rows; r0 += kTile)
+    for (int c = 0; c < columns; ++c) {
+      const int end = std::min(r0 + kTile, rows);
+      for (int r = r0; r < end; ++r)
+        out[static_cast<std::size_t>(c) * rows + r] = in[static_cast<std::size_t>(r) * columns + c];
+    }
+}
+
 PROBOX_CLONES void hermite_rows(const double* t, int n, int rows, double* table) {
   for (int k = 1; k + 1 < rows; ++k) {
     const double* before = table + static_cast<std::size_t>(k - 1) * n;
@@ -266,7 +325,7 @@ PROBOX_CLONES void gaussian_moments(const double* node, const double* weight, do
   Block power = load(weight) * (half * 0.39894228040143267794) * exponential(at * at * -0.5);
   for (int k = 0; k < count; ++k) {
     moments[k] = total(power);
-    power *= d;
+    power = power * d;
   }
 }
 
@@ -275,13 +334,13 @@ PROBOX_CLONES void add_taps(double* sum, int n, int all, const double* table, in
   int i = 0;
   for (; i < n; i += kBlock) {
     const double* source = table + i;
-    Block even = load(sum + i), odd = {};
+    Block even = load(sum + i), odd = filled(0.0);
     int t = 0;
     for (; t + 2 <= taps; t += 2, source += 2 * static_cast<std::ptrdiff_t>(stride)) {
-      even += load(source) * weight[t];
-      odd += load(source + stride) * weight[t + 1];
+      even = even + load(source) * weight[t];
+      odd = odd + load(source + stride) * weight[t + 1];
     }
-    if (t < taps) even += load(source) * weight[t];
+    if (t < taps) even = even + load(source) * weight[t];
     store(even + odd, sum + i);
   }
   for (; i < all; i += kBlock) store(load(sum + i) + weight[0], sum + i);

@@ -27,11 +27,15 @@ from probox.formats import (
     read_coco,
     read_coco_results,
     read_detections,
+    read_parquet,
+    read_parquet_truth,
     read_rvc1,
     read_rvc1_truth,
     read_truth,
+    write_parquet,
 )
 from probox.report.pictures import draw
+from probox.streaming import evaluate_parquet
 
 __all__ = [
     "LRP",
@@ -48,11 +52,15 @@ __all__ = [
     "average_precision",
     "draw",
     "evaluate",
+    "evaluate_parquet",
     "lrp",
     "read_coco",
     "read_coco_results",
     "read_detections",
+    "read_parquet",
+    "read_parquet_truth",
     "read_rvc1",
     "read_rvc1_truth",
     "read_truth",
+    "write_parquet",
 ]

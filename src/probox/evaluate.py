@@ -129,13 +129,22 @@ class Evaluator:
         self._parts: list[Evaluation] = []
         self._images: set[int] = set()
 
-    def update(self, truth: GroundTruth, found: Detections) -> None:
+    def update(self, truth: GroundTruth, found: Detections, *, progress: Progress | None = None) -> None:
         """Add images, their objects and detections; each image once."""
         if truth.classes != self.classes:
             raise InputError(
                 "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
             )
-        self._add(evaluate(truth, found, convention=self.convention, measures=self.measures, threads=self.threads))
+        self._add(
+            evaluate(
+                truth,
+                found,
+                convention=self.convention,
+                measures=self.measures,
+                threads=self.threads,
+                progress=progress,
+            )
+        )
 
     def merge(self, other: Evaluator) -> None:
         """Add everything that another evaluator has seen, say one of another process."""
@@ -177,26 +186,35 @@ def _rows_to_score(
     truth: GroundTruth, found: Detections, convention: Convention
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Return the rows of the detections that take part, by image, and what to say of the others."""
-    notes: list[str] = []
     place = np.searchsorted(truth.image_ids, found.image_ids)
     known = place < len(truth.image_ids)
     known[known] = truth.image_ids[place[known]] == found.image_ids[known]
-    if not known.all():
-        notes.append(f"{int((~known).sum())} detections lie in images that the truth does not have: left out")
     kept = known
     if convention.label_threshold is not None:
         sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.label_threshold)
-        below = int((known & ~sure).sum())
-        notes.append(f"{below} detections are not above the label threshold {convention.label_threshold:g}: left out")
         kept = known & sure
-    columns = column_of_each(found.classes, truth.classes)
-    unknown = [name for name, column in zip(found.classes, columns, strict=True) if column < 0]
+    rows = np.flatnonzero(kept)
+    notes = []
+    if not known.all():
+        notes.append(f"{int((~known).sum())} detections lie in images that the truth does not have: left out")
+    notes += label_notes(int(known.sum()) - len(rows), found.classes, truth.classes, convention)
+    return rows[np.argsort(place[rows], kind="stable")], notes
+
+
+def label_notes(
+    below: int, found_classes: Sequence[str], truth_classes: Sequence[str], convention: Convention
+) -> list[str]:
+    """Say how many detections are below the label threshold, and which classes the truth does not know."""
+    notes: list[str] = []
+    if convention.label_threshold is not None:
+        notes.append(f"{below} detections are not above the label threshold {convention.label_threshold:g}: left out")
+    columns = column_of_each(found_classes, truth_classes)
+    unknown = [name for name, column in zip(found_classes, columns, strict=True) if column < 0]
     unknown = [name for name in unknown if canonical_name(name) not in BACKGROUND_NAMES]
     if unknown:
         names = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
         notes.append(f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {names}")
-    rows = np.flatnonzero(kept)
-    return rows[np.argsort(place[rows], kind="stable")], notes
+    return notes
 
 
 def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> ObjectTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ BACKGROUND_NAMES = frozenset(_SYNONYMS[0])
 """Names that mean "no object"."""
 
 
+@lru_cache(maxsize=4096)
 def canonical_name(name: str) -> str:
     """Return the name that stands for all of a class's spellings.
 

@@ -99,18 +99,6 @@ class Masks:
         source = np.repeat(self.offsets[:-1][rows] - offsets[:-1], counts) + np.arange(offsets[-1])
         return Masks(self.boxes[rows], self.pixels[rows], offsets, self.runs[source])
 
-    @classmethod
-    def join(cls, parts: Sequence[Masks]) -> Masks:
-        """Return the masks of all parts, one after the other."""
-        starts = np.cumsum([0] + [len(part.runs) for part in parts])
-        shifted = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
-        return cls(
-            np.concatenate([part.boxes for part in parts]),
-            np.concatenate([part.pixels for part in parts]),
-            np.concatenate([*shifted, starts[-1:]]).astype(np.int64),
-            np.concatenate([part.runs for part in parts]),
-        )
-
 
 def box_pixels(boxes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Return how many pixels inclusive boxes ``x0, y0, x1, y1`` hold."""

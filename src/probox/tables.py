@@ -73,12 +73,30 @@ class ImageTable(Table):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ObjectTable(Table):
-    """One row per object, by image, then as in the truth.
+class QualityTable(Table):
+    """A table with the qualities of a pair in each row."""
 
-    `partner` is the row of the detection matched with the object, or -1. Qualities are those of that
-    pair, NaN where there is none; `pPDQ` is 0 there.
+    pPDQ: npt.NDArray[np.float64]  # noqa: N815 (the measure's own name)
+    spatial: npt.NDArray[np.float64]
+    label: npt.NDArray[np.float64]
+    foreground: npt.NDArray[np.float64]
+    background: npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class JudgedTable(QualityTable):
+    """A table of things that may have been matched: with what became of each, and the row of its partner.
+
+    Qualities are those of the match; where `partner` is -1, there is none, they are NaN and `pPDQ` is 0.
     """
+
+    verdict: npt.NDArray[np.uint8]
+    partner: npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ObjectTable(JudgedTable):
+    """One row per object, by image, then as in the truth; `partner` is a row of the detections."""
 
     image_id: npt.NDArray[np.int64]
     id: npt.NDArray[np.int64]
@@ -90,23 +108,16 @@ class ObjectTable(Table):
     pixels: npt.NDArray[np.int64]
     mask_box: npt.NDArray[np.int32]
     small: npt.NDArray[np.bool_]
-    verdict: npt.NDArray[np.uint8]
-    partner: npt.NDArray[np.int64]
-    pPDQ: npt.NDArray[np.float64]  # noqa: N815 (the measure's own name)
-    spatial: npt.NDArray[np.float64]
-    label: npt.NDArray[np.float64]
-    foreground: npt.NDArray[np.float64]
-    background: npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class DetectionTable(Table):
+class DetectionTable(JudgedTable):
     """One row per detection that was scored, by image, then as in the file.
 
     `number` counts the image's detections in the file from 0. `class_index` is the detection's own class
     among the truth's, or -1 if the truth does not know it. `confidence` is its highest label probability,
-    background included; `cost` the highest one of a class that is not background. `partner` is the row of
-    the object matched with it, or -1.
+    background included; `cost` the highest one of a class that is not background. `partner` is a row of
+    the objects.
     """
 
     image_id: npt.NDArray[np.int64]
@@ -118,17 +129,10 @@ class DetectionTable(Table):
     box: npt.NDArray[np.float64]
     size: npt.NDArray[np.float64]
     covariances: npt.NDArray[np.float64]
-    verdict: npt.NDArray[np.uint8]
-    partner: npt.NDArray[np.int64]
-    pPDQ: npt.NDArray[np.float64]  # noqa: N815 (the measure's own name)
-    spatial: npt.NDArray[np.float64]
-    label: npt.NDArray[np.float64]
-    foreground: npt.NDArray[np.float64]
-    background: npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class PairTable(Table):
+class PairTable(QualityTable):
     """One row per pair of a detection and an object with a quality above 0, by image.
 
     Kept so that matches can be chosen anew, say above another label threshold, without touching pixels.
@@ -136,8 +140,3 @@ class PairTable(Table):
 
     detection: npt.NDArray[np.int64]
     object: npt.NDArray[np.int64]
-    pPDQ: npt.NDArray[np.float64]  # noqa: N815 (the measure's own name)
-    spatial: npt.NDArray[np.float64]
-    label: npt.NDArray[np.float64]
-    foreground: npt.NDArray[np.float64]
-    background: npt.NDArray[np.float64]

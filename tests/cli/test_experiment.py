@@ -118,6 +118,15 @@ def test_a_truth_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_truth_without_objects(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    truth = tmp_path / "empty.json"
+    image = {"id": 1, "width": 64, "height": 48, "file_name": "1.jpg"}
+    truth.write_text(json.dumps({"images": [image], "annotations": [], "categories": [{"id": 1, "name": "cup"}]}))
+    status, out, err = run(capsys, "run", "missed-coco", "--truth", truth, "--out", tmp_path / "out")
+    assert (status, out) == (1, "")
+    assert "expected objects to detect, but the 1 images have none" in err
+
+
 def test_figures_need_matplotlib(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,14 @@ def test_huge_numbers_name_their_entry(text: str) -> None:
     assert len(message) < 200
 
 
+@pytest.mark.parametrize("text", ["1e18", "9" * 300, "0." + "3" * 5000, "-1.5", "NaN", "true", '"7"'])
+def test_what_is_no_whole_number_is_named(text: str) -> None:
+    row = f'{{"masks_file": "a", "mask_id": {text}, "label_probs": []}}'
+    message = first_problem(f'{{"classes":[],"detections":[[{row}]]}}'.encode())
+    assert message.startswith("detections[0][0].mask_id: expected a whole number, but got ")
+    assert len(message) < 150
+
+
 @pytest.mark.parametrize("text", ["1e-999", "-0.0", "0e5", "4.9e-324", "0.0000000000000000000000001e-310"])
 def test_tiny_numbers_are_numbers(text: str) -> None:
     assert box_of([text, "0", "0", "0"])[0] == float(text)

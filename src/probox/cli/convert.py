@@ -1,4 +1,4 @@
-"""`probox convert`: detections from one format to another."""
+"""`probox convert`: detections from one format to another, and ground truth to Parquet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from probox.cli.console import note, print_json
 from probox.errors import InputError
 
-_NAMES = {"coco": "COCO results", "rvc1": "RVC1"}
+_NAMES = {"coco": "COCO results", "rvc1": "RVC1", "parquet": "Parquet"}
 
 
 @click.command("convert", short_help="Write detections in another format.")
@@ -20,50 +20,97 @@ _NAMES = {"coco": "COCO results", "rvc1": "RVC1"}
 @click.option("--repair", is_flag=True, help="Replace invalid covariances by the nearest valid ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(source: str, target: str, truth: str | None, wanted: str | None, repair: bool, as_json: bool) -> None:
-    """Convert detections between COCO results and RVC1, from and to .json and .json.gz.
+    """Convert detections between COCO results, RVC1 (.json, .json.gz) and Parquet (.parquet).
 
     Images and class names come from the ground truth. With --truth and without --to, COCO results become RVC1
-    and the other way round; an OUT that does not end in .json or .json.gz is a folder of RVC1 sequences. Without
-    --truth the format stays, and the file is checked, and compressed or not by the name of OUT.
+    and the other way round; an OUT that ends in .parquet is Parquet, and one that does not end in .json or .json.gz a
+    folder of RVC1 sequences. Without --truth the format stays, and the file is checked, and compressed or not by
+    the name of OUT; ground truth becomes Parquet.
 
     \b
     Examples:
       probox convert results.json detections.rvc1.json.gz --truth instances_val2017.json
       probox convert results.json results.json.gz
+      probox convert results.json detections.parquet --truth instances_val2017.json
+      probox convert instances_val2017.json truth.parquet
     """
     from probox.formats import detection_format
 
     given = detection_format(source)
+    what = "detections"
+    if wanted is None and target.endswith(".parquet"):
+        wanted = "parquet"
     if wanted is None:
         is_file = target.endswith((".json", ".json.gz"))
-        other = "coco" if given == "rvc1" and is_file else "rvc1"
-        wanted = other if truth is not None else given
+        other = "coco" if given != "coco" and is_file else "rvc1"
+        wanted = other if truth is not None or given == "parquet" else given
     if truth is not None:
         count, notes = _rewrite(source, target, truth, wanted, repair)
+    elif wanted == "parquet":
+        what, count, notes = _to_parquet(source, target, given, repair)
     elif wanted == given and not repair:
         count, notes = None, _repack(source, target, given)
     else:
-        raise InputError(
-            f"cannot become {_NAMES[wanted]} without the images and classes of the ground truth",
-            file=source,
-            remedy="add --truth FILE",
-        )
+        raise _needs_truth(source, wanted)
     if as_json:
-        print_json({"input": source, "output": target, "format": wanted, "detections": count, "notes": list(notes)})
+        print_json({"input": source, "output": target, "format": wanted, what: count, "notes": list(notes)})
         return
     for text in notes:
         note(f"note: {text}")
-    what = "detections" if count is None else f"{count:,} detections"
-    note(f"wrote {what} to {target} ({_NAMES[wanted]})")
+    counted = what if count is None else f"{count:,} {what}"
+    note(f"wrote {counted} to {target} ({_NAMES[wanted]})")
+
+
+def _needs_truth(source: str, wanted: str) -> InputError:
+    return InputError(
+        f"cannot become {_NAMES[wanted]} without the images and classes of the ground truth",
+        file=source,
+        remedy="add --truth FILE",
+    )
 
 
 def _rewrite(source: str, target: str, truth: str, wanted: str, repair: bool) -> tuple[int, tuple[str, ...]]:
-    from probox.formats import read_detections, read_truth, write_coco_results, write_rvc1
+    from probox.formats import read_detections, read_truth, write_coco_results, write_parquet, write_rvc1
 
     table = read_truth(truth)
     found = read_detections(source, table, repair=repair)
+    if wanted == "parquet":
+        write_parquet(target, found)
+        return len(found), found.notes
     write = write_coco_results if wanted == "coco" else write_rvc1
     return len(found), found.notes + write(target, found, table)
+
+
+def _to_parquet(source: str, target: str, given: str, repair: bool) -> tuple[str, int, tuple[str, ...]]:
+    """Write Parquet of what needs no ground truth beside it: ground truth itself, and detections in Parquet."""
+    from probox.formats import read_parquet, read_truth, write_parquet
+    from probox.formats.parquet_columns import holds_truth
+
+    if given == "coco":
+        raise _needs_truth(source, "parquet")
+    if given == "parquet" and not holds_truth(source):
+        found = read_parquet(source, repair=repair)
+        write_parquet(target, found)
+        return "detections", len(found), found.notes
+    try:
+        truth = read_truth(source)
+    except InputError:
+        if given == "rvc1" and _is_rvc1(source):
+            raise _needs_truth(source, "parquet") from None
+        raise
+    write_parquet(target, truth)
+    return "objects", len(truth), truth.notes
+
+
+def _is_rvc1(source: str) -> bool:
+    from probox.formats.files import read_bytes
+    from probox.formats.rvc1 import check_rvc1
+
+    try:
+        check_rvc1(read_bytes(source), source)
+    except InputError:
+        return False
+    return True
 
 
 def _repack(source: str, target: str, form: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "fli
     "--out",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write: .json is RVC1, .coco.json COCO results, .parquet Parquet.",
+    help="File to write: .json is RVC1, .coco.json COCO results, .parquet Parquet; JSON also as .gz.",
 )
 @click.option("--family", type=click.Choice(FAMILIES), default="auto", help="Kind of detector.")
 @click.option("--uncertainty", type=click.Choice(UNCERTAINTIES), default="none", help="Where covariances come from.")

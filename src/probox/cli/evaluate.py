@@ -53,27 +53,29 @@ def command(
 ) -> None:
     """Measure DETECTIONS (one file or several) against TRUTH.
 
-    TRUTH is COCO ground truth (.json, .json.gz) or a folder of challenge sequences; DETECTIONS are COCO
-    results or RVC1 files; both are told apart by their content.
+    TRUTH is COCO ground truth (.json, .json.gz), Parquet, or a folder of challenge sequences; DETECTIONS are
+    COCO results, RVC1 or Parquet files; all are told apart by their content. Parquet files may be larger than
+    memory.
 
     \b
     probox evaluate instances_val2017.json detections.json
     probox evaluate truth.json ssd.json yolo.json --label-threshold 0.5 --out results
     """
-    from probox.evaluate import evaluate
-    from probox.formats import read_detections, read_truth
+    from probox.formats import read_truth
+    from probox.formats.parquet_columns import is_parquet
 
     convention = _convention(preset, choices)
     wanted = _measures(measures)
     started = time.perf_counter()
-    table = read_truth(truth)
+    # Parquet truth is read part by part too, as long as no other file needs it whole.
+    in_parts = is_parquet(truth) and all(map(is_parquet, detections))
+    table = truth if in_parts else read_truth(truth)
     rows: list[tuple[str, Any]] = []
     names = _row_names(detections)
     for path, name in zip(detections, names, strict=True):
-        found = read_detections(path, table, repair=repair)
         with progress_bar(name or "images", quiet=as_json) as progress:
-            evaluation = evaluate(
-                table, found, convention=convention, measures=wanted, threads=threads, progress=progress
+            evaluation = _evaluate(
+                table, path, repair, convention=convention, measures=wanted, threads=threads, progress=progress
             )
         if out is not None:
             from pathlib import Path
@@ -97,6 +99,18 @@ def command(
         for text in evaluation.notes:
             note(f"{title}note: {text}")
     note(f"{seconds:.2f} s" + (f"; kept in {out}" if out else ""))
+
+
+def _evaluate(truth: Any, path: str, repair: bool, **options: Any) -> Any:
+    """Return the evaluation of one file; Parquet files go row group by row group."""
+    from probox.evaluate import evaluate
+    from probox.formats import read_detections
+    from probox.formats.parquet_columns import is_parquet
+    from probox.streaming import evaluate_parquet
+
+    if is_parquet(path):
+        return evaluate_parquet(truth, path, repair=repair, **options)
+    return evaluate(truth, read_detections(path, truth, repair=repair), **options)
 
 
 def _convention(preset: str, choices: dict[str, Any]) -> Convention:

@@ -47,12 +47,14 @@ def list_command(as_json: bool) -> None:
         )
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("name", "paper", "what is varied", "claim"):
-        table.add_column(title, no_wrap=title == "name", overflow="fold")
+    for title in ("name", "paper", "what is varied, and the claim"):
+        table.add_column(title, no_wrap=title != "what is varied, and the claim")
     for experiment in EXPERIMENTS:
-        table.add_row(experiment.name, experiment.section, experiment.varied, experiment.claim)
+        words = Text(experiment.varied).append(f"\n{experiment.claim}", style="dim")
+        table.add_row(experiment.name, experiment.section, words)
     results().print(table)
 
 
@@ -119,7 +121,7 @@ def run_command(
 def _report(outcomes: list[Outcome], setting: Setting, out: Path, page: bool, seconds: float, as_json: bool) -> None:
     from probox.experiments.page import summary_line, write_page
 
-    about = f"Experiments on many images: {setting.describe()}."
+    about = f"Experiments on many images: {setting.describe()}. PDQ in figures is that of preset `reference`."
     written = write_page(outcomes, out, about) if page else None
     if as_json:
         verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]

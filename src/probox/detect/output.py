@@ -1,137 +1,92 @@
-"""Detections into files, whole or not at all: RVC1 JSON and COCO results."""
+"""Detections of a folder of images into the file that was asked for."""
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
 
-import msgspec
 import numpy as np
 
 from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.detect.images import ImageFile
 from probox.detections import Detections
 from probox.errors import InputError
+from probox.groundtruth import GroundTruth
+from probox.masks import Masks
 
-__all__ = ["atomic_file", "check_output", "save_detections"]
+__all__ = ["check_output", "save_detections"]
 
-DECIMALS = 7
-"""Decimals of label probabilities: as much as float32 holds, and files of half the size."""
+_COCO = (".coco.json", ".coco.json.gz", ".bbox.json", ".bbox.json.gz")
 
 
 def check_output(path: str | Path) -> None:
     """Raise if `save_detections` could not write this file, before any work is done."""
-    _writer_of(Path(path))
-    folder = Path(path).resolve().parent
-    if not folder.is_dir():
+    _format_of(Path(path))
+    if not Path(path).resolve().parent.is_dir():
         raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
 
 
-def save_detections(path: str | Path, found: Detections, images: Sequence[ImageFile]) -> None:
+def save_detections(
+    path: str | Path,
+    found: Detections,
+    images: Sequence[ImageFile],
+    sizes: Mapping[int, tuple[int, int]] | None = None,
+) -> None:
     """Write detections of `images`, in the format that the file name asks for.
 
-    ``*.coco.json`` and ``*.bbox.json`` are COCO results with ``all_scores`` and ``covars``; any other ``*.json`` is
-    RVC1. The file appears only when it is complete.
+    ``*.coco.json`` and ``*.bbox.json`` are COCO results with ``all_scores`` and ``covars``, ``*.parquet`` is Parquet,
+    any other ``*.json`` is RVC1 with one list for each image, in their order: an image without detections, or that
+    could not be read, has an empty one. JSON may end in ``.gz``. The file appears only when it is complete.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    found : Detections
+        What to write, all in `images`.
+    images : sequence of ImageFile
+        The images, in order of their ids.
+    sizes : dict of image id to (width, height), optional
+        Sizes of the images, where known.
     """
-    writer = _writer_of(Path(path))
-    with atomic_file(Path(path)) as stream:
-        writer(stream, found, images)
+    from probox.formats import write_coco_results, write_parquet, write_rvc1
+
+    wanted = _format_of(Path(path))
+    if wanted == "parquet":
+        write_parquet(path, found)
+        return
+    table = _image_table(found.classes, images, sizes or {})
+    (write_coco_results if wanted == "coco" else write_rvc1)(path, found, table)
 
 
-@contextmanager
-def atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """Give a binary stream whose content becomes the file at `path` at the end, unless something raises."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.resolve().parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # as any other new file, not private as temporary files are
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _writer_of(path: Path) -> Callable[[IO[bytes], Detections, Sequence[ImageFile]], None]:
+def _format_of(path: Path) -> str:
     name = path.name.lower()
-    if name.endswith((".coco.json", ".bbox.json")):
-        return _write_coco
-    if name.endswith(".json"):
-        return _write_rvc1
-    raise InputError("can't tell a format from this file name", file=str(path), remedy="use .json or .coco.json")
+    if name.endswith(_COCO):
+        return "coco"
+    if name.endswith((".json", ".json.gz")):
+        return "rvc1"
+    if name.endswith(".parquet"):
+        return "parquet"
+    raise InputError(
+        "can't tell a format from this file name", file=str(path), remedy="use .json, .coco.json or .parquet"
+    )
 
 
-def _rows_by_image(found: Detections, images: Sequence[ImageFile]) -> Iterator[tuple[ImageFile, Detections]]:
-    order = np.argsort(found.image_ids, kind="stable")
-    ids = found.image_ids[order]
-    for image in images:
-        first, last = np.searchsorted(ids, [image.image_id, image.image_id + 1])
-        yield image, found.select(order[first:last])
-
-
-def _write_rvc1(stream: IO[bytes], found: Detections, images: Sequence[ImageFile]) -> None:
-    """One list for each image, in their order: an image without detections, or unreadable, has an empty one."""
-    encode = msgspec.json.Encoder().encode
-    head = {"classes": list(found.classes), "img_names": [image.path.name for image in images]}
-    stream.write(encode(head)[:-1] + b',"detections":[')
-    for number, (_, own) in enumerate(_rows_by_image(found, images)):
-        entries: list[dict[str, Any]] = [
-            {"bbox": box, "label_probs": probs}
-            for box, probs in zip(own.boxes.tolist(), _rounded(own.label_probs), strict=True)
-        ]
-        if own.covariances is not None:
-            for entry, covariance in zip(entries, own.covariances.tolist(), strict=True):
-                entry["covars"] = covariance
-        stream.write((b"," if number else b"") + encode(entries))
-    stream.write(b"]}")
-
-
-def _write_coco(stream: IO[bytes], found: Detections, images: Sequence[ImageFile]) -> None:
-    encode = msgspec.json.Encoder().encode
-    categories = category_ids(found.classes)
-    in_order = np.argsort(categories)  # all_scores come in order of category id
-    stream.write(b"[")
-    separator = b""
-    for image, own in _rows_by_image(found, images):
-        scores = _rounded(own.label_probs[:, in_order])
-        for row in range(len(own)):
-            x1, y1, x2, y2 = own.boxes[row].tolist()
-            entry: dict[str, Any] = {
-                "image_id": image.image_id,
-                "category_id": int(categories[own.labels[row]]),
-                "bbox": [x1, y1, x2 - x1, y2 - y1],
-                "score": round(float(own.scores[row]), DECIMALS),
-                "all_scores": scores[row],
-            }
-            if own.covariances is not None:
-                entry["covars"] = own.covariances[row].tolist()
-            stream.write(separator + encode(entry))
-            separator = b",\n"
-    stream.write(b"]\n")
-
-
-def category_ids(classes: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return COCO's category ids of its classes, or 1, 2... for any others."""
-    if tuple(classes) == COCO_CLASSES:
-        return np.array(COCO_CATEGORY_IDS, np.int64)
-    return np.arange(1, len(classes) + 1, dtype=np.int64)
-
-
-def _rounded(probs: np.ndarray[Any, np.dtype[np.float32]]) -> list[list[float]]:
-    rows: list[list[float]] = np.round(probs.astype(np.float64), DECIMALS).tolist()
-    return rows
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a small JSON file, whole or not at all."""
-    with atomic_file(path) as stream:
-        stream.write(json.dumps(value, indent=1).encode())
+def _image_table(
+    classes: Sequence[str], images: Sequence[ImageFile], sizes: Mapping[int, tuple[int, int]]
+) -> GroundTruth:
+    """Return the images as ground truth without objects: what writers need to know of them."""
+    known = [sizes.get(image.image_id, (1, 1)) for image in images]
+    coco = tuple(classes) == COCO_CLASSES
+    return GroundTruth(
+        classes=tuple(classes),
+        image_ids=np.array([image.image_id for image in images], np.int64),
+        widths=np.array([width for width, _ in known], np.int32),
+        heights=np.array([height for _, height in known], np.int32),
+        object_image=np.zeros(0, np.int64),
+        object_class=np.zeros(0, np.int32),
+        boxes=np.zeros((0, 4)),
+        masks=Masks.from_boxes(np.zeros((0, 4), np.int32)),
+        file_names=tuple(image.path.name for image in images),
+        category_ids=np.array(COCO_CATEGORY_IDS if coco else range(1, len(classes) + 1), np.int64),
+    )

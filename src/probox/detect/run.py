@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from probox.detect.images import ImageFile, Pixels, read_image
-from probox.detect.output import atomic_file, check_output, save_detections, write_json
+from probox.detect.output import check_output, save_detections
 from probox.detect.uncertainty import Options, Runner, check_options, detect
 from probox.detections import Detections
 from probox.errors import InputError
+from probox.formats.output import write_files
 
 __all__ = ["Run", "detect_images"]
 
@@ -84,12 +85,12 @@ def detect_images(
                 skipped.append(str(error))
         if readable:
             results = detect(detector, pixels, [image.image_id for image in readable], options)
-            for image, found in zip(readable, results, strict=True):
-                kept.put(image, found)
+            for image, seen, found in zip(readable, pixels, results, strict=True):
+                kept.put(image, (seen.shape[1], seen.shape[0]), found)
         done += len(chunk)
         progress(done, len(images))
-    found = kept.collect(images, detector.family.classes)
-    save_detections(out, found, images)
+    found, sizes = kept.collect(images, detector.family.classes)
+    save_detections(out, found, images, sizes)
     kept.remove()
     return Run(found, len(images), resumed, tuple(skipped))
 
@@ -114,7 +115,7 @@ class Partial:
                 )
         else:
             self.folder.mkdir(exist_ok=True)
-            write_json(note, described)
+            write_files({note: json.dumps(described, indent=1).encode()})
 
     def _file(self, image: ImageFile) -> Path:
         return self.folder / f"{image.image_id}.npz"
@@ -123,32 +124,31 @@ class Partial:
         """Return whether this image is done."""
         return self._file(image).exists()
 
-    def put(self, image: ImageFile, found: Detections) -> None:
+    def put(self, image: ImageFile, size: tuple[int, int], found: Detections) -> None:
         """Keep this image's detections."""
-        columns = {
-            "boxes": found.boxes,
-            "label_probs": found.label_probs,
-            "labels": found.labels,
-            "scores": found.scores,
-        }
+        columns = {name: getattr(found, name) for name in ("boxes", "label_probs", "labels", "scores")}
         if found.covariances is not None:
             columns["covariances"] = found.covariances
-        with atomic_file(self._file(image)) as stream:
-            np.savez(stream, **columns)  # type: ignore[arg-type]
+        write_files({self._file(image): lambda stream: np.savez(stream, size=np.array(size), **columns)})
 
-    def collect(self, images: Sequence[ImageFile], classes: Sequence[str]) -> Detections:
-        """Return all detections as one table."""
+    def collect(
+        self, images: Sequence[ImageFile], classes: Sequence[str]
+    ) -> tuple[Detections, dict[int, tuple[int, int]]]:
+        """Return all detections as one table, and the sizes of the images."""
         parts: list[dict[str, Any]] = []
         ids: list[Any] = []
+        sizes: dict[int, tuple[int, int]] = {}
         for image in images:
             if self.has(image):
                 with np.load(self._file(image)) as columns:
                     parts.append(dict(columns))
+                width, height = parts[-1].pop("size").tolist()
+                sizes[image.image_id] = (width, height)
                 ids.append(np.full(len(parts[-1]["boxes"]), image.image_id, np.int64))
         if not parts:
             raise InputError("none of the images could be read", file=str(images[0].path.parent))
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined)  # type: ignore[arg-type]
+        joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined), sizes
 
     def remove(self) -> None:
         """Remove the folder: the output is written."""

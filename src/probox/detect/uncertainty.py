@@ -178,11 +178,14 @@ def hypotheses(
         rows = np.flatnonzero(candidates.scores[np.arange(len(best)), best] > score)
         columns = best[rows]
     found = candidates.scores[rows, columns].astype(np.float64)
+    if len(found) > limit:  # sorting a hundred thousand takes longer than the network
+        top = np.sort(np.argpartition(-found, limit)[:limit])
+        rows, columns, found = rows[top], columns[top], found[top]
     boxes = np.clip(candidates.boxes[rows], 0.0, np.array(size * 2, np.float64))
-    usable = np.isfinite(found) & np.isfinite(candidates.boxes[rows]).all(axis=1)
-    usable &= (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
+    # NaN corners stay NaN and fail both comparisons.
+    usable = np.isfinite(found) & (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
     order = np.flatnonzero(usable)
-    order = order[np.argsort(-found[order], kind="stable")][:limit]
+    order = order[np.argsort(-found[order], kind="stable")]
     rows, columns, found = rows[order], columns[order], found[order]
     probs = np.clip(candidates.scores[rows], 0.0, 1.0)
     outranked = probs > probs[np.arange(len(rows)), columns][:, None]

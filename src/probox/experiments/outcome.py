@@ -45,9 +45,16 @@ class Setting:
 
     def objects(self) -> GroundTruth:
         """Return the truth to use."""
-        if self.truth is not None:
-            return first_images(self.truth, self.images)
-        return synthetic_truth() if self.images is None else synthetic_truth(self.images)
+        if self.truth is None:
+            return synthetic_truth() if self.images is None else synthetic_truth(self.images)
+        chosen = first_images(self.truth, self.images)
+        if not len(chosen):
+            raise InputError(
+                f"expected objects to detect, but the {len(chosen.image_ids)} images have none",
+                file=chosen.source or None,
+                remedy="use more images, or leave the truth out to run on made-up ones",
+            )
+        return chosen
 
     def describe(self) -> str:
         """Return in words what the experiments on many images ran on."""

@@ -25,9 +25,11 @@ table { border-collapse: collapse; width: 100%; font-size: .93rem; margin: 1.2re
 th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid #e6e6e8; }
 section { border-top: 2px solid #1d1d1f; padding-top: 1.1rem; margin-top: 2.6rem; display: grid;
           grid-template-columns: minmax(18rem, 30rem) 1fr; gap: .5rem 2rem; }
-section > header { grid-column: 1 / -1; } section img { width: 100%; height: auto; }
+section > header { grid-column: 1 / -1; } figure { margin: 0; } figcaption { font-size: .85rem; }
+ section img { width: 100%; height: auto; }
 ul { list-style: none; margin: 0; padding: 0; } li { margin-bottom: 1rem; } li p { margin: .15rem 0; }
 .numbers, .why { font-size: .9rem; color: #3c3c40; } .why { border-left: 3px solid #d9d9dc; padding-left: .7rem; }
+td:first-child { white-space: nowrap; }
 .verdict { font-weight: 650; white-space: nowrap; } .yes { color: #00664b; } .no { color: #a64500; }
 a { color: #0072b2; } code { font-size: .92em; background: #f3f3f4; padding: 0 .2em; border-radius: 3px; }
 @media (max-width: 46rem) { section { grid-template-columns: 1fr; } }
@@ -64,7 +66,7 @@ def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
         lines.append(f"| {link} | {what.section} | {what.claim} | {outcome_word(outcome.holds)} |")
     for outcome in outcomes:
         what = outcome.experiment
-        lines += ["", f"## {what.name}", "", f"Paper: {what.section}. Varied: {what.varied}.", ""]
+        lines += ["", f"## {what.name}", "", f"Paper: {_where(what.section)}. Varied: {what.varied}.", ""]
         lines += [f"![{what.name}]({outcome.png.name})", ""]
         for verdict in outcome.verdicts:
             lines.append(f"- **{outcome_word(verdict.holds).capitalize()}**: {verdict.claim}.")
@@ -93,14 +95,19 @@ def html_page(outcomes: Sequence[Outcome], about: str) -> str:
     )
 
 
+def _where(section: str) -> str:
+    return section if section.startswith("figure") else f"section {section}"
+
+
 def _section(outcome: Outcome) -> str:
     what = outcome.experiment
     picture = base64.b64encode(outcome.svg.read_bytes()).decode()
     verdicts = "".join(_verdict(verdict) for verdict in outcome.verdicts)
     return (
         f'<section id="{what.name}">\n<header><h2>{what.name}</h2>\n'
-        f'<p class="where">Paper: {_text(what.section)}. Varied: {_text(what.varied)}.</p></header>\n'
-        f'<figure style="margin:0"><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}"></figure>\n'
+        f'<p class="where">Paper: {_text(_where(what.section))}. Varied: {_text(what.varied)}.</p></header>\n'
+        f'<figure><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}">'
+        f'<figcaption><a href="{outcome.csv.name}">{outcome.csv.name}</a></figcaption></figure>\n'
         f"<ul>\n{verdicts}</ul>\n</section>\n"
     )
 

@@ -62,7 +62,7 @@ class Experiment:
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         name="spatial-uncertainty",
-        section="section 6, top figure",
+        section="6, top",
         varied="true x reported variance of the corners, simulated detector, label 1.0",
         claim="for each true variance the matching reported variance scores best",
         function=uncertainty.spatial_uncertainty,
@@ -72,7 +72,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     Experiment(
         name="label-uncertainty",
-        section="section 6, bottom figure",
+        section="6, bottom",
         varied="probability of the true class, always the largest, of one perfect box",
         claim="PDQ = sqrt(p); mAP stays 1",
         function=uncertainty.label_uncertainty,

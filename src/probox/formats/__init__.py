@@ -10,6 +10,8 @@ from probox.formats.coco import coco_truth_from_bytes, read_coco
 from probox.formats.coco_results import coco_results_from_bytes, read_coco_results
 from probox.formats.draft import Draft
 from probox.formats.files import Paths, first_character, is_folder, read_bytes
+from probox.formats.parquet import parquet_draft, read_parquet, read_parquet_truth, write_parquet
+from probox.formats.parquet_columns import is_parquet
 from probox.formats.problems import Problems
 from probox.formats.rvc1 import read_rvc1, rvc1_from_bytes, rvc1_from_folder
 from probox.formats.rvc1_truth import read_rvc1_truth, rvc1_truth_from_folder
@@ -20,16 +22,19 @@ __all__ = [
     "read_coco",
     "read_coco_results",
     "read_detections",
+    "read_parquet",
+    "read_parquet_truth",
     "read_rvc1",
     "read_rvc1_truth",
     "read_truth",
     "write_coco_results",
+    "write_parquet",
     "write_rvc1",
 ]
 
 
 def read_truth(path: Paths) -> GroundTruth:
-    """Read ground truth, whatever its format: a COCO file (``.json``, ``.json.gz``) or a challenge folder.
+    """Read ground truth, whatever its format: a COCO file (``.json``, ``.json.gz``), Parquet, or a challenge folder.
 
     Examples
     --------
@@ -39,12 +44,12 @@ def read_truth(path: Paths) -> GroundTruth:
 
 
 def read_detections(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
-    """Read detections, whatever their format: COCO results, an RVC1 file, or a folder of RVC1 sequences.
+    """Read detections, whatever their format: COCO results, RVC1 (a file or a folder of sequences), Parquet.
 
     Parameters
     ----------
     path : path
-        A ``.json`` or ``.json.gz`` file with a list (COCO results) or an object (RVC1), or a folder.
+        A ``.json`` or ``.json.gz`` file with a list (COCO results) or an object (RVC1), a Parquet file, or a folder.
     truth : GroundTruth
         What the detector was run on: tells images, their order and the classes.
     repair : bool
@@ -54,7 +59,9 @@ def read_detections(path: Paths, truth: GroundTruth, *, repair: bool = False) ->
 
 
 def detection_format(path: Paths) -> str:
-    """Return ``coco`` for a file with a list, ``rvc1`` for one with an object or for a folder."""
+    """Return ``coco`` for a file with a list, ``rvc1`` for one with an object or for a folder, or ``parquet``."""
+    if is_parquet(path):
+        return "parquet"
     return "coco" if not is_folder(path) and first_character(read_bytes(path)) == "[" else "rvc1"
 
 
@@ -62,6 +69,8 @@ def load_truth(path: Paths, problems: Problems) -> GroundTruth:
     """Return the table of a file or folder of ground truth; problems go where they are told."""
     if is_folder(path):
         return rvc1_truth_from_folder(Path(path), problems)
+    if is_parquet(path):
+        return read_parquet_truth(path)
     data = read_bytes(path)
     if first_character(data) == "[":
         raise InputError(
@@ -76,6 +85,8 @@ def load_detections(path: Paths, truth: GroundTruth, problems: Problems) -> Draf
     """Return the draft of a file or folder of detections; problems go where they are told."""
     if is_folder(path):
         return rvc1_from_folder(Path(path), truth, problems)
+    if is_parquet(path):
+        return parquet_draft(path, truth, problems)
     data = read_bytes(path)
     if first_character(data) == "[":
         return coco_results_from_bytes(data, str(path), truth, problems)

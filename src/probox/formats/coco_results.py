@@ -7,7 +7,7 @@ import numpy as np
 from probox import _core
 from probox.detections import Detections
 from probox.errors import InputError
-from probox.formats.draft import Draft
+from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.files import Paths, read_bytes
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
@@ -49,11 +49,7 @@ def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems
     notes: list[str] = []
     if columns["unknown_image_rows"]:
         images = np.unique(columns["unknown_images"])
-        text = (
-            f"{columns['unknown_image_rows']} detections in {len(images)} images that the ground truth does not have "
-            "were left out"
-        )
-        notes.append(text)
+        notes.append(unknown_images_note(int(columns["unknown_image_rows"]), len(images)))
         problems.warn("unknown image", images.tolist(), lambda image: InputError(
             "the ground truth does not have this image: its detections are left out", file=file, image=image
         ))  # fmt: skip

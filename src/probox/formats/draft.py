@@ -60,7 +60,7 @@ class Draft:
         if repair and covariances is not None:
             covariances, changed = repaired(covariances)
             if changed:
-                notes.append(f"{changed} detections had invalid covariances: replaced by the nearest valid ones")
+                notes.append(repair_note(changed))
         return Detections(
             classes=self.classes,
             image_ids=_locked(self.image_ids),
@@ -86,6 +86,16 @@ def repaired(covariances: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float
     result: npt.NDArray[np.float64] = covariances.copy()
     result[finite[changed]] = nearest[changed]
     return result, int(changed.sum())
+
+
+def repair_note(changed: int) -> str:
+    """Say how many detections' covariances were replaced."""
+    return f"{changed} detections had invalid covariances: replaced by the nearest valid ones"
+
+
+def unknown_images_note(rows: int, images: int) -> str:
+    """Say how many detections were left out because of their image."""
+    return f"{rows} detections in {images} images that the ground truth does not have were left out"
 
 
 def _locked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

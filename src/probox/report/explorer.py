@@ -152,7 +152,7 @@ def _shown_truth(evaluation: Evaluation, truth: GroundTruth) -> tuple[Masks, lis
     rows = np.array([row_of.get(key, -1) for key in own], dtype=np.int64)
     if len(rows) and (rows < 0).all():
         raise InputError("has none of the objects that were measured", file=truth.source or "truth")
-    both = Masks.join([truth.masks, evaluation.masks])
+    both = Masks.concatenate([truth.masks, evaluation.masks])
     masks = both.take(np.where(rows >= 0, rows, len(truth) + np.arange(len(rows))))
     known = dict(zip(truth.image_ids.tolist(), truth.file_names, strict=True))
     names = zip(evaluation.images.id.tolist(), evaluation.images.file_name, strict=True)

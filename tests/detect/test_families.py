@@ -1,0 +1,235 @@
+"""Each family: told from its outputs, and decoded to boxes of the image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from detect_graphs import fixed_outputs
+
+from probox.detect import Detector, Options, choose_family, detect
+from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES, name_columns, read_classes
+from probox.detect.families import Signature, Tensor
+from probox.errors import InputError
+
+CLASSES = ("cup", "dog", "car")
+IMAGE = np.full((100, 200, 3), 90, np.uint8)  # 200 wide, 100 high
+
+
+def _signature(inputs: list[tuple], outputs: list[tuple]) -> Signature:
+    return Signature(
+        tuple(Tensor(f"in{k}", shape) for k, shape in enumerate(inputs)),
+        tuple(Tensor(f"out{k}", shape) for k, shape in enumerate(outputs)),
+    )
+
+
+SIGNATURES = {
+    "ssd": ([(1, 300, 300, 3)], [(1, 1917, 1, 4), (1, 1917, 90)]),
+    "yolov3": ([(1, 3, None, None), (1, 2)], [(1, None, 4), (1, 80, None), (None, 3)]),
+    "yolov5": ([(1, 3, 640, 640)], [(1, 25200, 85)]),
+    "yolov8": ([(1, 3, 640, 640)], [(1, 84, 8400)]),
+    "yolox": ([(1, 3, 416, 416)], [(1, 3549, 85)]),
+    "nanodet": (
+        [(1, 3, 416, 416)],
+        [(1, 2704, 80), (1, 676, 80), (1, 169, 80), (1, 2704, 32), (1, 676, 32), (1, 169, 32)],
+    ),
+    "faster-rcnn": ([(3, None, None)], [(None, 4), (None,), (None,)]),
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_auto_tells_the_family_from_the_outputs(name: str) -> None:
+    family = choose_family(_signature(*SIGNATURES[name]))
+    assert family.name == name
+    assert family.classes == COCO_CLASSES
+
+
+@pytest.mark.parametrize("boxes_first", [True, False])
+def test_ssd_outputs_may_come_in_any_order(boxes_first: bool) -> None:
+    outputs = [(1, 50, 4), (1, 50, 80)]
+    signature = _signature([(1, 3, 300, 300)], outputs if boxes_first else outputs[::-1])
+    assert choose_family(signature).name == "ssd"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        ([(1, 3, 416, 416)], [(1, 1000)]),  # a classifier
+        ([(1, 3, None, None)], [(1, None, 85)]),  # YOLOv5 or YOLOX
+        ([(1, 3, 416, 416)], [(1, 100, 85)]),
+    ],
+)
+def test_what_cannot_be_told_asks_for_a_name(inputs: list, outputs: list) -> None:
+    with pytest.raises(InputError, match="--family"):
+        choose_family(_signature(inputs, outputs))
+
+
+def test_a_named_family_is_taken_at_its_word() -> None:
+    assert choose_family(_signature([(1, 3, None, None)], [(1, None, 85)]), "yolov5").name == "yolov5"
+    with pytest.raises(InputError, match="one of ssd"):
+        choose_family(_signature([(1, 3, 416, 416)], [(1, 3549, 85)]), "detr")
+
+
+def test_score_columns_are_named() -> None:
+    assert name_columns(80).names == COCO_CLASSES
+    ninety = name_columns(90)
+    scores = np.zeros((1, 90), np.float32)
+    scores[0, 72 - 1] = 1.0  # category 72 is the television
+    assert COCO_CLASSES[int(ninety.select(scores).argmax())] == "tv"
+    with_background = np.zeros((1, 91), np.float32)
+    with_background[0, 72] = 1.0
+    assert COCO_CLASSES[int(name_columns(91).select(with_background).argmax())] == "tv"
+    assert name_columns(81).take.tolist() == list(range(1, 81))
+    assert name_columns(4, CLASSES).take.tolist() == [1, 2, 3]
+    assert len(COCO_CATEGORY_IDS) == len(COCO_CLASSES) == 80
+    with pytest.raises(InputError, match="--classes"):
+        name_columns(20)
+    with pytest.raises(InputError, match="expected 20 class names"):
+        name_columns(20, CLASSES)
+
+
+def test_class_names_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "names"
+    path.write_text("cup\n\n traffic light \n")
+    assert read_classes(path) == ("cup", "traffic light")
+    path.write_text('["a", "b"]')
+    assert read_classes(path) == ("a", "b")
+    for wrong in ("", "[1, 2]", "[oops"):
+        path.write_text(wrong)
+        with pytest.raises(InputError, match="names"):
+            read_classes(path)
+
+
+def _candidates(path: Path, **options: object) -> object:
+    return Detector(path, classes=CLASSES, **options).candidates([IMAGE])[0]
+
+
+def test_yolov8_decodes(tmp_path: Path) -> None:
+    # The image fills 64 x 32 of the 64 x 64 input, from row 16: an input pixel is 3.125 image pixels.
+    rows = np.zeros((1, 7, 84), np.float32)
+    rows[0, :4, 5] = [32, 32, 16, 8]
+    rows[0, 4:, 5] = [0.1, 0.7, 0.2]
+    path = fixed_outputs(tmp_path / "m.onnx", {"images": [1, 3, 64, 64]}, {"output0": rows})
+    found = _candidates(path)
+    np.testing.assert_allclose(found.boxes[5], [24 * 3.125, (28 - 16) * 3.125, 40 * 3.125, (36 - 16) * 3.125])
+    np.testing.assert_allclose(found.scores[5], [0.1, 0.7, 0.2])
+
+
+def test_yolov5_multiplies_objectness(tmp_path: Path) -> None:
+    rows = np.zeros((1, 252, 8), np.float32)
+    rows[0, 3] = [32, 32, 16, 8, 0.5, 0.2, 0.8, 0.0]
+    path = fixed_outputs(tmp_path / "m.onnx", {"images": [1, 3, 64, 64]}, {"output": rows})
+    found = _candidates(path)
+    np.testing.assert_allclose(found.boxes[3], [75, 37.5, 125, 62.5])
+    np.testing.assert_allclose(found.scores[3], [0.1, 0.4, 0.0])
+
+
+def test_yolox_decodes_cells_and_strides(tmp_path: Path) -> None:
+    rows = np.zeros((1, 84, 8), np.float32)  # 64 + 16 + 4 cells
+    rows[0, 8 * 2 + 5] = [0.5, 0.25, np.log(3), np.log(2), 0.9, 0.0, 0.0, 1.0]  # row 2, column 5, stride 8
+    rows[0, 64 + 4 + 1] = [0, 0, 0, 0, 1.0, 0.5, 0.0, 0.0]  # row 1, column 1, stride 16
+    rows[0, 83] = [0, 0, 300, 300, 1.0, 0.5, 0.0, 0.0]  # overflow in float32
+    path = fixed_outputs(tmp_path / "m.onnx", {"images": [1, 3, 64, 64]}, {"output": rows})
+    found = _candidates(path)
+    centre, half = np.array([5.5 * 8, 2.25 * 8]), np.array([12.0, 8.0])
+    scale = 200 / 64
+    np.testing.assert_allclose(found.boxes[21], np.concatenate([centre - half, centre + half]) * scale, rtol=1e-6)
+    np.testing.assert_allclose(found.boxes[69], np.array([8, 8, 24, 24]) * scale)
+    np.testing.assert_allclose(found.scores[21], [0, 0, 0.9], rtol=1e-6)
+    assert np.isfinite(found.boxes).all()
+
+
+def test_yolov3_of_the_zoo(tmp_path: Path) -> None:
+    boxes = np.array([[[10, 20, 60, 120], [0, 0, 5, 5]]], np.float32)  # y1, x1, y2, x2 in pixels of the image
+    scores = np.array([[[0.1, 0.3], [0.8, 0.0], [0.2, 0.0]]], np.float32)
+    path = fixed_outputs(
+        tmp_path / "m.onnx",
+        {"input_1": [1, 3, "h", "w"], "image_shape": [1, 2]},
+        {"boxes": boxes, "scores": scores, "indices": np.array([[0, 1, 0]], np.int32)},
+        {"boxes": [1, "n", 4], "scores": [1, 3, "n"], "indices": ["m", 3]},
+    )
+    found = _candidates(path)
+    np.testing.assert_allclose(found.boxes[0], [20, 10, 120, 60])
+    np.testing.assert_allclose(found.scores[0], [0.1, 0.8, 0.2])
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_ssd_decodes(tmp_path: Path, channels_last: bool) -> None:
+    boxes = np.array([[[0.1, 0.2, 0.5, 0.6]]], np.float32)
+    scores = np.array([[[0.3, 0.6, 0.1]]], np.float32)
+    shape = [1, 30, 30, 3] if channels_last else [1, 3, 30, 30]
+    path = fixed_outputs(tmp_path / "m.onnx", {"image": shape}, {"boxes": boxes, "scores": scores})
+    expected = [40, 10, 120, 50] if channels_last else [20, 20, 100, 60]
+    found = _candidates(path)
+    np.testing.assert_allclose(found.boxes[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(found.scores[0], [0.3, 0.6, 0.1])
+
+
+def test_nanodet_has_edge_variances(tmp_path: Path) -> None:
+    cells = (64, 16, 4)
+    scores = [np.zeros((1, n, 3), np.float32) for n in cells]
+    edges = [np.zeros((1, n, 16), np.float32) for n in cells]  # four bins
+    scores[0][0, 8 * 3 + 4] = [0.1, 0.9, 0.0]
+    logits = np.full((4, 4), -60.0)
+    logits[0, 1] = 0  # left: certain, one stride
+    logits[1, [1, 3]] = 0  # top: one or three
+    logits[2, 2] = 0
+    logits[3, [0, 2]] = 0
+    edges[0][0, 8 * 3 + 4] = logits.ravel()
+    outputs = {f"s{k}": part for k, part in enumerate(scores)} | {f"e{k}": part for k, part in enumerate(edges)}
+    path = fixed_outputs(tmp_path / "m.onnx", {"input": [1, 3, 64, 64]}, outputs)
+    found = _candidates(path)
+    point = np.array([4 * 8 + 3.5, 3 * 8 + 3.5])
+    expected = np.array([point[0] - 8, point[1] - 16, point[0] + 16, point[1] + 8]) - [0, 16, 0, 16]
+    np.testing.assert_allclose(found.boxes[28], expected * 3.125, rtol=1e-6)
+    np.testing.assert_allclose(found.covariances[28, 0], np.diag([0, 64]) * 3.125**2, atol=1e-4)
+    np.testing.assert_allclose(found.covariances[28, 1], np.diag([0, 64]) * 3.125**2, atol=1e-4)
+
+
+def test_faster_rcnn_of_the_zoo_spreads_one_score(tmp_path: Path) -> None:
+    # 100 x 200 is scaled by 1333 / 200: the longer side may not pass 1333.
+    boxes = np.array([[66.65, 66.65, 666.5, 333.25], [0, 0, 60, 60], [0, 0, 9, 9]], np.float32)
+    path = fixed_outputs(
+        tmp_path / "m.onnx",
+        {"image": [3, "h", "w"]},
+        {"boxes": boxes, "labels": np.array([2, 3, 0], np.int64), "scores": np.array([0.8, 0.1, 0.9], np.float32)},
+        {"boxes": ["n", 4], "labels": ["n"], "scores": ["n"]},
+    )
+    detector = Detector(path, classes=CLASSES)
+    found = detector.candidates([IMAGE])[0]
+    np.testing.assert_allclose(found.boxes[0], [10, 10, 100, 50], rtol=1e-3)
+    # The background is left out; a class never gets less than the others.
+    np.testing.assert_allclose(found.scores, [[0.1, 0.8, 0.1], [0.1, 0.1, 0.1]], atol=1e-6)
+    plain = detect(detector, [IMAGE], [1], Options())[0]
+    assert plain.labels.tolist() == [1, 2]
+    with pytest.raises(InputError, match="suppresses candidates itself"):
+        detect(detector, [IMAGE], [1], Options(uncertainty="nms-clusters"))
+
+
+def test_batches_are_stacked_and_split(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    rows = np.zeros((1, 7, 84), np.float32)
+    rows[0, :4, 0], rows[0, 5, 0] = [32, 32, 16, 8], 0.9
+    fixed_outputs(
+        path, {"images": ["n", 3, 64, 64]}, {"output0": np.repeat(rows, 2, axis=0)}, {"output0": ["n", 7, 84]}
+    )
+    detector = Detector(path, classes=CLASSES, batch=2)
+    assert detector.batch == 2
+    tall = np.full((200, 100, 3), 90, np.uint8)
+    wide_found, tall_found = detector.candidates([IMAGE, tall])
+    np.testing.assert_allclose(wide_found.boxes[0], [75, 37.5, 125, 62.5])
+    np.testing.assert_allclose(tall_found.boxes[0], [25, 87.5, 75, 112.5])
+
+
+def test_a_fixed_batch_is_kept(tmp_path: Path, ssd: Path) -> None:
+    assert Detector(ssd, classes=CLASSES, batch=8).batch == 1
+
+
+def test_a_broken_model_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(b"nonsense")
+    with pytest.raises(InputError, match=r"broken\.onnx: ONNX Runtime can't load"):
+        Detector(path)
+    with pytest.raises(InputError, match="expected an ONNX file"):
+        Detector(tmp_path / "missing.onnx")

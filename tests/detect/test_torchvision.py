@@ -1,0 +1,155 @@
+"""torchvision's detectors with random weights: candidates before suppression, and dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probox.detect import Dropout, Options, detect
+from probox.errors import InputError
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torchvision")
+from torchvision.models import detection  # noqa: E402
+
+from probox.detect.torchvision import TorchvisionDetector  # noqa: E402
+
+CLASSES = ("cup", "dog", "car")
+IMAGE = np.random.default_rng(0).integers(0, 255, (90, 120, 3), dtype=np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+def _rcnn(backbone: str) -> Any:
+    small = {"min_size": 64, "max_size": 96, "rpn_post_nms_top_n_test": 60, "box_score_thresh": 0.2}
+    if backbone == "mobilenet + fpn":
+        make = detection.fasterrcnn_mobilenet_v3_large_320_fpn
+        return make(weights=None, weights_backbone=None, num_classes=4, **small)
+    if backbone == "resnet + fpn":
+        return detection.fasterrcnn_resnet50_fpn(weights=None, weights_backbone=None, num_classes=4, **small)
+    import torchvision
+    from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+
+    if backbone == "resnext + fpn":
+        body = resnet_fpn_backbone(backbone_name="resnext50_32x4d", weights=None)
+        return detection.FasterRCNN(body, num_classes=4, **small)
+    body = torch.nn.Sequential(*list(torchvision.models.resnet18(weights=None).children())[:-2])
+    body.out_channels = 512
+    anchors = detection.anchor_utils.AnchorGenerator(sizes=((16, 32, 64),), aspect_ratios=((0.5, 1.0, 2.0),))
+    pool = torchvision.ops.MultiScaleRoIAlign(featmap_names=["0"], output_size=7, sampling_ratio=2)
+    return detection.FasterRCNN(body, 4, rpn_anchor_generator=anchors, box_roi_pool=pool, **small)
+
+
+def _ssd(make: Any) -> Any:
+    """An SSD whose random scores differ from cell to cell, and whose boxes stay near their anchors."""
+    model = make(weights=None, weights_backbone=None, num_classes=4, score_thresh=0.3).eval()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            torch.nn.init.kaiming_normal_(module.weight)
+    for head, wanted in ((model.head.regression_head, 0.2), (model.head.classification_head, 1.0)):
+        for predictor in head.module_list:
+            predictor.register_forward_hook(lambda _, __, output, wanted=wanted: output * (wanted / output.std()))
+    return model
+
+
+MODELS = {
+    "ssd": lambda: _ssd(detection.ssd300_vgg16),
+    "ssdlite": lambda: _ssd(detection.ssdlite320_mobilenet_v3_large),
+    "resnet": lambda: _rcnn("resnet"),
+    "resnet + fpn": lambda: _rcnn("resnet + fpn"),
+    "resnext + fpn": lambda: _rcnn("resnext + fpn"),
+    "mobilenet + fpn": lambda: _rcnn("mobilenet + fpn"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_suppressing_our_candidates_gives_torchvisions_own_output(name: str) -> None:
+    model = MODELS[name]()
+    stage = getattr(model, "roi_heads", model)
+    stage.detections_per_img = 10
+    detector = TorchvisionDetector(model, classes=CLASSES)
+    options = Options(score=0.2 if name.endswith(("fpn", "resnet")) else 0.3, max_detections=10)
+    found = detect(detector, [IMAGE], [5], options)[0]
+    with torch.no_grad():
+        expected = model([torch.from_numpy(IMAGE.transpose(2, 0, 1).copy()).float() / 255])[0]
+    assert len(found) == len(expected["boxes"]) > 0
+    np.testing.assert_allclose(found.scores, expected["scores"].numpy(), rtol=1e-4)
+    np.testing.assert_allclose(found.boxes, expected["boxes"].numpy(), atol=0.01)
+    np.testing.assert_array_equal(found.labels + 1, expected["labels"].numpy())
+    # A softmax with a background: what is left to 1 is "nothing".
+    assert (found.label_probs.sum(axis=1) < 1.0).all()
+
+
+@pytest.mark.parametrize("name", ["ssd", "mobilenet + fpn"])
+def test_candidates_carry_the_whole_distribution(name: str) -> None:
+    detector = TorchvisionDetector(MODELS[name](), classes=CLASSES)
+    found = detector.candidates([IMAGE])[0]
+    assert len(found) > 100
+    assert found.scores.shape == (len(found), 3)
+    assert ((found.scores > 0).sum(axis=1) == 3).all()
+    fused = detect(detector, [IMAGE], [5], Options(score=0.2, uncertainty="nms-clusters"))[0]
+    assert (fused.covariances[:, :, 0, 0] > 0).all()
+
+
+@pytest.mark.parametrize("name", ["ssd", "mobilenet + fpn"])
+@pytest.mark.parametrize("layers", ["heads", "backbone"])
+def test_passes_differ_and_a_seed_repeats_them(name: str, layers: str) -> None:
+    model = MODELS[name]()
+
+    def passes(seed: int) -> list[np.ndarray]:
+        detector = TorchvisionDetector(model, classes=CLASSES, dropout=Dropout(rate=0.3, layers=layers, seed=seed))
+        return [found.scores for found in detector.sample([IMAGE], 2)[0]]
+
+    first, again, other = passes(1), passes(1), passes(2)
+    assert not np.array_equal(first[0], first[1])
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+    assert not np.array_equal(first[0], other[0])
+    # Nothing is left behind: without sampling the model is its old self.
+    detector = TorchvisionDetector(model, classes=CLASSES)
+    np.testing.assert_array_equal(detector.candidates([IMAGE])[0].scores, detector.candidates([IMAGE])[0].scores)
+
+
+def test_fused_passes_are_probabilistic() -> None:
+    detector = TorchvisionDetector(MODELS["ssdlite"](), classes=CLASSES, dropout=Dropout(rate=0.1))
+    fused = detect(detector, [IMAGE], [5], Options(uncertainty="mc-dropout", passes=3, score=0.2))[0]
+    assert len(fused) > 0
+    assert (fused.covariances[:, :, 0, 0] > 0).all()
+
+
+def test_existing_dropout_is_switched_on() -> None:
+    model = MODELS["mobilenet + fpn"]()
+    with pytest.raises(InputError, match="existing"):
+        TorchvisionDetector(model, classes=CLASSES, dropout=Dropout(layers="existing"))
+    model.roi_heads.box_head.add_module("fc6", torch.nn.Sequential(model.roi_heads.box_head.fc6, torch.nn.Dropout(0.5)))
+    detector = TorchvisionDetector(model, classes=CLASSES, dropout=Dropout(layers="existing"))
+    first, second = (found.scores for found in detector.sample([IMAGE], 2)[0])
+    assert not np.array_equal(first, second)
+    assert not any(module.training for module in model.modules())
+
+
+def test_masks_keep_the_expected_input() -> None:
+    from probox.detect.torchvision import _masks
+
+    layer = torch.nn.Conv2d(400, 400, 1, bias=False)
+    torch.nn.init.dirac_(layer.weight)
+    model = torch.nn.ModuleDict({"head": layer})
+    ones = torch.ones(1, 400, 2, 2)
+    with torch.no_grad(), _masks(model, Dropout(rate=0.25, layers="head")):
+        drawn = torch.stack([layer(ones) for _ in range(20)])
+    assert drawn.mean().item() == pytest.approx(1.0, abs=0.03)
+    assert (drawn == drawn[..., :1, :1]).all()
+    torch.testing.assert_close(layer(ones), ones)
+
+
+def test_other_models_are_refused() -> None:
+    with pytest.raises(InputError, match="Linear"):
+        TorchvisionDetector(torch.nn.Linear(2, 2))
+    with pytest.raises(InputError, match="no layer"):
+        TorchvisionDetector(MODELS["ssdlite"](), classes=CLASSES, dropout=Dropout(layers="nowhere"))

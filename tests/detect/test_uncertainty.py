@@ -1,0 +1,175 @@
+"""From candidates to detections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probox.detect import Candidates, Detector, Dropout, Options, detect
+from probox.detect.uncertainty import ZOOMS, hypotheses
+from probox.errors import InputError
+
+CLASSES = ("cup", "dog", "car")
+IMAGE = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
+SIZE = (60, 40)
+
+
+class Scripted:
+    """A detector that answers what it was told to, and remembers what it saw."""
+
+    class Family:
+        name = "scripted"
+        classes = CLASSES
+        labels = "all"
+        nms_iou = 0.5
+        has_edges = False
+        suppresses = False
+
+    batch = 1
+    fingerprint = "none"
+
+    def __init__(self, *answers: Candidates, **traits: object) -> None:
+        self.family = type("Family", (self.Family,), traits)()
+        self.answers = answers
+        self.seen: list[np.ndarray] = []
+
+    def candidates(self, images: Sequence[np.ndarray]) -> list[Candidates]:
+        self.seen.extend(images)
+        return [self.answers[min(k, len(self.answers) - 1)] for k in range(len(images))]
+
+    def sample(self, images: Sequence[np.ndarray], passes: int) -> list[list[Candidates]]:
+        return [[self.answers[k % len(self.answers)] for k in range(passes)] for _ in images]
+
+
+def _candidates(*rows: tuple[Sequence[float], Sequence[float]]) -> Candidates:
+    return Candidates(np.array([box for box, _ in rows], float), np.array([scores for _, scores in rows], np.float32))
+
+
+def test_a_box_of_two_classes_makes_two_detections_or_one() -> None:
+    detector = Scripted(_candidates(([10, 10, 30, 30], [0.6, 0.3, 0.01])))
+    both = detect(detector, [IMAGE], [7], Options())[0]
+    assert both.labels.tolist() == [0, 1]
+    np.testing.assert_allclose(both.scores, [0.6, 0.3], rtol=1e-6)
+    # The second leaves out the class that outranks it, so that its label is its most probable one.
+    np.testing.assert_allclose(both.label_probs, [[0.6, 0.3, 0.01], [0.0, 0.3, 0.01]], rtol=1e-6)
+    assert both.image_ids.tolist() == [7, 7]
+    assert both.covariances is None
+    best = detect(detector, [IMAGE], [7], Options(labels="best"))[0]
+    assert best.labels.tolist() == [0]
+
+
+def test_suppression_is_by_class_and_the_score_is_a_strict_bound() -> None:
+    detector = Scripted(
+        _candidates(
+            ([10, 10, 30, 30], [0.6, 0.0, 0.0]),
+            ([11, 10, 31, 30], [0.5, 0.0, 0.0]),
+            ([11, 10, 31, 30], [0.0, 0.4, 0.0]),
+            ([40, 10, 50, 30], [0.25, 0.0, 0.0]),
+        )
+    )
+    found = detect(detector, [IMAGE], [1], Options(score=0.25))[0]
+    assert found.scores.round(6).tolist() == [0.6, 0.4]
+    assert len(detect(detector, [IMAGE], [1], Options(score=0.2))[0]) == 3
+    assert len(detect(detector, [IMAGE], [1], Options(score=0.2, max_detections=1))[0]) == 1
+    assert len(detect(detector, [IMAGE], [1], Options(nms_iou=0.95))[0]) == 4
+
+
+def test_boxes_are_clipped_and_unusable_ones_left_out() -> None:
+    candidates = _candidates(
+        ([-10, -10, 30, 30], [0.6, 0.0, 0.0]),
+        ([70, 10, 90, 30], [0.9, 0.0, 0.0]),  # outside
+        ([np.nan, 0, 10, 10], [0.9, 0.0, 0.0]),
+        ([0, 0, 10, 10], [np.nan, 0.0, 0.0]),
+        ([20, 20, 10, 10], [0.9, 0.0, 0.0]),
+    )
+    found = hypotheses(candidates, SIZE, 0.05, "all")
+    assert found.boxes.tolist() == [[0, 0, 30, 30]]
+
+
+def test_nms_clusters_have_covariances_from_what_is_suppressed() -> None:
+    detector = Scripted(
+        _candidates(
+            ([10, 10, 30, 30], [0.8, 0.0, 0.0]), ([11, 10, 31, 31], [0.4, 0.0, 0.0]), ([9, 10, 29, 30], [0.4, 0, 0])
+        )
+    )
+    found = detect(detector, [IMAGE], [1], Options(uncertainty="nms-clusters"))[0]
+    assert len(found) == 1
+    np.testing.assert_allclose(found.boxes[0], [10, 10, 30, 30.25])
+    assert (np.linalg.eigvalsh(found.covariances[0]) >= 1.0 - 1e-9).all()
+
+
+def test_samples_are_fused_over_passes() -> None:
+    detector = Scripted(
+        _candidates(([10, 10, 30, 30], [0.8, 0.0, 0.0])),
+        _candidates(([12, 10, 30, 32], [0.6, 0.0, 0.0])),
+    )
+    found = detect(detector, [IMAGE], [1], Options(uncertainty="mc-dropout", passes=4))[0]
+    np.testing.assert_allclose(found.boxes[0], [11, 10, 30, 31])
+    assert found.scores[0] == pytest.approx(0.7)
+    empty = Candidates(np.zeros((0, 4)), np.zeros((0, 3), np.float32))
+    rare = Scripted(detector.answers[0], empty, empty, empty)
+    assert detect(rare, [IMAGE], [1], Options(uncertainty="mc-dropout", passes=4))[0].scores[0] == pytest.approx(0.2)
+    ignoring = Options(uncertainty="mc-dropout", passes=4, absent_counts=False)
+    assert detect(rare, [IMAGE], [1], ignoring)[0].scores[0] == pytest.approx(0.8)
+    demanding = Options(uncertainty="mc-dropout", passes=4, min_members=2)
+    assert len(detect(rare, [IMAGE], [1], demanding)[0]) == 0
+
+
+def test_mirrored_and_shrunk_views_are_moved_back() -> None:
+    object_box = np.array([10.0, 5.0, 30.0, 35.0])
+    answers = []
+    for zoom in ZOOMS:
+        wide, high = round(60 / zoom), round(40 / zoom)
+        left, top = (wide - 60) // 2, (high - 40) // 2
+        moved = object_box + np.array([left, top, left, top])
+        mirrored = [wide - moved[2], moved[1], wide - moved[0], moved[3]]
+        answers += [_candidates((moved, [0.9, 0.0, 0.0])), _candidates((mirrored, [0.9, 0.0, 0.0]))]
+    detector = Scripted(*answers)
+    found = detect(detector, [IMAGE], [1], Options(uncertainty="flip-scale"))[0]
+    assert len(found) == 1
+    np.testing.assert_allclose(found.boxes[0], object_box)
+    np.testing.assert_array_equal(detector.seen[0], IMAGE)
+    np.testing.assert_array_equal(detector.seen[1], IMAGE[:, ::-1])
+    assert detector.seen[4].shape[1] > IMAGE.shape[1]
+
+
+def test_edge_distributions_need_a_head_that_has_them() -> None:
+    plain = Scripted(_candidates(([10, 10, 30, 30], [0.8, 0.0, 0.0])))
+    with pytest.raises(InputError, match="no distribution of its edges"):
+        detect(plain, [IMAGE], [1], Options(uncertainty="edge-distribution"))
+    with_edges = Candidates(
+        np.array([[10.0, 10, 30, 30]]), np.array([[0.8, 0, 0]], np.float32), np.array([[np.diag([9.0, 0.0])] * 2])
+    )
+    found = detect(Scripted(with_edges, has_edges=True), [IMAGE], [1], Options(uncertainty="edge-distribution"))[0]
+    np.testing.assert_allclose(found.covariances[0], [np.diag([9.0, 1.0])] * 2)  # min_std is a pixel
+
+
+def test_corners_at_the_border_keep_their_probability() -> None:
+    detector = Scripted(_candidates(([0, 10, 30, 40], [0.8, 0.0, 0.0]), ([0, 10, 31, 40], [0.7, 0.0, 0.0])))
+    found = detect(detector, [IMAGE], [1], Options(uncertainty="nms-clusters"))[0]
+    x1, std = found.boxes[0, 0], np.sqrt(found.covariances[0, 0, 0, 0])
+    assert 0 < x1 < 1
+    assert x1 - 2 * std >= -1e-9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"uncertainty": "guess"}, "uncertainty"), ({"passes": 0}, "pass"), ({"score": 1.0}, "score")],
+)
+def test_wrong_options_are_named(options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Options(**options)
+
+
+@pytest.mark.parametrize("uncertainty", ["none", "nms-clusters", "mc-dropout", "flip-scale"])
+def test_a_real_graph_gives_valid_detections(ssd: Path, uncertainty: str) -> None:
+    dropout = Dropout(rate=0.2) if uncertainty == "mc-dropout" else None
+    detector = Detector(ssd, classes=CLASSES, dropout=dropout, threads=1)
+    found = detect(detector, [IMAGE, IMAGE[:, ::-1].copy()], [4, 9], Options(uncertainty=uncertainty, passes=5))
+    assert [set(part.image_ids.tolist()) for part in found] == [{4}, {9}]
+    for part in found:
+        assert (np.diff(part.scores) <= 0).all()
+        assert (part.covariances is None) == (uncertainty == "none")
