@@ -21,6 +21,7 @@ from tests.strategies import random_world
 from probox import Detections, GroundTruth, InputError
 from probox.formats import parquet_columns, read_detections, read_truth
 from probox.formats.parquet import DetectionFile, read_parquet, read_parquet_truth, write_parquet
+from probox.formats.parquet_file import ParquetFile
 from probox.masks import Masks
 
 
@@ -253,13 +254,13 @@ def test_some_images_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert_same(found.select(np.isin(found.image_ids, wanted)), read_parquet(tmp_path / "d.parquet", image_ids=wanted))
     assert len(read_parquet(tmp_path / "d.parquet", image_ids=[])) == 0
     seen: list[list[int]] = []
-    read = parquet_columns.ParquetFile.read
+    read = ParquetFile.read
 
     def watched(self: Any, columns: Any, groups: Any = None, **options: Any) -> Any:
         seen.append(list(groups))
         return read(self, columns, groups, **options)
 
-    monkeypatch.setattr(parquet_columns.ParquetFile, "read", watched)
+    monkeypatch.setattr(ParquetFile, "read", watched)
     read_parquet(tmp_path / "d.parquet", image_ids=[24])
     assert {group for groups in seen for group in groups} == {
         DetectionFile(tmp_path / "d.parquet")._file.row_groups - 1
