@@ -128,6 +128,24 @@ def test_every_column_says_what_the_table_says(tmp_path: Path) -> None:
     assert "cov1_yx" not in names
 
 
+def test_one_bit_off_is_not_left_out(tmp_path: Path) -> None:
+    """Sizes and corners that nearly follow from each other, and scores that nearly are the probability, are kept."""
+    plain = by_image(some_detections(20))
+    low, sizes = plain.boxes[:, :2], plain.sizes
+    high = low + sizes
+    high[7, 1] = np.nextafter(high[7, 1], np.inf)
+    scores = plain.scores.copy()
+    scores[5] = np.nextafter(scores[5], 1)
+    for changes in (
+        {"boxes": np.concatenate([low, high], axis=1), "sizes": sizes},
+        {"sizes": np.nextafter(sizes, 0)},
+        {"scores": scores},
+    ):
+        found = dataclasses.replace(plain, **changes)
+        write_parquet(tmp_path / "d.parquet", found)
+        assert_same(found, read_parquet(tmp_path / "d.parquet"))
+
+
 @pytest.mark.parametrize("covariances", [None, np.zeros((40, 2, 2, 2))])
 def test_no_covariances_are_not_zero_covariances(tmp_path: Path, covariances: Any) -> None:
     write_parquet(tmp_path / "d.parquet", some_detections(covariances=covariances))
