@@ -21,6 +21,7 @@ from tests.strategies import random_world
 from probox import Detections, GroundTruth, InputError
 from probox.formats import parquet_columns, read_detections, read_truth
 from probox.formats.parquet import DetectionFile, read_parquet, read_parquet_truth, write_parquet
+from probox.formats.parquet_file import ParquetFile
 from probox.masks import Masks
 
 
@@ -125,6 +126,24 @@ def test_every_column_says_what_the_table_says(tmp_path: Path) -> None:
     names = pq.read_schema(tmp_path / "d.parquet").names
     assert {"score", "width", "height", "x2", "cov2_yx"} < set(names)
     assert "cov1_yx" not in names
+
+
+def test_one_bit_off_is_not_left_out(tmp_path: Path) -> None:
+    """Sizes and corners that nearly follow from each other, and scores that nearly are the probability, are kept."""
+    plain = by_image(some_detections(20))
+    low, sizes = plain.boxes[:, :2], plain.sizes
+    high = low + sizes
+    high[7, 1] = np.nextafter(high[7, 1], np.inf)
+    scores = plain.scores.copy()
+    scores[5] = np.nextafter(scores[5], 1)
+    for changes in (
+        {"boxes": np.concatenate([low, high], axis=1), "sizes": sizes},
+        {"sizes": np.nextafter(sizes, 0)},
+        {"scores": scores},
+    ):
+        found = dataclasses.replace(plain, **changes)
+        write_parquet(tmp_path / "d.parquet", found)
+        assert_same(found, read_parquet(tmp_path / "d.parquet"))
 
 
 @pytest.mark.parametrize("covariances", [None, np.zeros((40, 2, 2, 2))])
@@ -253,13 +272,13 @@ def test_some_images_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert_same(found.select(np.isin(found.image_ids, wanted)), read_parquet(tmp_path / "d.parquet", image_ids=wanted))
     assert len(read_parquet(tmp_path / "d.parquet", image_ids=[])) == 0
     seen: list[list[int]] = []
-    read = parquet_columns.ParquetFile.read
+    read = ParquetFile.read
 
     def watched(self: Any, columns: Any, groups: Any = None, **options: Any) -> Any:
         seen.append(list(groups))
         return read(self, columns, groups, **options)
 
-    monkeypatch.setattr(parquet_columns.ParquetFile, "read", watched)
+    monkeypatch.setattr(ParquetFile, "read", watched)
     read_parquet(tmp_path / "d.parquet", image_ids=[24])
     assert {group for groups in seen for group in groups} == {
         DetectionFile(tmp_path / "d.parquet")._file.row_groups - 1

@@ -14,7 +14,6 @@ from probox.errors import InputError
 from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.files import Paths
 from probox.formats.parquet_columns import (
-    ParquetFile,
     as_columns,
     box_columns,
     cut_at_images,
@@ -22,6 +21,7 @@ from probox.formats.parquet_columns import (
     same_bits,
     write_row_groups,
 )
+from probox.formats.parquet_file import ParquetFile
 from probox.formats.parquet_truth import read_parquet_truth, write_truth
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
