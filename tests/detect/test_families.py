@@ -233,3 +233,13 @@ def test_a_broken_model_is_named(tmp_path: Path) -> None:
         Detector(path)
     with pytest.raises(InputError, match="expected an ONNX file"):
         Detector(tmp_path / "missing.onnx")
+
+
+def test_a_family_that_does_not_fit_is_said(ssd: Path, tmp_path: Path) -> None:
+    for wrong in ("yolov8", "yolox", "nanodet", "yolov3"):
+        with pytest.raises(InputError, match=r"--family|--classes|names|not those of"):
+            Detector(ssd, family=wrong, classes=CLASSES).candidates([IMAGE])
+    rows = np.zeros((1, 60, 8), np.float32)  # not a row for each of the 84 cells
+    path = fixed_outputs(tmp_path / "m.onnx", {"images": [1, 3, 64, 64]}, {"output": rows})
+    with pytest.raises(InputError, match=r"not those of yolox .*--family"):
+        Detector(path, family="yolox", classes=CLASSES).candidates([IMAGE])

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
     "convert": ("probox.cli.convert", "Write detections in another format."),
     "detect": ("probox.cli.detect", "Run an ONNX detector over a folder of photos."),
+    "fuse": ("probox.cli.fuse", "Fuse the files of several detectors into one."),
     "experiment": ("probox.cli.experiment", "Run the paper's controlled experiments and check its claims."),
     "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
     "plot": ("probox.cli.plot", "Plots of one evaluation or several."),

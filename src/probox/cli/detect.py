@@ -65,7 +65,7 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     _require_extra()
     from probox.detect import Detector, Dropout, Options, detect_images, find_images
     from probox.detect.classes import read_classes
-    from probox.detect.output import check_output
+    from probox.formats.by_name import check_output
     from probox.fusion import Spread
 
     check_output(out)
@@ -112,6 +112,8 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     seconds = time.monotonic() - started
     for sentence in run.skipped:
         note(f"Skipped {sentence}")
+    for sentence in run.notes:
+        note(f"note: {sentence}")
     if as_json:
         print_json(
             {

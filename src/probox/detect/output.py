@@ -10,20 +10,11 @@ import numpy as np
 from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.detect.images import ImageFile
 from probox.detections import Detections
-from probox.errors import InputError
+from probox.formats.by_name import write_detections
 from probox.groundtruth import GroundTruth
 from probox.masks import Masks
 
-__all__ = ["check_output", "save_detections"]
-
-_COCO = (".coco.json", ".coco.json.gz", ".bbox.json", ".bbox.json.gz")
-
-
-def check_output(path: str | Path) -> None:
-    """Raise if `save_detections` could not write this file, before any work is done."""
-    _format_of(Path(path))
-    if not Path(path).resolve().parent.is_dir():
-        raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
+__all__ = ["save_detections"]
 
 
 def save_detections(
@@ -31,8 +22,8 @@ def save_detections(
     found: Detections,
     images: Sequence[ImageFile],
     sizes: Mapping[int, tuple[int, int]] | None = None,
-) -> None:
-    """Write detections of `images`, in the format that the file name asks for.
+) -> tuple[str, ...]:
+    """Write detections of `images`, in the format that the file name asks for, and return what it can't hold.
 
     ``*.coco.json`` and ``*.bbox.json`` are COCO results with ``all_scores`` and ``covars``, ``*.parquet`` is Parquet,
     any other ``*.json`` is RVC1 with one list for each image, in their order: an image without detections, or that
@@ -49,27 +40,7 @@ def save_detections(
     sizes : dict of image id to (width, height), optional
         Sizes of the images, where known.
     """
-    from probox.formats import write_coco_results, write_parquet, write_rvc1
-
-    wanted = _format_of(Path(path))
-    if wanted == "parquet":
-        write_parquet(path, found)
-        return
-    table = _image_table(found.classes, images, sizes or {})
-    (write_coco_results if wanted == "coco" else write_rvc1)(path, found, table)
-
-
-def _format_of(path: Path) -> str:
-    name = path.name.lower()
-    if name.endswith(_COCO):
-        return "coco"
-    if name.endswith((".json", ".json.gz")):
-        return "rvc1"
-    if name.endswith(".parquet"):
-        return "parquet"
-    raise InputError(
-        "can't tell a format from this file name", file=str(path), remedy="use .json, .coco.json or .parquet"
-    )
+    return write_detections(path, found, _image_table(found.classes, images, sizes or {}))
 
 
 def _image_table(

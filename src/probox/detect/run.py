@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from probox.detect.images import ImageFile, Pixels, read_image
-from probox.detect.output import check_output, save_detections
+from probox.detect.output import save_detections
 from probox.detect.uncertainty import Options, Runner, check_options, detect
 from probox.detections import Detections
 from probox.errors import InputError
+from probox.formats.by_name import check_output
 from probox.formats.output import write_files
 
 __all__ = ["Run", "detect_images"]
@@ -33,6 +34,8 @@ class Run:
     """Images that an interrupted run had already done."""
     skipped: tuple[str, ...]
     """Why images could not be read, one sentence each."""
+    notes: tuple[str, ...]
+    """What the file could not hold, one sentence each."""
 
 
 def detect_images(
@@ -90,9 +93,9 @@ def detect_images(
         done += len(chunk)
         progress(done, len(images))
     found, sizes = kept.collect(images, detector.family.classes)
-    save_detections(out, found, images, sizes)
+    notes = save_detections(out, found, images, sizes)
     kept.remove()
-    return Run(found, len(images), resumed, tuple(skipped))
+    return Run(found, len(images), resumed, tuple(skipped), notes)
 
 
 class Partial:

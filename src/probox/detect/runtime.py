@@ -108,8 +108,7 @@ class Detector:
         """Return each image's candidates before suppression."""
         found: list[Candidates] = []
         for feeds, placements in self._batches(images):
-            outputs = self._session.run(self._output_names, feeds)
-            found.extend(self._decode(outputs, placements))
+            found.extend(self._decode(self._run(self._session, self._output_names, feeds), placements))
         return found
 
     def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]:
@@ -121,16 +120,19 @@ class Detector:
             fixed = feeds
             if self._after is not None:
                 names = [output.name for output in self._session.get_outputs()]
-                between = dict(zip(names, self._session.run(names, feeds), strict=True))
+                between = dict(zip(names, self._run(self._session, names, feeds), strict=True))
                 wanted = {tensor.name for tensor in self._after.get_inputs()}
                 fixed = {name: value for name, value in {**feeds, **between}.items() if name in wanted}
-            drawn = [self._decode(self._run_random(fixed), placements) for _ in range(passes)]
+            session = self._session if self._after is None else self._after
+            drawn = [self._decode(self._run(session, self._output_names, fixed), placements) for _ in range(passes)]
             found.extend([list(passes_of_image) for passes_of_image in zip(*drawn, strict=True)])
         return found
 
-    def _run_random(self, feeds: Feeds) -> list[Array]:
-        session = self._session if self._after is None else self._after
-        outputs: list[Array] = session.run(self._output_names, feeds)
+    def _run(self, session: onnxruntime.InferenceSession, names: Sequence[str], feeds: Feeds) -> list[Array]:
+        try:
+            outputs: list[Array] = session.run(names, feeds)
+        except Exception as error:  # the runtime's exceptions share no public base class
+            raise InputError(f"the model fails on an image: {_reason(error)}", file=str(self.path)) from None
         return outputs
 
     def _batches(self, images: Sequence[Pixels]) -> Iterator[tuple[Feeds, list[Placement]]]:
@@ -147,12 +149,20 @@ class Detector:
             yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
 
     def _decode(self, outputs: Sequence[Array], placements: Sequence[Placement]) -> list[Candidates]:
-        if not self.family.batches:
-            return [self.family.decode(outputs, placements[0])]
-        return [
-            self.family.decode([output[row : row + 1] for output in outputs], placement)
-            for row, placement in enumerate(placements)
-        ]
+        try:
+            if not self.family.batches:
+                return [self.family.decode(outputs, placements[0])]
+            return [
+                self.family.decode([output[row : row + 1] for output in outputs], placement)
+                for row, placement in enumerate(placements)
+            ]
+        except (IndexError, ValueError) as error:
+            shapes = ", ".join(str(list(output.shape)) for output in outputs)
+            raise InputError(
+                f"outputs {shapes} are not those of {self.family.name} ({error})",
+                file=str(self.path),
+                remedy="name another family with --family",
+            ) from None
 
     def _fixed_batch(self) -> int | None:
         return self.family.signature.inputs[0].shape[0] if self.family.batches else None
@@ -201,8 +211,12 @@ class Detector:
         try:
             return onnxruntime.InferenceSession(model, options, providers=onnxruntime.get_available_providers())
         except Exception as error:  # the runtime's exceptions share no public base class
-            reason = str(error).split(":", 3)[-1].strip() or str(error)
-            raise InputError(f"ONNX Runtime can't load this model: {reason}", file=str(self.path)) from None
+            raise InputError(f"ONNX Runtime can't load this model: {_reason(error)}", file=str(self.path)) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return what the runtime says, without the codes before it."""
+    return str(error).split(":", 3)[-1].strip() or str(error)
 
 
 def _initializers(model: onnx.ModelProto) -> set[str]:

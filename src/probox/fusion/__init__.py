@@ -8,6 +8,7 @@ Detections(1 detections in 1 images, 2 classes, 1 probabilistic)
 
 from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.edges import from_edge_distributions
+from probox.fusion.ensemble import fuse_detections
 from probox.fusion.fuse import fuse_candidates, fuse_samples
 from probox.fusion.gaussian import Spread, keep_inside
 from probox.fusion.parametrisation import convert_boxes, corner_covariances
@@ -18,6 +19,7 @@ __all__ = [
     "corner_covariances",
     "from_edge_distributions",
     "fuse_candidates",
+    "fuse_detections",
     "fuse_samples",
     "keep_inside",
     "limit_to_distribution",

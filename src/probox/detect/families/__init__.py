@@ -21,7 +21,10 @@ def choose_family(signature: Signature, name: str = "auto", classes: Sequence[st
     if name != "auto":
         if name not in FAMILIES:
             raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
-        return FAMILIES[name](signature, classes)
+        try:
+            return FAMILIES[name](signature, classes)
+        except IndexError:
+            raise InputError(f"the outputs {signature.describe()} are not those of {name}") from None
     fitting = [family for family in FAMILIES.values() if family.matches(signature)]
     if len(fitting) != 1:
         these = " or ".join(family.name for family in fitting) or "none of " + ", ".join(FAMILIES)
