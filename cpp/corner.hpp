@@ -105,7 +105,7 @@ void make_room(std::vector<T>& values, std::size_t n) {
 // Reusable memory for the computation of corner maps.
 template <class T>
 struct CornerScratch {
-  std::vector<double> across, value, table, matrix, turned;
+  std::vector<double> across, marginal, value, table, matrix, turned;
   std::vector<T> above;
 };
 
@@ -303,25 +303,32 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
     return;
   }
 
+  // Without correlation a row is one vector times a number; with it, every pixel needs an integral of its own.
   auto& across = scratch.across;
+  auto& marginal = scratch.marginal;
   auto& value = scratch.value;
-  make_room(across, columns);
-  make_room(value, columns);
-  const bool independent = rho == 0.0;
+  make_room(across, columns + 1 + kPadding);
+  make_room(marginal, columns + 1 + kPadding);
+  make_room(value, columns + 1 + kPadding);
   const bool exact = !s.region_of_interest;
   const NormalTable& table = NormalTable::get();
   const auto phi = [&](double x) { return exact ? normal_cdf(x) : table.cdf(x); };
-  for (int i = 0; i < columns; ++i) across[i] = independent ? phi(h_at(region.x0 + i)) : h_at(region.x0 + i);
-  const double h_left = h_at(-1);
-  const double phi_left = independent ? phi(h_left) : 0.0;
+  // The image's left edge comes last.
+  for (int i = 0; i <= columns; ++i) {
+    across[i] = h_at(i < columns ? region.x0 + i : -1);
+    marginal[i] = phi(across[i]);
+  }
+  const bool moderate = std::abs(rho) < 0.925;
+  const PlackettNodes nodes(moderate ? rho : 0.0);
   const auto row_at = [&](double k) {
-    if (independent) {
-      const double down = phi(k);
-      scale(across.data(), down, columns, value.data());
-      return phi_left * down;
-    }
-    for (int i = 0; i < columns; ++i) value[i] = bivariate_cdf(across[i], k, rho);
-    return bivariate_cdf(h_left, k, rho);
+    if (rho == 0.0)
+      scale(marginal.data(), phi(k), columns + 1, value.data());
+    else if (moderate)
+      plackett_row(across.data(), marginal.data(), columns + 1, k, phi(k), nodes.sine, nodes.scale, nodes.weight,
+                   nodes.size, value.data());
+    else
+      for (int i = 0; i <= columns; ++i) value[i] = bivariate_cdf(across[i], k, rho);
+    return value[columns];
   };
   if (at_top) {
     const double corner = row_at(k_at(-1));

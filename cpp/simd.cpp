@@ -281,6 +281,23 @@ PROBOX_CLONES void normal_rows(const double* t, int n, const double* entries, in
   }
 }
 
+PROBOX_CLONES void plackett_row(const double* h, const double* base, int n, double k, double factor,
+                                const double* sine, const double* scale, const double* weight, int nodes,
+                                double* out) {
+  for (int i = 0; i < n; i += kBlock) {
+    const Block x = load(h + i), product = x * k, half = (x * x + k * k) * 0.5;
+    Block sum = load(base + i) * factor;
+    for (int j = 0; j < nodes; ++j) {
+      const Block power = (product * sine[j] - half) * scale[j];
+      // Below -700 the exponential is nothing, and its bits would wrap around.
+      const Block bounded = {power.low > -700.0 ? power.low : four(-700.0),
+                             power.high > -700.0 ? power.high : four(-700.0)};
+      sum = sum + exponential(bounded) * weight[j];
+    }
+    store(sum, out + i);
+  }
+}
+
 PROBOX_CLONES void transpose(const double* in, int rows, int columns, double* out) {
   constexpr int kTile = 8;
   for (int r0 = 0; r0 < rows; r0 += kTile)

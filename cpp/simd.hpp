@@ -33,6 +33,11 @@ void add_taps(double* sum, int n, int all, const double* table, int stride, cons
 // cdf and density of a standard Gaussian at t[i], from a table of both every 1/steps between -reach and reach.
 void normal_rows(const double* t, int n, const double* entries, int steps, int reach, double* cdf, double* density);
 
+// out[i] = base[i] * factor + sum_j weight[j] exp((sine[j] h[i] k - (h[i]^2 + k^2) / 2) scale[j]); all arrays are touched
+// up to kPadding past n. Infinite h must not occur.
+void plackett_row(const double* h, const double* base, int n, double k, double factor, const double* sine,
+                  const double* scale, const double* weight, int nodes, double* out);
+
 // out = in turned about its diagonal; `in` has `rows` rows of `columns`.
 void transpose(const double* in, int rows, int columns, double* out);
 

@@ -1,8 +1,16 @@
 #!/usr/bin/env bash
 # The whole suite on a fresh machine: a virtual environment of its own, the linters, the type checker, the tests.
 # Needs Python 3.10+ with venv and a C++17 compiler. PROBOX_PYTHON chooses the interpreter.
+# The tests of the HTML explorer drive Chromium: on Debian, as root, it is installed if it is missing; elsewhere
+# they are skipped without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if ! { command -v chromium && command -v chromedriver; } >/dev/null; then
+  if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver; } \
+      >/dev/null 2>&1 || echo "Chromium could not be installed: the explorer's tests are skipped" >&2
+  fi
+fi
 "${PROBOX_PYTHON:-python3}" -m venv .venv-test
 .venv-test/bin/python -m pip install --quiet --disable-pip-version-check ".[test]"
 .venv-test/bin/ruff check .

@@ -289,6 +289,10 @@ def _partners(
     return columns
 
 
+def _in_order(image_ids: npt.NDArray[np.int64]) -> bool:
+    return bool((image_ids[1:] > image_ids[:-1]).all())
+
+
 def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     """Return the evaluation of all images of all parts, whatever their order.
 
@@ -316,18 +320,23 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     of_object = pairs.object + np.repeat(object_starts[:-1], counts)
     of_detection = pairs.detection + np.repeat(detection_starts[:-1], counts)
 
-    object_order = np.argsort(objects.image_id, kind="stable")
-    detection_order = np.argsort(detections.image_id, kind="stable")
-    new_object, new_detection = np.argsort(object_order), np.argsort(detection_order)
-    pair_order = np.argsort(objects.image_id[of_object], kind="stable")
-    pairs = pairs.replace(object=new_object[of_object], detection=new_detection[of_detection]).take(pair_order)
+    pairs = pairs.replace(object=of_object, detection=of_detection)
+    masks = Masks.concatenate([part.masks for part in parts])
+    if not _in_order(images.id):  # parts that follow each other, as those of a large file do, are left as they are
+        object_order = np.argsort(objects.image_id, kind="stable")
+        detection_order = np.argsort(detections.image_id, kind="stable")
+        new_object, new_detection = np.argsort(object_order), np.argsort(detection_order)
+        pair_order = np.argsort(objects.image_id[of_object], kind="stable")
+        pairs = pairs.replace(object=new_object[of_object], detection=new_detection[of_detection]).take(pair_order)
+        images, objects, detections = images.take(order), objects.take(object_order), detections.take(detection_order)
+        masks = masks.take(object_order)
     joined = dataclasses.replace(
         first,
-        images=images.take(order),
-        objects=objects.take(object_order),
-        detections=detections.take(detection_order),
+        images=images,
+        objects=objects,
+        detections=detections,
         pairs=pairs,
-        masks=Masks.concatenate([part.masks for part in parts]).take(object_order),
+        masks=masks,
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
     )

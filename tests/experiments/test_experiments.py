@@ -14,6 +14,7 @@ import pytest
 from probox import GroundTruth, experiments
 from probox.experiments import EXPERIMENTS, ResultTable
 from probox.experiments.figures import COLOURS, style
+from probox.experiments.scenes import evenly
 from probox.formats import read_truth
 
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
@@ -26,7 +27,7 @@ SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
     "plane": lambda truth: experiments.plane(),
     "box-probability": lambda truth: experiments.box_probability(probabilities=(0.1, 0.5, 1.0)),
     "corner-variance": lambda truth: experiments.corner_variance(variances=(0, 1, 100, 1000), side=200, image=800),
-    "translation": lambda truth: experiments.translation(shifts=(-0.3, -0.1, -0.02, 0, 0.02, 0.06, 0.1, 0.2, 0.3)),
+    "translation": lambda truth: experiments.translation(shifts=evenly(-0.5, 0.5, 51)),
     "scaling": lambda truth: experiments.scaling(sizes=(0.49, 0.81, 0.9025, 1.0, 1.1025, 1.21, 1.44, 1.69, 1.96)),
     "label-coco": lambda truth: experiments.label_coco(truth, probabilities=(0.0, 0.01, 0.02, 0.5, 1.0)),
     "missed-small": lambda truth: experiments.missed_small(counts=(0, 1, 5)),

@@ -118,7 +118,9 @@ def test_scores_equal_the_definition(preset, world, choices):
     pairs = {"PDQ": want.pdq, "pPDQ": want.overall, "spatial": want.spatial, "label": want.label,
              "foreground": want.fg, "background": want.bg}  # fmt: skip
     for name, value in pairs.items():
-        assert got[name] == pytest.approx(value, abs=2e-6, nan_ok=True), name
+        # Where labels do not matter, equally good assignments may differ in everything but their total.
+        if name == "PDQ" or convention.label_weight > 0:
+            assert got[name] == pytest.approx(value, abs=2e-6, nan_ok=True), name
 
 
 @settings(max_examples=200)

@@ -84,7 +84,7 @@ def _rewrite(source: str, target: str, truth: str, wanted: str, repair: bool) ->
 def _to_parquet(source: str, target: str, given: str, repair: bool) -> tuple[str, int, tuple[str, ...]]:
     """Write Parquet of what needs no ground truth beside it: ground truth itself, and detections in Parquet."""
     from probox.formats import read_parquet, read_truth, write_parquet
-    from probox.formats.parquet_columns import holds_truth
+    from probox.formats.parquet_file import holds_truth
 
     if given == "coco":
         raise _needs_truth(source, "parquet")

@@ -36,14 +36,16 @@ def detect(truth: GroundTruth, visible: Floats, scenes: list[Scene], seed: int) 
         scene = scenes[int(truth.object_image[row])]
         tight = truth.masks.boxes[row].astype(np.float64)
         trouble = _trouble(scene, tight, float(visible[row]))
-        if random.uniform() < 0.28 * trouble**2:
+        if random.uniform() < 0.45 * trouble**2:
             continue
         covariances = _covariances(tight, trouble, random)
         box, covariances = _observe(tight, covariances, scene, random)
         rows.append((scene.image_id, box, covariances, _labels(truth, row, trouble, random)))
         if random.uniform() < 0.04 + 0.1 * trouble:  # the same thing a second time, as something else
             again, spread = _observe(tight, 2.5 * covariances, scene, random)
-            rows.append((scene.image_id, again, spread, _labels(truth, row, 1.0, random, top=0.38)))
+            rows.append(
+                (scene.image_id, again, spread, _labels(truth, row, 1.0, random, top=random.uniform(0.3, 0.75)))
+            )
     for scene in scenes:
         for _ in range(int(random.integers(0, 3))):  # things that are not there
             centre = random.uniform(0.15, 0.85, 2) * (scene.width, scene.height)
@@ -51,7 +53,9 @@ def detect(truth: GroundTruth, visible: Floats, scenes: list[Scene], seed: int) 
             box = np.concatenate([centre - reach, centre + reach])
             box, covariances = _observe(box, _covariances(box, 0.9, random), scene, random)
             thing = int(random.integers(len(truth)))
-            rows.append((scene.image_id, box, covariances, _labels(truth, thing, 1.0, random, top=0.32)))
+            rows.append(
+                (scene.image_id, box, covariances, _labels(truth, thing, 1.0, random, top=random.uniform(0.3, 0.7)))
+            )
 
     sure = Detections(
         classes=truth.classes,

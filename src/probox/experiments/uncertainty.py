@@ -126,10 +126,11 @@ def _matching_is_best(table: ResultTable, column: str, preset: str) -> Verdict:
     explanation = ""
     if inner:
         explanation = (
-            f"Between the variances that were tried, a parabola through the best and its neighbours puts the peak at "
+            "Between the variances that were tried, a parabola through the best and its neighbours puts the peak at "
             f"{', '.join(f'{peak:.3g}' for peak in inner.values())} for true variances of "
-            f"{', '.join(f'{true:g}' for true in inner)}. Objects hardly larger than the errors of their corners score "
-            "best with less than the true variance; the more of them there are, the lower lies the peak."
+            f"{', '.join(f'{true:g}' for true in inner)}. Objects hardly larger than the errors of their corners "
+            "score best with less than the true variance, all the more where they fill little of their boxes; the "
+            "more of them there are, the lower lies the peak."
         )
     return Verdict(
         f"For each true variance the detector that reports it scores best (preset `{preset}`)",

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.files import Paths
 from probox.formats.parquet_columns import (
-    ParquetFile,
     as_columns,
     box_columns,
     cut_at_images,
@@ -21,9 +21,11 @@ from probox.formats.parquet_columns import (
     same_bits,
     write_row_groups,
 )
+from probox.formats.parquet_file import ParquetFile
 from probox.formats.parquet_truth import read_parquet_truth, write_truth
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
+from probox.parallel import thread_count
 
 __all__ = ["DetectionFile", "known_rows", "parquet_draft", "read_parquet", "read_parquet_truth", "write_parquet"]
 
@@ -109,7 +111,7 @@ class DetectionFile:
         probs = _probability_names(len(classes))
         given = [name for name in probs if name in file.columns]
         stated = ["score"] if not given or "score" in file.columns else []
-        columns = ["image_id", *file.box_names(), "label", *stated, *(probs if given else ())]
+        columns = ["image_id", *file.box_names(), "label", *stated]
         some_covariance = any(name in file.columns for name in (*COVARIANCES, *TRANSPOSED))
         columns += COVARIANCES if some_covariance else ()
         table = file.read(columns, groups, optional=TRANSPOSED)
@@ -119,10 +121,10 @@ class DetectionFile:
         self._check_labels(labels, image_ids)
         scores = file.numbers(table, "score", np.float64) if stated else None
         if given:
-            label_probs = file.matrix(table, probs, np.float32)
+            label_probs = self._label_probs(probs, len(image_ids), groups)
         else:
             assert scores is not None
-            label_probs = spread_evenly(scores, labels, len(classes))
+            label_probs = _core.spread_scores(scores, labels, len(classes), thread_count(None))
         boxes, sizes = file.boxes(table)
         first = 0 if groups is None or not len(groups) else int(self._starts[groups[0]])
         return Draft(
@@ -162,6 +164,16 @@ class DetectionFile:
         draft = self.read(groups)
         return draft.select(np.flatnonzero(np.isin(draft.image_ids, image_ids)))
 
+    def _label_probs(self, names: list[str], rows: int, groups: Sequence[int] | None) -> npt.NDArray[np.float32]:
+        """Return the label probabilities of row groups; one by one, for together they would take twice the memory."""
+        matrix = np.empty((rows, len(names)), np.float32)
+        first = 0
+        for group in range(self._file.row_groups) if groups is None else groups:
+            table = self._file.read(names, [group])
+            self._file.fill_rows(matrix, first, table, names)
+            first += len(table)
+        return matrix
+
     def _covariances(self, table: Any) -> Floats:
         columns = {name: self._file.numbers(table, name, np.float64) for name in COVARIANCES}
         for name in TRANSPOSED:
@@ -177,16 +189,6 @@ class DetectionFile:
                 f"expected a label below {len(self.classes)}, but got {labels[wrong[0]]}",
                 file=self.name, image=int(image_ids[wrong[0]]), remedy="count in the classes of the metadata, from 0",
             )  # fmt: skip
-
-
-def spread_evenly(scores: Floats, labels: npt.NDArray[np.int32], classes: int) -> npt.NDArray[np.float32]:
-    """Return the label probabilities of single scores: the class gets it, the others share the rest evenly."""
-    matrix = np.empty((len(scores), classes), np.float32)
-    if classes:
-        rest = (1.0 - scores) / (classes - 1) if classes > 1 else np.zeros(len(scores))
-        matrix[:] = rest.astype(np.float32)[:, None]
-        matrix[np.arange(len(scores)), labels] = scores.astype(np.float32)
-    return matrix
 
 
 def _probability_names(classes: int) -> list[str]:
@@ -249,7 +251,7 @@ def _is_spread(found: Detections) -> bool:
     piece = 1 << 16
     for begin in range(0, len(found), piece):
         rows = slice(begin, begin + piece)
-        again = spread_evenly(found.scores[rows], found.labels[rows], len(found.classes))
+        again = _core.spread_scores(found.scores[rows], found.labels[rows], len(found.classes), 1)
         if not np.array_equal(again.view(np.uint32), found.label_probs[rows].view(np.uint32)):
             return False
     return True

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from probox.formats.files import Paths
 from probox.formats.output import write_files
 
 __all__ = [
-    "ParquetFile",
     "as_columns",
     "box_columns",
     "cut_at_images",
@@ -27,6 +25,9 @@ __all__ = [
     "same_bits",
     "write_row_groups",
 ]
+
+OLDEST_PYARROW = 22
+"""The first one that writes 32-bit decimals."""
 
 FORMAT = 1
 KEY = b"probox"
@@ -41,7 +42,7 @@ MAX_DIGITS = 9
 MAX_SINGLE = 1 << 24
 """Integers up to this one are float32 numbers; label probabilities with more digits are no printed decimals."""
 
-_REMEDY = "write it with probox.write_parquet or `probox convert`"
+REMEDY = "write it with probox.write_parquet or `probox convert`"
 
 STARTS, ENDS, SIZES = ("x1", "y1"), ("x2", "y2"), ("width", "height")
 
@@ -68,6 +69,11 @@ def pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet as parquet
     except ImportError:
         raise InputError("Parquet files need pyarrow", remedy="pip install 'probox[parquet]'") from None
+    if int(arrow.__version__.split(".")[0]) < OLDEST_PYARROW:
+        raise InputError(
+            f"Parquet files need pyarrow {OLDEST_PYARROW} or newer, but got {arrow.__version__}",
+            remedy="pip install -U 'probox[parquet]'",
+        )
     return arrow, parquet
 
 
@@ -185,6 +191,7 @@ def write_row_groups(
             },
             write_statistics=["image_id"],
             store_decimal_as_integer=True,
+            write_page_checksum=True,
         ) as writer:
             for table in tables:
                 writer.write_table(table.cast(full), row_group_size=max(1, len(table)))
@@ -200,195 +207,3 @@ def _encoding(arrow: Any, field: Any) -> Iterator[tuple[str, str]]:
         yield field.name, "BYTE_STREAM_SPLIT"
     elif arrow.types.is_integer(field.type):
         yield field.name, "DELTA_BINARY_PACKED"
-
-
-# --- reading ---
-
-
-def holds_truth(path: Paths) -> bool:
-    """Return whether a Parquet file is one of ground truth."""
-    try:
-        ParquetFile(path, "truth")
-    except InputError:
-        return False
-    return True
-
-
-class ParquetFile:
-    """An open Parquet file of probox, its words already checked.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    table : {"detections", "truth"}
-        What it must hold.
-    """
-
-    def __init__(self, path: Paths, table: str) -> None:
-        self.name = str(path)
-        _, parquet = pyarrow()
-        if not is_parquet(path):
-            if not os.path.exists(path):
-                raise InputError("no such file", file=self.name, remedy="check the path")
-            raise InputError("expected a Parquet file", file=self.name, remedy="read_detections tells formats apart")
-        with self._readable():
-            self._file = parquet.ParquetFile(self.name, memory_map=False)
-            self.columns: list[str] = self._file.schema_arrow.names
-            self.row_groups: int = self._file.metadata.num_row_groups
-            self.rows: int = self._file.metadata.num_rows
-        self.words = self._checked_words(table)
-        self.classes: tuple[str, ...] = tuple(self.words["classes"])
-
-    def read(self, columns: Sequence[str], groups: Sequence[int] | None = None, *, optional: Sequence[str] = ()) -> Any:
-        """Return an Arrow table of these columns, and of optional ones that are there, of some or all row groups."""
-        missing = [name for name in columns if name not in self.columns]
-        twice = [name for name in self.columns if self.columns.count(name) > 1] if self._has_twins() else []
-        if missing or twice:
-            problem = f"expected a column {missing[0]!r}" if missing else f"has the column {twice[0]!r} twice"
-            raise InputError(problem, file=self.name, remedy=_REMEDY)
-        wanted = [*columns, *(name for name in optional if name in self.columns)]
-        with self._readable():
-            if groups is None:
-                return self._file.read(columns=wanted)
-            return self._file.read_row_groups(list(groups), columns=wanted)
-
-    def groups_between(self, first: int, last: int) -> list[int]:
-        """Return the row groups that may hold images from `first` to `last`, as far as their statistics tell."""
-        column = self.columns.index("image_id") if "image_id" in self.columns else -1
-        chosen = []
-        for group in range(self.row_groups):
-            with self._readable():
-                statistics = self._file.metadata.row_group(group).column(self._leaf(column)).statistics
-            known = statistics is not None and statistics.has_min_max
-            if not known or (statistics.max >= first and statistics.min <= last):
-                chosen.append(group)
-        return chosen
-
-    def numbers(self, table: Any, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return a column of an Arrow table as an array, which must have no gaps and be of a fitting type."""
-        arrow, _ = pyarrow()
-        column = table.column(name)
-        if column.null_count:
-            raise InputError(
-                f"expected a number in every row, but {column.null_count} are missing", file=self.name, entry=name
-            )
-        given, wanted = column.type, arrow.from_numpy_dtype(np.dtype(dtype))
-        whole = arrow.types.is_integer(wanted)
-        fits = arrow.types.is_integer(given) or (
-            not whole and (arrow.types.is_floating(given) or arrow.types.is_decimal(given))
-        )
-        if not fits and given != wanted:
-            raise InputError(f"expected {wanted}, but the column is {given}", file=self.name, entry=name)
-        with self._readable():
-            if arrow.types.is_decimal(given) and given.scale >= 0 and given.bit_width == 32:
-                parts = [from_integers(_raw_integers(chunk), given.scale, dtype) for chunk in column.chunks]
-            elif given == wanted:
-                parts = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
-            else:
-                safe = whole  # floats may be rounded, whole numbers must fit
-                parts = [chunk.cast(wanted, safe=safe).to_numpy(zero_copy_only=False) for chunk in column.chunks]
-        if len(parts) == 1:
-            return np.asarray(parts[0], dtype=dtype)
-        return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
-
-    def matrix(self, table: Any, names: Sequence[str], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return columns side by side, one row of numbers per row of the table."""
-        return np.ascontiguousarray(np.stack([self.numbers(table, name, dtype) for name in names]).T)
-
-    def box_names(self) -> list[str]:
-        """Return the columns of boxes that the file must have: those it has, made complete."""
-        ends, sizes = (any(name in self.columns for name in pair) for pair in (ENDS, SIZES))
-        return [*STARTS, *(ENDS if ends or not sizes else ()), *(SIZES if sizes else ())]
-
-    def boxes(self, table: Any) -> tuple[Doubles, Doubles | None]:
-        """Return boxes, and their stated sizes where these do not follow from them."""
-        given = self.box_names()
-        starts = self.matrix(table, STARTS, np.float64)
-        sizes = self.matrix(table, SIZES, np.float64) if SIZES[0] in given else None
-        if ENDS[0] in given:
-            ends = self.matrix(table, ENDS, np.float64)
-        else:
-            assert sizes is not None
-            with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected later, in words
-                ends = starts + sizes
-        return np.concatenate([starts, ends], axis=1), sizes
-
-    def group_starts(self) -> Ids:
-        """Return the first row of each row group, and the number of rows."""
-        rows = [self._file.metadata.row_group(group).num_rows for group in range(self.row_groups)]
-        return np.cumsum([0, *rows])
-
-    def check_order(self, image_ids: Ids, after: int | None = None) -> None:
-        """Raise unless images ascend and, if given, all come after one."""
-        wrong = np.flatnonzero(image_ids[1:] < image_ids[:-1])
-        if len(wrong) or (after is not None and len(image_ids) and image_ids[0] <= after):
-            image = int(image_ids[wrong[0] + 1]) if len(wrong) else int(image_ids[0])
-            raise InputError(
-                "expected rows by ascending image_id and row groups of whole images",
-                file=self.name, image=image, remedy="sort the rows, or " + _REMEDY,
-            )  # fmt: skip
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        """Turn what Arrow raises on damaged files into words."""
-        arrow, _ = pyarrow()
-        try:
-            yield
-        except InputError:
-            raise
-        except (arrow.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise InputError(
-                f"cannot be read as Parquet ({reason})", file=self.name, remedy="write or download it again"
-            ) from None
-
-    def _checked_words(self, table: str) -> dict[str, Any]:
-        text = (self._file.schema_arrow.metadata or {}).get(KEY)
-        if text is None:
-            raise InputError("is a Parquet file, but not one of probox", file=self.name, remedy=_REMEDY)
-        try:
-            words = json.loads(text)
-        except ValueError:
-            words = None
-        if not isinstance(words, dict):
-            raise InputError("expected JSON under the key 'probox' of the metadata", file=self.name, remedy=_REMEDY)
-        if words.get("format") != FORMAT:
-            raise InputError(
-                f"is of format {words.get('format')!r}, this probox reads {FORMAT}", file=self.name, remedy=_REMEDY
-            )
-        if words.get("table") != table:
-            names = {"detections": "detections", "truth": "ground truth"}
-            raise InputError(
-                f"expected {names[table]}, but this file holds {names.get(str(words.get('table')), 'something else')}",
-                file=self.name, remedy="name the ground truth first, then the detections",
-            )  # fmt: skip
-        for name, of in (("classes", str), ("notes", str), ("category_ids", int)):
-            self._check_list(words, name, of, needed=name == "classes")
-        return words
-
-    def _check_list(self, words: dict[str, Any], name: str, of: type, *, needed: bool) -> None:
-        values = words.get(name, None if needed else [])
-        if not isinstance(values, list) or not all(type(value) is of for value in values):
-            kind = "names" if of is str else "whole numbers"
-            raise InputError(
-                f"expected {name!r} in the metadata to be a list of {kind}", file=self.name, remedy=_REMEDY
-            )
-
-    def _has_twins(self) -> bool:
-        return len(set(self.columns)) < len(self.columns)
-
-    def _leaf(self, column: int) -> int:
-        """Return the number of a flat column among the leaves of the schema; nested ones before it count more."""
-        name = self.columns[column]
-        paths = [self._file.schema.column(at).path for at in range(len(self._file.schema))]
-        return paths.index(name)
-
-
-def _raw_integers(chunk: Any) -> npt.NDArray[np.int32]:
-    """Return the integers of 32-bit decimals without a copy."""
-    return (
-        np.frombuffer(chunk.buffers()[1], np.int32, len(chunk), 4 * chunk.offset)
-        if len(chunk)
-        else np.zeros(0, np.int32)
-    )

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.formats.files import Paths
 from probox.formats.parquet_columns import (
-    ParquetFile,
     as_columns,
     box_columns,
     cut_at_images,
     pyarrow,
     write_row_groups,
 )
+from probox.formats.parquet_file import ParquetFile
 from probox.groundtruth import GroundTruth
 from probox.masks import Masks, box_pixels
 

@@ -194,7 +194,8 @@ def _draw_masks(axes: Axes, view: ImageView, palette: Palette, *, filled: bool) 
     for row in np.argsort(-view.masks.pixels, kind="stable").tolist():
         colour = palette.of_verdict(int(view.objects.verdict[row]))
         mask = view.mask(row)
-        overlay[mask] = (*to_rgb(colour), 0.40 if filled else 0.0)
+        missed = view.objects.verdict[row] == Verdict.FN
+        overlay[mask] = (*to_rgb(colour), 0.40 if filled or missed else 0.0)
         padded = np.pad(mask, 1).astype(np.float64)
         lines: Any = contour_generator(z=padded).lines(0.5)
         outline = [line - 1.0 for line in lines]

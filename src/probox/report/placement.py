@@ -12,7 +12,7 @@ __all__ = ["Placed", "place_labels"]
 
 Floats = npt.NDArray[np.float64]
 
-_ALLOWED_OVERLAP = 0.06  # of a label's area: borders may touch
+_ALLOWED_OVERLAP = 0.01  # of a label's area: borders may touch
 _CROWDED = 0.5  # of a label's area over things to see: a smaller label is better
 _FILLED = 0.09  # of the picture under labels: the rest gets its shortest form
 _FULL = 0.15  # of the picture under labels: no more of them

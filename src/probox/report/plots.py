@@ -280,7 +280,14 @@ def _line_key(axes: Axes, theme: Theme, lines: tuple[tuple[str, Any], ...]) -> N
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=theme.ink, linestyle=style, linewidth=1.4) for _, style in lines]
-    axes.legend(handles, [name for name, _ in lines], loc="upper right", ncols=len(lines))
+    axes.legend(
+        handles,
+        [name for name, _ in lines],
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=len(lines),
+        borderaxespad=0.0,
+    )
 
 
 def _short(name: str) -> str:

@@ -69,7 +69,7 @@
       one.x.forEach((value, i) => {
         if (!Number.isFinite(one.y[i])) return;
         const next = one.step && i + 1 < one.x.length ? ` H ${x(one.x[i + 1])}` : "";
-        path += `${path ? "L" : "M"} ${x(value)} ${y(one.y[i])}${next} `;
+        path += `${path ? "L" : "M"} ${x(value)} ${y(Math.min(one.y[i], high))}${next} `;
       });
       svg.append(s("path", { class: "line", d: path, stroke: one.colour, "stroke-dasharray": one.dash || null }));
     }
@@ -127,6 +127,10 @@
     for (const one of options.series) {
       context.fillStyle = one.colour;
       for (let i = 0; i < one.x.length; i++) {
+        if (total > 4000) { // squares are drawn ten times as fast
+          context.fillRect(x(one.x[i]) - 1.5, y(one.y[i]) - 1.5, 3, 3);
+          continue;
+        }
         context.beginPath();
         context.arc(x(one.x[i]), y(one.y[i]), 2.6, 0, 7);
         context.fill();

@@ -105,7 +105,7 @@
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
     const height = Math.round(tile * 0.75);
     const canvas = h("canvas", { width: Math.round(tile * ratio), height: Math.round(height * ratio), "aria-hidden": "true" });
-    const element = h("button", { type: "button", class: "tile", role: "listitem", "data-number": number,
+    const element = h("button", { type: "button", class: "tile", "data-number": number,
       tabindex: number === active ? "0" : "-1", "data-image": store.images.id[row],
       style: `width:${tile}px;left:${(number % columns) * (tile + GAP)}px;top:${Math.floor(number / columns) * step}px`,
       "aria-label": `${name}: PDQ ${percent(sum.PDQ, 1)}, ${sum.TP} true positives, ${sum.FP} false positives, ${sum.FN} missed`,

@@ -53,7 +53,7 @@
       for (const object of byArea) {
         const colour = verdictColour(view.objectVerdict[object.row]);
         const chosen = focus && focus.object === object.row;
-        context.globalAlpha = layers.has("h") ? 0 : chosen ? 0.55 : focus ? 0.14 : 0.36;
+        context.globalAlpha = layers.has("h") && view.objectVerdict[object.row] !== FN ? 0 : chosen ? 0.55 : focus ? 0.14 : 0.36;
         if (context.globalAlpha > 0 && (fine || object.filled)) {
           context.fillStyle = colour;
           context.fill(probox.area(object));
@@ -104,8 +104,14 @@
         context.fillStyle = colour;
         context.globalAlpha = 0.16 * strength;
         context.fill();
+        if (!fine) {
+          context.strokeStyle = "#fff";
+          context.lineWidth = 2.4 * line;
+          context.globalAlpha = 0.35 * strength;
+          context.stroke();
+        }
         context.strokeStyle = colour;
-        context.lineWidth = line;
+        context.lineWidth = 1.1 * line;
         context.globalAlpha = (1.15 - 0.22 * deviations) * strength;
         context.stroke();
       }

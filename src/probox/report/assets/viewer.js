@@ -56,6 +56,7 @@
       byId("panes").dataset.count = panes.length;
     }
     for (const pane of panes) {
+      pane.box.style.setProperty("--ratio", store.images.w[row] / store.images.h[row]);
       const sum = store.view(pane.r, state.t).perImage()[row];
       pane.text.textContent = `PDQ ${percent(sum.PDQ)}, ${sum.TP} TP, ${sum.FP} FP, ${sum.FN} FN`;
     }
@@ -63,7 +64,19 @@
     byId("other").value = state.other === null ? "" : String(state.other);
     byId("shown").value = String(state.main);
     list();
+    arrange();
     probox.repaint();
+  }
+
+  /** Put two panes side by side or one above the other, whichever shows more. */
+  function arrange() {
+    const place = byId("panes");
+    if (row < 0 || !panes.length || !place.clientWidth) return;
+    const width = store.images.w[row], height = store.images.h[row], caption = 40;
+    const scale = (w, h) => Math.min(w / width, (h - caption) / height);
+    const beside = scale(place.clientWidth / panes.length, place.clientHeight);
+    const above = scale(place.clientWidth, place.clientHeight / panes.length);
+    place.dataset.way = panes.length > 1 && above > 1.05 * beside ? "rows" : "columns";
   }
 
   function makePane(r) {
@@ -326,7 +339,7 @@
     });
     const options = () => store.results.map((result, r) => h("option", { value: String(r) }, result.name));
     byId("shown").append(...options());
-    byId("other").append(h("option", { value: "" }, "nothing beside"), ...options());
+    byId("other").append(h("option", { value: "" }, "none"), ...options());
     byId("shown").addEventListener("change", (event) => probox.update({ main: Number(event.target.value), pick: null }));
     byId("other").addEventListener("change", (event) =>
       probox.update({ other: event.target.value === "" ? null : Number(event.target.value) }));
@@ -347,6 +360,6 @@
       event.preventDefault();
       keys[event.key]();
     });
-    new ResizeObserver(() => probox.repaint()).observe(byId("panes"));
+    new ResizeObserver(() => { arrange(); probox.repaint(); }).observe(byId("panes"));
   };
 })();

@@ -1,0 +1,130 @@
+"""Makes the figures of the documentation from the built-in demo scene, with the commands that it describes.
+
+python docs/figures/make.py    # needs probox[report], selenium, and Debian's chromium and chromium-driver
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+HERE = Path(__file__).resolve().parent
+
+
+def probox(*arguments: object) -> None:
+    """Run a command of probox."""
+    program = "from probox.cli import main; main()"
+    subprocess.run([sys.executable, "-c", program, *map(str, arguments)], check=True, capture_output=True)
+
+
+def keep(source: Path, name: str, width: int) -> None:
+    """Save a picture at a width that suits a page; photographs as JPEG, drawings as PNG of few colours."""
+    with Image.open(source) as image:
+        shown = image.convert("RGB")
+        size = (width, round(shown.height * width / shown.width))
+        if width < shown.width:
+            shown = shown.resize(size, Image.Resampling.LANCZOS)
+        if name.endswith(".jpg"):
+            shown.save(HERE / name, quality=84, optimize=True, progressive=True)
+        else:
+            shown.quantize(128, dither=Image.Dither.NONE).save(HERE / name, optimize=True)
+
+
+def beside(left: Path, right: Path, target: Path, gap: int = 12) -> None:
+    """Put two pictures next to each other."""
+    with Image.open(left) as one, Image.open(right) as other:
+        both = Image.new("RGB", (one.width + gap + other.width, max(one.height, other.height)), "white")
+        both.paste(one.convert("RGB"), (0, 0))
+        both.paste(other.convert("RGB"), (one.width + gap, 0))
+        both.save(target)
+
+
+def window(profile: Path, width: int, height: int, *, dark: bool, scale: float) -> Any:
+    """Open a Chromium window."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    flags = "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-sync"
+    for flag in (*flags.split(), "hide-scrollbars", "disable-component-update", f"user-data-dir={profile}"):
+        options.add_argument(f"--{flag}")
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver") or ""))
+    size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    taste = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": taste})
+    return driver
+
+
+def screenshots(page: Path, work: Path) -> None:
+    """Photograph the explorer: the page, the gallery, one image of two detectors."""
+    address = page.resolve().as_uri()
+    driver = window(work / "light", 1280, 820, dark=False, scale=1.25)
+    driver.get(address + "#t=0.5&detector=1")
+    time.sleep(1.0)
+    driver.save_screenshot(str(work / "page.png"))
+    driver.execute_script("document.getElementById('gallery').scrollIntoView({behavior: 'instant'})")
+    time.sleep(1.5)
+    driver.save_screenshot(str(work / "gallery.png"))
+    driver.quit()
+    driver = window(work / "dark", 1280, 560, dark=True, scale=1.25)
+    driver.get(address + "#image=10&detector=0&beside=1&layers=pmbe")
+    time.sleep(1.5)
+    place = driver.execute_script(
+        "const b = document.querySelectorAll('.stage')[1].getBoundingClientRect(); return [b.x, b.y, b.width]"
+    )
+    scale = place[2] / 640
+    spot = {"type": "mouseMoved", "x": place[0] + 361 * scale, "y": place[1] + 198 * scale}
+    driver.execute_cdp_cmd("Input.dispatchMouseEvent", spot)
+    time.sleep(0.5)
+    driver.save_screenshot(str(work / "compare.png"))
+    driver.quit()
+    driver = window(work / "phone", 390, 780, dark=False, scale=2)
+    driver.get(address + "#image=4&detector=1")
+    time.sleep(1.5)
+    driver.save_screenshot(str(work / "phone.png"))
+    driver.quit()
+    keep(work / "page.png", "report.png", 1600)
+    keep(work / "gallery.png", "gallery.jpg", 1280)
+    keep(work / "compare.png", "compare.jpg", 1600)
+    keep(work / "phone.png", "phone.jpg", 520)
+
+
+def main() -> None:
+    """Make them all."""
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        demo, results = work / "demo", work / "demo" / "results"
+        probox("demo", "--save", demo)
+        probox("evaluate", demo / "truth.json", demo / "sure.json", demo / "unsure.json", "--out", results)
+        photos = ["--images", demo / "images"]
+        for detector in ("sure", "unsure"):
+            probox("draw", results / detector, *photos, "--out", work / detector, "--image", 6)
+        probox(
+            "draw", results / "unsure", *photos, "--out", work / "heat", "--image", 9, "--heatmap", "--labels", "class"
+        )
+        options = ["--image", 9, "--corners", "arrow", "--colours", "green-red", "--labels", "class"]
+        probox("draw", results / "unsure", *photos, "--out", work / "arrows", *options)
+        beside(work / "sure" / "scene-06.png", work / "unsure" / "scene-06.png", work / "two.png")
+        keep(work / "two.png", "two-detectors.jpg", 1600)
+        beside(work / "heat" / "scene-09.png", work / "arrows" / "scene-09.png", work / "ways.png")
+        keep(work / "ways.png", "ways.jpg", 1600)
+        probox("plot", results, "--out", work / "plots")
+        for plot, width in (("qualities", 1400), ("thresholds", 800), ("spatial-label", 700)):
+            keep(work / "plots" / f"{plot}.png", f"{plot}.png", width)
+        probox("report", results, *photos, "--out", work / "my report", "--title", "Odd things on a table")
+        screenshots(work / "my report" / "index.html", work)
+    for path in sorted(HERE.glob("*.[jp][pn]g")):
+        print(f"{path.name}: {path.stat().st_size // 1024} kB")
+
+
+if __name__ == "__main__":
+    main()

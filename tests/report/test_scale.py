@@ -1,0 +1,143 @@
+"""Real data at full size: how long a report takes, what it weighs, how it opens and scrolls."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.report.browser import Browser, require_chromium
+
+import probox
+from probox import Detections, Evaluation, GroundTruth
+from probox.report.explorer import write_report
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    require_chromium()
+    window = Browser(tmp_path / "profile")
+    yield window
+    window.close()
+
+
+def weight(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def surer_than(path: Path, truth: GroundTruth, score: float, target: Path) -> Detections:
+    """Return the COCO results of the truth's images with at least this score."""
+    ids = set(truth.image_ids.tolist())
+    with gzip.open(path) as file:
+        kept = [entry for entry in json.load(file) if entry["image_id"] in ids and entry["score"] >= score]
+    target.write_text(json.dumps(kept))
+    return probox.read_detections(target, truth)
+
+
+def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Path, browser: Browser) -> None:
+    truth = probox.read_coco(coco_dir / "val2017_masks_206.json")
+    found = {
+        name: surer_than(coco_dir / "results" / f"{name}_2881.json.gz", truth, 0.05, tmp_path / f"{name}.json")
+        for name in ("ssdlite_mbv2", "yolox_nano")
+    }
+    found["nanodet"] = probox.read_detections(coco_dir / "results" / "nanodet_m_416_206.rvc1.json.gz", truth)
+    results = {name: probox.evaluate(truth, table) for name, table in found.items()}
+    started = time.perf_counter()
+    page, notes = write_report(results, tmp_path / "r", images=coco_dir / "images")
+    assert time.perf_counter() - started < 30
+    assert notes == []
+    assert browser.open(page) < 3
+    total = results["nanodet"].at_threshold(0.3).summary()
+    browser.choose("#exact", "0.3")
+    shown = browser.text('#summary tr[data-result="2"] td[data-column="PDQ"]')
+    assert shown == f"{100 * total['PDQ']:.2f}"
+    assert browser.complaints() == []
+
+
+@pytest.fixture(scope="module")
+def all_of_val2017(coco_dir: Path) -> Evaluation:
+    """Return all 5,000 images with one jittered detection per object, corners of 1 to 15 px."""
+    truth = probox.read_coco(coco_dir / "val2017_boxes.json")
+    rng = np.random.default_rng(0)
+    sigma = rng.uniform(1, 15, len(truth))
+    corners = truth.boxes + rng.normal(0, 1, (len(truth), 4)) * sigma[:, None]
+    boxes = np.concatenate([corners[:, :2], np.maximum(corners[:, 2:], corners[:, :2] + 1)], axis=1)
+    score = rng.beta(5, 2, len(truth))
+    probs = np.zeros((len(truth), len(truth.classes)), np.float32)
+    probs[np.arange(len(truth)), truth.object_class] = score
+    correlated = np.array([[1.0, 0.5], [0.5, 1.0]])
+    found = Detections(
+        classes=truth.classes,
+        image_ids=truth.image_ids[truth.object_image],
+        boxes=boxes,
+        label_probs=probs,
+        covariances=sigma[:, None, None, None] ** 2 * np.stack([correlated, correlated]),
+    )
+    return probox.evaluate(truth, found, convention=probox.Convention(box_truth=True))
+
+
+def test_report_of_all_of_val2017(all_of_val2017: Evaluation, tmp_path: Path, browser: Browser) -> None:
+    started = time.perf_counter()
+    page, _ = write_report({"jittered": all_of_val2017}, tmp_path / "r")
+    assert time.perf_counter() - started < 90
+    assert weight(page.parent) < 40e6
+    assert browser.open(page) < 3
+
+    frames = scroll(browser)
+    assert frames["tiles"] < 100  # however many images, only those in sight exist
+    assert frames["median"] < 50  # milliseconds, in software rendering
+    browser.wait(lambda: painted(browser))
+    browser.choose("#exact", "0.75")
+    expected = all_of_val2017.at_threshold(0.75).summary()
+    assert browser.text('#summary td[data-column="PDQ"]') == f"{100 * expected['PDQ']:.2f}"
+    assert browser.complaints() == []
+
+
+def scroll(browser: Browser) -> dict[str, Any]:
+    """Scroll through the gallery for 120 frames; return how many tiles exist and the median frame in milliseconds."""
+    answer: dict[str, Any] = browser.driver.execute_async_script(
+        """
+        const done = arguments[0], gaps = [];
+        document.getElementById('gallery').scrollIntoView({ behavior: 'instant' });
+        let last = performance.now();
+        const step = () => {
+          const now = performance.now();
+          gaps.push(now - last);
+          last = now;
+          window.scrollBy({ top: 120, behavior: 'instant' });
+          if (gaps.length < 120) return requestAnimationFrame(step);
+          gaps.sort((a, b) => a - b);
+          done({ median: gaps[60], tiles: document.querySelectorAll('.tile').length });
+        };
+        requestAnimationFrame(step);
+        """
+    )
+    return answer
+
+
+def painted(browser: Browser) -> bool:
+    """Return whether every tile in sight shows a box: some pixel of it is clearly blue."""
+    return bool(
+        browser.js(
+            """
+            const seen = [...document.querySelectorAll('.tile canvas')].filter((canvas) => {
+              const box = canvas.getBoundingClientRect();
+              return box.bottom > 0 && box.top < innerHeight;
+            });
+            return seen.length > 3 && seen.every((canvas) => {
+              const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+              copy.canvas.width = canvas.width;
+              copy.canvas.height = canvas.height;
+              copy.drawImage(canvas, 0, 0);
+              const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+              for (let i = 0; i < data.length; i += 4) if (data[i + 2] - data[i] > 100) return true;
+              return false;
+            });
+            """
+        )
+    )
