@@ -5,25 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.report.browser import Browser, require_chromium
+from tests.report.browser import Browser
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.report.explorer import write_report
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    require_chromium()
-    window = Browser(tmp_path / "profile")
-    yield window
-    window.close()
 
 
 def weight(folder: Path) -> int:
@@ -56,7 +47,6 @@ def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Pa
     browser.choose("#exact", "0.3")
     shown = browser.text('#summary tr[data-result="2"] td[data-column="PDQ"]')
     assert shown == f"{100 * total['PDQ']:.2f}"
-    assert browser.complaints() == []
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +85,6 @@ def test_report_of_all_of_val2017(all_of_val2017: Evaluation, tmp_path: Path, br
     browser.choose("#exact", "0.75")
     expected = all_of_val2017.at_threshold(0.75).summary()
     assert browser.text('#summary td[data-column="PDQ"]') == f"{100 * expected['PDQ']:.2f}"
-    assert browser.complaints() == []
 
 
 def scroll(browser: Browser) -> dict[str, Any]:
