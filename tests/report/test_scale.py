@@ -16,6 +16,9 @@ import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.report.explorer import write_report
 
+COLLAPSE = 5
+"""How many times longer than on a quiet machine opening and scrolling may take: a busy one must not fail a test."""
+
 
 def weight(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -42,7 +45,7 @@ def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Pa
     page, notes = write_report(results, tmp_path / "r", images=coco_dir / "images")
     assert time.perf_counter() - started < 30
     assert notes == []
-    assert browser.open(page) < 3
+    assert browser.open(page) < COLLAPSE * 3
     total = results["nanodet"].at_threshold(0.3).summary()
     browser.choose("#exact", "0.3")
     shown = browser.text('#summary tr[data-result="2"] td[data-column="PDQ"]')
@@ -76,11 +79,11 @@ def test_report_of_all_of_val2017(all_of_val2017: Evaluation, tmp_path: Path, br
     page, _ = write_report({"jittered": all_of_val2017}, tmp_path / "r")
     assert time.perf_counter() - started < 90
     assert weight(page.parent) < 40e6
-    assert browser.open(page) < 3
+    assert browser.open(page) < COLLAPSE * 3
 
     frames = scroll(browser)
     assert frames["tiles"] < 100  # however many images, only those in sight exist
-    assert frames["median"] < 50  # milliseconds, in software rendering
+    assert frames["median"] < COLLAPSE * 50  # milliseconds, in software rendering
     browser.wait(lambda: painted(browser))
     browser.choose("#exact", "0.75")
     expected = all_of_val2017.at_threshold(0.75).summary()
