@@ -126,3 +126,11 @@ def require_chromium() -> None:
     """Skip the tests of a machine without Chromium; `tests/run.sh` installs it where it can."""
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("Chromium is not on this machine (Debian: chromium, chromium-driver)")
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def summary_cell(browser: Browser, result: int, column: str) -> str:
+    return browser.text(f'#summary tr[data-result="{result}"] td[data-column="{column}"]')
