@@ -2,21 +2,24 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace probox {
 
 // The assignment of rows to columns with the largest total quality, by shortest augmenting paths
 // (Jonker and Volgenant, 1987; rectangular form of Crouse, 2016). Returns the column of each row, or -1.
-// `quality` is rows x columns, row by row, all entries >= 0.
+// `quality` is rows x columns, row by row, all entries finite and >= 0.
 inline std::vector<int> assign_optimally(const std::vector<double>& quality, int rows, int columns) {
   std::vector<int> column_of_row(rows, -1);
   if (rows == 0 || columns == 0) return column_of_row;
   if (rows > columns) {
     std::vector<double> turned(quality.size());
     for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < columns; ++c) turned[static_cast<std::size_t>(c) * rows + r] = quality[static_cast<std::size_t>(r) * columns + c];
+      for (int c = 0; c < columns; ++c)
+        turned[static_cast<std::size_t>(c) * rows + r] = quality[static_cast<std::size_t>(r) * columns + c];
     const std::vector<int> row_of_column = assign_optimally(turned, columns, rows);
     for (int c = 0; c < columns; ++c)
       if (row_of_column[c] >= 0) column_of_row[row_of_column[c]] = c;

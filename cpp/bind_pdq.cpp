@@ -3,7 +3,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "assignment.hpp"
 #include "parallel.hpp"
@@ -49,6 +56,8 @@ struct Tables {
   void check(const Maps& maps, const Vector64& map_rows) {
     const std::size_t images = widths.shape(0), objects = mask_pixels.shape(0), detections = boxes.shape(0);
     require(heights.shape(0) == images, "heights do not fit widths");
+    for (std::size_t i = 0; i < images; ++i)
+      require(widths.data()[i] > 0 && heights.data()[i] > 0, "expected images of at least one pixel");
     check_offsets(object_offsets, images, objects, "object_offsets");
     check_offsets(detection_offsets, images, detections, "detection_offsets");
     check_offsets(run_offsets, objects, runs.shape(0), "run_offsets");
@@ -58,7 +67,8 @@ struct Tables {
     require(boxes.shape(1) == 4, "boxes need four columns");
     require(kinds.shape(0) == detections && label_probs.shape(0) == detections, "detection columns differ in length");
     const std::size_t covariance_rows = covariances.shape(0);
-    require(covariance_rows == 0 || covariance_rows == detections, "covariances do not fit boxes");
+    require(covariance_rows == 0 || (covariance_rows == detections && covariances.size() == 8 * detections),
+            "covariances do not fit boxes");
     const auto classes = static_cast<std::int32_t>(label_probs.shape(1));
     for (std::size_t i = 0; i < objects; ++i)
       require(object_class.data()[i] >= 0 && object_class.data()[i] < classes, "object_class out of range");
@@ -88,10 +98,13 @@ struct Tables {
         require(mask_pixels.data()[o] > 0 && 0 <= b[0] && b[0] <= b[2] && b[2] < widths.data()[i] && 0 <= b[1] &&
                     b[1] <= b[3] && b[3] < heights.data()[i],
                 "a mask is empty or outside its image");
-        for (auto r = run_offsets.data()[o]; r < run_offsets.data()[o + 1]; ++r) {
+        const std::int64_t first = run_offsets.data()[o], end = run_offsets.data()[o + 1];
+        for (std::int64_t r = first; r < end; ++r) {
           const std::int32_t* run = runs.data() + 3 * r;
           require(b[1] <= run[0] && run[0] <= b[3] && b[0] <= run[1] && run[1] < run[2] && run[2] <= b[2] + 1,
                   "a run leaves its mask's box");
+          // Runs are searched by row; out of order, the search would lead to rows that are not there.
+          require(r == first || run[-3] <= run[0], "the runs of a mask are not sorted by row");
         }
       }
   }
@@ -203,6 +216,8 @@ nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, 
                                           Array<double, nb::ndim<1>> quality, bool greedy) {
   const std::size_t n = detection.shape(0), images = offsets.shape(0) ? offsets.shape(0) - 1 : 0;
   require(object.shape(0) == n && quality.shape(0) == n, "pair columns differ in length");
+  for (std::size_t k = 0; k < n; ++k)
+    require(std::isfinite(quality.data()[k]) && quality.data()[k] >= 0.0, "qualities must be finite and not negative");
   Tables::check_offsets(offsets, images, n, "offsets");
   auto* matched = new bool[n]();
   auto array = owned(matched, {n});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "gaussian.hpp"
@@ -11,9 +12,12 @@
 
 namespace probox {
 
-// A Gaussian in the plane.
+// A Gaussian in the plane. Rounding may have left a variance, or the determinant, a little below 0.
 struct Gaussian {
   double x, y, xx, xy, yy;
+
+  double sigma_x() const { return std::sqrt(std::max(xx, 0.0)); }
+  double sigma_y() const { return std::sqrt(std::max(yy, 0.0)); }
 };
 
 // Inclusive pixel ranges; empty if a range is.
@@ -30,25 +34,29 @@ inline int truncate(double value, int size) {
 
 // Where lattice values low..high, one axis fixed at `fixed`, come nearest to the mean: the smallest squared
 // Mahalanobis distance of that line. `a`, `b`, `c` are the inverse covariance's entries for (fixed, fixed),
-// (fixed, free), (free, free).
+// (fixed, free), (free, free). Without curvature upwards the line's ends are the nearest.
 inline double nearest_on_line(double fixed, double mean_free, int low, int high, double a, double b, double c) {
+  const auto squared = [&](double free) {
+    const double d = free - mean_free;
+    return a * fixed * fixed + 2 * b * fixed * d + c * d * d;
+  };
+  if (!(c > 0.0)) return std::min(squared(low), squared(high));
   const double best = mean_free - b * fixed / c;
   const double below = std::clamp(std::floor(best), static_cast<double>(low), static_cast<double>(high));
-  double smallest = std::numeric_limits<double>::infinity();
-  for (double free : {below, std::min(below + 1.0, static_cast<double>(high))}) {
-    const double d = free - mean_free;
-    smallest = std::min(smallest, a * fixed * fixed + 2 * b * fixed * d + c * d * d);
-  }
-  return smallest;
+  return std::min(squared(below), squared(std::min(below + 1.0, static_cast<double>(high))));
 }
 
 // The pixels in which a corner's distribution is computed. Outside them the map is constant along rows or columns.
 inline Region region_of_interest(const Gaussian& g, int width, int height, const Settings& s) {
   const double reach = s.region_of_interest ? s.rough_sigmas : 9.5;  // Phi(-9.5) is 1e-21: nothing to the equations
-  const double sx = std::sqrt(g.xx), sy = std::sqrt(g.yy);
+  const double sx = g.sigma_x(), sy = g.sigma_y();
   Region r;
-  r.x0 = truncate(std::max(g.x - reach * sx, 0.0), width);
-  r.y0 = truncate(std::max(g.y - reach * sy, 0.0), height);
+  // Far from 0 kEdge is rounded away: then a corner without variance on a pixel's border counts for the pixel before.
+  const auto begin = [&](double low) {
+    return s.region_of_interest || low - kEdge < low ? low : std::ceil(low) - 1.0;
+  };
+  r.x0 = truncate(std::max(begin(g.x - reach * sx), 0.0), width);
+  r.y0 = truncate(std::max(begin(g.y - reach * sy), 0.0), height);
   r.x1 = truncate(std::min(g.x + reach * sx, width - 1.0), width);
   r.y1 = truncate(std::min(g.y + reach * sy, height - 1.0), height);
   const double determinant = g.xx * g.yy - g.xy * g.xy;
@@ -126,6 +134,12 @@ class LatticeRows {
   static constexpr double kFinest = 0.4;      // no wider step on the grid
   static constexpr double kWidest = 0.6;      // no wider range of arguments that share a sum
   static constexpr double kTolerance = 1e-11;
+  static constexpr double kWidestSigma = 16384.0;  // in pixels: the table grows with it, to some 25 MB
+
+  // Whether rows can be had this way; beyond these bounds the table, or the number of parts, would grow too large.
+  static bool suits(double sx, double sy, double rho) {
+    return rho != 0.0 && std::min(sx, sy) >= 0.05 && std::max(sx, sy) <= kWidestSigma && 1.0 - std::abs(rho) >= 5e-4;
+  }
 
   // The lattice's columns are first_h, first_h + step_h, ...; its rows, but for the first, `step_k` apart.
   template <class T>
@@ -254,7 +268,7 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
                      CornerScratch<T>& scratch, CornerMap<T>& map) {
   const int columns = region.x1 - region.x0 + 1, rows = region.y1 - region.y0 + 1;
   const bool at_left = region.x0 == 0, at_top = region.y0 == 0;
-  const double sx = std::sqrt(g.xx), sy = std::sqrt(g.yy);
+  const double sx = g.sigma_x(), sy = g.sigma_y();
   const double rho = sx > 0 && sy > 0 ? std::clamp(g.xy / (sx * sy), -1.0, 1.0) : 0.0;
   const auto h_at = [&](int x) { return detail::standardised((x + 1) - kEdge, g.x, sx); };
   const auto k_at = [&](int y) { return detail::standardised((y + 1) - kEdge, g.y, sy); };
@@ -284,7 +298,7 @@ void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int w
     origin = corner;
   };
 
-  const bool lattice = s.region_of_interest && rho != 0.0 && sx >= 0.05 && sy >= 0.05 && 1.0 - std::abs(rho) >= 5e-4;
+  const bool lattice = s.region_of_interest && detail::LatticeRows::suits(sx, sy, rho);
   double left = 0.0;
   if (lattice) {
     // Row or column -1, where it is wanted, is the image's edge.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace probox {
@@ -74,15 +73,6 @@ class NormalTable {
     return entry[0] + entry[1] * d * (1.0 + d * (-t / 2 + d * ((t * t - 1) / 6 - d * (t * t * t - 3 * t) / 24)));
   }
 
-  double pdf(double x) const {
-    if (!(std::abs(x) < kReach)) return 0.0;
-    const int row = nearest(x);
-    const double t = (row - kSteps * kReach) * (1.0 / kSteps), d = x - t, u = t * t;
-    const auto& entry = entries_[row];
-    return entry[1] *
-           (1.0 + d * (-t + d * ((u - 1) / 2 + d * (-t * (u - 3) / 6 + d * ((u * u - 6 * u + 3) / 24)))));
-  }
-
  private:
   // The row of the entry nearest to x; counting from -kReach makes truncation round.
   static int nearest(double x) { return static_cast<int>(x * kSteps + (kSteps * kReach + 0.5)); }
@@ -102,10 +92,10 @@ class NormalTable {
 //   Phi(-h) Phi(-k) + 1/(2 pi) int_0^asin(r) exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt;
 // above it the integral is taken from |r| to 1 with its singular part done in closed form (Genz, 2004).
 inline double upper_orthant(double h, double k, double r) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  if (h == infinity || k == infinity) return 0.0;
-  if (h == -infinity) return normal_cdf(-k);
-  if (k == -infinity) return normal_cdf(-h);
+  const double far = 1e8;  // as good as infinite: Phi is 0 or 1 long before, and later the products below overflow
+  if (h >= far || k >= far) return 0.0;
+  if (h <= -far) return normal_cdf(-k);
+  if (k <= -far) return normal_cdf(-h);
   const double size = std::abs(r);
   const Quadrature& rule = quadrature(size < 0.3 ? 6 : size < 0.75 ? 12 : 20);
   const int n = rule.size;

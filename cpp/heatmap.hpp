@@ -154,7 +154,8 @@ class HeatmapBuilder {
     const int alone = std::min(near_end, b.x0 - 1);
     if (x0 <= alone) scale_row(near, far[0], alone - x0 + 1, cut, out);
     const int both = std::max(x0, b.x0);
-    if (both <= near_end) multiply_row(near + (both - a.x0), far + (both - b.x0 + 1), near_end - both + 1, cut, out + (both - x0));
+    if (both <= near_end)
+      multiply_row(near + (both - a.x0), far + (both - b.x0 + 1), near_end - both + 1, cut, out + (both - x0));
     const T beyond = near[a.x1 - a.x0 + 1];
     int entry = near_end - x0 + 1;
     if (grid.x.repeat) scale_row(&beyond, far[0], 1, cut, out + entry++);

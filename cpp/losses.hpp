@@ -1,7 +1,7 @@
 // Sums of logarithms over pixels: the foreground and background loss of a pair.
 #pragma once
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 

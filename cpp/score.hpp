@@ -1,8 +1,10 @@
 // The qualities of all pairs of an image.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "heatmap.hpp"

@@ -99,27 +99,35 @@ PROBOX_INLINE Block exponential(const Block& x) {
   return p * scale;
 }
 
-// Factors are at least epsilon >= 1e-15 and at most 1 + epsilon: so many of them cannot underflow.
-constexpr int kFactorsPerLane = 18;
+// How many factors a lane takes before its exponent is put aside. They are at least epsilon and at most 1 + epsilon,
+// so that many cannot underflow: from 1e-15 on 18 of them, for the smallest normal number one.
+PROBOX_INLINE int factors_per_lane(double epsilon) {
+  int exponent;
+  std::frexp(epsilon, &exponent);  // epsilon >= 2^(exponent - 1)
+  return std::clamp(1022 / std::max(1 - exponent, 1), 1, 18);
+}
+
 constexpr double kLn2 = 0.69314718055994530942;
 
 // A product of many factors, lane by lane, with the binary exponents kept apart.
 class Product {
  public:
+  PROBOX_INLINE explicit Product(double epsilon) : epsilon_(epsilon), most_(factors_per_lane(epsilon)) {}
+
   // Multiplies by p + e, or (1 - p) + e, for n values; up to a block past them is read.
   // (1 - p) + e and not (1 + e) - p: 1 - p is exact for p in [0.5, 1], while 1 + 1e-14 would be rounded.
   template <bool Complement, class T>
-  PROBOX_INLINE void multiply(const T* p, int n, double epsilon) {
+  PROBOX_INLINE void multiply(const T* p, int n) {
     int i = 0;
     for (; i + 2 * kBlock <= n; i += 2 * kBlock) {
-      one_ = one_ * factor<Complement>(load(p + i), epsilon);
-      two_ = two_ * factor<Complement>(load(p + i + kBlock), epsilon);
+      one_ = one_ * factor<Complement>(load(p + i));
+      two_ = two_ * factor<Complement>(load(p + i + kBlock));
       count();
     }
     for (; i < n; i += kBlock) {
       const FourInts lane = {0, 1, 2, 3};
       const std::int64_t left = n - i;
-      const Block f = factor<Complement>(load(p + i), epsilon);
+      const Block f = factor<Complement>(load(p + i));
       one_ = one_ * Block{lane < left ? f.low : four(1.0), lane + 4 < left ? f.high : four(1.0)};
       count();
     }
@@ -136,12 +144,12 @@ class Product {
 
  private:
   template <bool Complement>
-  static PROBOX_INLINE Block factor(const Block& p, double epsilon) {
-    return (Complement ? filled(1.0) - p : p) + epsilon;
+  PROBOX_INLINE Block factor(const Block& p) const {
+    return (Complement ? filled(1.0) - p : p) + epsilon_;
   }
 
   PROBOX_INLINE void count() {
-    if (++used_ == kFactorsPerLane) normalise();
+    if (++used_ == most_) normalise();
   }
 
   // Moves the lanes' binary exponents into `exponent_`, leaving mantissas in [1, 2).
@@ -154,6 +162,8 @@ class Product {
     used_ = 0;
   }
 
+  double epsilon_;
+  int most_;
   Block one_ = filled(1.0), two_ = filled(1.0);
   FourInts exponent_ = {};
   int used_ = 0;
@@ -161,21 +171,21 @@ class Product {
 
 template <bool Complement, class T>
 PROBOX_INLINE double block(const T* p, std::size_t stride, int rows, int columns, double epsilon) {
-  Product product;
-  for (int row = 0; row < rows; ++row) product.multiply<Complement>(p + row * stride, columns, epsilon);
+  Product product(epsilon);
+  for (int row = 0; row < rows; ++row) product.multiply<Complement>(p + row * stride, columns);
   return product.log();
 }
 
 template <bool Complement, class T>
 PROBOX_INLINE double runs_in_block(const T* p, std::size_t stride, int x0, int y0, int rows, int columns,
                                    const std::int32_t* runs, std::int64_t count, double epsilon) {
-  Product product;
+  Product product(epsilon);
   for (std::int64_t i = 0; i < count; ++i) {
     const int y = runs[3 * i] - y0;
     if (y < 0) continue;
     if (y >= rows) break;  // runs are sorted by row
     const int begin = std::max(runs[3 * i + 1] - x0, 0), end = std::min(runs[3 * i + 2] - x0, columns);
-    if (begin < end) product.multiply<Complement>(p + y * stride + begin, end - begin, epsilon);
+    if (begin < end) product.multiply<Complement>(p + y * stride + begin, end - begin);
   }
   return product.log();
 }
@@ -186,7 +196,7 @@ PROBOX_INLINE double fast_log(double x) {
   std::memcpy(&bits, &x, 8);
   const std::int64_t shifted = bits - 0x3fe6a09e667f3bcdLL;
   const std::int64_t exponent = shifted >> 52;
-  bits -= exponent << 52;
+  bits -= shifted & ~0x000fffffffffffffLL;
   double m;
   std::memcpy(&m, &bits, 8);
   const double s = (m - 1.0) / (m + 1.0), z = s * s;

@@ -8,12 +8,13 @@ namespace probox {
 
 // Sum of log(p + epsilon), or of log(1 - p + epsilon) if `complement`, over a block of rows.
 // Factors are multiplied and their exponents kept apart, so one logarithm serves the whole block.
+// `epsilon` must be a normal number below 1.
 // Up to kPadding values past the end of each row are read, but do not count.
 constexpr int kPadding = 8;
 double log_sum_block(const float* p, std::size_t stride, int rows, int columns, double epsilon, bool complement);
 double log_sum_block(const double* p, std::size_t stride, int rows, int columns, double epsilon, bool complement);
 
-// out = log(p + epsilon) and out = log(1 - p + epsilon), n values `stride` apart.
+// out = log(p + epsilon), or log(1 - p + epsilon) if `complement`, of n values `stride` apart.
 void logs(const float* p, std::size_t stride, int n, double epsilon, bool complement, double* out);
 void logs(const double* p, std::size_t stride, int n, double epsilon, bool complement, double* out);
 

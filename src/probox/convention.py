@@ -115,8 +115,8 @@ class Convention:
             raise InputError(f"expected set_covariance to be at least 0 and finite, got {self.set_covariance!r}")
         if self.label_threshold is not None and not 0.0 <= self.label_threshold <= 1.0:
             raise InputError(f"expected label_threshold between 0 and 1, got {self.label_threshold!r}")
-        if not 0.0 < self.epsilon < 1.0:
-            raise InputError(f"expected epsilon between 0 and 1, got {self.epsilon!r}")
+        if not 1e-300 <= self.epsilon < 1.0:  # below, float64 loses digits
+            raise InputError(f"expected epsilon between 1e-300 and 1, got {self.epsilon!r}")
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Convention:
