@@ -92,8 +92,8 @@ def score_pairs(
     """
     columns = _Columns(truth, masks, found, convention)
     images = len(truth.image_ids)
-    # A handful of calls, so that a bar can move and Ctrl-C is heard; the kernel itself knows nothing of either.
-    pieces = min(images, 64) if progress is not None or images > 2000 else min(images, 1)
+    # Several calls, so that a bar can move and Ctrl-C is heard, but none so small that starting threads costs more.
+    pieces = min(images, 64, 1 + len(found) // 2000)
     edges = np.linspace(0, images, pieces + 1).astype(int)
     parts: list[tuple[Any, Any, Any]] = []
     for begin, end in itertools.pairwise(edges.tolist()):
