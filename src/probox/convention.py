@@ -115,8 +115,9 @@ class Convention:
             raise InputError(f"expected set_covariance to be at least 0 and finite, got {self.set_covariance!r}")
         if self.label_threshold is not None and not 0.0 <= self.label_threshold <= 1.0:
             raise InputError(f"expected label_threshold between 0 and 1, got {self.label_threshold!r}")
-        if not 1e-300 <= self.epsilon < 1.0:  # below, float64 loses digits
-            raise InputError(f"expected epsilon between 1e-300 and 1, got {self.epsilon!r}")
+        # Below, float64 loses digits; above, log(1 + epsilon) of pixels without probability would begin to count.
+        if not 1e-300 <= self.epsilon <= 1e-9:
+            raise InputError(f"expected epsilon between 1e-300 and 1e-9, got {self.epsilon!r}")
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Convention:
