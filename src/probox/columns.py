@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["frozen", "rows_where_all"]
+__all__ = ["frozen", "rows_of", "rows_where_all"]
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
@@ -45,3 +45,11 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
 def rows_where_all(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return for each row whether all its flags are set."""
     return np.asarray(flags.all(axis=tuple(range(1, flags.ndim))), dtype=np.bool_)
+
+
+def rows_of(ids: npt.NDArray[np.int64], table: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each id stands in an ascending table, -1 for those that do not."""
+    if len(table) == 0:
+        return np.full(len(ids), -1, np.int64)
+    row = np.minimum(np.searchsorted(table, ids), len(table) - 1)
+    return np.where(table[row] == ids, row, -1).astype(np.int64)

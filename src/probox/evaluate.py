@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from probox.columns import rows_of
 from probox.convention import Convention, resolve_convention
 from probox.detections import Detections
 from probox.errors import InputError
@@ -186,9 +187,8 @@ def _rows_to_score(
     truth: GroundTruth, found: Detections, convention: Convention
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Return the rows of the detections that take part, by image, and what to say of the others."""
-    place = np.searchsorted(truth.image_ids, found.image_ids)
-    known = place < len(truth.image_ids)
-    known[known] = truth.image_ids[place[known]] == found.image_ids[known]
+    place = rows_of(found.image_ids, truth.image_ids)
+    known = place >= 0
     kept = known
     if convention.label_threshold is not None:
         sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.label_threshold)

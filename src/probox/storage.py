@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
@@ -15,10 +12,11 @@ import numpy as np
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation import Evaluation
+from probox.formats.output import write_files
 from probox.masks import Masks
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Table
 
-__all__ = ["load_evaluation", "save_evaluation", "write_atomically"]
+__all__ = ["load_evaluation", "save_evaluation"]
 
 FORMAT = 1
 WORDS, COLUMNS = "evaluation.json", "tables.npz"
@@ -29,21 +27,6 @@ _TABLES: dict[str, type[Table]] = {
     "pairs": PairTable,
 }
 _REMEDY = "give a folder that `probox evaluate --out` wrote"
-
-
-def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Write a file so that it is there whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # mkstemp makes files private; results are meant to be shared as usual
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
@@ -69,8 +52,7 @@ def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
         "notes": list(evaluation.notes),
     }
     text = json.dumps(words, indent=1, ensure_ascii=False)
-    write_atomically(folder / COLUMNS, lambda file: _write_archive(file, arrays))
-    write_atomically(folder / WORDS, lambda file: _write_bytes(file, text.encode()))
+    write_files({folder / COLUMNS: lambda file: _write_archive(file, arrays), folder / WORDS: text.encode()})
 
 
 def _write_archive(file: IO[bytes], arrays: dict[str, Any]) -> None:
@@ -79,10 +61,6 @@ def _write_archive(file: IO[bytes], arrays: dict[str, Any]) -> None:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-
-
-def _write_bytes(file: IO[bytes], data: bytes) -> None:
-    file.write(data)
 
 
 def load_evaluation(folder: Path) -> Evaluation:

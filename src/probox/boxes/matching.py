@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
-from probox.columns import frozen
+from probox.columns import frozen, rows_of
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.groundtruth import GroundTruth
@@ -333,14 +333,6 @@ def match_columns(
         left_out=int(np.count_nonzero((image < 0) | (label < 0))),
         **columns,
     )
-
-
-def rows_of(ids: npt.NDArray[np.int64], table: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each id stands in an ascending table, -1 for those that do not."""
-    if len(table) == 0:
-        return np.full(len(ids), -1, np.int64)
-    row = np.minimum(np.searchsorted(table, ids), len(table) - 1)
-    return np.where(table[row] == ids, row, -1).astype(np.int64)
 
 
 def mean_of_defined(values: npt.NDArray[np.float64]) -> float:

@@ -15,13 +15,13 @@ import numpy as np
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.evaluation import Evaluation
+from probox.formats.output import write_files
 from probox.groundtruth import GroundTruth
 from probox.masks import Masks
 from probox.report.copies import copy_photos, embedded_photos, small_png
 from probox.report.payload import chunk_payloads, index_payload, to_script_json
 from probox.report.photos import find_photo
 from probox.report.style import DARK, LIGHT
-from probox.storage import write_atomically
 
 __all__ = ["write_report"]
 
@@ -98,7 +98,7 @@ def write_report(
     if embed:
         shown, failures = embedded_photos(photos, sizes, progress) if any(photos) else ([""] * len(ids), [])
         index = index_payload(results, [".jpg" if photo else "" for photo in shown], _CHUNK, names)
-        write_atomically(target, lambda file: _write_embedded(file, title, index, chunks, shown))
+        write_files({target: lambda file: _write_embedded(file, title, index, chunks, shown)})
     else:
         base = target.parent
         endings, failures = copy_photos(photos, sizes, base, progress) if any(photos) else ([""] * len(ids), [])
@@ -223,7 +223,7 @@ def _write_folder(folder: Path, title: str, index: dict[str, Any], chunks: Itera
     scripts = '<script src="assets/explorer.js"></script>\n<script src="data/index.js"></script>'
     # The page comes last: where it is, all it needs is there.
     page = _page(title, style, scripts).encode()
-    write_atomically(folder / "index.html", lambda file: _write_bytes(file, page))
+    write_files({folder / "index.html": page})
 
 
 def _write_embedded(
@@ -239,7 +239,3 @@ def _write_embedded(
             file.write(f'<script type="text/plain" id="photo-{number}">{photo}</script>\n'.encode())
     file.write(f"<script>{_script()}</script>\n<script>probox.start({to_script_json(index)});</script>".encode())
     file.write(after.encode())
-
-
-def _write_bytes(file: IO[bytes], data: bytes) -> None:
-    file.write(data)
