@@ -120,6 +120,7 @@ nb::tuple read_rvc1(nb::bytes data, bool lenient) {
   nb::dict columns;
   columns["classes"] = nb::cast(found.classes);
   columns["images"] = found.images;
+  columns["image_names"] = nb::cast(found.image_names);
   columns["image_rows"] = to_numpy(std::move(found.image_rows));
   columns["entries"] = to_numpy(std::move(found.entries));
   columns["boxes"] = to_numpy(std::move(found.boxes), {n, 4});
@@ -131,6 +132,7 @@ nb::tuple read_rvc1(nb::bytes data, bool lenient) {
   columns["other_keys"] = nb::cast(found.other_keys);
   columns["has_classes"] = found.has_classes;
   columns["has_detections"] = found.has_detections;
+  columns["has_image_names"] = found.has_image_names;
   return nb::make_tuple(columns, problem_list(problems));
 }
 
@@ -142,6 +144,7 @@ nb::tuple read_rvc1_labels(nb::bytes data, bool lenient) {
     json::Reader in(data.c_str(), data.size());
     labels = rvc1::LabelsReader(in, problems).read();
   }
+  const std::size_t objects = labels.mask_ids.size();
   nb::dict columns;
   columns["images"] = nb::cast(labels.images);
   columns["mask_names"] = nb::cast(labels.mask_names);
@@ -150,6 +153,8 @@ nb::tuple read_rvc1_labels(nb::bytes data, bool lenient) {
   columns["object_keys"] = nb::cast(labels.object_keys);
   columns["object_classes"] = nb::cast(labels.object_classes);
   columns["mask_ids"] = to_numpy(std::move(labels.mask_ids));
+  columns["boxes"] = to_numpy(std::move(labels.boxes), {objects, 4});
+  columns["has_mask"] = to_numpy(std::move(labels.has_mask));
   return nb::make_tuple(columns, problem_list(problems));
 }
 

@@ -26,7 +26,7 @@ template <class T, class... Shape>
 using Array = nb::ndarray<const T, nb::numpy, nb::c_contig, nb::device::cpu, Shape...>;
 using Vector32 = Array<std::int32_t, nb::ndim<1>>;
 using Vector64 = Array<std::int64_t, nb::ndim<1>>;
-using Maps = std::vector<nb::ndarray<const float, nb::c_contig, nb::device::cpu>>;
+using Maps = std::vector<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>;  // of the settings' precision
 
 template <class T>
 nb::ndarray<nb::numpy, T> owned(T* data, std::initializer_list<std::size_t> shape) {
@@ -51,9 +51,9 @@ struct Tables {
   Array<double, nb::ndim<4>> covariances;  // first axis 0: all boxes are plain
   Array<std::uint8_t, nb::ndim<1>> kinds;
   Array<float, nb::ndim<2>> label_probs;
-  std::vector<const float*> heatmaps;
+  std::vector<const void*> heatmaps;
 
-  void check(const Maps& maps, const Vector64& map_rows) {
+  void check(const Settings& settings, const Maps& maps, const Vector64& map_rows) {
     const std::size_t images = widths.shape(0), objects = mask_pixels.shape(0), detections = boxes.shape(0);
     require(heights.shape(0) == images, "heights do not fit widths");
     for (std::size_t i = 0; i < images; ++i)
@@ -84,6 +84,8 @@ struct Tables {
       require(maps[k].ndim() == 2 && static_cast<int>(maps[k].shape(0)) == heights.data()[image] &&
                   static_cast<int>(maps[k].shape(1)) == widths.data()[image],
               "a heatmap differs from its image in size");
+      require(maps[k].dtype() == (settings.single_precision ? nb::dtype<float>() : nb::dtype<double>()),
+              "a heatmap is not of the settings' precision");
       heatmaps[row] = maps[k].data();
     }
     for (std::size_t d = 0; d < detections; ++d) {
@@ -188,7 +190,7 @@ nb::tuple score_images(const Settings& settings, int threads, Vector32 widths, V
                        Array<float, nb::ndim<2>> label_probs, const Maps& maps, Vector64 map_rows) {
   Tables tables{widths,       heights,           object_offsets, mask_boxes,  mask_pixels, run_offsets, runs,
                 object_class, detection_offsets, boxes,          covariances, kinds,       label_probs, {}};
-  tables.check(maps, map_rows);
+  tables.check(settings, maps, map_rows);
   std::vector<Pairs> found;
   std::size_t total = 0;
   {
@@ -274,7 +276,7 @@ nb::ndarray<nb::numpy, double> pair_qualities(
     Array<float, nb::ndim<2>> label_probs, const Maps& maps, Vector64 map_rows) {
   Tables tables{widths,       heights,           object_offsets, mask_boxes,  mask_pixels, run_offsets, runs,
                 object_class, detection_offsets, boxes,          covariances, kinds,       label_probs, {}};
-  tables.check(maps, map_rows);
+  tables.check(settings, maps, map_rows);
   require(widths.shape(0) == 1, "expected one image");
   const std::size_t objects = mask_pixels.shape(0), detections = boxes.shape(0);
   auto* out = new double[objects * detections * 5];

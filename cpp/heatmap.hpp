@@ -119,7 +119,7 @@ class HeatmapBuilder {
   }
 
   // A stored H x W map, used as it is.
-  Grid<T> given(const float* map, int width, int height) {
+  Grid<T> given(const T* map, int width, int height) {
     Grid<T> grid;
     grid.x = plain_axis(0, width - 1);
     grid.y = plain_axis(0, height - 1);

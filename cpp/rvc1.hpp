@@ -19,6 +19,7 @@ namespace probox::rvc1 {
 // Columns of a detections file, in the order of the file.
 struct Detections {
   std::vector<std::string> classes;
+  std::vector<std::string> image_names;
   std::int64_t images = 0;
   std::vector<std::int64_t> image_rows, entries;  // position of the image, and of the detection in it
   std::vector<double> boxes;                      // NaN where only a heatmap is given
@@ -28,7 +29,7 @@ struct Detections {
   std::vector<std::int64_t> mask_ids;
   std::vector<std::string> mask_file_names;
   std::vector<std::string> other_keys;
-  bool has_classes = false, has_detections = false;
+  bool has_classes = false, has_image_names = false, has_detections = false;
 };
 
 class DetectionsReader {
@@ -60,6 +61,11 @@ class DetectionsReader {
           postponed = in_.mark();
           in_.skip();
         }
+      } else if (key == "img_names") {
+        seen.mark(in_, 2);
+        found_.has_image_names = true;
+        in_.enter_array();
+        while (in_.next_item()) found_.image_names.emplace_back(in_.string());
       } else {
         if (found_.other_keys.size() < 5) found_.other_keys.emplace_back(key.substr(0, 40));
         in_.skip();
@@ -179,6 +185,8 @@ struct Labels {
   std::vector<std::int64_t> channels;
   std::vector<std::int64_t> object_images, mask_ids;
   std::vector<std::string> object_keys, object_classes;
+  std::vector<double> boxes;  // NaN where an object has none
+  std::vector<std::uint8_t> has_mask;  // of each image
 };
 
 class LabelsReader {
@@ -212,13 +220,15 @@ class LabelsReader {
         if (has_metadata) in_.fail("duplicate key", "the same key stands here twice", "keep one of them");
         has_metadata = true;
         read_metadata(mask_name, channel);
+      } else if (!key.empty() && key.front() == '_') {
+        in_.skip();
       } else {
         std::string object(key);
         problems_.row(in_, [&](auto&) { read_object(image, object); });
       }
     }
-    if (!has_metadata) in_.fail("missing key", "expected a key \"_metadata\"", "name the image's mask file there");
     labels_.images.push_back(name);
+    labels_.has_mask.push_back(has_metadata);
     labels_.mask_names.push_back(mask_name);
     labels_.channels.push_back(channel);
   }
@@ -229,6 +239,7 @@ class LabelsReader {
     labels_.mask_ids.resize(kept);
     labels_.object_keys.resize(kept);
     labels_.object_classes.resize(kept);
+    labels_.boxes.resize(4 * kept);
   }
 
   void read_metadata(std::string& mask_name, std::int64_t& channel) {
@@ -254,6 +265,8 @@ class LabelsReader {
     SeenKeys seen;
     std::string name;
     std::int64_t mask_id = 0;
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    double box[4] = {nan, nan, nan, nan};
     in_.enter_object();
     while (in_.next_key(key)) {
       if (key == "class") {
@@ -262,6 +275,15 @@ class LabelsReader {
       } else if (key == "mask_id") {
         seen.mark(in_, 1);
         mask_id = in_.integer();
+      } else if (key == "bounding_box") {
+        seen.mark(in_, 2);
+        in_.numbers(box, 4);
+        // Written so that NaN, which would look like a missing box, is refused too.
+        if (!(std::abs(box[0]) <= 1e9 && std::abs(box[1]) <= 1e9 && box[0] <= box[2] && box[1] <= box[3] &&
+              box[2] <= 1e9 && box[3] <= 1e9)) {
+          in_.fail("unusable box", "expected [left, top, right, bottom] with left <= right and top <= bottom",
+                   "write the first and the last pixel's column and row");
+        }
       } else {
         in_.skip();
       }
@@ -272,6 +294,7 @@ class LabelsReader {
     labels_.object_keys.push_back(object);
     labels_.object_classes.push_back(name);
     labels_.mask_ids.push_back(mask_id);
+    labels_.boxes.insert(labels_.boxes.end(), box, box + 4);
   }
 
   json::Reader& in_;

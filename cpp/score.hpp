@@ -28,7 +28,7 @@ struct Image {
   const double* boxes;        // 4 each
   const double* covariances;  // 8 each; null if all are plain
   const std::uint8_t* kinds;
-  const float* const* heatmaps;  // null entries where there is none; may be null itself
+  const void* const* heatmaps;  // of the scorer's precision; null where there is none; may be null itself
   const float* label_probs;
   int classes;
 };
@@ -61,7 +61,7 @@ class ImageScorer {
     const double* box = image.boxes + 4 * static_cast<std::size_t>(d);
     switch (static_cast<Kind>(image.kinds[d])) {
       case Kind::heatmap:
-        return builder_.given(image.heatmaps[d], image.width, image.height);
+        return builder_.given(static_cast<const T*>(image.heatmaps[d]), image.width, image.height);
       case Kind::gaussian:
         return builder_.support(box, image.covariances + 8 * static_cast<std::size_t>(d), image.width, image.height,
                                 s_);

@@ -162,14 +162,89 @@ def test_a_threshold_afterwards_equals_a_threshold_before(world, threshold, pres
 @given(world=worlds)
 def test_classes_sizes_and_images_add_up(world):
     evaluation = evaluate(*world)
-    for parts in (evaluation.per_class(), evaluation.per_size()):
-        assert sum(part["TP"] for part in parts.values()) == evaluation.tp
-        assert sum(part["FN"] for part in parts.values()) == evaluation.fn
-        assert sum(part["FP"] for part in parts.values()) == evaluation.fp
+    for counted in ("TP", "FN", "FP"):
+        total = getattr(evaluation, counted.lower())
+        assert sum(part[counted] for part in evaluation.per_class().values()) == total
+        assert sum(part[counted] for part in evaluation.per_size().values()) >= total  # on a limit, twice
     per_image = evaluation.per_image()
     assert per_image["TP"].sum() == evaluation.tp
     assert per_image["FP"].sum() == evaluation.fp
     assert per_image["FN"].sum() == evaluation.fn
+
+
+def test_a_threshold_below_the_evaluations_own_is_refused():
+    """Detections that were left out cannot come back, so there is no number to give."""
+    truth, found = random_world(3)
+    result = evaluate(truth, found, convention=Convention(label_threshold=0.5))
+    with pytest.raises(InputError, match=r"at least 0\.5, since .*; evaluate with this label_threshold"):
+        result.at_threshold(0.25)
+    assert_equal(result.at_threshold(0.5), result)
+    again = evaluate(truth, found, convention=Convention(label_threshold=0.75))
+    assert_equal(result.at_threshold(0.75), again)
+    assert_equal(evaluate(truth, found).at_threshold(0.5), result)
+
+
+def test_notes_follow_the_threshold():
+    truth, found = random_world(3)
+    everything = evaluate(truth, found)
+    for threshold in (0.25, 0.5, 0.75):
+        anew = evaluate(truth, found, convention=Convention(label_threshold=threshold))
+        assert everything.at_threshold(threshold).notes == anew.notes
+        assert everything.at_threshold(0.25).at_threshold(threshold).notes == anew.notes
+    left = len(found) - len(anew.detections)
+    assert f"{left} detections are not above the label threshold 0.75: left out" in anew.notes
+
+
+def test_notes_of_parts_add_up():
+    truth, found = random_world(3)
+    convention = Convention(label_threshold=0.5)
+    whole = evaluate(truth, found, convention=convention)
+    evaluator = Evaluator(truth.classes, convention=convention)
+    for image_id in truth.image_ids:
+        evaluator.update(truth.select_images([image_id]), found.select(found.image_ids == image_id))
+    assert len(truth.image_ids) > 1
+    assert evaluator.result().notes == whole.notes
+
+
+def test_a_threshold_without_pdq_matches_nobody():
+    truth, found = random_world(3)
+    result = evaluate(truth, found, measures=["map"]).at_threshold(0.5)
+    assert_equal(result, evaluate(truth, found, measures=["map"], convention=Convention(label_threshold=0.5)))
+
+
+@given(world=worlds)
+def test_names_of_the_images_table_mean_what_they_mean_in_the_summary(world):
+    """Averages over true positives, as an evaluation of the image alone gives them; sums are called sums."""
+    truth, found = world
+    table = evaluate(truth, found).per_image()
+    for row, image_id in enumerate(table["image_id"]):
+        alone = evaluate(truth.select_images([image_id]), found.select(found.image_ids == image_id)).summary()
+        for name in ("PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", "FP", "FN"):
+            assert table[name][row] == pytest.approx(alone[name], rel=1e-12, nan_ok=True), name
+        if alone["TP"]:
+            assert table["sum_label"][row] == pytest.approx(alone["label"] * alone["TP"])
+
+
+@pytest.mark.parametrize(
+    ("area", "sizes"),
+    [
+        (32.0**2 - 1, ["small"]), (32.0**2, ["small", "medium"]), (32.0**2 + 1, ["medium"]),
+        (96.0**2, ["medium", "large"]), (96.0**2 + 1, ["large"]),
+    ],
+)  # fmt: skip
+def test_sizes_are_cocos(area, sizes):
+    """One definition for PDQ, mAP and LRP: both ends of a range belong to it."""
+    truth = GroundTruth.from_boxes(["cup"], {1: (200, 200)}, [1], [[10, 10, 50, 50]], [0])
+    truth = dataclasses.replace(truth, areas=[area])
+    found = Detections(
+        classes=["cup"], image_ids=[1], boxes=[[120, 10, 121, 11]], label_probs=[[1.0]], sizes=[[1, area]]
+    )
+    result = evaluate(truth, found)
+    per_size = result.per_size()
+    assert [name for name in per_size if per_size[name]["FN"]] == sizes
+    assert [name for name in per_size if per_size[name]["FP"]] == sizes
+    counted = result.average_precision.objects[0, 1:]
+    assert [name for name, count in zip(per_size, counted, strict=True) if count] == sizes
 
 
 def test_nothing_to_score_gives_nan():

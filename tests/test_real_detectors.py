@@ -33,4 +33,4 @@ def test_summary_counts_and_sums_equal_the_reference(coco_dir, name):
         np.testing.assert_array_equal(per_image[key], [image[key] for image in expected["images"]])
     for ours, theirs in NAMES.items():
         sums = [image[theirs] for image in expected["images"]]
-        np.testing.assert_allclose(per_image[ours], sums, rtol=0, atol=2e-5, err_msg=ours)
+        np.testing.assert_allclose(per_image[f"sum_{ours}"], sums, rtol=0, atol=2e-5, err_msg=ours)

@@ -51,9 +51,9 @@ class Convention:
         `snap_one` of 1 become 1.
     min_quality : float
         A pairwise quality at or below this is 0: the pair is no match.
-    sum_zero_is_plain : bool
+    sum_zero_is_plain : bool or None
         A detection whose covariances add up to 0 is a plain box; otherwise only one whose covariances
-        are all 0.
+        are all 0. ``None``: as the truth asks (challenge truth: all 0, COCO truth: in sum).
     label_weight : float
         pPDQ = Q_S^(1 - w) Q_L^w; one half gives the paper's geometric mean. With 0 labels do not matter at
         all; with 1 location only decides whether a pair scores, since a pair without spatial quality never does.
@@ -88,7 +88,7 @@ class Convention:
     snap_zero: float = 1e-8
     snap_one: float = 1.001e-5
     min_quality: float = 2.0**-25
-    sum_zero_is_plain: bool = True
+    sum_zero_is_plain: bool | None = None
     label_weight: float = 0.5
     assignment: Assignment = "optimal"
     background: Background = "box"
@@ -129,6 +129,13 @@ class Convention:
     def replace(self, **changes: Any) -> Convention:
         """Return a copy with these fields changed."""
         return dataclasses.replace(self, **changes)
+
+    def for_truth(self, *, challenge: bool) -> Convention:
+        """Return a copy in which nothing is left for the truth to decide."""
+        return self.replace(
+            sum_zero_is_plain=not challenge if self.sum_zero_is_plain is None else self.sum_zero_is_plain,
+            object_filter=challenge if self.object_filter is None else self.object_filter,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold."""

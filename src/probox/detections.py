@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.columns import frozen, rows_where_all
 from probox.errors import InputError
+from probox.labels import align_labels, column_of_each
 
 __all__ = ["Detections"]
 
@@ -136,6 +136,29 @@ class Detections:
         numbers = np.empty(len(ids), np.int64)
         numbers[order] = np.arange(len(ids)) - first
         return numbers
+
+    def named_classes(self, classes: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Return the class that each detection names among `classes`, and its score.
+
+        A class that the detector stated stays, if it is one of them. Otherwise columns are brought to `classes`
+        first, and the most probable of them is the one: background and classes that nobody asked for don't
+        count. Among equals the first of `classes` is taken; -1 where none has any probability.
+        """
+        if tuple(classes) == self.classes:
+            return self.labels, self.scores
+        chosen_here = (self.labels == _best(self.label_probs)) & (
+            self.scores == _value_at(self.label_probs, self.labels)
+        )
+        column_of_class = column_of_each(classes, self.classes)
+        class_of_column = np.full(max(len(self.classes), 1), -1, np.int32)
+        class_of_column[column_of_class[column_of_class >= 0]] = np.flatnonzero(column_of_class >= 0)
+        stated = class_of_column[self.labels]
+        probs = align_labels(self.label_probs, self.classes, classes)
+        best = _best(probs)
+        values = _value_at(probs, best)
+        by_probability = chosen_here | (stated < 0)
+        named = np.where(by_probability, np.where(values > 0, best, -1), stated).astype(np.int32)
+        return named, np.where(by_probability, values, self.scores)
 
     def _fail(self, row: int, problem: str, remedy: str) -> InputError:
         return InputError(
@@ -303,11 +326,10 @@ def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
     return np.where((values[..., :1] >= 0)[..., None], symmetric, nearest)  # eigh sorts ascending
 
 
-def _best(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+def _best(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
     if label_probs.shape[1] == 0:
-        return np.zeros(len(label_probs), np.int64)
-    best: npt.NDArray[Any] = np.argmax(label_probs, axis=1)
-    return best
+        return np.zeros(len(label_probs), np.int32)
+    return np.asarray(np.argmax(label_probs, axis=1), dtype=np.int32)
 
 
 def _value_at(label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:

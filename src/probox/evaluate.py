@@ -13,8 +13,9 @@ from probox.detections import Detections
 from probox.errors import InputError
 from probox.evaluation import MEASURES, Evaluation, join_evaluations
 from probox.groundtruth import GroundTruth
-from probox.labels import BACKGROUND_NAMES, canonical_name, column_of_each
+from probox.labels import BACKGROUND_NAMES, canonical_name, repeated_classes, unknown_classes
 from probox.masks import Masks
+from probox.notes import empty_mask_note, threshold_note, unknown_image_note
 from probox.parallel import thread_count
 from probox.pdq.kernel import QUALITIES, Pairs, score_pairs
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable
@@ -59,13 +60,17 @@ def evaluate(
     0.9
     """
     chosen = resolve_convention(convention)
+    resolved = chosen.for_truth(challenge=truth.filter_small)
     rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
     masks = truth.as_box_masks() if chosen.box_truth else truth.masks
     wanted = _known_measures(measures)
+    empty = int((masks.pixels == 0).sum())
+    if empty:
+        notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
     pairs = Pairs.none()
     if "pdq" in wanted:
-        pairs = score_pairs(truth, masks, kept, chosen, threads=thread_count(threads), progress=progress)
+        pairs = score_pairs(truth, masks, kept, resolved, threads=thread_count(threads), progress=progress)
     from probox import __version__
 
     evaluation = Evaluation(
@@ -74,7 +79,7 @@ def evaluate(
         images=ImageTable(
             id=truth.image_ids, width=truth.widths, height=truth.heights, file_name=np.array(truth.file_names, np.str_)
         ),
-        objects=_object_table(truth, masks, chosen),
+        objects=_object_table(truth, masks, resolved),
         detections=_detection_table(truth, kept, found.numbers_in_image()[rows]),
         pairs=PairTable(
             detection=pairs.detection,
@@ -196,7 +201,7 @@ def _rows_to_score(
     rows = np.flatnonzero(kept)
     notes = []
     if not known.all():
-        notes.append(f"{int((~known).sum())} detections lie in images that the truth does not have: left out")
+        notes.append(unknown_image_note(int((~known).sum())))
     notes += label_notes(int(known.sum()) - len(rows), found.classes, truth.classes, convention)
     return rows[np.argsort(place[rows], kind="stable")], notes
 
@@ -207,19 +212,28 @@ def label_notes(
     """Say how many detections are below the label threshold, and which classes the truth does not know."""
     notes: list[str] = []
     if convention.label_threshold is not None:
-        notes.append(f"{below} detections are not above the label threshold {convention.label_threshold:g}: left out")
-    columns = column_of_each(found_classes, truth_classes)
-    unknown = [name for name, column in zip(found_classes, columns, strict=True) if column < 0]
+        notes.append(threshold_note(below, convention.label_threshold))
+    unknown = [found_classes[column] for column in unknown_classes(found_classes, truth_classes)]
     unknown = [name for name in unknown if canonical_name(name) not in BACKGROUND_NAMES]
     if unknown:
-        names = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-        notes.append(f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {names}")
+        notes.append(
+            f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {_some(unknown)}"
+        )
+    repeated = [found_classes[column] for column in repeated_classes(found_classes, truth_classes)]
+    if repeated:
+        notes.append(
+            f"{len(repeated)} classes are named again by a later column, which counts alone; the probabilities of "
+            f"the earlier ones are dropped: {_some(repeated)}"
+        )
     return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> ObjectTable:
     n = len(truth)
-    filtered = truth.filter_small if convention.object_filter is None else convention.object_filter
     extent = masks.boxes[:, 2:] - masks.boxes[:, :2]
     small = (
         (extent[:, 0] <= convention.min_width)
@@ -236,7 +250,8 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
         crowd=truth.crowd,
         pixels=masks.pixels,
         mask_box=masks.boxes,
-        small=small if filtered else np.zeros(n, bool),
+        # An object without pixels cannot be found, so PDQ ignores it like a small one.
+        small=small if convention.object_filter else masks.pixels == 0,
         verdict=np.zeros(n, np.uint8),
         partner=np.full(n, -1, np.int64),
         **{name: np.full(n, np.nan) for name in QUALITIES},
@@ -245,15 +260,15 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
 
 def _detection_table(truth: GroundTruth, kept: Detections, numbers: npt.NDArray[np.int64]) -> DetectionTable:
     n = len(kept)
-    own_class = column_of_each(kept.classes, truth.classes).astype(np.int32)
+    named, scores = kept.named_classes(truth.classes)
     real = np.array([canonical_name(name) not in BACKGROUND_NAMES for name in kept.classes], dtype=bool)
     probs = kept.label_probs
     best = probs.max(axis=1, initial=0.0)
     return DetectionTable(
         image_id=kept.image_ids,
         number=numbers,
-        class_index=own_class[kept.labels] if len(own_class) else np.full(n, -1, np.int32),
-        score=kept.scores,
+        class_index=named,
+        score=scores,
         confidence=best,
         cost=best if real.all() else probs[:, real].max(axis=1, initial=0.0),
         box=kept.boxes,

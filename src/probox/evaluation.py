@@ -14,23 +14,21 @@ import numpy.typing as npt
 
 from probox.boxes.average_precision import AveragePrecision
 from probox.boxes.lrp import LRP
-from probox.boxes.matching import BoxMatches, match_columns
+from probox.boxes.matching import AREA_RANGES, SIZES, BoxMatches, match_columns
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.masks import Masks
+from probox.notes import join_notes, notes_at_threshold
 from probox.pdq.kernel import QUALITIES, Pairs, assign
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Verdict
 
 if TYPE_CHECKING:
     from probox.report.plots import Plots
 
-__all__ = ["MEASURES", "SIZES", "Evaluation"]
+__all__ = ["MEASURES", "Evaluation"]
 
 MEASURES = ("pdq", "map", "lrp")
 """What can be measured."""
-
-SIZES = (("small", 0.0, 32.0**2), ("medium", 32.0**2, 96.0**2), ("large", 96.0**2, float("inf")))
-"""COCO's ranges of object areas in pixels, from and up to."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -141,49 +139,70 @@ class Evaluation:
         }
 
     def per_size(self) -> dict[str, dict[str, float]]:
-        """Return the summary of small, medium and large objects; a false positive counts by its own box's area."""
-        box = self.detections.box
-        own_area = (box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1])
+        """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
+
+        The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium.
+        """
+        width, height = self.detections.size.T
         sizes = {}
-        for name, low, high in SIZES:
-            found = (own_area >= low) & (own_area < high)
-            there = (self.objects.area >= low) & (self.objects.area < high)
+        for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
+            found = (width * height >= low) & (width * height <= high)
+            there = (self.objects.area >= low) & (self.objects.area <= high)
             sizes[name] = self._summary_of(found, there)
         return sizes
 
     def per_image(self) -> dict[str, npt.NDArray[Any]]:
-        """Return per image: id, sums of the five qualities over its true positives, TP, FP, FN and PDQ."""
+        """Return per image: id, PDQ, averages of the five qualities over its true positives, TP, FP and FN.
+
+        Names mean what they mean in `summary`; an image without true positives has no averages (NaN), one without
+        anything to score no PDQ. The qualities' sums, which add up over images, are under ``sum_pPDQ``,
+        ``sum_spatial`` and so on.
+        """
         hit = self.detections.verdict == Verdict.TP
         found = np.searchsorted(self.images.id, self.detections.image_id)
         there = np.searchsorted(self.images.id, self.objects.image_id)
         n = len(self.images)
-        columns: dict[str, npt.NDArray[Any]] = {"image_id": self.images.id}
-        for name in QUALITIES:
-            columns[name] = np.bincount(found[hit], getattr(self.detections, name)[hit], n)
-        columns["TP"] = np.bincount(found[hit], minlength=n)
+        counts = {"TP": np.bincount(found[hit], minlength=n)}
         wrong = self.detections.verdict == Verdict.FP
-        columns["FP"] = np.bincount(found[wrong], minlength=n)
-        columns["FN"] = np.bincount(there[self.objects.verdict == Verdict.FN], minlength=n)
-        cost = np.bincount(found[wrong], self.detections.cost[wrong], n) if self._by_confidence else columns["FP"]
-        counted = columns["TP"] + cost + columns["FN"]
+        counts["FP"] = np.bincount(found[wrong], minlength=n)
+        counts["FN"] = np.bincount(there[self.objects.verdict == Verdict.FN], minlength=n)
+        sums = {name: np.bincount(found[hit], getattr(self.detections, name)[hit], n) for name in QUALITIES}
+        cost = np.bincount(found[wrong], self.detections.cost[wrong], n) if self._by_confidence else counts["FP"]
         with np.errstate(invalid="ignore", divide="ignore"):
-            columns["PDQ"] = columns["pPDQ"] / counted
-        return columns
+            columns: dict[str, npt.NDArray[Any]] = {
+                "image_id": self.images.id,
+                "PDQ": sums["pPDQ"] / (counts["TP"] + cost + counts["FN"]),
+                **{name: sums[name] / counts["TP"] for name in QUALITIES},
+            }
+        return columns | counts | {f"sum_{name}": values for name, values in sums.items()}
 
     def at_threshold(self, threshold: float) -> Evaluation:
         """Return the evaluation of the detections whose highest label probability is greater than `threshold`.
 
-        The same as evaluating anew with ``label_threshold=threshold``, without touching pixels.
+        The same as evaluating anew with ``label_threshold=threshold``, without touching pixels. Detections that this
+        evaluation left out cannot come back, so `threshold` must not be below its own.
         """
+        own = self.convention.label_threshold
+        if own is not None and threshold < own:
+            raise InputError(
+                f"expected threshold to be at least {own:g}, since this evaluation left out all detections that are "
+                f"not above {own:g}, but got {threshold:g}",
+                remedy="evaluate with this label_threshold, or without one",
+            )
         convention = self.convention.replace(label_threshold=threshold)
         kept = self.detections.confidence > np.float32(threshold)
         rows = np.flatnonzero(kept)
         renumbered = np.cumsum(kept) - 1
         pairs = self.pairs.take(np.flatnonzero(kept[self.pairs.detection]))
         pairs = pairs.replace(detection=renumbered[pairs.detection])
-        return dataclasses.replace(
-            self, convention=convention, detections=self.detections.take(rows), pairs=pairs
-        ).rematched()
+        thresholded = dataclasses.replace(
+            self,
+            convention=convention,
+            detections=self.detections.take(rows),
+            pairs=pairs,
+            notes=notes_at_threshold(self.notes, len(kept) - len(rows), threshold),
+        )
+        return thresholded.rematched() if "pdq" in self.measures else thresholded
 
     def rematched(self) -> Evaluation:
         """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
@@ -338,6 +357,6 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         pairs=pairs,
         masks=masks,
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
-        notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
+        notes=join_notes(part.notes for part in parts),
     )
     return joined.rematched() if "pdq" in first.measures else joined

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from probox.columns import frozen
+from probox.columns import frozen, rows_where_all
 from probox.errors import InputError
 from probox.masks import Masks
 
@@ -36,9 +36,12 @@ class GroundTruth:
     object_class : (N,) int32
         Column of `classes`.
     boxes : (N, 4) float64
-        Annotated boxes ``x1, y1, x2, y2``.
+        Annotated boxes ``x1, y1, x2, y2``. Where a box ends is the data set's own affair, and detections must end
+        there too: COCO's on the far edge of the last pixel, those of challenge truth and `from_masks` on the last
+        pixel itself.
     masks : Masks
-        The pixels of every object, as run lengths.
+        The pixels of every object, as run lengths. An object without any is left out of PDQ; mAP and LRP, which
+        go by boxes, count it.
     sizes : (N, 2) float64, optional
         Annotated width and height. Kept because ``(x1 + w) - x1`` need not be ``w`` to the last bit
         and COCO's measures are computed from ``w``. Default: from `boxes`.
@@ -190,10 +193,8 @@ class GroundTruth:
 
     def as_box_masks(self) -> Masks:
         """Return masks made of the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), in the image."""
-        last = np.stack([self.widths, self.heights], axis=1)[self.object_image].astype(np.float64) - 1.0
-        low = np.clip(np.floor(self.boxes[:, :2]), 0.0, last)
-        high = np.clip(np.ceil(self.boxes[:, 2:]), low, last)
-        return Masks.from_boxes(np.concatenate([low, high], axis=1).astype(np.int32))
+        shapes = np.stack([self.widths, self.heights], axis=1)[self.object_image]
+        return Masks.from_boxes(pixels_of_boxes(self.boxes, shapes))
 
     @classmethod
     def from_boxes(
@@ -215,7 +216,9 @@ class GroundTruth:
         object_image : sequence of int
             The image id of each object.
         boxes : (N, 4) array
-            ``x1, y1, x2, y2`` of each object.
+            ``x1, y1, x2, y2`` of each object. Its pixels are ``floor(x1)..ceil(x2)`` and ``floor(y1)..ceil(y2)``,
+            both ends included, in the image: for PDQ ``[10, 20, 49, 59]`` is 40 x 40 pixels. mAP and LRP
+            take boxes as they are, so end them where the detections' boxes end.
         labels : sequence of int
             The column of `classes` of each object.
 
@@ -266,7 +269,8 @@ class GroundTruth:
         classes : sequence of str
             Class names.
         masks : iterable of (image id, list of (H, W) boolean arrays, list of class columns)
-            The objects, image by image.
+            The objects, image by image; their boxes are the masks', ``x2, y2`` being the last pixel, as in the
+            boxes of challenge detections. A mask without pixels is no object: left out, counted in `notes`.
         shapes : dict of image id to (height, width), optional
             Needed for images without objects; otherwise the masks tell.
 
@@ -279,6 +283,7 @@ class GroundTruth:
         """
         sizes = dict(shapes or {})
         rows: list[tuple[int, npt.NDArray[np.bool_], int]] = []
+        empty = 0
         for image_id, arrays, labels in masks:
             if len(arrays) != len(labels):
                 raise InputError(f"got {len(arrays)} masks but {len(labels)} classes", image=image_id)
@@ -290,13 +295,14 @@ class GroundTruth:
                     raise InputError("masks of one image differ in shape", image=image_id)
                 if mask.any():
                     rows.append((image_id, mask, int(label)))
+                else:
+                    empty += 1
             if image_id not in sizes:
                 raise InputError("an image without masks needs its shape", image=image_id, remedy="pass shapes=")
         ids = np.array(sorted(sizes), dtype=np.int64)
         row_of = {int(image_id): row for row, image_id in enumerate(ids)}
         rows.sort(key=lambda row: row_of[row[0]])
         runs = Masks.from_arrays([mask for _, mask, _ in rows])
-        inclusive = runs.boxes.astype(np.float64)
         return cls(
             classes=tuple(classes),
             image_ids=ids,
@@ -304,6 +310,20 @@ class GroundTruth:
             heights=np.array([sizes[int(i)][0] for i in ids], dtype=np.int32),
             object_image=np.array([row_of[image_id] for image_id, _, _ in rows], dtype=np.int64),
             object_class=np.array([label for _, _, label in rows], dtype=np.int32),
-            boxes=inclusive + np.array([0.0, 0.0, 1.0, 1.0]) if len(rows) else np.zeros((0, 4)),
+            boxes=runs.boxes.astype(np.float64),
             masks=runs,
+            notes=(f"{empty} masks have no pixel: left out",) if empty else (),
         )
+
+
+def pixels_of_boxes(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the pixels of boxes ``x1, y1, x2, y2`` in images of these widths and heights, as inclusive boxes.
+
+    Pixels floor(x1)..ceil(x2) and floor(y1)..ceil(y2), as far as they lie in the image; a box that lies wholly
+    outside has none, which is written ``0, 0, -1, -1``.
+    """
+    last = shapes.astype(np.float64) - 1.0
+    low, high = np.floor(boxes[:, :2]), np.ceil(boxes[:, 2:])
+    inside = rows_where_all((high >= 0) & (low <= last) & (low <= high))
+    pixels = np.concatenate([np.clip(low, 0.0, last), np.clip(high, 0.0, last)], axis=1)
+    return np.where(inside[:, None], pixels, [0.0, 0.0, -1.0, -1.0]).astype(np.int32)

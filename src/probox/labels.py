@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BACKGROUND_NAMES", "align_labels", "canonical_name", "column_of_each"]
+__all__ = [
+    "BACKGROUND_NAMES",
+    "align_labels",
+    "canonical_name",
+    "column_of_each",
+    "repeated_classes",
+    "unknown_classes",
+]
 
 _SYNONYMS = (
-    ("background", "__background__", "__bg__", "none"),
+    ("background", "__background__", "__bg__", "bg", "none"),
     ("motorcycle", "motorbike"),
     ("aeroplane", "airplane"),
     ("traffic light", "trafficlight"),
@@ -41,11 +49,37 @@ def canonical_name(name: str) -> str:
 def column_of_each(wanted: Sequence[str], given: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return, for each wanted class, the column of `given` that carries it, or -1.
 
+    Of several columns of `given` that mean the same class the last one counts, as in the published evaluator
+    (`repeated_classes` lists the others). Where `wanted` itself tells classes apart that mean the same, names must
+    be equal.
+
     >>> column_of_each(["cup", "couch", "dog"], ["Sofa", "cup"]).tolist()
     [1, 0, -1]
     """
-    where = {canonical_name(name): column for column, name in reversed(list(enumerate(given)))}
-    return np.array([where.get(canonical_name(name), -1) for name in wanted], dtype=np.int64)
+    by_meaning = {canonical_name(name): column for column, name in enumerate(given)}
+    by_name = {name: column for column, name in enumerate(given)}
+    meanings = Counter(canonical_name(name) for name in wanted)
+    columns = []
+    for name in wanted:
+        meaning = canonical_name(name)
+        columns.append(by_meaning.get(meaning, -1) if meanings[meaning] == 1 else by_name.get(name, -1))
+    return np.array(columns, dtype=np.int64)
+
+
+def unknown_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
+    """Return the columns of `given` whose class is none of `known` in any spelling."""
+    meanings = {canonical_name(name) for name in known}
+    return [column for column, name in enumerate(given) if canonical_name(name) not in meanings]
+
+
+def repeated_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
+    """Return the columns of `given` whose class is known but is carried by another column.
+
+    >>> repeated_classes(["couch", "cup", "Sofa"], ["couch"])
+    [0]
+    """
+    explained = {*unknown_classes(given, known), *column_of_each(known, given).tolist()}
+    return [column for column in range(len(given)) if column not in explained]
 
 
 def align_labels(

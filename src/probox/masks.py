@@ -18,9 +18,9 @@ class Masks:
     Parameters
     ----------
     boxes : (N, 4) int32
-        Tight inclusive pixel boxes ``x0, y0, x1, y1``.
+        Tight inclusive pixel boxes ``x0, y0, x1, y1``; ``0, 0, -1, -1`` of a mask without pixels.
     pixels : (N,) int64
-        How many pixels each mask has, at least 1.
+        How many pixels each mask has.
     offsets : (N + 1,) int64
         Where each object's runs start in `runs`. A mask that fills its box has no runs: the box says it all.
     runs : (R, 3) int32

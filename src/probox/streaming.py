@@ -15,6 +15,7 @@ from probox.formats.files import Paths
 from probox.formats.parquet import DetectionFile, known_rows
 from probox.formats.parquet_truth import TruthFile
 from probox.groundtruth import GroundTruth
+from probox.notes import empty_mask_note
 
 __all__ = ["evaluate_parquet"]
 
@@ -86,6 +87,9 @@ def evaluate_parquet(
         notes.append(unknown_images_note(unknown_rows, unknown_images))
     if changed:
         notes.append(repair_note(changed))
+    empty = int((result.masks.pixels == 0).sum())
+    if empty:
+        notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
     notes += label_notes(kept - len(result.detections), file.classes, there.classes, chosen)
     return dataclasses.replace(result, notes=tuple(notes), inputs=tuple(n for n in (there.source, file.name) if n))
 

@@ -96,7 +96,10 @@ class JudgedTable(QualityTable):
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class ObjectTable(JudgedTable):
-    """One row per object, by image, then as in the truth; `partner` is a row of the detections."""
+    """One row per object, by image, then as in the truth; `partner` is a row of the detections.
+
+    `small` says which objects PDQ ignores: small ones where the convention asks for it, and any without pixels.
+    """
 
     image_id: npt.NDArray[np.int64]
     id: npt.NDArray[np.int64]
@@ -114,10 +117,10 @@ class ObjectTable(JudgedTable):
 class DetectionTable(JudgedTable):
     """One row per detection that was scored, by image, then as in the file.
 
-    `number` counts the image's detections in the file from 0. `class_index` is the detection's own class
-    among the truth's, or -1 if the truth does not know it. `confidence` is its highest label probability,
-    background included; `cost` the highest one of a class that is not background. `partner` is a row of
-    the objects.
+    `number` counts the image's detections in the file from 0. `class_index` is the truth's class that the detection
+    names, stated or most probable, or -1 if it names none; `score` is that class's. `confidence` is its highest label
+    probability, background included; `cost` the highest one of a class that is not background. `partner` is a row
+    of the objects.
     """
 
     image_id: npt.NDArray[np.int64]

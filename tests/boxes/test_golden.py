@@ -10,6 +10,7 @@ import pytest
 
 from probox import Detections, GroundTruth, Masks
 from probox.boxes import average_precision, lrp
+from probox.formats import read_detections, read_truth
 
 FOLDERS = ("bbox", "mixed", "outside", "pbox_corr", "pbox_diag", "pbox_full", "pbox_huge", "pbox_tiny")
 
@@ -93,6 +94,15 @@ def test_map_and_molrp_are_the_published_ones(golden_dir, name):
     ours = (average_precision(truth, found).map, result.molrp, result.loc, result.fp, result.fn)
     published = [expected[key] for key in ("mAP", "moLRP", "moLRPLoc", "moLRPFP", "moLRPFN")]
     np.testing.assert_allclose(ours, published, rtol=0, atol=1e-9)
+
+
+def test_map_of_the_challenge_is_the_references(golden_dir):
+    """Its boxes end on the last pixel, in the truth and in the detections."""
+    expected = json.loads((golden_dir / "rvc1" / "expected.json").read_text())["summary"]
+    truth = read_truth(golden_dir / "rvc1" / "gt")
+    found = read_detections(golden_dir / "rvc1" / "det", truth)
+    assert average_precision(truth, found).map == pytest.approx(expected["mAP"], abs=1e-9)
+    assert expected["mAP"] == 0.40775577557755777
 
 
 @pytest.mark.parametrize("name", [*FOLDERS, "probseg", "rvc1"])

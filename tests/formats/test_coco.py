@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
 
-from probox import GroundTruth, InputError
-from probox.formats import read_coco, read_truth
+from probox import Convention, Detections, GroundTruth, InputError, evaluate
+from probox.formats import read_coco, read_coco_results, read_truth
+from probox.tables import Verdict
 
 from .conftest import TRUTH
 
@@ -55,11 +58,84 @@ def test_an_empty_segmentation_is_none(write: Write, nothing: Any) -> None:
     assert "2 annotations have no segmentation" in truth.notes[0]
 
 
-def test_masks_without_pixels_are_left_out_and_counted(write: Write) -> None:
-    outside = [[100.0, 100, 110, 100, 110, 110]]
-    truth = read_coco(write(changed(lambda t: t["annotations"][0].update(segmentation=outside))))
+NOWHERE = [[100.0, 100, 110, 100, 110, 110]]
+"""A polygon outside every image."""
+
+
+def test_an_annotation_without_pixels_keeps_its_box(write: Write) -> None:
+    truth = read_coco(write(changed(lambda t: t["annotations"][0].update(segmentation=NOWHERE))))
+    assert truth.object_ids.tolist() == [51, 50, 52]
+    assert truth.masks.pixels.tolist() == [25, 0, 25]
+    assert truth.boxes[1].tolist() == [2.5, 3.0, 8.5, 7.0]
+    none = Detections(classes=truth.classes, image_ids=[], boxes=[], label_probs=np.zeros((0, 2)))
+    evaluation = evaluate(truth, none)
+    assert evaluation.fn == 2  # PDQ leaves it out
+    assert evaluation.average_precision.objects[:, 0].tolist() == [1, 1]  # mAP counts it, not the crowd
+    assert evaluation.objects.verdict.tolist() == [Verdict.FN, Verdict.IGNORED, Verdict.FN]
+    assert evaluation.notes[-1] == "1 objects whose mask has no pixel are left out of PDQ; mAP and LRP count them"
+    by_box = evaluate(truth, none, convention=Convention(box_truth=True))
+    assert by_box.fn == 3
+    assert by_box.objects.pixels[1] == 8 * 5
+
+
+def test_a_perfect_box_of_an_annotation_without_pixels_scores(write: Write) -> None:
+    truth = read_coco(write(changed(lambda t: t["annotations"][0].update(segmentation=NOWHERE))))
+    found = Detections(classes=["dog"], image_ids=[9], boxes=[[2, 3, 9, 7]], label_probs=[[1.0]])
+    assert evaluate(truth, found, convention=Convention(box_truth=True)).summary()["pPDQ"] == 1.0
+    assert evaluate(truth, found).tp == 0
+
+
+def test_an_annotation_without_pixels_or_box_is_left_out(write: Write) -> None:
+    def spoil(value: dict[str, Any]) -> None:
+        value["annotations"][0].update(segmentation=NOWHERE)
+        del value["annotations"][0]["bbox"]
+
+    truth = read_coco(write(changed(spoil)))
     assert truth.object_ids.tolist() == [51, 52]
-    assert "1 annotations whose mask has no pixel were left out" in truth.notes
+    assert "1 annotations with neither a bbox nor a pixel in their mask were left out" in truth.notes
+
+
+@pytest.mark.parametrize(
+    ("box", "pixels"),
+    [
+        ([-20.0, 3, 15, 4], 0),  # left of the image
+        ([-20.0, 3, 20, 4], 5),  # touches its first column: rows 3 to 7
+        ([30.0, 3, 5, 4], 0),  # begins where the image ends
+        ([29.5, 3, 5, 4], 5),
+        ([2.0, -9, 4, 8], 0),
+        ([2.0, 20, 4, 8], 0),
+    ],
+)
+def test_a_box_outside_the_image_has_no_pixels(write: Write, box: list[float], pixels: int) -> None:
+    def move(value: dict[str, Any]) -> None:
+        value["annotations"][0]["bbox"] = box
+        del value["annotations"][0]["segmentation"]
+
+    truth = read_coco(write(changed(move)))
+    assert truth.masks.pixels[1] == truth.as_box_masks().pixels[1] == pixels
+    none = Detections(classes=truth.classes, image_ids=[], boxes=[], label_probs=np.zeros((0, 2)))
+    notes = evaluate(truth, none, convention=Convention(box_truth=True)).notes
+    said = "1 objects whose box lies outside the image are left out of PDQ; mAP and LRP count them"
+    assert (said in notes) == (pixels == 0)
+
+
+def test_objects_without_pixels_count_as_in_pycocotools(write: Write, tmp_path: Path) -> None:
+    value = changed(lambda t: t["annotations"][0].update(segmentation=NOWHERE))
+    del value["annotations"][2]  # a crowd, which counts for nobody
+    for annotation in value["annotations"]:
+        annotation |= {"iscrowd": 0, "area": annotation.get("area", 14.0)}
+    path = write(value)
+    results = [{"image_id": 4, "category_id": 3, "bbox": [1.2, 2.0, 3.5, 4.0], "score": 0.9},
+               {"image_id": 9, "category_id": 7, "bbox": [2.5, 3.0, 6.0, 3.5], "score": 0.8}]  # fmt: skip
+    truth = read_coco(path)
+    found = read_coco_results(write(results, "results.json"), truth)
+    coco = COCO(str(path))
+    theirs = COCOeval(coco, coco.loadRes(str(tmp_path / "results.json")), "bbox")
+    theirs.evaluate()
+    theirs.accumulate()
+    theirs.summarize()
+    ours = evaluate(truth, found).average_precision.summary()
+    np.testing.assert_allclose(list(ours.values()), np.where(theirs.stats < 0, np.nan, theirs.stats), atol=1e-12)
 
 
 def test_the_box_of_an_annotation_without_one_is_its_masks(write: Write) -> None:

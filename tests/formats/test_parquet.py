@@ -285,6 +285,13 @@ def test_some_images_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
+def test_objects_without_pixels(tmp_path: Path) -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (9, 9)}, [1, 1], [[2, 2, 4, 4], [20, 2, 24, 4]], [0, 0])
+    assert truth.masks.pixels.tolist() == [9, 0]
+    write_parquet(tmp_path / "truth.parquet", truth)
+    assert_same(read_parquet_truth(tmp_path / "truth.parquet"), truth)
+
+
 def test_some_images_of_truth_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 300)
     truth, _ = random_world(12, max_images=9)

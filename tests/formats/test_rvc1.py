@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probox import GroundTruth, InputError
-from probox.formats import read_detections, read_rvc1, read_rvc1_truth
+from probox import Convention, Detections, GroundTruth, InputError, evaluate
+from probox.formats import read_detections, read_rvc1, read_rvc1_truth, write_rvc1
 
 Write = Callable[..., Path]
 COVARS = [[[4.0, 1.0], [1.0, 2.0]], [[9.0, 0.0], [0.0, 1.0]]]
@@ -261,3 +262,108 @@ class TestHeatmaps:
         (tmp_path / "nine.npy").write_bytes(data[: len(data) // 2])
         with pytest.raises(InputError, match=r"is not a usable \.npy file"):
             self.read(write, truth)
+
+
+# --- which list belongs to which image ---
+
+
+def named(names: list[Any], *images: list[dict[str, Any]]) -> dict[str, Any]:
+    return file(*images, img_names=names)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["nine.jpg", "four.jpg"], ["val/nine.jpg", "val\\four.jpg"], ["nine", "four.png"]],
+    ids=["file names", "folders", "endings"],
+)
+def test_names_say_which_list_is_whose(write: Write, truth: GroundTruth, names: list[str]) -> None:
+    found = read_rvc1(write(named(names, [entry()], [entry(bbox=[0, 0, 3, 3]), entry()])), truth)
+    assert found.image_ids.tolist() == [9, 4, 4]
+    assert found.boxes[1].tolist() == [0, 0, 3, 3]
+
+
+def test_names_and_lists_may_be_turned_round_together(write: Write, truth: GroundTruth) -> None:
+    lists = [[entry()], [entry(bbox=[2, 3, 8, 7]), entry(bbox=[0, 0, 1, 1])]]
+    one = read_rvc1(write(named(["four.jpg", "nine.jpg"], *lists)), truth)
+    other = read_rvc1(write(named(["nine.jpg", "four.jpg"], *lists[::-1])), truth)
+    order = np.argsort(other.image_ids, kind="stable")
+    np.testing.assert_array_equal(one.boxes, other.boxes[order])
+    assert evaluate(truth, one).summary() == evaluate(truth, other).summary()
+
+
+def test_numbers_in_names_are_enough(write: Write) -> None:
+    truth = GroundTruth.from_boxes(["cup"], {7: (9, 9), 8: (9, 9)}, [7], [[1, 1, 4, 4]], [0])
+    truth = dataclasses.replace(truth, file_names=("000007.jpg", "000008.jpg"))
+    found = read_rvc1(write(named(["8", "7"], [entry()], [])), truth)
+    assert found.image_ids.tolist() == [8]
+
+
+def test_images_may_be_left_out_and_others_are_counted(write: Write, truth: GroundTruth) -> None:
+    found = read_rvc1(write(named(["ten.jpg", "nine.jpg"], [entry(), entry()], [entry()])), truth)
+    assert found.image_ids.tolist() == [9]
+    assert any(note.startswith("2 detections") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["nine.jpg"], "img_names: expected one name for each of the 2 lists of detections, but got 1"),
+        (["a.jpg", "b.jpg"], "img_names: none of the 2 names is an image of the ground truth (the first is 'a.jpg', "),
+        (["nine.jpg", "x/nine.jpg"], "image 9: img_names[1]: 'x/nine.jpg' names an image that another name stands for"),
+        ([1, 2], "img_names[0]: expected a string, but got 1"),
+    ],
+)
+def test_names_that_cannot_be_used(write: Write, truth: GroundTruth, names: list[Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_rvc1(write(named(names, [entry()], [])), truth)
+    assert message in str(caught.value)
+
+
+def test_names_that_two_images_share_name_neither(write: Write) -> None:
+    truth = GroundTruth.from_boxes(["cup"], {7: (9, 9), 8: (9, 9)}, [], np.zeros((0, 4)), [])
+    truth = dataclasses.replace(truth, file_names=("a/1.jpg", "b/1.jpg"))
+    found = read_rvc1(write(named(["b/1.jpg", "1.jpg"], [entry()], [entry()])), truth)
+    assert found.image_ids.tolist() == [8]
+
+
+def test_without_file_names_the_order_counts(write: Write) -> None:
+    truth = GroundTruth.from_boxes(["cup"], {7: (9, 9), 8: (9, 9)}, [], np.zeros((0, 4)), [])
+    found = read_rvc1(write(named(["b.jpg", "a.jpg"], [entry()], [])), truth)
+    assert found.image_ids.tolist() == [7]
+    assert any("no file names" in note for note in found.notes)
+
+
+def test_written_files_name_their_images(tmp_path: Path, write: Write, truth: GroundTruth) -> None:
+    found = read_rvc1(write(file([entry()], [entry(bbox=[0, 0, 3, 3])])), truth)
+    write_rvc1(tmp_path / "out.json", found, truth)
+    said = json.loads((tmp_path / "out.json").read_text())
+    assert said["img_names"] == ["four.jpg", "nine.jpg"]
+    part = truth.select_images([9])
+    assert read_rvc1(tmp_path / "out.json", part).boxes.tolist() == [[0, 0, 3, 3]]
+    nameless = dataclasses.replace(truth, file_names=("a.jpg", "a.jpg"))
+    write_rvc1(tmp_path / "out.json", found, nameless)
+    assert "img_names" not in json.loads((tmp_path / "out.json").read_text())
+
+
+# --- several columns of one class ---
+
+
+def test_of_two_columns_of_one_class_the_last_counts(write: Write, truth: GroundTruth) -> None:
+    columns = file([], [entry(bbox=[2, 3, 7, 6], label_probs=[0.2, 0.1, 0.7])], classes=["dog", "cup", "Dog"])
+    result = evaluate(truth, read_rvc1(write(columns), truth))
+    assert result.detections.label.max() == pytest.approx(0.7)
+    assert any("1 classes are named again by a later column, which counts alone" in note for note in result.notes)
+
+
+def test_covariances_that_add_up_to_zero() -> None:
+    """They make a plain box by COCO truth; by challenge truth only zeros do."""
+    turned = [[[2.0, -2.0], [-2.0, 2.0]]] * 2
+    for challenge in (False, True):
+        truth = GroundTruth.from_boxes(["cup"], {0: (60, 60)}, [0], [[10, 10, 40, 40]], [0])
+        truth = dataclasses.replace(truth, filter_small=challenge)
+        found = Detections(
+            classes=["cup"], image_ids=[0], boxes=[[10, 10, 40, 40]], label_probs=[[1]], covariances=[turned]
+        )
+        assert (evaluate(truth, found).pdq == 1.0) == (not challenge)
+        assert evaluate(truth, found, convention=Convention(sum_zero_is_plain=True)).pdq == 1.0
+        assert evaluate(truth, found, convention=Convention(sum_zero_is_plain=False)).pdq < 1.0

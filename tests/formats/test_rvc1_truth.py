@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from probox import InputError
-from probox.formats import read_rvc1_truth, read_truth
+from probox import Convention, Detections, InputError, evaluate
+from probox.formats import read_detections, read_rvc1_truth, read_truth
 
 from .test_png import encode
 
@@ -69,7 +69,7 @@ def test_masks(sequence: Path) -> None:
     expected[2:5, 1:4] = True
     expected[7, 6:9] = True
     np.testing.assert_array_equal(truth.masks.to_array(0, 10, 12), expected)
-    assert truth.boxes.tolist() == [[1, 2, 9, 8], [0, 0, 1, 1]]
+    assert truth.boxes.tolist() == [[1, 2, 8, 7], [0, 0, 0, 0]]  # boxes end on the last pixel
     assert truth.notes == ()
 
 
@@ -82,9 +82,87 @@ def test_objects_that_cannot_be_scored_are_counted(sequence: Path) -> None:
     truth = read_rvc1_truth(sequence.parent)
     assert len(truth) == 1
     assert truth.notes == (
-        "1 objects whose mask has no pixel were left out",
+        "1 objects with neither a bounding_box nor a pixel in their mask were left out",
         "1 objects of classes outside the challenge were left out",
     )
+
+
+def test_the_file_says_where_a_box_ends(sequence: Path) -> None:
+    """The box of the file is used, whether the mask fills it or has no pixel at all."""
+    put(sequence, {
+        "0": {"class": "cup", "mask_id": 40, "bounding_box": [1, 2, 9, 8]},
+        "1": {"class": "cup", "mask_id": 99, "bounding_box": [3, 1, 6, 4]},
+    })  # fmt: skip
+    truth = read_rvc1_truth(sequence.parent)
+    assert truth.boxes.tolist() == [[1, 2, 9, 8], [3, 1, 6, 4]]
+    assert truth.masks.pixels.tolist() == [12, 0]
+    assert truth.areas.tolist() == [12, 16]
+    assert truth.as_box_masks().boxes.tolist() == [[1, 2, 9, 8], [3, 1, 6, 4]]
+
+
+@pytest.mark.parametrize("box_truth", [False, True])
+def test_a_perfect_detection_is_perfect(sequence: Path, box_truth: bool) -> None:
+    pixels = np.zeros((40, 40, 1), np.uint16)
+    pixels[10:26, 5:21] = 7
+    (sequence / "m.png").write_bytes(encode(pixels, 0, 8, [0] * 40))
+    put(sequence, {"0": {"class": "cup", "mask_id": 7, "bounding_box": [5, 10, 20, 25]}})
+    truth = read_rvc1_truth(sequence.parent)
+    found = Detections(classes=["cup"], image_ids=[0], boxes=[[5, 10, 20, 25]], label_probs=[[1.0]])
+    summary = evaluate(truth, found, convention=Convention(box_truth=box_truth)).summary()
+    assert [summary[name] for name in ("PDQ", "mAP", "moLRP")] == pytest.approx([1.0, 1.0, 0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("stool", "chair"), ("Cellphone", "cell phone"), ("wineglass", "wine glass"), ("bg", "none"),
+        ("background", "none"), ("__background__", "none"), ("none", "none"), ("tv", "television"),
+        ("computer monitor", "television"), ("diningtable", "dining table"), ("pottedplant", "potted plant"),
+    ],
+)  # fmt: skip
+def test_the_challenges_names(sequence: Path, name: str, meant: str) -> None:
+    put(sequence, {"0": {"class": name, "mask_id": 40}})
+    truth = read_rvc1_truth(sequence.parent)
+    assert [truth.classes[at] for at in truth.object_class] == [meant]
+
+
+def test_objects_of_no_class_are_scored(sequence: Path) -> None:
+    """Truth of class none is an object like any other: found by a detection that says none."""
+    put(sequence, {"0": {"class": "none", "mask_id": 40}})
+    truth = read_rvc1_truth(sequence.parent)
+    found = Detections(classes=["none"], image_ids=[0], boxes=[[1, 2, 8, 7]], label_probs=[[0.9]])
+    assert evaluate(truth, found, convention=Convention(object_filter=False)).tp == 1
+
+
+def test_images_are_in_the_order_of_their_numbers(sequence: Path) -> None:
+    """Names without leading zeros: 2 stands before 10, as detections by position expect."""
+    keys = [str(number) for number in range(12)]
+    labels = {}
+    for number, key in enumerate(keys):
+        pixels = np.zeros((30, 30, 1), np.uint16)
+        pixels[number : number + 15, 3:20] = 9
+        (sequence / f"{key}.png").write_bytes(encode(pixels, 0, 8, [0] * 30))
+        labels[key] = {"_metadata": {"mask_name": f"{key}.png"}, "0": {"class": "cup", "mask_id": 9}}
+    (sequence / "labels.json").write_text(json.dumps(labels))
+    truth = read_rvc1_truth(sequence.parent)
+    assert truth.file_names == tuple(f"A/{key}" for key in keys)
+    lists = [[{"bbox": [3, number, 19, number + 14], "label_probs": [1.0]}] for number in range(12)]
+    folder = sequence.parent.parent / "det"
+    folder.mkdir()
+    (folder / "A.json").write_text(json.dumps({"classes": ["cup"], "detections": lists}))
+    assert evaluate(truth, read_detections(folder, truth)).pdq == 1.0
+
+
+def test_an_image_without_metadata_is_empty(sequence: Path) -> None:
+    metadata = {"mask_name": "m.png", "mask_channel": 0}
+    (sequence / "labels.json").write_text(json.dumps({
+        "0": {}, "1": {"_metadata": metadata, "_more": 3, "0": {"class": "cup", "mask_id": 40}},
+        "2": {"0": {"class": "cup", "mask_id": 40}},
+    }))  # fmt: skip
+    truth = read_rvc1_truth(sequence.parent)
+    assert truth.object_image.tolist() == [1]
+    assert truth.widths.tolist() == [12] * 3  # as the sequence's other image
+    assert truth.notes == ("1 objects in images without _metadata were left out",)
 
 
 def test_two_objects_of_one_mask(sequence: Path) -> None:
@@ -118,8 +196,9 @@ def test_what_is_wrong_is_named(sequence: Path) -> None:
     fails("expected the name of a file beside labels.json")
     put(sequence, {}, mask_name="missing.png")
     fails("missing.png cannot be read: No such file")
-    (sequence / "labels.json").write_text('{"000": {}}')
-    fails('000: expected a key "_metadata"')
+    for box in ([1, 2, 3], [4, 2, 3, 5], [1, 2, 3, float("nan")], [1, 2, 1e10, 5]):
+        put(sequence, {"0": {"class": "cup", "mask_id": 40, "bounding_box": box}})
+        fails(r"000.0.bounding_box: expected a list of 4" if len(box) == 3 else r"000.0.*: expected \[left, top, right")
     (sequence / "labels.json").write_text('{"000": {"_metadata"')
     fails("the file ends")
     shutil.rmtree(sequence)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.pdq import golden
 from tests.strategies import random_covariance, random_world, worlds
 
-from probox import Convention, _core, evaluate
+from probox import Convention, Detections, GroundTruth, _core, evaluate
 from probox.pdq import definition, kernel
 
 CASES = golden.case_names()
@@ -62,7 +62,9 @@ def test_golden_matches_are_identical(case):
         ]
         assert got == golden.matches_of(image)
         for name, theirs in (("pPDQ", "overall"), ("spatial", "spatial"), ("foreground", "fg"), ("background", "bg")):
-            assert per_image[name][row] == pytest.approx(image[theirs], abs=1e-4)
+            assert per_image[f"sum_{name}"][row] == pytest.approx(image[theirs], abs=1e-4)
+            average = image[theirs] / image["TP"] if image["TP"] else np.nan
+            assert per_image[name][row] == pytest.approx(average, abs=1e-4, nan_ok=True)
 
 
 def test_golden_heatmaps_are_met(golden_dir):
@@ -171,3 +173,32 @@ def test_kernel_refuses_columns_that_do_not_fit():
             continue
         with pytest.raises((ValueError, TypeError)):
             _core.score_images(kernel.settings_of(Convention()), 1, *broken)
+
+
+@pytest.mark.parametrize("preset", ["reference", "paper"])
+@pytest.mark.parametrize("doubt", [1e-9, 1e-4])
+def test_given_heatmaps_have_the_conventions_precision(preset, doubt):
+    """Sure but for 1e-9 is sure in float32 and not in float64; only the reference rounds."""
+    truth = GroundTruth.from_boxes(["cup"], {1: (20, 20)}, [1], [[2, 2, 9, 9]], [0])
+    heatmap = np.zeros((20, 20))
+    heatmap[2:10, 2:12] = 1 - doubt  # two columns too many
+    found = Detections(classes=["cup"], image_ids=[1], boxes=[[2, 2, 11, 9]], label_probs=[[1.0]], heatmaps=[heatmap])
+    convention = Convention.preset(preset)
+    result = evaluate(truth, found, convention=convention)
+    left = np.float64(np.float32(1) - np.float32(1 - doubt)) if preset == "reference" else doubt
+    inside = np.float64(np.float32(1 - doubt)) if preset == "reference" else 1 - doubt
+    expected = np.exp((64 * np.log(inside + 1e-14) + 16 * np.log(left + 1e-14)) / 64)
+    assert result.summary()["spatial"] == pytest.approx(expected, rel=1e-6)
+    assert result.pdq == pytest.approx(definition.evaluate(truth, found, convention).pdq, rel=1e-6)
+
+
+def test_bytes_are_255ths_in_either_precision():
+    truth = GroundTruth.from_boxes(["cup"], {1: (16, 16)}, [1], [[0, 0, 15, 15]], [0])
+    heatmap = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    for preset in ("reference", "paper"):
+        parts = [
+            Detections(classes=["cup"], image_ids=[1], boxes=[[0, 0, 15, 15]], label_probs=[[1.0]], heatmaps=[given])
+            for given in (heatmap, heatmap / 255.0)
+        ]
+        one, other = (kernel.pair_tables(truth, found, Convention.preset(preset), 0) for found in parts)
+        np.testing.assert_array_equal(one, other)

@@ -32,6 +32,17 @@ def test_curve_is_that_of_evaluating_anew(seed: int, assignment: str, preset: st
     check(result, np.unique(np.concatenate([own, np.linspace(0, 1, 11).astype(np.float32)])))
 
 
+def test_below_the_evaluations_own_threshold_nothing_is_known() -> None:
+    truth, found = random_world(3)
+    result = probox.evaluate(truth, found, convention=Convention(label_threshold=0.5))
+    levels = np.linspace(0, 1, 11).astype(np.float32)
+    curve = threshold_curve(result, levels)
+    for values in curve.values():
+        np.testing.assert_array_equal(np.isnan(values[:5]), True)
+    whole = threshold_curve(probox.evaluate(truth, found), levels)
+    np.testing.assert_allclose(curve["PDQ"][5:], whole["PDQ"][5:], atol=1e-12)
+
+
 def test_a_detection_takes_over_when_a_surer_quality_drops_out() -> None:
     """Two detections of one object: the better one is less sure, so a threshold hands the object to the other."""
     truth = probox.GroundTruth.from_boxes(["cup", "dog"], {1: (100, 100)}, [1], [[10, 10, 60, 60]], [0])

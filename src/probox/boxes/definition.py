@@ -12,17 +12,16 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from probox.boxes.matching import AREA_RANGES, SIZES
 from probox.detections import Detections
 from probox.groundtruth import GroundTruth
-from probox.labels import canonical_name
 
 __all__ = ["Outcome", "class_outcome", "coco_numbers", "match_greedily", "optimal_lrp", "overlaps"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-SMALL, LARGE = 32.0**2, 96.0**2
-RANGES = {"all": (0.0, 1e10), "small": (0.0, SMALL), "medium": (SMALL, LARGE), "large": (LARGE, 1e10)}
+RANGES = dict(zip(SIZES, AREA_RANGES.tolist(), strict=True))
 
 
 def overlaps(found: Floats, truth: Floats, crowd: Flags) -> Floats:
@@ -72,8 +71,9 @@ def class_outcome(
     low, high = RANGES[size]
     columns: list[tuple[Floats, Flags, Flags, Floats]] = []
     objects = 0
-    for in_truth, in_found in _images(truth, found, label):
-        in_found = in_found[np.argsort(-found.scores[in_found], kind="stable")][:100]
+    named, scores = found.named_classes(truth.classes)
+    for in_truth, in_found in _images(truth, found, label, named):
+        in_found = in_found[np.argsort(-scores[in_found], kind="stable")][:100]
         d = np.concatenate([found.boxes[in_found, :2], found.sizes[in_found]], axis=1)
         g = np.concatenate([truth.boxes[in_truth, :2], truth.sizes[in_truth]], axis=1)
         crowd = truth.crowd[in_truth]
@@ -86,7 +86,7 @@ def class_outcome(
         iou = np.append(ious, np.full((len(ious), 1), np.nan), axis=1)[np.arange(len(match)), match]
         columns.append(
             (
-                found.scores[in_found][:limit],
+                scores[in_found][:limit],
                 (matched & ~neither)[:limit],
                 (~matched & ~neither)[:limit],
                 iou[:limit],
@@ -102,15 +102,13 @@ def class_outcome(
 
 
 def _images(
-    truth: GroundTruth, found: Detections, label: int
+    truth: GroundTruth, found: Detections, label: int, named: npt.NDArray[np.int32]
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Yield, image by image, the rows of the class's objects and of the detections that state it."""
-    name = canonical_name(truth.classes[label])
-    states = np.array([canonical_name(given) == name for given in found.classes] or [False])[found.labels]
+    """Yield, image by image, the rows of the class's objects and of the detections that name it."""
     for row, image_id in enumerate(truth.image_ids):
         yield (
             np.flatnonzero((truth.object_image == row) & (truth.object_class == label)),
-            np.flatnonzero((found.image_ids == image_id) & states),
+            np.flatnonzero((found.image_ids == image_id) & (named == label)),
         )
 
 

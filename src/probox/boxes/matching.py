@@ -242,8 +242,9 @@ def match_boxes(truth: GroundTruth, found: Detections, *, threads: int | None = 
     taken only when nothing else is left and make the detection ignored; a crowd takes any number, and
     its IoU is the share of the detection that lies in it.
 
-    Classes are matched by name with synonyms. Detections of classes or images that the truth does not
-    have are left out, and counted in `BoxMatches.left_out`.
+    Classes are matched by name with synonyms. A detection's class is the one it states, or its most probable one
+    among the truth's. Detections of classes or images that the truth does not have are left out, and counted in
+    `BoxMatches.left_out`.
 
     Parameters
     ----------
@@ -272,14 +273,11 @@ def match_boxes(truth: GroundTruth, found: Detections, *, threads: int | None = 
             remedy="leave out detections that diverged",
         )
     image = rows_of(found.image_ids, truth.image_ids)
-    same = found.classes == truth.classes
-    classes = np.arange(len(truth.classes)) if same else column_of_each(found.classes, truth.classes)
-    # A table without classes has labels all the same; they name nothing.
-    label = classes.astype(np.int32)[found.labels] if len(classes) else np.full(len(found), -1, np.int32)
+    label, scores = found.named_classes(truth.classes)
     return match_columns(
         truth.classes,
         truth.image_ids,
-        detections=(image, label, found.boxes, found.sizes, found.scores),
+        detections=(image, label, found.boxes, found.sizes, scores),
         objects=(truth.object_image, truth.object_class, truth.boxes, truth.sizes, truth.areas, truth.crowd),
         threads=threads,
     )

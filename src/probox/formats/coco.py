@@ -12,7 +12,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.formats.files import Paths, read_bytes
 from probox.formats.problems import Problems
-from probox.groundtruth import GroundTruth
+from probox.groundtruth import GroundTruth, pixels_of_boxes
 from probox.masks import Masks
 
 __all__ = ["coco_truth_from_bytes", "read_coco"]
@@ -27,8 +27,9 @@ def read_coco(path: Paths) -> GroundTruth:
     """Read COCO ground truth from a ``.json`` or ``.json.gz`` file.
 
     Polygons and run lengths become exactly the pixels that the COCO API gives. An annotation without
-    ``segmentation`` gets the pixels of its box; one whose mask has no pixel is left out. Both are
-    counted in the table's `notes`.
+    ``segmentation`` gets the pixels of its box, which is counted in the table's `notes`. One whose mask has no
+    pixel keeps its box, which mAP and LRP count; PDQ leaves it out. Boxes end on the far edge of their last pixel,
+    at x + width and y + height.
 
     Parameters
     ----------
@@ -81,15 +82,17 @@ def _table(columns: dict[str, Any], file: str, problems: Problems) -> GroundTrut
     order = order[np.argsort(image_rows[order], kind="stable")]
     masks = _rasterise(columns, order, shapes)
     notes: list[str] = []
-    if (masks.pixels == 0).any():
-        kept = np.flatnonzero(masks.pixels > 0)
-        notes.append(f"{len(masks) - len(kept)} annotations whose mask has no pixel were left out")
+    nothing = (masks.pixels == 0) & np.isnan(columns["boxes"][order, 0])
+    if nothing.any():
+        notes.append(f"{int(nothing.sum())} annotations with neither a bbox nor a pixel in their mask were left out")
+        kept = np.flatnonzero(~nothing)
         order, masks = order[kept], masks.take(kept)
     without = int((columns["kinds"][order] == _NO_MASK).sum())
     if without:
         notes.append(f"{without} annotations have no segmentation: their boxes are used as masks")
     corners, sizes = _boxes(columns["boxes"][order], masks, notes)
     areas = columns["areas"][order]
+    usual_areas = np.where(masks.pixels > 0, masks.pixels, sizes[:, 0] * sizes[:, 1])
     return GroundTruth(
         classes=tuple(columns["category_names"][int(at)] for at in category_order),
         image_ids=image_ids,
@@ -100,7 +103,7 @@ def _table(columns: dict[str, Any], file: str, problems: Problems) -> GroundTrut
         boxes=corners,
         masks=masks,
         sizes=sizes,
-        areas=np.where(np.isnan(areas), masks.pixels, areas),
+        areas=np.where(np.isnan(areas), usual_areas, areas),
         crowd=columns["crowd"][order].astype(bool),
         object_ids=object_ids[order],
         file_names=tuple(columns["file_names"][int(at)] for at in image_order),
@@ -202,24 +205,20 @@ def _rasterise(columns: dict[str, Any], order: Ids, shapes: npt.NDArray[np.int32
         numbers=columns["numbers"],
     )
     heights, widths = np.ascontiguousarray(shapes[:, 0]), np.ascontiguousarray(shapes[:, 1])
-    pixels = _box_pixels(columns["boxes"], shapes)
+    pixels = pixels_of_boxes(np.nan_to_num(_corners(columns["boxes"]), nan=0.0), shapes[:, ::-1])
     return Masks(*geometry(order=order, box_pixels=pixels, heights=heights, widths=widths))
 
 
-def _box_pixels(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return the inclusive pixels of boxes x, y, w, h: floor(x)..ceil(x + w), floor(y)..ceil(y + h), in the image."""
-    known = np.nan_to_num(boxes, nan=0.0)
-    last = shapes[:, ::-1].astype(np.float64) - 1.0
-    low = np.clip(np.floor(known[:, :2]), 0.0, last)
-    high = np.clip(np.ceil(known[:, :2] + known[:, 2:]), low, last)
-    return np.ascontiguousarray(np.concatenate([low, high], axis=1), dtype=np.int32)
+def _corners(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return x1, y1, x2, y2 of boxes x, y, w, h."""
+    return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
 
 
 def _boxes(
     boxes: npt.NDArray[np.float64], masks: Masks, notes: list[str]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return corners and sizes of boxes x, y, w, h; those of an annotation without one are its mask's."""
-    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
+    corners = _corners(boxes)
     sizes = boxes[:, 2:].copy()
     without = np.isnan(boxes[:, 0])
     if without.any():

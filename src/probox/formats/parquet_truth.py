@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.columns import rows_where_all
 from probox.errors import InputError
 from probox.formats.files import Paths
 from probox.formats.parquet_columns import (
@@ -166,8 +167,12 @@ class TruthFile:
 def _unusable_masks(
     boxes: npt.NDArray[np.int32], offsets: Ids, runs: npt.NDArray[np.int32], owner: Ids
 ) -> npt.NDArray[np.bool_]:
-    """Return which masks the kernel could not trust: empty boxes, runs outside, out of order, or a box not tight."""
-    wrong = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
+    """Return which masks the kernel could not trust: inverted boxes, runs outside, out of order, or a box not tight.
+
+    A mask without pixels has the box 0, 0, -1, -1 and no runs.
+    """
+    empty = rows_where_all(boxes == np.array([0, 0, -1, -1]))
+    wrong = ~empty & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
     if not len(runs):
         return wrong
     y, begin, end = runs.T

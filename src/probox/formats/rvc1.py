@@ -14,9 +14,11 @@ from probox.errors import InputError
 from probox.formats.draft import Draft, joined
 from probox.formats.files import Paths, is_folder, read_bytes
 from probox.formats.problems import Problems
+from probox.formats.rvc1_images import rows_of_lists
+from probox.formats.rvc1_truth import challenge_name
 from probox.formats.segmentation import HeatmapFiles, box_of
 from probox.groundtruth import GroundTruth
-from probox.labels import align_labels, column_of_each
+from probox.labels import align_labels, canonical_name, repeated_classes, unknown_classes
 
 __all__ = ["check_rvc1", "read_rvc1", "rvc1_from_bytes", "rvc1_from_folder", "sequences_of"]
 
@@ -30,12 +32,13 @@ FLOAT_ROUNDING = 1e-6
 def read_rvc1(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
     """Read RVC1 detections: a ``.json`` or ``.json.gz`` file, or a folder of sequences for challenge truth.
 
-    A file's images are those of the truth in ascending order of id, and there must be as many. In a
+    Where a file has ``img_names``, these say which list of detections belongs to which image of the truth.
+    Otherwise the lists are those of the truth's images in ascending order of id, and there must be as many. In a
     folder, ``SEQUENCE.json`` holds the detections of the truth's sequence of that name.
 
     For challenge truth the challenge's rules hold: probabilities of other classes are dropped, a detection
     whose remaining ones (background included) add up to at most one half is left out, and a sum above 1 is
-    normalised.
+    normalised. Boxes of challenge detections end on their last pixel.
 
     Parameters
     ----------
@@ -56,8 +59,7 @@ def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, problems: Prob
     draft = _draft(data, Path(path), truth, slice(None), problems)
     if truth.filter_small:
         return _by_challenge_rules([draft], str(path), truth)
-    columns = column_of_each(draft.classes, truth.classes)
-    unknown = [name for name, column in zip(draft.classes, columns, strict=True) if column < 0]
+    unknown = [draft.classes[column] for column in unknown_classes(draft.classes, truth.classes)]
     if unknown:
         named = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
         draft.notes.append(
@@ -129,14 +131,9 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
     image_ids, widths, heights = truth.image_ids[image_rows], truth.widths[image_rows], truth.heights[image_rows]
     if complete:
         _require_keys(columns, file, problems)
-    if complete and columns["has_detections"] and columns["images"] != len(image_ids):
-        error = InputError(
-            f"expected detections of {len(image_ids)} images, as the ground truth has, but got {columns['images']}",
-            file=file,
-            entry="detections",
-            remedy="write one list per image, in ascending order of image id, also for images without detections",
-        )
-        problems.catch(error, "image count")
+    rows, notes = np.arange(columns["images"]), list[str]()
+    if complete and columns["has_detections"]:
+        rows, notes = rows_of_lists(columns, image_ids, truth.file_names[image_rows], file, problems)
     _warn_of_classes(columns, truth, file, problems)
     positions, entries = columns["image_rows"], columns["entries"]
     draft = Draft(
@@ -147,15 +144,19 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
         covariances=columns["covariances"],
         source=file,
         place=lambda row: (file, f"detections[{positions[row]}][{entries[row]}]"),
+        notes=notes,
     )
-    if columns["images"] > len(image_ids):  # reported above: go on with the images that have a partner
-        kept = np.flatnonzero(positions < len(image_ids))
+    images = np.append(rows, -1)[np.minimum(positions, len(rows))]
+    kept = np.flatnonzero((images >= 0) & (images < len(image_ids)))
+    if len(kept) < len(images):
         draft = draft.select(kept)
-        columns = columns | {key: columns[key][kept] for key in ("image_rows", "entries", "mask_files", "mask_ids")}
-    draft.image_ids = image_ids[columns["image_rows"]]
+        images = images[kept]
+        columns = columns | {key: columns[key][kept] for key in ("mask_files", "mask_ids")}
+    draft.image_ids = image_ids[images]
     if (columns["mask_files"] >= 0).any():
-        shapes = np.stack([heights, widths], axis=1)[columns["image_rows"]]
-        _add_heatmaps(draft, HeatmapFiles(path.parent, columns["mask_file_names"]), columns, shapes, problems)
+        shapes = np.stack([heights, widths], axis=1)[images]
+        files = HeatmapFiles(path.parent, columns["mask_file_names"])
+        _add_heatmaps(draft, files, columns, shapes, problems, last_pixel=truth.filter_small)
     return draft
 
 
@@ -174,22 +175,28 @@ def _warn_of_classes(columns: dict[str, Any], truth: GroundTruth, file: str, pro
     classes: list[str] = columns["classes"]
     if not problems.lenient:
         return
-    unknown = np.flatnonzero(column_of_each(classes, truth.classes) < 0)
-    problems.warn("unknown class", unknown.tolist(), lambda at: InputError(
+    names = [challenge_name(name) for name in classes] if truth.filter_small else classes
+    problems.warn("unknown class", unknown_classes(names, truth.classes), lambda at: InputError(
         f"{classes[at]!r} is not in the ground truth: its probability is lost", file=file, entry=f"classes[{at}]"
     ))  # fmt: skip
-    first = column_of_each(classes, classes)
-    twice = np.flatnonzero(first != np.arange(len(classes)))
-    problems.warn("duplicate class", twice.tolist(), lambda at: InputError(
-        f"{classes[at]!r} means the same as classes[{first[at]}]: its probability is lost",
+    last = dict(zip(map(canonical_name, names), range(len(names)), strict=True))
+    problems.warn("duplicate class", repeated_classes(names, truth.classes), lambda at: InputError(
+        f"{classes[at]!r} means the same as classes[{last[canonical_name(names[at])]}], which counts alone: "
+        "its probability is lost",
         file=file, entry=f"classes[{at}]",
     ))  # fmt: skip
 
 
 def _add_heatmaps(
-    draft: Draft, files: HeatmapFiles, columns: dict[str, Any], shapes: npt.NDArray[np.int32], problems: Problems
+    draft: Draft,
+    files: HeatmapFiles,
+    columns: dict[str, Any],
+    shapes: npt.NDArray[np.int32],
+    problems: Problems,
+    *,
+    last_pixel: bool,
 ) -> None:
-    """Fill in the heatmaps, and the boxes of detections that have only a heatmap."""
+    """Fill in the heatmaps, and the boxes of detections that have only a heatmap: these end where the truth's do."""
     draft.heatmaps = [None] * len(draft)
     boxes: npt.NDArray[np.float64] = draft.boxes.copy()
     for row in np.flatnonzero(columns["mask_files"] >= 0):
@@ -205,18 +212,28 @@ def _add_heatmaps(
             continue
         draft.heatmaps[int(row)] = heatmap
         if np.isnan(boxes[row]).all():
-            boxes[row] = box_of(heatmap)
+            boxes[row] = box_of(heatmap, last_pixel=last_pixel)
     draft.boxes = boxes
 
 
 def _by_challenge_rules(drafts: list[Draft], source: str, truth: GroundTruth) -> Draft:
     """Bring label probabilities to the challenge's classes and leave out detections that name none of them."""
-    aligned = [align_labels(draft.label_probs, draft.classes, truth.classes) for draft in drafts]
+    notes: list[str] = []
+    aligned = []
+    for part in drafts:
+        names = [challenge_name(name) for name in part.classes]
+        aligned.append(align_labels(part.label_probs, names, truth.classes))
+        repeated = [part.classes[column] for column in repeated_classes(names, truth.classes)]
+        if repeated:
+            notes.append(
+                f"{len(repeated)} classes are named again by a later column, which counts alone ({repeated[0]})"
+            )
     probs = np.concatenate([np.zeros((0, len(truth.classes)), np.float32), *aligned])
     total = probs.sum(axis=1)
     above = total > 1.0 + FLOAT_ROUNDING
     probs[above] /= total[above, None]
     draft = joined(drafts, probs, truth.classes, source)
+    draft.notes += dict.fromkeys(notes)
     left_out = total <= MIN_LABEL_SUM  # not "not above": NaN must stay to be rejected
     if left_out.any():
         draft = draft.select(np.flatnonzero(~left_out))

@@ -28,14 +28,29 @@ CHALLENGE_CLASSES = (
 )  # fmt: skip
 """The classes of the robotic vision challenge; the first means "no object"."""
 
-_COLUMN = {canonical_name(name): column for column, name in enumerate(CHALLENGE_CLASSES)}
+_SYNONYMS = {"stool": "chair", "cellphone": "cell phone", "wineglass": "wine glass"}
+"""What the challenge calls by two names, besides what means the same everywhere; elsewhere a stool may be no chair."""
+
+_NAMES = {canonical_name(name): name for name in CHALLENGE_CLASSES}
+_COLUMN = {name: column for column, name in enumerate(CHALLENGE_CLASSES)}
+
+
+def challenge_name(name: str) -> str:
+    """Return the challenge's name of a class, or the name itself if it is none of the challenge's.
+
+    >>> challenge_name("Stool"), challenge_name("tv"), challenge_name("bg"), challenge_name("dog")
+    ('chair', 'television', 'none', 'dog')
+    """
+    known = canonical_name(name)
+    return _NAMES.get(_SYNONYMS.get(known, known), name)
 
 
 def read_rvc1_truth(folder: Paths) -> GroundTruth:
     """Read the ground truth of the robotic vision challenge.
 
-    Images are numbered from 0 on, in order of sequence, then image; `file_names` are ``SEQUENCE/IMAGE``.
-    Small objects are ignored unless asked otherwise (`filter_small`).
+    Images are numbered from 0 on, by sequence, then image, whose names are numbers; `file_names` are
+    ``SEQUENCE/IMAGE``. An image without ``_metadata`` is empty. Boxes are the file's ``bounding_box``, or else that of
+    the mask; either ends on its last pixel. Small objects are ignored unless asked otherwise (`filter_small`).
 
     Parameters
     ----------
@@ -68,15 +83,16 @@ class _Sequence:
         self.folder = folder
         self.file = str(folder / "labels.json")
         self.image_names: list[str] = []
-        self.shapes: list[tuple[int, int]] = []
+        self.shapes: list[tuple[int, int] | None] = []  # None where no mask tells
         self.object_images: list[npt.NDArray[np.int64]] = []
         self.object_classes: list[npt.NDArray[np.int32]] = []
+        self.boxes: list[npt.NDArray[np.float64]] = []
         self.masks: list[Masks] = []
-        self.empty = self.other_class = 0
+        self.boxless = self.other_class = self.maskless = 0
         columns, found = _core.read_rvc1_labels(read_bytes(self.file), lenient=problems.lenient)
         problems.add_raw(found, self.file)
         keys: list[str] = columns["images"]
-        order = sorted(range(len(keys)), key=lambda at: keys[at])
+        order = _in_order(keys)
         twice = [at for before, at in pairwise(order) if keys[at] == keys[before]]
         problems.add("duplicate id", twice, lambda at: InputError(
             "the same image stands here twice", file=self.file, image=keys[at], remedy="keep one of them"
@@ -84,12 +100,19 @@ class _Sequence:
         objects_end = np.searchsorted(columns["object_images"], np.arange(len(keys)), side="right")
         objects_begin = np.searchsorted(columns["object_images"], np.arange(len(keys)))
         for image in order:
-            try:
-                pixels = self._pixels(columns, image)
-            except InputError as error:
-                problems.catch(error, "unusable mask")
-                pixels = np.zeros(self.shapes[-1] if self.shapes else (1, 1), np.uint16)
-            self._add_image(columns, image, pixels, np.arange(objects_begin[image], objects_end[image]))
+            rows = np.arange(objects_begin[image], objects_end[image])
+            pixels = None
+            if columns["has_mask"][image]:
+                try:
+                    pixels = self._pixels(columns, image)
+                except InputError as error:
+                    problems.catch(error, "unusable mask")
+            else:
+                self.maskless += len(rows)
+            if pixels is not None:
+                self._add_objects(columns, pixels, rows)
+            self.image_names.append(f"{self.folder.name}/{keys[image]}")
+            self.shapes.append(None if pixels is None else (pixels.shape[0], pixels.shape[1]))
 
     def _pixels(self, columns: dict[str, Any], image: int) -> npt.NDArray[np.uint16]:
         """Return the channel of the image's PNG in which its objects are marked."""
@@ -115,35 +138,58 @@ class _Sequence:
         # Challenge labels count channels as OpenCV does: blue, green, red, alpha.
         return np.ascontiguousarray(array[:, :, 2 - channel if channel < 3 else 3])
 
-    def _add_image(
-        self, columns: dict[str, Any], image: int, pixels: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]
+    def _add_objects(
+        self, columns: dict[str, Any], pixels: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]
     ) -> None:
+        """Add these objects of the image that comes next."""
         names = [columns["object_classes"][int(row)] for row in rows]
-        classes = np.array([_COLUMN.get(canonical_name(label), -1) for label in names], dtype=np.int32)
-        known = classes > 0
+        classes = np.array([_COLUMN.get(challenge_name(label), -1) for label in names], dtype=np.int32)
+        known = classes >= 0
         self.other_class += int((~known).sum())
         values, which = np.unique(columns["mask_ids"][rows[known]], return_inverse=True)
         masks = Masks(*_core.label_runs(pixels, values)).take(which.reshape(-1).astype(np.int64))
-        filled = np.flatnonzero(masks.pixels > 0)
-        self.empty += len(masks) - len(filled)
-        self.object_images.append(np.full(len(filled), len(self.image_names), dtype=np.int64))
-        self.object_classes.append(classes[known][filled])
-        self.masks.append(masks.take(filled))
-        self.image_names.append(f"{self.folder.name}/{columns['images'][image]}")
-        self.shapes.append((pixels.shape[0], pixels.shape[1]))
+        stated = columns["boxes"][rows[known]]
+        boxes = np.where(np.isnan(stated), masks.boxes, stated)
+        there = np.flatnonzero((masks.pixels > 0) | ~np.isnan(stated[:, 0]))
+        self.boxless += len(masks) - len(there)
+        self.object_images.append(np.full(len(there), len(self.image_names), dtype=np.int64))
+        self.object_classes.append(classes[known][there])
+        self.boxes.append(boxes[there])
+        self.masks.append(masks.take(there))
+
+
+def _in_order(keys: list[str]) -> list[int]:
+    """Return the order of images: by number, as the challenge counts them; by name where a name is no number."""
+    numbers = all(key.isascii() and key.isdigit() for key in keys)
+    return sorted(range(len(keys)), key=lambda at: (int(keys[at]) if numbers else 0, keys[at]))
+
+
+def _known_shapes(sequences: list[_Sequence]) -> npt.NDArray[np.int32]:
+    """Return the sizes of all images; those that nothing tells are that of another image of the sequence, or of any."""
+    everywhere = [shape for s in sequences for shape in s.shapes if shape is not None]
+    shapes: list[tuple[int, int]] = []
+    for sequence in sequences:
+        own = [shape for shape in sequence.shapes if shape is not None]
+        usual = (own or everywhere or [(1, 1)])[0]
+        shapes += [usual if shape is None else shape for shape in sequence.shapes]
+    return np.array(shapes, dtype=np.int32).reshape(-1, 2)
 
 
 def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
-    shapes = np.array([shape for s in sequences for shape in s.shapes], dtype=np.int32).reshape(-1, 2)
+    shapes = _known_shapes(sequences)
     starts = np.cumsum([0] + [len(s.shapes) for s in sequences])
     masks = Masks.concatenate([part for s in sequences for part in s.masks])
     object_image = [part + start for s, start in zip(sequences, starts, strict=False) for part in s.object_images]
+    boxes = np.concatenate([np.zeros((0, 4)), *(part for s in sequences for part in s.boxes)])
     notes: list[str] = []
-    empty, other = sum(s.empty for s in sequences), sum(s.other_class for s in sequences)
-    if empty:
-        notes.append(f"{empty} objects whose mask has no pixel were left out")
+    boxless, other = sum(s.boxless for s in sequences), sum(s.other_class for s in sequences)
+    maskless = sum(s.maskless for s in sequences)
+    if boxless:
+        notes.append(f"{boxless} objects with neither a bounding_box nor a pixel in their mask were left out")
     if other:
         notes.append(f"{other} objects of classes outside the challenge were left out")
+    if maskless:
+        notes.append(f"{maskless} objects in images without _metadata were left out")
     return GroundTruth(
         classes=CHALLENGE_CLASSES,
         image_ids=np.arange(len(shapes)),
@@ -151,8 +197,9 @@ def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
         heights=shapes[:, 0],
         object_image=np.concatenate([np.zeros(0, np.int64), *object_image]),
         object_class=np.concatenate([np.zeros(0, np.int32), *(part for s in sequences for part in s.object_classes)]),
-        boxes=masks.boxes.astype(np.float64) + np.array([0.0, 0.0, 1.0, 1.0]),
+        boxes=boxes,
         masks=masks,
+        areas=np.where(masks.pixels > 0, masks.pixels, np.prod(boxes[:, 2:] - boxes[:, :2] + 1.0, axis=1)),
         file_names=tuple(name for s in sequences for name in s.image_names),
         category_ids=np.arange(len(CHALLENGE_CLASSES)),
         filter_small=True,

@@ -66,15 +66,17 @@ class HeatmapFiles:
         return np.asarray(mapped)
 
 
-def box_of(heatmap: npt.NDArray[Any]) -> list[float]:
+def box_of(heatmap: npt.NDArray[Any], *, last_pixel: bool = False) -> list[float]:
     """Return the box around the pixels with P >= 0.5, or around those with P > 0 if there are none.
 
-    ``x2, y2`` is the far edge of the last pixel: a map that is 1 on pixel (3, 4) alone has the box
-    ``[3, 4, 4, 5]``. A map of zeros has the box ``[0, 0, 0, 0]``.
+    ``x2, y2`` is the far edge of the last pixel, as in COCO's boxes: a map that is 1 on pixel (3, 4) alone has the
+    box ``[3, 4, 4, 5]``; with `last_pixel` it is that pixel itself, as in the challenge's, ``[3, 4, 3, 4]``. A map of
+    zeros has the box ``[0, 0, 0, 0]``.
     """
+    beyond = 0.0 if last_pixel else 1.0
     half = 127.5 if heatmap.dtype == np.uint8 else 0.5
     for chosen in (heatmap >= half, heatmap > 0):
         columns, rows = np.flatnonzero(chosen.any(axis=0)), np.flatnonzero(chosen.any(axis=1))
         if len(columns):
-            return [float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)]
+            return [float(columns[0]), float(rows[0]), columns[-1] + beyond, rows[-1] + beyond]
     return [0.0, 0.0, 0.0, 0.0]

@@ -72,7 +72,8 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
     """Write RVC1 detections to a ``.json`` or ``.json.gz`` file, or to a folder for challenge truth.
 
     A name that does not end in ``.json`` or ``.json.gz`` is a folder: one file per sequence of the challenge
-    truth. Heatmaps are written as ``.npy`` files beside the JSON. Boxes, label probabilities, covariances and
+    truth. Heatmaps are written as ``.npy`` files beside the JSON, and ``img_names`` where every image has a file
+    name of its own. Boxes, label probabilities, covariances and
     heatmaps come back exactly when the file is read, grouped by image.
 
     Parameters
@@ -119,7 +120,11 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
             maps.file_of,
             maps.number_of,
         )
-        head = json.dumps({"classes": list(found.classes)}, ensure_ascii=False)[:-1].encode()
+        described: dict[str, list[str]] = {"classes": list(found.classes)}
+        names = truth.file_names[images]
+        if all(names) and len(set(names)) == len(names) > 0:  # so that the lists find their images in any order
+            described["img_names"] = list(names)
+        head = json.dumps(described, ensure_ascii=False)[:-1].encode()
         files[file] = json_bytes(file, head + b', "detections": ' + body + b"}\n")
     write_files(files)
     best = found.label_probs.argmax(axis=1) if found.label_probs.size else np.zeros(len(found), np.int64)

@@ -18,7 +18,7 @@ from probox.convention import Convention
 from probox.detections import Detections
 from probox.groundtruth import GroundTruth
 from probox.labels import BACKGROUND_NAMES, align_labels
-from probox.pdq.definition_heatmap import bivariate_cdf, heatmap
+from probox.pdq.definition_heatmap import bivariate_cdf, heatmap, precision
 
 __all__ = [
     "ImageScore",
@@ -245,12 +245,13 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
 
         PDQ = sum of pPDQ over true positives / (TP + FP + FN)
 
-    The numbers in `Score.images` count an image's objects and its kept detections in the tables' order.
+    The numbers in `Score.images` count an image's objects that have pixels, and its kept detections, in the tables'
+    order.
     """
     if convention.label_threshold is not None:
         best = found.label_probs.max(axis=1, initial=0.0)
         found = found.select(best > np.float32(convention.label_threshold))
-    ignore_small = truth.filter_small if convention.object_filter is None else convention.object_filter
+    convention = convention.for_truth(challenge=truth.filter_small)
     masks = truth.as_box_masks() if convention.box_truth else truth.masks
     label_probs = align_labels(found.label_probs, found.classes, truth.classes)
     foreground_names = [name.strip().lower() not in BACKGROUND_NAMES for name in found.classes]
@@ -260,7 +261,7 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
     false_positives = 0.0
     for image, image_id in enumerate(truth.image_ids):
         width, height = int(truth.widths[image]), int(truth.heights[image])
-        objects = np.flatnonzero(truth.object_image == image)
+        objects = np.flatnonzero((truth.object_image == image) & (masks.pixels > 0))
         rows = np.flatnonzero(found.image_ids == image_id)
         score = score_image(
             [masks.to_array(int(row), height, width) for row in objects],
@@ -268,7 +269,7 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
             label_probs[rows],
             truth.object_class[objects],
             convention,
-            ignore_small=ignore_small,
+            ignore_small=bool(convention.object_filter),
         )
         images.append(score)
         missed = rows[score.false_positives]
@@ -290,10 +291,11 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
 
 
 def detection_heatmap(found: Detections, row: int, width: int, height: int, convention: Convention) -> Floats:
-    """Return a detection's heatmap: the one it brings along, as it is, or that of its box."""
+    """Return a detection's heatmap: the one it brings along, in the convention's precision, or that of its box."""
     given = None if found.heatmaps is None else found.heatmaps[row]
     if given is not None:
-        return given / np.float64(255.0) if given.dtype == np.uint8 else np.asarray(given, dtype=np.float64)
+        shares = given / np.float64(255.0) if given.dtype == np.uint8 else np.asarray(given, dtype=np.float64)
+        return shares.astype(precision(convention))
     box, covariances = found.boxes[row], None if found.covariances is None else found.covariances[row]
     if convention.clip == "corners":
         # The last pixel, not the image's width: a bottom-right corner there has the whole image up and left of it.

@@ -74,7 +74,7 @@ def is_plain(covariances: npt.ArrayLike | None, convention: Convention) -> bool:
     if covariances is None:
         return True
     values = np.asarray(covariances, dtype=np.float64)
-    return bool(values.sum() == 0) if convention.sum_zero_is_plain else not values.any()
+    return not values.any() if convention.sum_zero_is_plain is False else bool(values.sum() == 0)
 
 
 def plain_heatmap(box: tuple[float, float, float, float], width: int, height: int, convention: Convention) -> Floats:

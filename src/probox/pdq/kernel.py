@@ -98,7 +98,8 @@ def score_pairs(
     parts: list[tuple[Any, Any, Any]] = []
     for begin, end in itertools.pairwise(edges.tolist()):
         detection, obj, qualities = _core.score_images(settings_of(convention), threads, *columns.of_images(begin, end))
-        parts.append((detection + columns.detection_offsets[begin], obj + columns.object_offsets[begin], qualities))
+        objects = columns.objects[obj + columns.object_offsets[begin]]
+        parts.append((detection + columns.detection_offsets[begin], objects, qualities))
         if progress is not None:
             progress(end, images)
     if not parts:
@@ -107,7 +108,10 @@ def score_pairs(
 
 
 def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, image: int) -> npt.NDArray[np.float64]:
-    """Return the five qualities of every pair of one image (row `image`), objects x detections x 5, zeros included."""
+    """Return the five qualities of every pair of one image (row `image`), objects x detections x 5, zeros included.
+
+    Objects without pixels have no row.
+    """
     masks = truth.as_box_masks() if convention.box_truth else truth.masks
     columns = _Columns(truth, masks, found, convention)
     return _core.pair_qualities(settings_of(convention), *columns.of_images(image, image + 1))
@@ -162,7 +166,7 @@ def heatmap(
 def _plain(covariances: npt.NDArray[np.float64], convention: Convention) -> npt.NDArray[np.bool_]:
     """Return which detections count as boxes without spatial uncertainty."""
     flat = covariances.reshape(len(covariances), 8)
-    return np.asarray(flat.sum(axis=1) == 0.0 if convention.sum_zero_is_plain else ~flat.any(axis=1))
+    return np.asarray(~flat.any(axis=1) if convention.sum_zero_is_plain is False else flat.sum(axis=1) == 0.0)
 
 
 class _Columns:
@@ -170,8 +174,12 @@ class _Columns:
 
     def __init__(self, truth: GroundTruth, masks: Masks, found: Detections, convention: Convention) -> None:
         rows = np.searchsorted(truth.image_ids, found.image_ids)
-        self.truth, self.masks = truth, masks
-        self.object_offsets = truth.object_offsets
+        self.truth = truth
+        self.objects = np.flatnonzero(masks.pixels > 0)
+        self.masks = masks if len(self.objects) == len(masks) else masks.take(self.objects)
+        self.object_class = truth.object_class[self.objects]
+        image_of_object = truth.object_image[self.objects]
+        self.object_offsets = np.searchsorted(image_of_object, np.arange(len(truth.image_ids) + 1)).astype(np.int64)
         self.detection_offsets = np.searchsorted(rows, np.arange(len(truth.image_ids) + 1)).astype(np.int64)
         self.boxes = found.boxes
         if convention.clip == "corners":
@@ -186,6 +194,7 @@ class _Columns:
         if len(self.covariances):
             self.kinds = np.where(_plain(self.covariances, convention), _PLAIN, _GAUSSIAN).astype(np.uint8)
         self.heatmaps = found.heatmaps or (None,) * len(found)
+        self.precision = np.float32 if convention.single_precision else np.float64
         for row, given in enumerate(self.heatmaps):
             if given is None:
                 continue
@@ -207,7 +216,7 @@ class _Columns:
         detections = slice(int(self.detection_offsets[begin]), int(self.detection_offsets[end]))
         runs = slice(int(masks.offsets[objects.start]), int(masks.offsets[objects.stop]))
         given = [
-            (row - detections.start, _as_float(array))
+            (row - detections.start, _probabilities(array, self.precision))
             for row, array in enumerate(self.heatmaps[detections], start=detections.start)
             if array is not None
         ]
@@ -219,7 +228,7 @@ class _Columns:
             masks.pixels[objects],
             masks.offsets[objects.start : objects.stop + 1] - runs.start,
             masks.runs[runs],
-            truth.object_class[objects],
+            self.object_class[objects],
             self.detection_offsets[begin : end + 1] - detections.start,
             self.boxes[detections],
             self.covariances[detections] if len(self.covariances) else self.covariances,
@@ -230,9 +239,7 @@ class _Columns:
         )
 
 
-def _as_float(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Return a stored heatmap as float32 probabilities; uint8 counts in 255ths."""
-    as_float = np.ascontiguousarray(values, dtype=np.float32)
-    if values.dtype == np.uint8:
-        as_float = as_float / np.float32(255.0)
-    return as_float
+def _probabilities(values: npt.NDArray[Any], precision: type[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
+    """Return a stored heatmap as probabilities of the kernel's precision; uint8 counts in 255ths."""
+    as_float = np.ascontiguousarray(values, dtype=precision)
+    return as_float / precision(255) if values.dtype == np.uint8 else as_float

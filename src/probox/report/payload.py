@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.boxes.matching import AREA_RANGES
 from probox.convention import PRESETS, Convention
-from probox.evaluation import SIZES, Evaluation
+from probox.evaluation import Evaluation
 from probox.masks import Masks
 from probox.pdq.kernel import QUALITIES
 from probox.report.plots import mean_curve
@@ -47,6 +48,8 @@ def index_payload(
         "classes": list(first.classes),
         "chunk": chunk,
         "thresholds": [round(float(value), 4) for value in _THRESHOLDS],
+        # Detections below a result's own threshold are gone: the slider begins at the highest of them.
+        "lowest": max(evaluation.convention.label_threshold or 0.0 for evaluation in results.values()),
         "images": {
             "id": first.images.id.tolist(),
             "w": first.images.width.tolist(),
@@ -57,7 +60,7 @@ def index_payload(
         "objects": {
             "offsets": packed(_offsets(first, objects.image_id), "u4"),
             "class": packed(objects.class_index, "u2"),
-            "size": packed(_size_class(objects.area), "u1"),
+            "size": packed(_size_bits(objects.area), "u1"),
         },
         "results": [_result(name, evaluation) for name, evaluation in results.items()],
     }
@@ -71,11 +74,10 @@ def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
     used = np.union1d(np.flatnonzero(is_match), rematches.pair[rematches.pair >= 0]).astype(np.int64)
     pair_of_detection = np.full(len(table), -1)
     pair_of_detection[pairs.detection[is_match]] = np.searchsorted(used, np.flatnonzero(is_match))
-    extent = table.box[:, 2:] - table.box[:, :2]
     detections = {
         "offsets": packed(_offsets(evaluation, table.image_id), "u4"),
         "class": packed(table.class_index, "i2"),
-        "size": packed(_size_class(extent[:, 0] * extent[:, 1]), "u1"),
+        "size": packed(_size_bits(table.size[:, 0] * table.size[:, 1]), "u1"),
         "confidence": packed(table.confidence, "f4"),
         "score": packed(table.score, "f4"),
         "pair": packed(pair_of_detection, "i4"),
@@ -110,7 +112,7 @@ def _events(rematches: Rematches, used: npt.NDArray[np.int64]) -> dict[str, list
 def _curve(evaluation: Evaluation, rematches: Rematches) -> dict[str, list[float | None]]:
     curve = threshold_curve(evaluation, _THRESHOLDS, rematches)
     told: dict[str, list[float | None]] = {"PDQ": [_number(value, 8) for value in curve["PDQ"]]}
-    return told | {name: [int(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
+    return told | {name: [_number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
 
 
 def _recall(evaluation: Evaluation) -> dict[str, list[float]] | None:
@@ -145,12 +147,10 @@ def _offsets(evaluation: Evaluation, image_id: npt.NDArray[np.int64]) -> npt.NDA
     return np.searchsorted(place, np.arange(len(evaluation.images) + 1))
 
 
-def _size_class(area: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return 0, 1, 2 for COCO's small, medium and large; 3 for no size at all."""
-    classes = np.full(len(area), 3)
-    for number, (_, low, high) in enumerate(SIZES):
-        classes[(area >= low) & (area < high)] = number
-    return classes
+def _size_bits(area: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return which of COCO's sizes an area is, as bits: 1 small, 2 medium, 4 large; on a limit it is of both."""
+    within = (area[:, None] >= AREA_RANGES[1:, 0]) & (area[:, None] <= AREA_RANGES[1:, 1])
+    return np.asarray(within @ (1 << np.arange(len(AREA_RANGES) - 1)), dtype=np.int64)
 
 
 def chunk_payloads(

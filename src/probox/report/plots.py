@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from probox.boxes.matching import SIZES
 from probox.errors import InputError
-from probox.evaluation import SIZES, Evaluation
+from probox.evaluation import Evaluation
 from probox.pdq.kernel import QUALITIES
 from probox.report.photos import require
 from probox.report.style import Theme, theme_called
@@ -154,8 +155,8 @@ class Plots:
     def sizes(self, *, ax: Axes | None = None, dark: bool = False) -> Axes:
         """Plot the PDQ of small, medium and large objects (COCO's ranges of area)."""
         tables = [evaluation.per_size() for evaluation in self.results.values()]
-        values = [[table[name]["PDQ"] for name, _, _ in SIZES] for table in tables]
-        limits = ("small, below 32²", "medium, below 96²", "large")
+        values = [[table[name]["PDQ"] for name in SIZES[1:]] for table in tables]
+        limits = ("small, up to 32²", "medium, up to 96²", "large")
         return self._bars(list(limits), values, "PDQ per object size (pixels)", ax, dark, size=(6.4, 2.6))
 
     def _scatter(self, x: str, y: str, title: str, ax: Axes | None, dark: bool, *, levels: bool = False) -> Axes:

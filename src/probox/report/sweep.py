@@ -105,7 +105,7 @@ def threshold_curve(
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured; its own label threshold is where the curve begins.
+        What was measured. Below its own label threshold the curve is NaN: those detections are gone.
     thresholds : array of float
         Ascending.
     rematches : Rematches, optional
@@ -144,7 +144,10 @@ def threshold_curve(
     fn = float((~objects.small).sum()) - tp
     with np.errstate(invalid="ignore", divide="ignore"):
         pdq = np.maximum(along(np.where(right, quality, 0.0)), 0.0) / (tp + cost + fn)
-    return {"PDQ": pdq, "TP": tp, "FP": fp, "FN": fn}
+    own = evaluation.convention.label_threshold
+    unknown = np.zeros(n, bool) if own is None else levels < np.float32(own)
+    curves = {"PDQ": pdq, "TP": tp, "FP": fp, "FN": fn}
+    return {name: np.where(unknown, np.nan, curve) for name, curve in curves.items()}
 
 
 def _pair_rows(evaluation: Evaluation) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@
       return words.get(name) !== null && words.get(name) !== "" && value >= low && value <= high ? value : null;
     };
     const results = store.results.length;
-    next.t = number("t", 0, 1);
+    next.t = number("t", store.index.lowest, 1);
     next.main = Math.trunc(number("detector", 0, results - 1) ?? 0);
     next.other = number("beside", 0, results - 1);
     next.image = number("image", -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
@@ -121,7 +121,8 @@
   }
 
   function renderThreshold() {
-    byId("threshold").value = String(state.t ?? 0);
+    byId("threshold").min = byId("exact").min = String(store.index.lowest);
+    byId("threshold").value = String(state.t ?? store.index.lowest);
     if (document.activeElement !== byId("exact")) byId("exact").value = state.t === null ? "" : String(state.t);
     byId("threshold").setAttribute("aria-valuetext", state.t === null ? "no threshold" : String(state.t));
     const best = store.results.map((result, r) => ({ name: result.name, r, ...store.view(r, state.t).total() }));
@@ -219,11 +220,14 @@
 
   function listen() {
     const on = (id, event, work) => byId(id).addEventListener(event, work);
-    on("threshold", "input", (event) => probox.update({ t: Number(event.target.value) || null }));
+    on("threshold", "input", (event) => {
+      const value = Number(event.target.value);
+      probox.update({ t: value > store.index.lowest ? value : null });
+    });
     on("exact", "input", (event) => {
       const value = Number(event.target.value);
       if (event.target.value === "") probox.update({ t: null });
-      else if (value >= 0 && value <= 1) probox.update({ t: value });
+      else if (value >= store.index.lowest && value <= 1) probox.update({ t: value });
     });
     on("markdown", "click", () => probox.copy(probox.summaryAsMarkdown(store, state), "Markdown"));
     on("latex", "click", () => probox.copy(probox.summaryAsLatex(store, state), "LaTeX"));

@@ -22,7 +22,7 @@
     const counts = new Uint32Array(store.count);
     const plain = state.class === null && state.size === null && !state.verdict && state.lo <= 0 && state.hi >= 1;
     const passes = (number, size, verdict, value) =>
-      (state.class === null || number === state.class) && (state.size === null || size === state.size)
+      (state.class === null || number === state.class) && (state.size === null || (size >> state.size) & 1)
       && (!state.verdict || verdict === state.verdict) && value >= state.lo && value <= state.hi;
     const nothing = state.quality === "pPDQ" ? 0 : state.lo <= 0 && state.hi >= 1 ? 0 : NaN;
     for (let image = 0; image < store.count; image++) {

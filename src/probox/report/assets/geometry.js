@@ -93,11 +93,12 @@
     object.bitmaps ||= new Map();
     if (!object.bitmaps.has(colour)) {
       const canvas = document.createElement("canvas");
-      canvas.width = object.x1 - object.x0 + 1;
-      canvas.height = object.y1 - object.y0 + 1;
+      // A mask without pixels has no width; a canvas without any could not be drawn.
+      canvas.width = Math.max(1, object.x1 - object.x0 + 1);
+      canvas.height = Math.max(1, object.y1 - object.y0 + 1);
       const context = canvas.getContext("2d");
       context.fillStyle = colour;
-      if (object.filled) context.fillRect(0, 0, canvas.width, canvas.height);
+      if (object.filled && object.x1 >= object.x0) context.fillRect(0, 0, canvas.width, canvas.height);
       for (const [y, begin, end] of object.runs) context.fillRect(begin - object.x0, y - object.y0, end - begin, 1);
       object.bitmaps.set(colour, canvas);
     }

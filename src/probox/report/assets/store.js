@@ -123,7 +123,8 @@
 
     perSize() {
       const own = this.result.detections.size, there = this.store.objects.size;
-      return (this._perSize ||= this.sums(3, (d) => sizeOf(own[d]), (o) => sizeOf(there[o])));
+      const one = (size) => this.sums(1, (d) => inSize(own[d], size), (o) => inSize(there[o], size))[0];
+      return (this._perSize ||= [0, 1, 2].map(one));
     }
 
     perImage() {
@@ -143,7 +144,8 @@
     }
   }
 
-  const sizeOf = (size) => (size > 2 ? -1 : size);
+  // Sizes are bits: COCO's ranges include both ends, so what lies on a limit is of two sizes.
+  const inSize = (sizes, size) => ((sizes >> size) & 1 ? 0 : -1);
 
   function imageOfRows(offsets) {
     if (offsets.rows) return offsets.rows;

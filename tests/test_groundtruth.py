@@ -1,0 +1,66 @@
+"""Truth made from arrays: where boxes end, and what has no pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from probox import Convention, Detections, GroundTruth, evaluate
+
+
+def square(height: int = 40, width: int = 50) -> np.ndarray:
+    mask = np.zeros((height, width), bool)
+    mask[10:26, 5:21] = True
+    return mask
+
+
+@pytest.mark.parametrize("box_truth", [False, True])
+def test_a_box_from_a_mask_ends_on_its_last_pixel(box_truth: bool) -> None:
+    """A detection of exactly the mask's 16 x 16 pixels is perfect by every measure."""
+    truth = GroundTruth.from_masks(["cup"], [(1, [square()], [0])])
+    assert truth.boxes.tolist() == [[5, 10, 20, 25]]
+    found = Detections(classes=["cup"], image_ids=[1], boxes=[[5, 10, 20, 25]], label_probs=[[1.0]])
+    summary = evaluate(truth, found, convention=Convention(box_truth=box_truth)).summary()
+    assert [summary[name] for name in ("PDQ", "mAP", "moLRP")] == pytest.approx([1.0, 1.0, 0.0], abs=1e-12)
+
+
+def test_masks_without_pixels_are_counted() -> None:
+    truth = GroundTruth.from_masks(["cup"], [(1, [square(), np.zeros((40, 50), bool)], [0, 0])])
+    assert len(truth) == 1
+    assert truth.notes == ("1 masks have no pixel: left out",)
+
+
+@pytest.mark.parametrize(
+    ("box", "pixels"),
+    [
+        ([2, 3, 4, 5], [2, 3, 4, 5]),
+        ([2.5, 3.5, 4.5, 5.5], [2, 3, 5, 6]),
+        ([-8, -8, 60, 60], [0, 0, 9, 7]),
+        ([-8, 2, 0, 4], [0, 2, 0, 4]),
+        ([-8, 2, -1, 4], None),
+        ([-8, 2, -0.5, 4], [0, 2, 0, 4]),  # ceil(-0.5) is 0
+        ([9.9, 2, 12, 4], [9, 2, 9, 4]),
+        ([10, 2, 12, 4], None),
+        ([2, 7.5, 4, 9], [2, 7, 4, 7]),
+        ([2, 8, 4, 9], None),
+    ],
+)
+def test_the_pixels_of_a_box(box: list[float], pixels: list[int] | None) -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (10, 8)}, [1], [box], [0])
+    assert truth.masks.boxes.tolist() == [pixels or [0, 0, -1, -1]]
+    assert (truth.masks.pixels[0] == 0) == (pixels is None)
+    assert truth.masks.to_array(0, 8, 10).sum() == truth.masks.pixels[0]
+
+
+def test_an_object_without_pixels_is_no_miss_of_pdq_but_one_of_map() -> None:
+    truth = GroundTruth.from_boxes(
+        ["cup"], {1: (10, 8), 2: (10, 8)}, [1, 1, 2], [[20, 2, 24, 6], [1, 1, 5, 5], [2, 2, 7, 6]], [0, 0, 0]
+    )
+    found = Detections(classes=["cup"], image_ids=[1, 2], boxes=[[1, 1, 5, 5], [2, 2, 7, 6]], label_probs=[[1], [1]])
+    result = evaluate(truth, found)
+    assert result.pdq == 1.0
+    assert (result.tp, result.fp, result.fn) == (2, 0, 0)
+    assert result.objects.partner.tolist() == [-1, 0, 1]
+    assert result.average_precision.ap50 == pytest.approx(67 / 101)
+    halves = evaluate(truth.select_images([1]), found) + evaluate(truth.select_images([2]), found)
+    assert halves.summary() == result.summary()
