@@ -117,7 +117,7 @@ def test_what_is_wrong_is_named(sequence: Path) -> None:
     put(sequence, {}, mask_name="../A/m.png")
     fails("expected the name of a file beside labels.json")
     put(sequence, {}, mask_name="missing.png")
-    fails("missing.png cannot be read: No such file")
+    fails("missing.png: no such file")
     (sequence / "labels.json").write_text('{"000": {}}')
     fails('000: expected a key "_metadata"')
     (sequence / "labels.json").write_text('{"000": {"_metadata"')

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.formats.files import Paths, read_bytes
+from probox.formats.files import Paths, read_bytes, read_regular
 from probox.formats.png import decode_png
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
@@ -73,7 +73,7 @@ class _Sequence:
         self.object_classes: list[npt.NDArray[np.int32]] = []
         self.masks: list[Masks] = []
         self.empty = self.other_class = 0
-        columns, found = _core.read_rvc1_labels(read_bytes(self.file), lenient=problems.lenient)
+        columns, found = _core.read_rvc1_labels(read_bytes(self.file, pipe=False), lenient=problems.lenient)
         problems.add_raw(found, self.file)
         keys: list[str] = columns["images"]
         order = sorted(range(len(keys)), key=lambda at: keys[at])
@@ -99,12 +99,10 @@ class _Sequence:
         if PurePosixPath(name).name != name or PureWindowsPath(name).name != name or "\0" in name:
             raise fail(f"expected the name of a file beside labels.json, but got {name[:80]!r}", entry="mask_name")
         try:
-            data = path.read_bytes()
-        except OSError as error:
+            data = read_regular(path)
+        except InputError as error:
             raise fail(
-                f"{path} cannot be read: {error.strerror}",
-                entry="mask_name",
-                remedy="keep the masks beside labels.json",
+                f"{path}: {error.problem}", entry="mask_name", remedy="keep the masks beside labels.json"
             ) from None
         array = decode_png(data, str(path))
         channels = array.shape[2]
