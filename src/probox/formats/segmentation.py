@@ -67,7 +67,9 @@ class HeatmapFile:
                 remedy="write or copy it again",
             )
         count = shape[0] if len(shape) == 3 else 1
-        return cls(path, (count, shape[-2], shape[-1]), dtype, fortran, head.tell(), (status.st_size, status.st_mtime_ns))
+        return cls(
+            path, (count, shape[-2], shape[-1]), dtype, fortran, head.tell(), (status.st_size, status.st_mtime_ns)
+        )
 
     def read(self, number: int) -> npt.NDArray[np.generic]:
         """Return map `number`."""
