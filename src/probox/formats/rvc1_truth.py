@@ -13,7 +13,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.formats.files import Paths, read_bytes, read_regular
-from probox.formats.png import decode_png
+from probox.formats.png import Pixels, decode_png
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
 from probox.labels import canonical_name
@@ -58,14 +58,26 @@ def rvc1_truth_from_folder(folder: Path, problems: Problems) -> GroundTruth:
             file=str(folder),
             remedy="name the folder that holds the sequences' folders",
         )
-    return _table([_Sequence(path, problems) for path in sequences], str(folder))
+    room = _Room()
+    return _table([_Sequence(path, problems, room) for path in sequences], str(folder))
+
+
+class _Room:
+    """How many runs of pixels the masks of a folder may still have: far more than those of photographs do."""
+
+    ALWAYS_FINE = 1 << 24
+    PER_BYTE = 4
+
+    def __init__(self) -> None:
+        self.runs = self.ALWAYS_FINE
 
 
 class _Sequence:
     """Images and objects of one sequence."""
 
-    def __init__(self, folder: Path, problems: Problems) -> None:
+    def __init__(self, folder: Path, problems: Problems, room: _Room) -> None:
         self.folder = folder
+        self.room = room
         self.file = str(folder / "labels.json")
         self.image_names: list[str] = []
         self.shapes: list[tuple[int, int]] = []
@@ -88,10 +100,10 @@ class _Sequence:
                 pixels = self._pixels(columns, image)
             except InputError as error:
                 problems.catch(error, "unusable mask")
-                pixels = np.zeros(self.shapes[-1] if self.shapes else (1, 1), np.uint16)
+                pixels = np.zeros(self.shapes[-1] if self.shapes else (1, 1), np.uint8)
             self._add_image(columns, image, pixels, np.arange(objects_begin[image], objects_end[image]))
 
-    def _pixels(self, columns: dict[str, Any], image: int) -> npt.NDArray[np.uint16]:
+    def _pixels(self, columns: dict[str, Any], image: int) -> Pixels:
         """Return the channel of the image's PNG in which its objects are marked."""
         name, channel = columns["mask_names"][image], int(columns["channels"][image])
         fail = partial(InputError, file=self.file, image=columns["images"][image])
@@ -104,24 +116,24 @@ class _Sequence:
             raise fail(
                 f"{path}: {error.problem}", entry="mask_name", remedy="keep the masks beside labels.json"
             ) from None
-        array = decode_png(data, str(path))
-        channels = array.shape[2]
-        if channels <= 2:
-            return np.ascontiguousarray(array[:, :, 0])  # grey: all colours are the same
-        if not 0 <= channel < channels:
-            raise fail(f"expected a channel from 0 to {channels - 1}, but got {channel}", entry="mask_channel")
-        # Challenge labels count channels as OpenCV does: blue, green, red, alpha.
-        return np.ascontiguousarray(array[:, :, 2 - channel if channel < 3 else 3])
+        self.room.runs += _Room.PER_BYTE * len(data)
 
-    def _add_image(
-        self, columns: dict[str, Any], image: int, pixels: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]
-    ) -> None:
+        def choose(channels: int) -> int:
+            if channels <= 2:
+                return 0  # grey: all colours are the same
+            if not 0 <= channel < channels:
+                raise fail(f"expected a channel from 0 to {channels - 1}, but got {channel}", entry="mask_channel")
+            return 2 - channel if channel < 3 else 3  # challenge labels count as OpenCV does: blue, green, red, alpha
+
+        return decode_png(data, str(path), choose)
+
+    def _add_image(self, columns: dict[str, Any], image: int, pixels: Pixels, rows: npt.NDArray[np.int64]) -> None:
         names = [columns["object_classes"][int(row)] for row in rows]
         classes = np.array([_COLUMN.get(canonical_name(label), -1) for label in names], dtype=np.int32)
         known = classes > 0
         self.other_class += int((~known).sum())
         values, which = np.unique(columns["mask_ids"][rows[known]], return_inverse=True)
-        masks = Masks(*_core.label_runs(pixels, values)).take(which.reshape(-1).astype(np.int64))
+        masks = self._masks(pixels, values, which.reshape(-1).astype(np.int64), columns["images"][image])
         filled = np.flatnonzero(masks.pixels > 0)
         self.empty += len(masks) - len(filled)
         self.object_images.append(np.full(len(filled), len(self.image_names), dtype=np.int64))
@@ -129,6 +141,21 @@ class _Sequence:
         self.masks.append(masks.take(filled))
         self.image_names.append(f"{self.folder.name}/{columns['images'][image]}")
         self.shapes.append((pixels.shape[0], pixels.shape[1]))
+
+    def _masks(self, pixels: Pixels, values: npt.NDArray[np.int64], which: npt.NDArray[np.int64], image: str) -> Masks:
+        """Return the masks of objects, which of the values each has; as many runs as there is room for."""
+        found = _core.label_runs(pixels, values, self.room.runs)
+        masks = None if found is None else Masks(*found)
+        if masks is not None:
+            self.room.runs -= int(np.diff(masks.offsets)[which].sum())
+        if masks is None or self.room.runs < 0:
+            raise InputError(
+                "the masks up to this one take far more memory than files of their size should need",
+                file=self.file,
+                image=image,
+                remedy="check the mask (is it a photograph?), or split the folder by sequences",
+            )
+        return masks.take(which)
 
 
 def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
