@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "matching.hpp"
+#include "signals.hpp"
 #include "to_numpy.hpp"
 
 namespace nb = nanobind;
@@ -53,7 +54,8 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
   const probox::boxes::Rules rules{thresholds, iou_thresholds.data(), ranges, area_ranges.data(), max_detections};
   auto matches = [&] {
     nb::gil_scoped_release release;
-    return probox::boxes::match_boxes(found, truth, rules, threads);
+    probox::Stop stop(probox::listen_to_python);
+    return probox::boxes::match_boxes(found, truth, rules, threads, stop);
   }();
 
   const size_t rows = matches.image.size(), columns = static_cast<size_t>(ranges);

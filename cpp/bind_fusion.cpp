@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "clustering.hpp"
+#include "signals.hpp"
 
 namespace nb = nanobind;
 
@@ -44,9 +45,10 @@ Result cluster_sequentially(BoxArray boxes, double iou, std::optional<Rows> labe
   std::vector<std::int64_t> clusters;
   {
     nb::gil_scoped_release release;
+    probox::Stop stop(probox::listen_to_python);
     clusters = probox::cluster_sequentially(as_boxes(boxes), count, iou, labels ? labels->data() : nullptr,
                                             label_probs ? label_probs->data() : nullptr,
-                                            label_probs ? label_probs->shape(1) : 0, label_similarity);
+                                            label_probs ? label_probs->shape(1) : 0, label_similarity, probox::Pulse{&stop});
   }
   return to_numpy(std::move(clusters));
 }
@@ -58,7 +60,8 @@ Result suppress(BoxArray boxes, Rows groups, Rows order, double iou) {
   std::vector<std::int64_t> stands_for;
   {
     nb::gil_scoped_release release;
-    stands_for = probox::suppress(as_boxes(boxes), groups.data(), order.data(), count, iou);
+    probox::Stop stop(probox::listen_to_python);
+    stands_for = probox::suppress(as_boxes(boxes), groups.data(), order.data(), count, iou, probox::Pulse{&stop});
   }
   return to_numpy(std::move(stands_for));
 }
@@ -70,8 +73,9 @@ nb::tuple members_of_survivors(BoxArray boxes, Rows groups, Rows stands_for, Row
   std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> members;
   {
     nb::gil_scoped_release release;
+    probox::Stop stop(probox::listen_to_python);
     members = probox::members_of_survivors(as_boxes(boxes), groups.data(), stands_for.data(), count, survivors.data(),
-                                           survivors.size(), iou);
+                                           survivors.size(), iou, probox::Pulse{&stop});
   }
   return nb::make_tuple(to_numpy(std::move(members.first)), to_numpy(std::move(members.second)));
 }

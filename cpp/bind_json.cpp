@@ -44,7 +44,7 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient) {
   {
     nb::gil_scoped_release unlocked;
     json::Reader in(data.c_str(), data.size());
-    truth = coco::TruthReader(in, problems).read();
+    truth = coco::TruthReader(in, problems, data.size()).read();
   }
   const std::size_t n = truth.images.size();
   nb::dict columns;
@@ -78,6 +78,7 @@ nb::tuple read_coco_results(nb::bytes data, bool ids_known, Ids image_ids, Ids c
   Problems problems(lenient);
   coco::Results results;
   LargeArray<float> labels;
+  bool fits = true;
   std::vector<double> covariances;
   const std::size_t columns_of_labels = category_ids.shape(0);
   {
@@ -85,7 +86,8 @@ nb::tuple read_coco_results(nb::bytes data, bool ids_known, Ids image_ids, Ids c
     nb::gil_scoped_release unlocked;
     json::Reader in(data.c_str(), data.size());
     results = coco::ResultsReader(in, problems, known).read();
-    labels = coco::label_matrix(results, columns_of_labels);
+    fits = coco::label_matrix_fits(results.labels.size(), columns_of_labels);
+    if (fits) labels = coco::label_matrix(results, columns_of_labels);
     if (!results.covariances.rows.empty()) covariances = results.covariances.spread(results.labels.size(), 8);
   }
   const std::size_t n = results.labels.size();
@@ -96,7 +98,7 @@ nb::tuple read_coco_results(nb::bytes data, bool ids_known, Ids image_ids, Ids c
   columns["scores"] = to_numpy(std::move(results.scores));
   columns["boxes"] = to_numpy(std::move(results.corners), {n, 4});
   columns["sizes"] = to_numpy(std::move(results.sizes), {n, 2});
-  columns["label_probs"] = to_numpy(std::move(labels), {n, columns_of_labels});
+  columns["label_probs"] = fits ? to_numpy(std::move(labels), {n, columns_of_labels}) : nb::none();
   columns["covariances"] =
       results.covariances.rows.empty() ? nb::none() : to_numpy(std::move(covariances), {n, 2, 2, 2});
   columns["unknown_image_rows"] = results.unknown_image_rows;
@@ -164,6 +166,7 @@ void bind_json(nb::module_& m) {
   m.def("read_coco_truth", &read_coco_truth, nb::arg("data"), nb::arg("lenient"));
   m.def("read_coco_results", &read_coco_results, nb::arg("data"), nb::arg("ids_known"), nb::arg("image_ids"),
         nb::arg("category_ids"), nb::arg("lenient"));
+  m.def("label_matrix_fits", &coco::label_matrix_fits, nb::arg("rows"), nb::arg("columns"));
   m.def("read_rvc1", &read_rvc1, nb::arg("data"), nb::arg("lenient"));
   m.def("read_rvc1_labels", &read_rvc1_labels, nb::arg("data"), nb::arg("lenient"));
 }

@@ -15,6 +15,7 @@
 #include "assignment.hpp"
 #include "parallel.hpp"
 #include "score.hpp"
+#include "signals.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -162,10 +163,12 @@ std::vector<Pairs> score_all(const Tables& tables, const Settings& settings, int
     ImageScorer<T> scorer;
     std::vector<Qualities> table;
   };
-  std::vector<Worker> workers;
-  for (int i = 0; i < std::max(threads, 1); ++i) workers.push_back({ImageScorer<T>(settings), {}});
   std::vector<Pairs> found(tables.widths.shape(0));
-  for_each_index(static_cast<std::ptrdiff_t>(found.size()), threads, [&](int worker, std::ptrdiff_t i) {
+  threads = static_cast<int>(std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(found.size()), 1, std::max(threads, 1)));
+  Stop stop(listen_to_python);
+  std::vector<Worker> workers;
+  for (int i = 0; i < threads; ++i) workers.push_back({ImageScorer<T>(settings, Pulse{&stop, i}), {}});
+  for_each_index(static_cast<std::ptrdiff_t>(found.size()), threads, stop, [&](int worker, std::ptrdiff_t i) {
     auto& [scorer, table] = workers[worker];
     const Image image = tables.image(i);
     scorer.qualities(image, false, table);
@@ -224,6 +227,8 @@ nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, 
   auto* matched = new bool[n]();
   auto array = owned(matched, {n});
   nb::gil_scoped_release release;
+  Stop stop(listen_to_python);
+  const Pulse pulse{&stop};
   std::vector<std::int64_t> rows, columns;
   std::vector<double> table;
   std::vector<std::int64_t> pair_at;
@@ -236,6 +241,7 @@ nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, 
     values.erase(std::unique(values.begin(), values.end()), values.end());
   };
   for (std::size_t i = 0; i < images; ++i) {
+    pulse();
     const std::int64_t begin = offsets.data()[i], end = offsets.data()[i + 1];
     if (begin == end) continue;
     distinct(rows, object.data() + begin, object.data() + end);
@@ -243,13 +249,14 @@ nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, 
     table.assign(rows.size() * columns.size(), 0.0);
     pair_at.assign(table.size(), -1);
     for (std::int64_t k = begin; k < end; ++k) {
+      if (k % 4096 == 0) pulse();
       const std::size_t cell =
           position(rows, object.data()[k]) * columns.size() + position(columns, detection.data()[k]);
       table[cell] = quality.data()[k];
       pair_at[cell] = k;
     }
     const int r = static_cast<int>(rows.size()), c = static_cast<int>(columns.size());
-    const std::vector<int> chosen = greedy ? assign_greedily(table, r, c) : assign_optimally(table, r, c);
+    const std::vector<int> chosen = greedy ? assign_greedily(table, r, c) : assign_optimally(table, r, c, pulse);
     for (int row = 0; row < r; ++row) {
       if (chosen[row] < 0) continue;
       const std::size_t cell = static_cast<std::size_t>(row) * columns.size() + chosen[row];
@@ -261,7 +268,8 @@ nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, 
 
 template <class T>
 void tables_of(const Tables& tables, const Settings& settings, double* out) {
-  ImageScorer<T> scorer(settings);
+  Stop stop(listen_to_python);
+  ImageScorer<T> scorer(settings, Pulse{&stop});
   std::vector<Qualities> table;
   const Image image = tables.image(0);
   scorer.qualities(image, true, table);

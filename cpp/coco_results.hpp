@@ -208,6 +208,17 @@ inline void spread_evenly(double score, std::size_t label, float* out, std::size
   out[label] = static_cast<float>(score);
 }
 
+// How many bytes the label matrix of so many detections may take: 6 kB each, which is 1,536 classes; more for few
+// detections, and never more than 16 GB. A small file can name a detection for every byte of a matrix of gigabytes.
+inline std::size_t max_label_bytes(std::size_t rows) {
+  constexpr std::size_t always_fine = std::size_t{1} << 28, per_row = 6144, most = std::size_t{1} << 34;
+  return std::min(std::max(always_fine, rows * per_row), most);
+}
+
+inline bool label_matrix_fits(std::size_t rows, std::size_t columns) {
+  return columns == 0 || rows <= max_label_bytes(rows) / (columns * sizeof(float));
+}
+
 // The label matrix (rows x columns): all scores where given, otherwise the single score spread.
 inline LargeArray<float> label_matrix(const Results& results, std::size_t columns) {
   const std::size_t rows = results.labels.size();

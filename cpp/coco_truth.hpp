@@ -18,6 +18,12 @@ namespace probox::coco {
 
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t max_side = 1000000;
+constexpr std::int64_t max_pixels = std::int64_t{1} << 30;
+
+// How many coordinates and run lengths one mask may have, and those of a file: text can pack eight into the space of one
+// number in memory.
+constexpr std::size_t max_mask_numbers = std::size_t{1} << 23;
+inline std::size_t max_file_numbers(std::size_t bytes) { return max_mask_numbers + bytes / 2; }
 
 enum Segmentation : std::uint8_t { no_mask = 0, polygons = 1, run_lengths = 2 };
 
@@ -40,7 +46,8 @@ struct Truth {
 
 class TruthReader {
  public:
-  TruthReader(json::Reader& in, Problems& problems) : in_(in), problems_(problems) {}
+  TruthReader(json::Reader& in, Problems& problems, std::size_t file_bytes)
+      : in_(in), problems_(problems), max_numbers_(max_file_numbers(file_bytes)) {}
 
   Truth read() {
     problems_.guard([this] { read_file(); });
@@ -106,6 +113,10 @@ class TruthReader {
     seen.require(in_, 0, "id");
     seen.require(in_, 1, "width");
     seen.require(in_, 2, "height");
+    if (width * height > max_pixels) {
+      in_.fail("image size", "expected at most " + std::to_string(max_pixels) + " pixels, but got " +
+                                 std::to_string(width) + " x " + std::to_string(height), "cut the image into smaller ones");
+    }
     truth_.image_ids.push_back(id);
     truth_.widths.push_back(static_cast<std::int32_t>(width));
     truth_.heights.push_back(static_cast<std::int32_t>(height));
@@ -245,6 +256,7 @@ class TruthReader {
           in_.fail("polygon", "expected coordinates from -1e8 to 1e8", "write polygons in pixels");
         }
         shape_.numbers.push_back(value);
+        check_room(shape_.numbers.size());
       }
       const std::size_t count = shape_.numbers.size() - start;
       if (count % 2 != 0 || count < 4) {
@@ -277,7 +289,9 @@ class TruthReader {
         seen.mark(in_, 1);
         compressed = in_.peek() == '"';
         if (compressed) {
-          if (!decode_counts(in_.string(), shape_.numbers)) {
+          const std::string_view code = in_.string();
+          check_room(code.size());
+          if (!decode_counts(code, shape_.numbers)) {
             in_.fail("run lengths", "expected compressed run lengths as the COCO API writes them",
                      "write them again, or as a list of numbers");
           }
@@ -302,6 +316,14 @@ class TruthReader {
       const std::int64_t count = in_.integer();
       if (count < 0) in_.fail("run lengths", "expected run lengths of at least 0, but got " + std::to_string(count));
       shape_.numbers.push_back(static_cast<double>(count));
+      check_room(shape_.numbers.size());
+    }
+  }
+
+  void check_room(std::size_t numbers) const {
+    if (numbers > max_mask_numbers || truth_.numbers.size() + numbers > max_numbers_) {
+      in_.fail("mask size", "the masks up to this one have more numbers than images of this size can need",
+               "check the mask, or split the file by images");
     }
   }
 
@@ -338,6 +360,7 @@ class TruthReader {
 
   json::Reader& in_;
   Problems& problems_;
+  std::size_t max_numbers_;
   Truth truth_;
   Shape shape_;
 };

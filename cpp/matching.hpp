@@ -84,7 +84,8 @@ struct MatchingOrder {
   std::vector<int32_t> number;  // of each row of the table within its image
 };
 
-inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t max_detections, int threads) {
+inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t max_detections, int threads,
+                                    Stop& stop) {
   MatchingOrder order;
   order.begin.assign(images + 1, 0);
   for (int64_t d = 0; d < found.count; ++d)
@@ -100,7 +101,7 @@ inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t 
     order.row[next[image]++] = d;
   }
   order.kept_begin.assign(images + 1, 0);
-  for_each_index(images, threads, [&](int, int64_t image) {
+  for_each_index(images, threads, stop, [&](int, int64_t image) {
     int64_t* first = order.row.data() + order.begin[image];
     int64_t* last = order.row.data() + order.begin[image + 1];
     std::sort(first, last, [&](int64_t a, int64_t b) {
@@ -127,7 +128,8 @@ inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t 
 // Keeps its buffers from one group to the next.
 class GroupMatcher {
  public:
-  GroupMatcher(const Found& found, const Truth& truth, const Rules& rules) : found_(found), truth_(truth), rules_(rules) {}
+  GroupMatcher(const Found& found, const Truth& truth, const Rules& rules, Pulse pulse)
+      : found_(found), truth_(truth), rules_(rules), pulse_(pulse) {}
 
   void match(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects, int64_t first_object,
              Matches& out, int64_t at) {
@@ -139,6 +141,7 @@ class GroupMatcher {
         ignored_[g] = truth_.crowd[objects[g]] || truth_.area[objects[g]] < low || truth_.area[objects[g]] > high;
       taken_.assign(objects.size(), 0);
       for (int64_t i = 0; i < count; ++i) {
+        pulse_();
         const int64_t cell = (at + i) * rules_.ranges + range;
         if (begin_[i] < begin_[i + 1]) {
           const Candidate* first = match_one(i, objects, out.matched[cell], out.ignored[cell]);
@@ -167,6 +170,7 @@ class GroupMatcher {
     candidates_.clear();
     begin_.assign(1, 0);
     for (int64_t i = 0; i < count; ++i) {
+      pulse_();
       for (size_t g = 0; g < objects.size(); ++g) {
         const double iou = overlap(found_.boxes, rows[i], truth_.boxes, objects[g], truth_.crowd[objects[g]]);
         if (!(iou < least(0))) candidates_.push_back({static_cast<int32_t>(g), iou});
@@ -206,21 +210,22 @@ class GroupMatcher {
   const Found& found_;
   const Truth& truth_;
   const Rules& rules_;
+  Pulse pulse_;
   std::vector<Candidate> candidates_;
   std::vector<size_t> begin_;
   std::vector<char> ignored_;
   std::vector<uint16_t> taken_;
 };
 
-inline Matches match_boxes(const Found& found, const Truth& truth, const Rules& rules, int threads) {
-  const MatchingOrder order = matching_order(found, truth.images, rules.max_detections, threads);
+inline Matches match_boxes(const Found& found, const Truth& truth, const Rules& rules, int threads, Stop& stop) {
+  const MatchingOrder order = matching_order(found, truth.images, rules.max_detections, threads, stop);
   Matches out(order.kept_begin.back(), rules.ranges);
-  for_each_index(truth.images, threads, [&](int, int64_t image) {
+  for_each_index(truth.images, threads, stop, [&](int worker, int64_t image) {
     const int64_t first_object = truth.offsets[image];
     std::vector<int64_t> by_class(truth.offsets[image + 1] - first_object), objects;
     std::iota(by_class.begin(), by_class.end(), first_object);
     std::stable_sort(by_class.begin(), by_class.end(), [&](int64_t a, int64_t b) { return truth.label[a] < truth.label[b]; });
-    GroupMatcher matcher(found, truth, rules);
+    GroupMatcher matcher(found, truth, rules, Pulse{&stop, worker});
     const int64_t* row = order.row.data() + order.begin[image];
     const int64_t* last = order.row.data() + order.begin[image + 1];
     auto object = by_class.begin();

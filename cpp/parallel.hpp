@@ -1,8 +1,11 @@
-// Spreads independent pieces of work over a fixed number of threads.
+// Spreads independent pieces of work over a fixed number of threads, and lets it be stopped.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -10,28 +13,116 @@
 
 namespace probox {
 
+// What ends work that was asked to stop.
+struct Stopped {};
+
+// Lets a long computation be stopped. All its threads call `check` again and again; the first worker, which is the
+// calling thread, listens then: `listen` throws if the work is to end.
+class Stop {
+ public:
+  using Listen = void (*)();
+  static constexpr std::chrono::milliseconds interval{50};
+
+  explicit Stop(Listen listen = nullptr) : listen_(listen), heard_(std::chrono::steady_clock::now()) {}
+
+  void check(int worker) {
+    if (worker == 0 && listen_ != nullptr) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now - heard_ >= interval) {
+        heard_ = now;
+        listen_();
+      }
+    }
+    if (stopped_.load(std::memory_order_relaxed)) throw Stopped{};
+  }
+
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+
+ private:
+  Listen listen_;
+  std::chrono::steady_clock::time_point heard_;
+  std::atomic<bool> stopped_{false};
+};
+
+// One worker's way to ask whether to go on; without a `Stop` it always may.
+struct Pulse {
+  Stop* stop = nullptr;
+  int worker = 0;
+
+  void operator()() const {
+    if (stop != nullptr) stop->check(worker);
+  }
+};
+
 // Calls work(worker, i) for every i in 0..count-1, each exactly once. Which worker gets which i is left to chance, so
-// results must depend on i alone. The first exception is passed on after all threads have stopped.
+// results must depend on i alone. The first exception is passed on after all threads have stopped. A thread that cannot
+// be started is done without: the calling thread works too.
 template <class Work>
-void for_each_index(std::ptrdiff_t count, int threads, Work&& work) {
+void for_each_index(std::ptrdiff_t count, int threads, Stop& stop, Work&& work) {
   threads = static_cast<int>(std::min<std::ptrdiff_t>(std::max(threads, 1), std::max<std::ptrdiff_t>(count, 1)));
   std::atomic<std::ptrdiff_t> next{0};
   std::exception_ptr failure;
   std::mutex guard;
+  std::condition_variable finished;
+  int running = 0;
+  const auto fail = [&] {
+    const std::lock_guard<std::mutex> lock(guard);
+    if (!failure) failure = std::current_exception();
+    next = count;
+    stop.stop();
+  };
   const auto run = [&](int worker) {
     try {
-      for (std::ptrdiff_t i; (i = next.fetch_add(1)) < count;) work(worker, i);
+      for (std::ptrdiff_t i; (i = next.fetch_add(1)) < count;) {
+        stop.check(worker);
+        work(worker, i);
+      }
     } catch (...) {
-      const std::lock_guard<std::mutex> lock(guard);
-      if (!failure) failure = std::current_exception();
-      next = count;
+      fail();
     }
   };
+  const auto run_beside = [&](int worker) {
+    run(worker);
+    const std::lock_guard<std::mutex> lock(guard);
+    --running;
+    finished.notify_one();
+  };
   std::vector<std::thread> pool;
-  for (int worker = 1; worker < threads; ++worker) pool.emplace_back(run, worker);
+  pool.reserve(static_cast<std::size_t>(threads - 1));
+  for (int worker = 1; worker < threads; ++worker) {
+    {
+      const std::lock_guard<std::mutex> lock(guard);
+      ++running;
+    }
+    try {
+      pool.emplace_back(run_beside, worker);
+    } catch (const std::exception&) {  // no memory for its stack, or too many threads
+      const std::lock_guard<std::mutex> lock(guard);
+      --running;
+      break;
+    }
+  }
   run(0);
+  {
+    std::unique_lock<std::mutex> lock(guard);
+    while (!finished.wait_for(lock, Stop::interval, [&] { return running == 0; })) {
+      lock.unlock();
+      try {
+        stop.check(0);
+      } catch (...) {
+        fail();
+      }
+      lock.lock();
+    }
+  }
   for (std::thread& thread : pool) thread.join();
   if (failure) std::rethrow_exception(failure);
+}
+
+template <class Work>
+void for_each_index(std::ptrdiff_t count, int threads, Work&& work) {
+  Stop never;
+  for_each_index(count, threads, never, work);
 }
 
 }  // namespace probox

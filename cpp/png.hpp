@@ -1,6 +1,7 @@
 // The five row filters of PNG, undone.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,17 +18,18 @@ inline std::uint8_t paeth(int left, int up, int corner) {
   return static_cast<std::uint8_t>(to_up <= to_corner ? up : corner);
 }
 
-// `source` holds rows of 1 + row_bytes, the filter's number first; `rows` receives row_bytes each.
-inline bool unfilter(const std::uint8_t* source, std::uint8_t* rows, std::size_t height, std::size_t row_bytes,
-                     std::size_t pixel_bytes) {
+// `source` holds rows of 1 + row_bytes, the filter's number first; `rows` receives row_bytes each; `above` is the row
+// before the first.
+inline bool unfilter(const std::uint8_t* source, std::uint8_t* rows, const std::uint8_t* above, std::size_t height,
+                     std::size_t row_bytes, std::size_t pixel_bytes) {
   for (std::size_t y = 0; y < height; ++y) {
     const std::uint8_t filter = *source++;
-    const std::uint8_t* above = y > 0 ? rows - row_bytes : nullptr;
     if (filter > 4) return false;
-    for (std::size_t x = 0; x < row_bytes; ++x) {
+    if (filter == 0) std::copy_n(source, row_bytes, rows);
+    for (std::size_t x = 0; filter != 0 && x < row_bytes; ++x) {
       const int left = x >= pixel_bytes ? rows[x - pixel_bytes] : 0;
-      const int up = above != nullptr ? above[x] : 0;
-      const int corner = above != nullptr && x >= pixel_bytes ? above[x - pixel_bytes] : 0;
+      const int up = above[x];
+      const int corner = x >= pixel_bytes ? above[x - pixel_bytes] : 0;
       int guess = 0;
       if (filter == 1) guess = left;
       if (filter == 2) guess = up;
@@ -36,6 +38,7 @@ inline bool unfilter(const std::uint8_t* source, std::uint8_t* rows, std::size_t
       rows[x] = static_cast<std::uint8_t>(source[x] + guess);
     }
     source += row_bytes;
+    above = rows;
     rows += row_bytes;
   }
   return true;

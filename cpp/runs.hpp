@@ -52,6 +52,21 @@ struct RunTable {
   }
 };
 
+// How much the masks of one file may take. A few bytes can describe a mask of a billion runs; those of photographs have
+// about one run for every four bytes of their file.
+struct MaskBudget {
+  static constexpr std::int64_t object_crossings = std::int64_t{1} << 23;  // of edges with columns, per object
+
+  std::int64_t runs, crossings;
+
+  static MaskBudget of_file(std::int64_t bytes) {
+    return {(std::int64_t{1} << 24) + bytes / 2, (std::int64_t{1} << 27) + 32 * bytes};
+  }
+};
+
+// Thrown when a mask does not fit its budget.
+struct MaskTooLarge {};
+
 // Pixels begin..end (exclusive) in column-major order.
 struct Interval {
   std::int64_t begin;
@@ -61,11 +76,14 @@ struct Interval {
 // Turns the objects of images into runs, one after the other, keeping its buffers.
 class Rasteriser {
  public:
+  explicit Rasteriser(MaskBudget budget) : budget_(budget) {}
+
   // Start an object in an image of this size.
   void start(std::int64_t height, std::int64_t width) {
     height_ = height;
     width_ = width;
     intervals_.clear();
+    object_crossings_ = 0;
   }
 
   // Add a polygon x0, y0, x1, y1, ...
@@ -102,6 +120,7 @@ class Rasteriser {
   const std::vector<std::int32_t>& finish() {
     merge_intervals();
     transpose();
+    budget_.runs -= static_cast<std::int64_t>(swept_.size());
     return runs_;
   }
 
@@ -137,6 +156,10 @@ class Rasteriser {
     const std::int64_t right = std::max(a.x, b.x);
     std::int64_t column = left <= 2 ? 0 : (left - 2 + scale - 1) / scale;
     const std::int64_t last = std::min(width_ - 1, (right - 1 - 2 >= 0) ? (right - 3) / scale : std::int64_t{-1});
+    if (column > last) return;
+    object_crossings_ += last - column + 1;
+    budget_.crossings -= last - column + 1;
+    if (object_crossings_ > MaskBudget::object_crossings || budget_.crossings < 0) throw MaskTooLarge{};
     for (; column <= last; ++column) {
       const std::int64_t here = column * scale + 2;
       std::int64_t y;
@@ -220,8 +243,8 @@ class Rasteriser {
   // come out by column, so counting rows puts them in order.
   void transpose() {
     runs_.clear();
-    if (intervals_.empty()) return;
     swept_.clear();
+    if (intervals_.empty()) return;
     previous_.clear();
     const std::int64_t first_column = intervals_.front().begin / height_;
     const std::int64_t last_column = (intervals_.back().end - 1) / height_;
@@ -242,12 +265,27 @@ class Rasteriser {
       }
       each_difference(current_, previous_, [&](std::int64_t y) { run_start_[static_cast<std::size_t>(y)] = column; });
       each_difference(previous_, current_, [&](std::int64_t y) {
+        if (static_cast<std::int64_t>(swept_.size()) >= budget_.runs) throw MaskTooLarge{};
         swept_.push_back({static_cast<std::int32_t>(y), static_cast<std::int32_t>(run_start_[static_cast<std::size_t>(y)]),
                           static_cast<std::int32_t>(column)});
       });
       previous_.swap(current_);
+      pass_over_equal_columns(next, taken, column);
     }
     order_by_row();
+  }
+
+  // Go on to the last of the columns that equal this one, if it is empty or full: there may be a million of them.
+  void pass_over_equal_columns(std::size_t& next, std::int64_t& taken, std::int64_t& column) {
+    if (next == intervals_.size()) return;
+    const std::int64_t begin = std::max(taken, intervals_[next].begin);
+    if (previous_.empty()) {
+      column = std::max(column, begin / height_ - 1);
+    } else if (begin == (column + 1) * height_ && previous_.front().begin == 0 && previous_.front().end == height_) {
+      column = std::max(column, intervals_[next].end / height_ - 1);
+      taken = (column + 1) * height_;
+      if (taken == intervals_[next].end) ++next;
+    }
   }
 
   // Call `act` for every row in `a` that is not in `b`.
@@ -289,6 +327,8 @@ class Rasteriser {
     }
   }
 
+  MaskBudget budget_;
+  std::int64_t object_crossings_ = 0;
   std::int64_t height_ = 0;
   std::int64_t width_ = 0;
   std::vector<Corner> corners_;

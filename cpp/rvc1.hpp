@@ -16,6 +16,8 @@
 
 namespace probox::rvc1 {
 
+constexpr std::int64_t no_mask_id = std::numeric_limits<std::int64_t>::min();
+
 // Columns of a detections file, in the order of the file.
 struct Detections {
   std::vector<std::string> classes;
@@ -26,7 +28,7 @@ struct Detections {
   std::vector<float> label_probs;
   coco::SomeRows<double> covariances;
   std::vector<std::int32_t> mask_files;  // -1: none
-  std::vector<std::int64_t> mask_ids;
+  std::vector<std::int64_t> mask_ids;    // no_mask_id: none
   std::vector<std::string> mask_file_names;
   std::vector<std::string> other_keys;
   bool has_classes = false, has_image_names = false, has_detections = false;
@@ -107,7 +109,7 @@ class DetectionsReader {
     double box[4] = {nan, nan, nan, nan};
     double covariances[8];
     std::int32_t file = -1;
-    std::int64_t mask_id = 0;
+    std::int64_t mask_id = no_mask_id;
     const std::int64_t entry = in_.index();
     in_.enter_object();
     while (in_.next_key(key)) {
@@ -132,7 +134,6 @@ class DetectionsReader {
     }
     seen.require(in_, 1, "label_probs");
     if (!seen.has(3)) seen.require(in_, 0, "bbox");
-    if (seen.has(3)) seen.require(in_, 4, "mask_id");
     if (seen.has(2)) {
       found_.covariances.rows.push_back(static_cast<std::int64_t>(found_.image_rows.size()));
       found_.covariances.values.insert(found_.covariances.values.end(), covariances, covariances + 8);

@@ -9,6 +9,7 @@
 
 #include "heatmap.hpp"
 #include "losses.hpp"
+#include "parallel.hpp"
 #include "settings.hpp"
 
 namespace probox {
@@ -37,8 +38,8 @@ struct Image {
 template <class T>
 class ImageScorer {
  public:
-  explicit ImageScorer(const Settings& settings)
-      : s_(settings), log_epsilon_(std::log(settings.epsilon)),
+  explicit ImageScorer(const Settings& settings, Pulse pulse = {})
+      : s_(settings), pulse_(pulse), log_epsilon_(std::log(settings.epsilon)),
         hopeless_(settings.snap_zero > 0.0 ? std::log(settings.snap_zero) : -std::numeric_limits<double>::infinity()) {}
 
   // Fills `table` (objects x detections). Unless `all_pairs`, pairs that cannot score are left at zero.
@@ -76,6 +77,7 @@ class ImageScorer {
   };
 
   void score_detection(const Image& image, int d, bool all_pairs, std::vector<Qualities>& table) {
+    pulse_();
     const int objects = static_cast<int>(image.masks.size());
     Grid<T> grid = support(image, d);
     candidates_.clear();
@@ -111,6 +113,7 @@ class ImageScorer {
 
     std::size_t kept = 0;
     for (const Candidate& candidate : candidates_) {
+      pulse_();
       const Mask& mask = image.masks[candidate.object];
       const std::int64_t inside =
           grid.empty() ? 0 : pixels_within(mask, grid.x.first, grid.y.first, grid.x.last, grid.y.last);
@@ -124,6 +127,7 @@ class ImageScorer {
     const bool share = s_.mask_background || sharing_pays(image, grid);
     const double total = share && !grid.empty() ? sums_.everywhere(true) : 0.0;
     for (const Candidate& candidate : candidates_) {
+      pulse_();
       const Mask& mask = image.masks[candidate.object];
       double background = 0.0;
       if (!grid.empty()) {
@@ -177,6 +181,7 @@ class ImageScorer {
   }
 
   Settings s_;
+  Pulse pulse_;
   double log_epsilon_, hopeless_;
   HeatmapBuilder<T> builder_;
   LogSums<T> sums_;

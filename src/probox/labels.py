@@ -9,12 +9,16 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
+from probox.errors import InputError
+
 __all__ = [
     "BACKGROUND_NAMES",
     "align_labels",
     "canonical_name",
     "column_of_each",
     "repeated_classes",
+    "require_label_matrix",
     "unknown_classes",
 ]
 
@@ -82,6 +86,17 @@ def repeated_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
     return [column for column in range(len(given)) if column not in explained]
 
 
+def require_label_matrix(rows: int, columns: int, file: str | None = None) -> None:
+    """Raise if one probability per detection and class takes more memory than the detections can need."""
+    if not _core.label_matrix_fits(rows, columns):
+        raise InputError(
+            f"{rows:,} detections with {columns:,} classes each need {4 * rows * columns / 1e9:.1f} GB "
+            "for their label probabilities",
+            file=file,
+            remedy="split the file by images, or write Parquet, which is read in parts",
+        )
+
+
 def align_labels(
     label_probs: npt.NDArray[np.float32], given: Sequence[str], wanted: Sequence[str]
 ) -> npt.NDArray[np.float32]:
@@ -92,6 +107,7 @@ def align_labels(
     """
     if tuple(given) == tuple(wanted):
         return label_probs
+    require_label_matrix(len(label_probs), len(wanted))
     columns = column_of_each(wanted, given)
     aligned = np.zeros((len(label_probs), len(wanted)), dtype=np.float32)
     present = columns >= 0

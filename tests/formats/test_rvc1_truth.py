@@ -195,7 +195,7 @@ def test_what_is_wrong_is_named(sequence: Path) -> None:
     put(sequence, {}, mask_name="../A/m.png")
     fails("expected the name of a file beside labels.json")
     put(sequence, {}, mask_name="missing.png")
-    fails("missing.png cannot be read: No such file")
+    fails("missing.png: no such file")
     for box in ([1, 2, 3], [4, 2, 3, 5], [1, 2, 3, float("nan")], [1, 2, 1e10, 5]):
         put(sequence, {"0": {"class": "cup", "mask_id": 40, "bounding_box": box}})
         fails(r"000.0.bounding_box: expected a list of 4" if len(box) == 3 else r"000.0.*: expected \[left, top, right")

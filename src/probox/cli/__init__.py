@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from probox import __version__
+from probox.cli.escapes import printable
 from probox.errors import ProboxError
 
 __all__ = ["main"]
@@ -68,6 +69,7 @@ def main(args: list[str] | None = None) -> None:
     except click.exceptions.Abort:
         _fail("interrupted", 130)
     except click.ClickException as error:
+        error.message = printable(error.message)  # type: ignore[misc]  # it may quote what it was given
         error.show()
         sys.exit(error.exit_code)
     except ProboxError as error:
@@ -91,5 +93,5 @@ def _describe(error: OSError) -> str:
 
 
 def _fail(message: str, status: int) -> Any:
-    click.echo(f"probox: {' '.join(message.split())}", err=True)
+    click.echo(f"probox: {printable(' '.join(message.split()))}", err=True)
     sys.exit(status)

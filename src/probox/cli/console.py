@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from probox.cli.escapes import one_line, printable, printable_json
 
 __all__ = ["file_title", "note", "print_json", "progress_bar", "results", "words"]
 
@@ -27,24 +30,35 @@ def file_title(path: str) -> str:
     return title or "detections"
 
 
+class _PlainConsole(Console):
+    """A console on which only the program itself moves the cursor and chooses colours."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
 def results() -> Console:
     """Return the console for results: standard output; `NO_COLOR` is honoured."""
-    return Console(highlight=False)
+    return _PlainConsole(highlight=False, emoji=False)
 
 
 def words() -> Console:
     """Return the console for everything else: standard error."""
-    return Console(stderr=True, highlight=False)
+    return _PlainConsole(stderr=True, highlight=False, emoji=False)
 
 
 def note(text: str) -> None:
-    """Say something to people, on standard error."""
-    words().print(text, markup=False, soft_wrap=True)
+    """Say something to people, on standard error, in one line."""
+    line = text.lstrip("\n")
+    space = text[: len(text) - len(line)]
+    words().print(space + one_line(line), markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
     """Print one JSON object and nothing else; NaN and infinities become null."""
-    click.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
+    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    click.echo(printable_json(text))
 
 
 def _plain(value: Any) -> Any:
@@ -69,7 +83,7 @@ def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"),
+        TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.completed}/{task.total}"),
         TimeRemainingColumn(), console=console, transient=True,
     ) as bar:  # fmt: skip
         task = bar.add_task(description, total=None)

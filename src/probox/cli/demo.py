@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from probox.cli.console import note, print_json, results
+from probox.cli.escapes import printable
 
 WHAT_TO_SEE = (
     "Both detectors give the same boxes and labels, so mAP cannot tell them apart; the second also says how unsure "
@@ -45,7 +46,7 @@ def command(save: str | None, as_json: bool) -> None:
     if save:
         note(f"\n{len(written)} files written to {save}; try:")
         for line in _try_next(save):
-            click.echo(f"  {line}", err=True)  # unwrapped, to be copied
+            click.echo(f"  {printable(line)}", err=True)  # unwrapped, to be copied
 
 
 def _try_next(folder: str) -> list[str]:

@@ -8,6 +8,7 @@ import click
 from rich.text import Text
 
 from probox.cli.console import print_json, results
+from probox.cli.escapes import one_line
 
 if TYPE_CHECKING:
     from probox.formats.problems import Finding
@@ -47,7 +48,7 @@ def _print(report: Report) -> None:
             if finding.count > len(finding.examples):
                 console.print(Text(f"  and {finding.count - len(finding.examples):,} more"), soft_wrap=True)
     for note in report.notes:
-        console.print(Text(f"note: {note}"), soft_wrap=True)
+        console.print(Text(f"note: {one_line(note)}"), soft_wrap=True)
     read = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items())
     verdict = "can be evaluated" if report.ok else "cannot be evaluated"
     console.print(Text(f"{verdict}: {read}" if read else verdict), soft_wrap=True)

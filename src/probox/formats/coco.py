@@ -50,7 +50,7 @@ def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundT
     columns, found = _core.read_coco_truth(data, lenient=problems.lenient)
     if problems.add_raw(found, file):
         _require_sections(columns, file, problems)
-    return _table(columns, file, problems)
+    return _table(columns, file, problems, len(data))
 
 
 def _require_sections(columns: dict[str, Any], file: str, problems: Problems) -> None:
@@ -66,7 +66,7 @@ def _require_sections(columns: dict[str, Any], file: str, problems: Problems) ->
         problems.stop(error, "missing key")
 
 
-def _table(columns: dict[str, Any], file: str, problems: Problems) -> GroundTruth:
+def _table(columns: dict[str, Any], file: str, problems: Problems, file_bytes: int) -> GroundTruth:
     image_order, image_ids = _distinct(columns["image_ids"], "images", file, problems)
     category_order, category_ids = _distinct(columns["category_ids"], "categories", file, problems)
     image_rows, image_known = _rows_of("image", columns["images"], image_ids, columns, file, problems)
@@ -80,7 +80,7 @@ def _table(columns: dict[str, Any], file: str, problems: Problems) -> GroundTrut
 
     order = np.flatnonzero(usable)
     order = order[np.argsort(image_rows[order], kind="stable")]
-    masks = _rasterise(columns, order, shapes)
+    masks = _rasterise(columns, order, shapes, file, file_bytes)
     notes: list[str] = []
     nothing = (masks.pixels == 0) & np.isnan(columns["boxes"][order, 0])
     if nothing.any():
@@ -195,7 +195,7 @@ def _fitting_run_lengths(
     return np.logical_not(wrong)
 
 
-def _rasterise(columns: dict[str, Any], order: Ids, shapes: npt.NDArray[np.int32]) -> Masks:
+def _rasterise(columns: dict[str, Any], order: Ids, shapes: npt.NDArray[np.int32], file: str, file_bytes: int) -> Masks:
     """Return the masks of the annotations in this order; empty ones have 0 pixels."""
     geometry = partial(
         _core.rasterise,
@@ -206,7 +206,17 @@ def _rasterise(columns: dict[str, Any], order: Ids, shapes: npt.NDArray[np.int32
     )
     heights, widths = np.ascontiguousarray(shapes[:, 0]), np.ascontiguousarray(shapes[:, 1])
     pixels = pixels_of_boxes(np.nan_to_num(_corners(columns["boxes"]), nan=0.0), shapes[:, ::-1])
-    return Masks(*geometry(order=order, box_pixels=pixels, heights=heights, widths=widths))
+    masks = Masks(*geometry(order=order, box_pixels=pixels, heights=heights, widths=widths, file_bytes=file_bytes))
+    if len(masks) < len(order):
+        at = int(order[len(masks)])
+        raise InputError(
+            f"the masks up to this one take far more memory than a file of {file_bytes:,} bytes should need",
+            file=file,
+            image=int(columns["images"][at]),
+            entry=f"annotations[{columns['entries'][at]}].segmentation",
+            remedy="check the size of the image and the mask, or split the file by images",
+        )
+    return masks
 
 
 def _corners(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -11,6 +11,7 @@ from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.files import Paths, read_bytes
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
+from probox.labels import require_label_matrix
 
 __all__ = ["check_coco_results", "coco_results_from_bytes", "read_coco_results"]
 
@@ -46,6 +47,7 @@ def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems
     """Return the draft of a results file's content."""
     columns, found = _core.read_coco_results(data, True, truth.image_ids, truth.category_ids, lenient=problems.lenient)
     problems.add_raw(found, file)
+    require_label_matrix(len(columns["image_ids"]), len(truth.classes), file)
     notes: list[str] = []
     if columns["unknown_image_rows"]:
         images = np.unique(columns["unknown_images"])

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 from probox.errors import InputError
 
-__all__ = ["Paths", "first_character", "is_folder", "read_bytes"]
+__all__ = ["Paths", "first_character", "is_folder", "open_regular", "read_bytes", "read_regular"]
 
 Paths = str | os.PathLike[str]
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_MAX_EXPANSION = 200
-"""How much larger than a gzip file its content may be; detections of zeros alone stay below this."""
-_ALWAYS_FINE = 1 << 30
+_MAX_EXPANSION = 40
+"""How much larger than a gzip file its content may be; detections of mostly zeros stay below this."""
+_ALWAYS_FINE = 1 << 26
 """Content up to this size is read whatever the expansion."""
+_FIRST_PIECE, _LARGEST_PIECE = 1 << 9, 1 << 20
+"""How many bytes of a gzip member are looked at first, and at most at once."""
 
 _NOT_JSON = (
     (b"\xef\xbb\xbf", "starts with a byte order mark", "save it as UTF-8 without one"),
@@ -36,22 +40,77 @@ _NOT_JSON = (
 )
 
 
-def read_bytes(path: Paths) -> bytes:
-    """Return the content of a JSON file, decompressed if it is gzip, whatever its name says."""
+def open_regular(path: Paths, *, pipe: bool = False) -> BinaryIO:
+    """Open a file for reading, never waiting for it: pipes and devices are refused.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    pipe : bool
+        Accept a pipe too, for a path that the user named: ``<(zcat x.json.gz)``.
+    """
     name = str(path)
     try:
-        with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-                raise InputError("expected a file, but this is a device", file=name)
-            data = file.read()
-    except IsADirectoryError:
-        raise InputError("expected a file, but this is a folder", file=name, remedy="name a file in it") from None
+        if pipe and stat.S_ISFIFO(os.stat(path).st_mode):
+            return open(path, "rb")
+        # Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            return open(descriptor, "rb")
+        os.close(descriptor)
     except FileNotFoundError:
         raise InputError("no such file", file=name, remedy="check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot be read: {reason}", file=name) from None
+        raise _unreadable(error, name) from None
+    if stat.S_ISDIR(mode):
+        raise InputError("expected a file, but this is a folder", file=name, remedy="name a file in it")
+    kind = "pipe" if stat.S_ISFIFO(mode) else "device"
+    raise InputError(f"expected a file, but this is a {kind}", file=name, remedy="put a regular file in its place")
+
+
+def read_regular(path: Paths, *, most: int | None = None, pipe: bool = False) -> bytes:
+    """Return the bytes of a regular file.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    most : int, optional
+        A larger file is refused, unread.
+    pipe : bool
+        Accept a pipe too, for a path that the user named.
+    """
+    name = str(path)
+    with open_regular(path, pipe=pipe) as file:
+        try:
+            if most is None:
+                return file.read()
+            data = file.read(most + 1)
+        except OSError as error:
+            raise _unreadable(error, name) from None
+        if len(data) > most:
+            raise InputError(f"expected at most {most:,} bytes, but this file is larger", file=name)
+        return data
+
+
+def _unreadable(error: OSError | ValueError, name: str) -> InputError:
+    return InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=name)
+
+
+def read_bytes(path: Paths, *, pipe: bool = True) -> bytes:
+    """Return the content of a JSON file, decompressed if it is gzip, whatever its name says.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    pipe : bool
+        Accept a pipe too. Files that were found in a folder, rather than named by the user, are never pipes.
+    """
+    name = str(path)
+    data = read_regular(path, pipe=pipe)
     if data.startswith(_GZIP_MAGIC):
         data = _gunzip(data, name)
     for magic, what, remedy in _NOT_JSON:
@@ -67,30 +126,43 @@ def read_bytes(path: Paths) -> bytes:
 
 
 def _gunzip(data: bytes, name: str) -> bytes:
+    """Return the content of all members of a gzip file."""
     limit = max(_ALWAYS_FINE, _MAX_EXPANSION * len(data))
-    parts: list[bytes] = []
-    size = 0
-    rest = data
-    while rest.startswith(_GZIP_MAGIC):  # a gzip file may have several members
-        member = zlib.decompressobj(wbits=31)
+    packed = memoryview(data)
+    content = io.BytesIO()
+    at = 0
+    while packed[at : at + 2] == _GZIP_MAGIC:  # a gzip file may have several members
         try:
-            part = member.decompress(rest, limit - size + 1)
+            at = _unpack_member(packed, at, content, limit)
         except zlib.error as error:
             raise InputError(f"the gzip data is damaged ({error})", file=name, remedy="download it again") from None
-        size += len(part)
-        if size > limit:
+        except EOFError:
+            raise InputError("the gzip data is cut short", file=name, remedy="download it again") from None
+        if content.tell() > limit:
             raise InputError(
                 f"expands to more than {limit:,} bytes from {len(data):,}",
                 file=name,
                 remedy="decompress it first if you trust it",
             )
-        if not member.eof:
-            raise InputError("the gzip data is cut short", file=name, remedy="download it again")
-        parts.append(part)
-        rest = member.unused_data
-    if rest.strip(b"\0"):
+    if data[at:].strip(b"\0"):
         raise InputError("something follows the gzip data", file=name, remedy="download it again")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return content.getvalue()
+
+
+def _unpack_member(packed: memoryview, at: int, content: io.BytesIO, limit: int) -> int:
+    """Add the content of the gzip member that starts at `at`, to just beyond `limit`; return where the member ends."""
+    member = zlib.decompressobj(wbits=31)
+    size = _FIRST_PIECE  # what follows a member is copied: pieces start small, for there may be many short members
+    while not member.eof:
+        piece = packed[at : at + size]
+        if not piece:
+            raise EOFError
+        content.write(member.decompress(piece, limit + 1 - content.tell()))
+        if content.tell() > limit:
+            break
+        at += len(piece) - len(member.unused_data)
+        size = min(2 * size, _LARGEST_PIECE)
+    return at
 
 
 def first_character(data: bytes) -> str:

@@ -93,7 +93,7 @@ def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Dr
         )
     drafts: list[Draft] = []
     for name, rows in sequences.items():
-        file = next((f for f in (folder / f"{name}.json", folder / f"{name}.json.gz") if f.is_file()), None)
+        file = next((f for f in (folder / f"{name}.json", folder / f"{name}.json.gz") if f.exists()), None)
         try:
             if file is None:
                 raise InputError(
@@ -101,7 +101,7 @@ def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Dr
                     file=str(folder),
                     remedy="write one file per sequence, with an empty list for images without detections",
                 )
-            drafts.append(_draft(read_bytes(file), file, truth, rows, problems))
+            drafts.append(_draft(read_bytes(file, pipe=False), file, truth, rows, problems))
         except InputError as error:
             problems.catch(error, "unusable file")
     draft = _by_challenge_rules(drafts, str(folder), truth)

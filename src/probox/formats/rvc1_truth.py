@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.formats.files import Paths, read_bytes
-from probox.formats.png import decode_png
+from probox.formats.files import Paths, read_bytes, read_regular
+from probox.formats.png import Pixels, decode_png
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
 from probox.labels import canonical_name
@@ -73,14 +73,26 @@ def rvc1_truth_from_folder(folder: Path, problems: Problems) -> GroundTruth:
             file=str(folder),
             remedy="name the folder that holds the sequences' folders",
         )
-    return _table([_Sequence(path, problems) for path in sequences], str(folder))
+    room = _Room()
+    return _table([_Sequence(path, problems, room) for path in sequences], str(folder))
+
+
+class _Room:
+    """How many runs of pixels the masks of a folder may still have: far more than those of photographs do."""
+
+    ALWAYS_FINE = 1 << 24
+    PER_BYTE = 4
+
+    def __init__(self) -> None:
+        self.runs = self.ALWAYS_FINE
 
 
 class _Sequence:
     """Images and objects of one sequence."""
 
-    def __init__(self, folder: Path, problems: Problems) -> None:
+    def __init__(self, folder: Path, problems: Problems, room: _Room) -> None:
         self.folder = folder
+        self.room = room
         self.file = str(folder / "labels.json")
         self.image_names: list[str] = []
         self.shapes: list[tuple[int, int] | None] = []  # None where no mask tells
@@ -89,7 +101,7 @@ class _Sequence:
         self.boxes: list[npt.NDArray[np.float64]] = []
         self.masks: list[Masks] = []
         self.boxless = self.other_class = self.maskless = 0
-        columns, found = _core.read_rvc1_labels(read_bytes(self.file), lenient=problems.lenient)
+        columns, found = _core.read_rvc1_labels(read_bytes(self.file, pipe=False), lenient=problems.lenient)
         problems.add_raw(found, self.file)
         keys: list[str] = columns["images"]
         order = _in_order(keys)
@@ -110,11 +122,11 @@ class _Sequence:
             else:
                 self.maskless += len(rows)
             if pixels is not None:
-                self._add_objects(columns, pixels, rows)
+                self._add_objects(columns, image, pixels, rows)
             self.image_names.append(f"{self.folder.name}/{keys[image]}")
             self.shapes.append(None if pixels is None else (pixels.shape[0], pixels.shape[1]))
 
-    def _pixels(self, columns: dict[str, Any], image: int) -> npt.NDArray[np.uint16]:
+    def _pixels(self, columns: dict[str, Any], image: int) -> Pixels:
         """Return the channel of the image's PNG in which its objects are marked."""
         name, channel = columns["mask_names"][image], int(columns["channels"][image])
         fail = partial(InputError, file=self.file, image=columns["images"][image])
@@ -122,32 +134,30 @@ class _Sequence:
         if PurePosixPath(name).name != name or PureWindowsPath(name).name != name or "\0" in name:
             raise fail(f"expected the name of a file beside labels.json, but got {name[:80]!r}", entry="mask_name")
         try:
-            data = path.read_bytes()
-        except OSError as error:
+            data = read_regular(path)
+        except InputError as error:
             raise fail(
-                f"{path} cannot be read: {error.strerror}",
-                entry="mask_name",
-                remedy="keep the masks beside labels.json",
+                f"{path}: {error.problem}", entry="mask_name", remedy="keep the masks beside labels.json"
             ) from None
-        array = decode_png(data, str(path))
-        channels = array.shape[2]
-        if channels <= 2:
-            return np.ascontiguousarray(array[:, :, 0])  # grey: all colours are the same
-        if not 0 <= channel < channels:
-            raise fail(f"expected a channel from 0 to {channels - 1}, but got {channel}", entry="mask_channel")
-        # Challenge labels count channels as OpenCV does: blue, green, red, alpha.
-        return np.ascontiguousarray(array[:, :, 2 - channel if channel < 3 else 3])
+        self.room.runs += _Room.PER_BYTE * len(data)
 
-    def _add_objects(
-        self, columns: dict[str, Any], pixels: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]
-    ) -> None:
-        """Add these objects of the image that comes next."""
+        def choose(channels: int) -> int:
+            if channels <= 2:
+                return 0  # grey: all colours are the same
+            if not 0 <= channel < channels:
+                raise fail(f"expected a channel from 0 to {channels - 1}, but got {channel}", entry="mask_channel")
+            return 2 - channel if channel < 3 else 3  # challenge labels count as OpenCV does: blue, green, red, alpha
+
+        return decode_png(data, str(path), choose)
+
+    def _add_objects(self, columns: dict[str, Any], image: int, pixels: Pixels, rows: npt.NDArray[np.int64]) -> None:
+        """Add these objects of the image, which comes next."""
         names = [columns["object_classes"][int(row)] for row in rows]
         classes = np.array([_COLUMN.get(challenge_name(label), -1) for label in names], dtype=np.int32)
         known = classes >= 0
         self.other_class += int((~known).sum())
         values, which = np.unique(columns["mask_ids"][rows[known]], return_inverse=True)
-        masks = Masks(*_core.label_runs(pixels, values)).take(which.reshape(-1).astype(np.int64))
+        masks = self._masks(pixels, values, which.reshape(-1).astype(np.int64), columns["images"][image])
         stated = columns["boxes"][rows[known]]
         boxes = np.where(np.isnan(stated), masks.boxes, stated)
         there = np.flatnonzero((masks.pixels > 0) | ~np.isnan(stated[:, 0]))
@@ -156,6 +166,21 @@ class _Sequence:
         self.object_classes.append(classes[known][there])
         self.boxes.append(boxes[there])
         self.masks.append(masks.take(there))
+
+    def _masks(self, pixels: Pixels, values: npt.NDArray[np.int64], which: npt.NDArray[np.int64], image: str) -> Masks:
+        """Return the masks of objects, which of the values each has; as many runs as there is room for."""
+        found = _core.label_runs(pixels, values, self.room.runs)
+        masks = None if found is None else Masks(*found)
+        if masks is not None:
+            self.room.runs -= int(np.diff(masks.offsets)[which].sum())
+        if masks is None or self.room.runs < 0:
+            raise InputError(
+                "the masks up to this one take far more memory than files of their size should need",
+                file=self.file,
+                image=image,
+                remedy="check the mask (is it a photograph?), or split the folder by sequences",
+            )
+        return masks.take(which)
 
 
 def _in_order(keys: list[str]) -> list[int]:

@@ -26,6 +26,9 @@ _SETTINGS = (
     "single_precision", "snap_zero", "snap_one", "min_quality", "label_weight",
 )  # fmt: skip
 
+_MAP_BYTES = 1 << 26
+"""How much memory given heatmaps may take at a time, or as much as a single one needs."""
+
 QUALITIES = ("pPDQ", "spatial", "label", "foreground", "background")
 """What the kernel gives for a pair, in this order."""
 
@@ -96,15 +99,29 @@ def score_pairs(
     pieces = min(images, 64, 1 + len(found) // 2000)
     edges = np.linspace(0, images, pieces + 1).astype(int)
     parts: list[tuple[Any, Any, Any]] = []
-    for begin, end in itertools.pairwise(edges.tolist()):
-        detection, obj, qualities = _core.score_images(settings_of(convention), threads, *columns.of_images(begin, end))
-        objects = columns.objects[obj + columns.object_offsets[begin]]
-        parts.append((detection + columns.detection_offsets[begin], objects, qualities))
+    for begin, end in itertools.pairwise(columns.refined(edges.tolist())):
+        parts.append(_score(columns, begin, end, convention, threads))
         if progress is not None:
             progress(end, images)
     if not parts:
         return Pairs.none()
     return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _score(
+    columns: _Columns, begin: int, end: int, convention: Convention, threads: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return detection, object and qualities of the pairs of images begin..end - 1."""
+    parts: list[tuple[Any, Any, Any]] = []
+    for rows in columns.portions(begin, end):
+        arguments = columns.of_images(begin, end, rows)
+        detection, obj, qualities = _core.score_images(settings_of(convention), threads, *arguments)
+        parts.append((detection + rows.start, columns.objects[obj + columns.object_offsets[begin]], qualities))
+    if len(parts) == 1:
+        return parts[0]
+    detection, obj, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((detection, obj))  # one image in several portions: as the kernel would have listed its pairs
+    return detection[order], obj[order], qualities[order]
 
 
 def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, image: int) -> npt.NDArray[np.float64]:
@@ -209,17 +226,58 @@ class _Columns:
                     remedy="store heatmaps at the image's size",
                 )
 
-    def of_images(self, begin: int, end: int) -> tuple[Any, ...]:
-        """Return the kernel's arguments for images begin..end - 1."""
+    def rows_of(self, begin: int, end: int) -> slice:
+        """Return the rows of the detections of images begin..end - 1."""
+        return slice(int(self.detection_offsets[begin]), int(self.detection_offsets[end]))
+
+    def refined(self, edges: list[int]) -> list[int]:
+        """Return edges between which heatmaps fit into memory, or lie in one image."""
+        if not (self.kinds == _HEATMAP).any():
+            return edges
+        finer = edges[:1]
+        for begin, end in itertools.pairwise(edges):
+            size = 0
+            for image in range(begin, end):
+                wanted = self._map_bytes(self.rows_of(image, image + 1))
+                if size + wanted > _MAP_BYTES and image > finer[-1]:
+                    finer.append(image)
+                    size = 0
+                size += wanted
+            finer.append(end)
+        return finer
+
+    def portions(self, begin: int, end: int) -> list[slice]:
+        """Return the detections of images begin..end - 1 in portions whose heatmaps fit into memory."""
+        rows = self.rows_of(begin, end)
+        if end - begin != 1 or self._map_bytes(rows) <= _MAP_BYTES:
+            return [rows]
+        portions: list[slice] = []
+        start, size = rows.start, 0
+        for row in range(rows.start, rows.stop):
+            given = self.heatmaps[row]
+            wanted = 0 if given is None else 8 * int(given.size)
+            if size + wanted > _MAP_BYTES and row > start:
+                portions.append(slice(start, row))
+                start, size = row, 0
+            size += wanted
+        return [*portions, slice(start, rows.stop)]
+
+    def _map_bytes(self, rows: slice) -> int:
+        """Return what the heatmaps of these detections take at most as the kernel gets them."""
+        return sum(8 * int(given.size) for given in self.heatmaps[rows] if given is not None)
+
+    def of_images(self, begin: int, end: int, rows: slice | None = None) -> tuple[Any, ...]:
+        """Return the kernel's arguments for images begin..end - 1, or for some rows of the detections of one image."""
         truth, masks = self.truth, self.masks
         objects = slice(int(self.object_offsets[begin]), int(self.object_offsets[end]))
-        detections = slice(int(self.detection_offsets[begin]), int(self.detection_offsets[end]))
+        detections = self.rows_of(begin, end) if rows is None else rows
         runs = slice(int(masks.offsets[objects.start]), int(masks.offsets[objects.stop]))
         given = [
             (row - detections.start, _probabilities(array, self.precision))
             for row, array in enumerate(self.heatmaps[detections], start=detections.start)
             if array is not None
         ]
+        offsets = np.clip(self.detection_offsets[begin : end + 1], detections.start, detections.stop)
         return (
             truth.widths[begin:end],
             truth.heights[begin:end],
@@ -229,7 +287,7 @@ class _Columns:
             masks.offsets[objects.start : objects.stop + 1] - runs.start,
             masks.runs[runs],
             self.object_class[objects],
-            self.detection_offsets[begin : end + 1] - detections.start,
+            offsets - detections.start,
             self.boxes[detections],
             self.covariances[detections] if len(self.covariances) else self.covariances,
             self.kinds[detections],

@@ -13,6 +13,7 @@ from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats import read_detections
 from probox.formats.files import is_folder, read_bytes
+from probox.formats.segmentation import HeatmapFile
 from probox.groundtruth import GroundTruth
 from probox.report.photos import ENDINGS, find_photo, require
 
@@ -124,10 +125,10 @@ def _map_size(folder: Path, name: str) -> tuple[int, int] | None:
     try:
         if base not in (folder / name).resolve().parents:
             return None
-        shape = np.load(folder / name, mmap_mode="r", allow_pickle=False).shape
-    except (OSError, ValueError, EOFError):
+        _, height, width = HeatmapFile.open(folder / name).shape
+    except (OSError, ValueError):
         return None
-    return (int(shape[2]), int(shape[1])) if len(shape) == 3 and min(shape[1:]) > 0 else None
+    return (width, height) if min(width, height) > 0 else None
 
 
 def _photo_size(path: Path | None) -> tuple[int, int] | None:

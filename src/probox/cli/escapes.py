@@ -1,0 +1,30 @@
+"""Text that is safe to show: names in files may hold anything, also what a terminal would obey."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["one_line", "printable", "printable_json"]
+
+# Characters that make a terminal do something, or show text in another order than it stands in: control characters
+# except tab and line feed, marks of direction, separators of lines; and halves of characters, which no terminal gets.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return text that a terminal shows as it is.
+
+    >>> printable("\x1b]0;title\x07cup")
+    '\\x1b]0;title\\x07cup'
+    """
+    return _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """Return printable text without line breaks: a name must not look like a message of its own."""
+    return printable(text).replace("\n", "\\n")
+
+
+def printable_json(text: str) -> str:
+    """Return JSON text in which such characters, which only strings hold, are written as JSON escapes."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)

@@ -1,0 +1,237 @@
+"""Small files that ask for much memory: read with little of it, or refused in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import probox
+from probox import InputError
+from probox.formats.png import decode_png
+from probox.labels import require_label_matrix
+
+LIMIT = 120
+"""Seconds after which a command hangs."""
+MOST = 1_000_000_000
+"""Bytes that no small file may make a command use."""
+
+SCRIPT = """
+import re, sys
+from probox.cli import main
+try:
+    main(sys.argv[1:])
+finally:  # not getrusage: it counts the process that started this one too
+    print("peak", re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1] + "000", file=sys.stderr)
+"""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    """Run a command; return its status and what it says, after a look at the memory that it took."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    words, peak = re.fullmatch(r"(.*)peak (\d+)\n", done.stderr, re.DOTALL).groups()  # type: ignore[union-attr]
+    assert int(peak) < MOST, words
+    return done.returncode, words
+
+
+def truth_of(width: int, height: int, segmentations: list[Any], **changes: Any) -> dict[str, Any]:
+    annotations = [{"image_id": 1, "category_id": 1, "segmentation": piece} for piece in segmentations]
+    return {
+        "images": [{"id": 1, "width": width, "height": height}],
+        "categories": [{"id": 1, "name": "cup"}],
+        "annotations": annotations,
+    } | changes
+
+
+def counts_of_columns(height: int, width: int) -> dict[str, Any]:
+    """Return run lengths of every second column."""
+    return {"size": [height, width], "counts": [height] * width}
+
+
+def zigzag(width: int, height: int, edges: int) -> list[list[int]]:
+    return [[number for edge in range(edges) for number in (edge % 2 * width, edge * height // edges)]]
+
+
+TOO_MUCH = "annotations[0].segmentation: the masks up to this one take far more memory than a file of"
+
+TRUTHS: dict[str, tuple[Callable[[], Any], str]] = {
+    "columns of a huge image": (
+        lambda: truth_of(3000, 1000000, [counts_of_columns(1000000, 3000)]),
+        "images[0]: expected at most 1073741824 pixels, but got 3000 x 1000000; cut the image into smaller ones",
+    ),
+    "columns of a high image": (lambda: truth_of(1000, 1000000, [counts_of_columns(1000000, 1000)]), TOO_MUCH),
+    "long edges": (lambda: truth_of(1000000, 1000, [zigzag(1000000, 1000, 600)]), TOO_MUCH),
+    "many objects of long edges": (
+        lambda: truth_of(1000000, 1000, [zigzag(1000000, 1000, 8)] * 2000),
+        "take far more memory than a file of",
+    ),
+    "columns in many objects": (
+        lambda: truth_of(40000, 20000, [counts_of_columns(20000, 40000)] * 3),
+        TOO_MUCH,
+    ),
+}
+
+
+@pytest.mark.parametrize("content", TRUTHS)
+def test_masks(tmp_path: Path, content: str) -> None:
+    make, message = TRUTHS[content]
+    truth, found = tmp_path / "truth.json", tmp_path / "found.json"
+    truth.write_text(json.dumps(make()))
+    found.write_text("[]")
+    status, words = run("evaluate", truth, found)
+    assert status == 1
+    assert message in words
+    assert words.startswith(f"probox: {truth}: ")
+    assert words.count("\n") == 1
+
+
+def packed(start: bytes, repeated: bytes, size: int, end: bytes) -> bytes:
+    """Return a gzip file of `size` bytes, made without holding them."""
+    pack = zlib.compressobj(9, wbits=31)
+    many = repeated * (1 + 1_000_000 // len(repeated))
+    parts = [pack.compress(start), *(pack.compress(many) for _ in range(size // len(many)))]
+    return b"".join([*parts, pack.compress(end), pack.flush()])
+
+
+HEAD = b'{"images":[{"id":1,"width":30000,"height":30000}],"categories":[{"id":1,"name":"a"}],"annotations":['
+ANNOTATION = b'{"image_id":1,"category_id":1,"segmentation":'
+
+GZIPPED: dict[str, tuple[bytes, bytes, int, bytes]] = {
+    "white space": (b"", b" " * 1000, 1_200_000_000, b"{}"),
+    "polygons": (HEAD + ANNOTATION + b"[[0", b",0" * 500, 300_000_000, b"]]}]}"),
+    "polygons just small enough": (HEAD + ANNOTATION + b"[[0", b",0" * 500, 60_000_000, b"]]}]}"),
+    "many polygons": (HEAD, (ANNOTATION + b"[[" + b"0," * 5000 + b"0,0]]},"), 60_000_000, b"null]}"),
+    "run lengths": (
+        HEAD,
+        (ANNOTATION + b'{"size":[30000,30000],"counts":"' + b"1" * 5_000_000 + b'"}},'),
+        60_000_000,
+        b"null]}",
+    ),
+    "annotations": (HEAD, ANNOTATION + b"[[0,0,9,9,9,0]]},", 60_000_000, b"null]}"),
+    "images": (b'{"images":[', b'{"id":1,"width":9,"height":9},', 60_000_000, b"null]}"),
+}
+
+
+@pytest.mark.parametrize("content", GZIPPED)
+def test_gzip(tmp_path: Path, content: str) -> None:
+    truth, found = tmp_path / "truth.json.gz", tmp_path / "found.json"
+    truth.write_bytes(packed(*GZIPPED[content]))
+    assert truth.stat().st_size < 3_000_000
+    found.write_text("[]")
+    status, words = run("evaluate", truth, found)
+    assert status == 1
+    assert words.startswith(f"probox: {truth}: ")
+    assert words.count("\n") == 1
+
+
+@pytest.mark.parametrize("row", [b'{"bbox":[0,0,0,0],"label_probs":[1]},', b"{},"])
+def test_gzipped_detections(tmp_path: Path, row: bytes) -> None:
+    truth, found = tmp_path / "truth.json", tmp_path / "found.json.gz"
+    truth.write_text(json.dumps(truth_of(9, 9, [])))
+    rows = packed(b'{"classes":["cup"],"detections":[[', row, 60_000_000, b"null]]}")
+    found.write_bytes(rows)
+    status, words = run("evaluate", truth, found)
+    assert status == 1
+    assert words.startswith(f"probox: {found}: ")
+
+
+def png(width: int, height: int, depth: int, color: int, row: bytes) -> bytes:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    pack = zlib.compressobj(1)
+    body = b"".join([*(pack.compress(b"\0" + row) for _ in range(height)), pack.flush()])
+    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+def challenge(folder: Path, mask: bytes, objects: int = 1) -> tuple[Path, Path]:
+    sequence = folder / "gt" / "000000"
+    sequence.mkdir(parents=True)
+    (folder / "det").mkdir()
+    image = {"_metadata": {"mask_name": "a.png", "mask_channel": 0}}
+    image |= {f"{number:05d}": {"class": "cup", "mask_id": 1} for number in range(objects)}  # type: ignore[misc]
+    (sequence / "labels.json").write_text(json.dumps({"0": image}))
+    (sequence / "a.png").write_bytes(mask)
+    (folder / "det" / "000000.json").write_text(json.dumps({"classes": ["cup"], "detections": [[]]}))
+    return folder / "gt", folder / "det"
+
+
+def test_a_large_mask_is_decoded_in_strips(tmp_path: Path) -> None:
+    """2^26 pixels of four channels with 16 bits each, of which one channel is wanted."""
+    row = np.zeros((8192, 4), ">u2")
+    row[100:200, 2] = 1
+    status, words = run("evaluate", *challenge(tmp_path, png(8192, 8192, 16, 6, row.tobytes())))
+    assert status == 0
+    assert "1 images, 1 objects" in words
+
+
+@pytest.mark.parametrize(("pattern", "objects"), [([0, 1], 1), ([0, 0, 0, 0, 0, 0, 0, 1], 20)])
+def test_masks_of_too_many_runs(tmp_path: Path, pattern: list[int], objects: int) -> None:
+    row = np.tile(np.array(pattern, np.uint8), 8192 // len(pattern))
+    status, words = run("evaluate", *challenge(tmp_path, png(8192, 8192, 8, 0, row.tobytes()), objects))
+    assert status == 1
+    assert "image 0: the masks up to this one take far more memory than files of their size should need" in words
+
+
+def test_a_channel_alone_is_that_of_the_whole() -> None:
+    """In 8 and in 16 bits, and across the edges of strips."""
+    for depth, color, kind in [(8, 6, np.uint8), (16, 2, ">u2"), (16, 6, ">u2")]:
+        channels = 4 if color == 6 else 3
+        values = np.random.default_rng(depth).integers(0, 1 << depth, (3000, channels)).astype(kind)
+        data = png(3000, 500, depth, color, values.tobytes())
+        whole = decode_png(data, "x.png")
+        assert whole.dtype == (np.uint8 if depth == 8 else np.uint16)
+        np.testing.assert_array_equal(whole, np.broadcast_to(values, (500, 3000, channels)))
+        for channel in range(channels):
+            np.testing.assert_array_equal(decode_png(data, "x.png", lambda _, c=channel: c), whole[:, :, channel])  # type: ignore[misc]
+
+
+def many_classes(count: int) -> dict[str, Any]:
+    return truth_of(64, 48, [], categories=[{"id": number, "name": f"c{number}"} for number in range(count)])
+
+
+@pytest.mark.parametrize("form", ["coco", "rvc1"])
+def test_label_probabilities(tmp_path: Path, form: str) -> None:
+    truth, found = tmp_path / "truth.json", tmp_path / "found.json"
+    truth.write_text(json.dumps(many_classes(27_000)))
+    row = {"image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9], "score": 0.5}
+    rows = {"classes": ["c0"], "detections": [[{"bbox": [0, 0, 9, 9], "label_probs": [0.5]}] * 15_000]}
+    found.write_text(json.dumps([row] * 15_000 if form == "coco" else rows))
+    status, words = run("evaluate", truth, found)
+    assert status == 1
+    assert "15,000 detections with 27,000 classes each need 1.6 GB for their label probabilities; split the" in words
+
+
+def test_what_is_usual_fits() -> None:
+    for rows, columns in [(500_000, 80), (1_500_000, 1_203), (5_000, 10_000), (10_000_000, 1), (0, 10**6), (10**6, 0)]:
+        require_label_matrix(rows, columns)
+    with pytest.raises(InputError, match=r"7,200,000 detections with 1,203 classes each need 34\.6 GB"):
+        require_label_matrix(7_200_000, 1_203)
+
+
+def test_a_high_and_a_wide_image_are_read(tmp_path: Path) -> None:
+    """Memory goes by runs, not by pixels: full and empty columns, a million of them, take neither space nor time."""
+    height, width = 1000, 1_000_000
+    counts = [1500, height * (width - 10), 8500]
+    edges = [[0, 0, width, 0, width, height, 0, height]]
+    path = tmp_path / "truth.json"
+    path.write_text(json.dumps(truth_of(width, height, [{"size": [height, width], "counts": counts}] * 2000 + [edges])))
+    masks = probox.read_coco(path).masks
+    assert (masks.pixels[:2000] == height * (width - 10)).all()
+    np.testing.assert_array_equal(masks.runs[:2], [[0, 2, 999992], [1, 2, 999992]])
+    assert len(masks.runs) == 2000 * height
+    assert masks.pixels[2000] == height * width
