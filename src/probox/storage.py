@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from probox.storage_archive import digest, open_regular, read_archive, to_stored
 from probox.storage_checks import check_evaluation
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Table
 
-__all__ = ["load_evaluation", "save_evaluation"]
+__all__ = ["load_evaluation", "save_evaluation", "save_evaluations"]
 
 FORMAT = 2
 """Since 2, a digest says that words and columns belong together and that nobody changed them."""
@@ -39,11 +40,29 @@ _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
 
 def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
-    """Write an evaluation into `folder`, which is made if it is missing.
+    """Write an evaluation into `folder`, which is made if it is missing."""
+    save_evaluations({folder: evaluation})
 
-    A folder that is interrupted between its two files is refused when it is loaded: their digest does not match.
+
+def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
+    """Write evaluations into folders, all of them or none; folders that are missing are made.
+
+    A folder that was interrupted between its two files is refused when it is loaded: their digest does not match.
     """
-    made = _make_folders(folder)
+    made: list[Path] = []
+    files: dict[Path, Any] = {}
+    try:
+        for folder, evaluation in evaluations.items():
+            made += _make_folders(folder)
+            files |= _files_of(evaluation, folder)
+        write_files(files)
+    except BaseException:
+        for path in reversed(made):  # what was there before stays; of what was made, nothing does
+            _remove_if_empty(path)
+        raise
+
+
+def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
     arrays: dict[str, Any] = {f"masks.{name}": getattr(evaluation.masks, name) for name in _MASKS}
     for name in _TABLES:
         arrays.update(getattr(evaluation, name).to_arrays(name))
@@ -59,12 +78,7 @@ def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
     }
     words["digest"] = digest(_canonical(words), stored)
     text = json.dumps(words, indent=1)  # ASCII: names of files need not be valid text
-    try:
-        write_files({folder / COLUMNS: lambda file: write_archive(file, stored), folder / WORDS: text.encode()})
-    except BaseException:
-        for path in made:  # the deepest first; a folder that somebody else uses by now is left alone
-            _remove_if_empty(path)
-        raise
+    return {folder / COLUMNS: lambda file: write_archive(file, stored), folder / WORDS: text.encode()}
 
 
 def load_evaluation(folder: Path) -> Evaluation:
@@ -93,18 +107,23 @@ def load_evaluation(folder: Path) -> Evaluation:
 
 
 def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder and those above it; return the new ones, the deepest first."""
+    """Make a folder and those above it that are missing; return them, the topmost first."""
+    missing: list[Path] = []
     try:
-        if folder.exists() and not folder.is_dir():
-            raise InputError("is a file, expected a folder to write to", file=str(folder), remedy="choose another name")
-        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        for path in (folder, *folder.parents):
+            if not path.exists():
+                missing.append(path)
+            elif not path.is_dir():
+                raise InputError(
+                    "is a file, expected a folder to write to", file=str(path), remedy="choose another name"
+                )
         folder.mkdir(parents=True, exist_ok=True)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        if isinstance(error, InputError):
-            raise
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be made: {reason}", file=str(folder), remedy="choose another place") from None
-    return missing
+    return missing[::-1]
 
 
 def _remove_if_empty(folder: Path) -> None:

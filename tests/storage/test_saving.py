@@ -17,7 +17,7 @@ from tests.strategies import random_world
 
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
-from probox.storage import COLUMNS, WORDS
+from probox.storage import COLUMNS, WORDS, save_evaluations
 
 from .conftest import refused
 
@@ -82,7 +82,7 @@ def test_places_that_cannot_be_written(tmp_path: Path, evaluation: Evaluation, n
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InputError) as raised:
         evaluation.save(tmp_path / name)
-    assert raised.value.file == str(tmp_path / name)
+    assert raised.value.file == str(tmp_path / name.split("/")[0])
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -96,6 +96,15 @@ def test_a_failed_save_leaves_no_folders(
     with pytest.raises(InputError, match="No space left"):
         evaluation.save(tmp_path / "one" / "two")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_several_or_none(tmp_path: Path, evaluation: Evaluation) -> None:
+    (tmp_path / "c").write_text("mine")
+    with pytest.raises(InputError, match="is a file, expected a folder"):
+        save_evaluations({tmp_path / "a" / "b": evaluation, tmp_path / "c": evaluation})
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    save_evaluations({tmp_path / "a": evaluation, tmp_path / "b": evaluation.at_threshold(0.65)})
+    assert [len(Evaluation.load(tmp_path / name).detections) for name in "ab"] == [4, 3]
 
 
 # --- two runs are never mixed ---

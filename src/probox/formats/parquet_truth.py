@@ -11,6 +11,9 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.formats.files import Paths
 from probox.formats.parquet_columns import (
+    ENDS,
+    SIZES,
+    STARTS,
     as_columns,
     box_columns,
     cut_at_images,
@@ -95,6 +98,14 @@ class TruthFile:
         objects = table.filter(arrow.array(there)) if not there.all() else table
         masks = self._masks(objects, ids[there])
         boxes, sizes = file.boxes(objects)
+        areas = file.numbers(objects, "area", np.float64)
+        rows = file.row_numbers(groups)[there]
+        file.check_values("area", areas, rows, at_least=0.0)
+        for name, column in zip((*STARTS, *ENDS), boxes.T, strict=True):
+            file.check_values(name, column, rows)
+        if sizes is not None:
+            for name, column in zip(SIZES, sizes.T, strict=True):
+                file.check_values(name, column, rows, at_least=0.0)
         numbered = words.get("category_ids", list(range(1, len(self.classes) + 1)))
         try:
             return GroundTruth(
@@ -107,7 +118,7 @@ class TruthFile:
                 boxes=boxes,
                 masks=masks,
                 sizes=sizes,  # type: ignore[arg-type]  # None: the table finds them
-                areas=file.numbers(objects, "area", np.float64),
+                areas=areas,
                 crowd=file.numbers(objects, "crowd", np.bool_),
                 object_ids=file.numbers(objects, "object_id", np.int64),
                 file_names=tuple(name or "" for name in names.take(arrow.array(first)).to_pylist()),
