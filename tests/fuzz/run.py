@@ -173,7 +173,7 @@ class Runner:
             if following is not None:
                 yield following - 1, None
                 return
-            number, _, _ = STATE.unpack(state.read_bytes())
+            number, _, _ = _steady(state)
             if ended == "time is up":
                 yield (number - 1 if number > first else None), None
                 return
@@ -190,7 +190,7 @@ class Runner:
                 return f"the process ended with {code}"
             except subprocess.TimeoutExpired:
                 pass
-            number, begun, used = STATE.unpack(state.read_bytes())
+            number, begun, used = _steady(state)
             why = None
             if number >= 0 and _processor_time(process.pid) - used > self.limits.seconds:
                 why = f"took more than {self.limits.seconds:g} s of processor time"
@@ -204,6 +204,16 @@ class Runner:
                 process.kill()
                 process.wait()
                 return why
+
+
+def _steady(state: Path) -> tuple[int, float, float]:
+    """Return a worker's state; one that is being written is read again, for its parts may be of two inputs."""
+    before, found = b"", state.read_bytes()
+    while found != before:
+        time.sleep(0.001)
+        before, found = found, state.read_bytes()
+    number, begun, used = STATE.unpack(found)
+    return number, begun, used
 
 
 def _processor_time(pid: int) -> float:

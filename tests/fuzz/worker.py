@@ -69,6 +69,10 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
+def _begin(state: mmap.mmap, number: int) -> None:
+    state[:] = STATE.pack(number, time.monotonic(), time.process_time())  # in one piece, unlike `pack_into`
+
+
 def _say(**words: Any) -> None:
     sys.stdout.write(json.dumps(words) + "\n")
     sys.stdout.flush()
@@ -80,16 +84,16 @@ def main() -> None:
     place = Path(folder)
     with open(state_file, "r+b") as file:
         state = mmap.mmap(file.fileno(), STATE.size)
-    STATE.pack_into(state, 0, -1, time.monotonic(), time.process_time())
+    _begin(state, -1)
     put(input_files(target, int(seed), -1), place)  # warm: modules, seeds
     run_one(target, place)
     if is_limited == "1":
         _limit_memory()
     start = _peak()
     for number in range(int(first), int(last)):
-        STATE.pack_into(state, 0, number, time.monotonic(), time.process_time())
+        _begin(state, number)
         put(input_files(target, int(seed), number), place)
-        STATE.pack_into(state, 0, number, time.monotonic(), time.process_time())
+        _begin(state, number)
         problem = run_one(target, place)
         if _peak() > start + int(most):
             _say(number=number, problem=f"took {(_peak() - start) >> 20} MB of memory")

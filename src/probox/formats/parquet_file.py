@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,6 @@ class ParquetFile:
             self.row_groups: int = self._file.metadata.num_row_groups
             self.rows: int = self._file.metadata.num_rows
             self._bytes = os.path.getsize(self.name)
-            self._paths = [self._file.schema.column(at).path for at in range(len(self._file.schema))]
         self.words = self._checked_words(table)
         self.classes: tuple[str, ...] = tuple(self.words["classes"])
 
@@ -85,40 +85,54 @@ class ParquetFile:
             problem = f"expected a column {missing[0]!r}" if missing else f"has the column {twice[0]!r} twice"
             raise InputError(problem, file=self.name, remedy=REMEDY)
         wanted = [*columns, *(name for name in optional if name in self.columns)]
-        self._check_size(wanted, range(self.row_groups) if groups is None else groups)
+        rows = self._declared_rows(wanted, range(self.row_groups) if groups is None else groups)
         with self._readable():
             if groups is None:
-                return self._file.read(columns=wanted)
-            return self._file.read_row_groups(list(groups), columns=wanted)
+                table = self._file.read(columns=wanted)
+            else:
+                table = self._file.read_row_groups(list(groups), columns=wanted)
+        if len(table) != rows:
+            raise InputError(
+                f"declares {rows} rows, but has {len(table)}", file=self.name, remedy="write or download it again"
+            )
+        return table
 
-    def _check_size(self, columns: Sequence[str], groups: Sequence[int]) -> None:
-        """Raise where a small file declares more rows than memory can hold: equal values take no space in it."""
-        leaves = {name: at for at, name in enumerate(self._paths)}
-        flat = [leaves[name] for name in columns if name in leaves]
-        nested = [at for path, at in leaves.items() if path.split(".")[0] in columns and path not in columns]
-        size = 0
+    def _declared_rows(self, columns: Sequence[str], groups: Sequence[int]) -> int:
+        """Return how many rows there should be; raise if a small file declares more than memory can hold.
+
+        Equal values take no space in a file, so it may declare any number of them.
+        """
         with self._readable():
-            for group in groups:
-                found = self._file.metadata.row_group(group)
-                size += NUMBER_BYTES * found.num_rows * len(flat)
-                size += NUMBER_BYTES * sum(found.column(leaf).num_values for leaf in nested)
+            rows = sum(self._file.metadata.row_group(group).num_rows for group in groups)
+        size = NUMBER_BYTES * rows * len(columns)
         if size > max(ALWAYS_FINE, MAX_EXPANSION * self._bytes):
             raise InputError(
                 f"declares about {size:,} bytes of numbers, but has {self._bytes:,} bytes",
                 file=self.name, remedy="split it, or write or download it again",
             )  # fmt: skip
+        return rows
 
     def groups_between(self, first: int, last: int) -> list[int]:
-        """Return the row groups that may hold images from `first` to `last`, as far as their statistics tell."""
-        column = self.columns.index("image_id") if "image_id" in self.columns else -1
+        """Return the row groups that hold images from `first` to `last`."""
         chosen = []
-        for group in range(self.row_groups):
-            with self._readable():
-                statistics = self._file.metadata.row_group(group).column(self._leaf(column)).statistics
-            known = statistics is not None and statistics.has_min_max
-            if not known or (statistics.max >= first and statistics.min <= last):
+        for group, ids in enumerate(self._group_ids):
+            if len(ids) and ids[0] <= last and ids[-1] >= first:
                 chosen.append(group)
         return chosen
+
+    @cached_property
+    def _group_ids(self) -> list[Ids]:
+        """The first and the last image id of each row group, or nothing for one without rows.
+
+        They are read from the column: statistics may lie, and asking pyarrow for those of a damaged file can end the
+        process (a C++ exception that Python never sees).
+        """
+        bounds = []
+        for group in range(self.row_groups):
+            ids = self.numbers(self.read(["image_id"], [group]), "image_id", np.int64)
+            self.check_order(ids)
+            bounds.append(ids[[0, -1]] if len(ids) else ids)
+        return bounds
 
     def numbers(self, table: Any, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return a column of an Arrow table as an array, which must have no gaps and be of a fitting type."""
@@ -278,10 +292,6 @@ class ParquetFile:
 
     def _has_twins(self) -> bool:
         return len(set(self.columns)) < len(self.columns)
-
-    def _leaf(self, column: int) -> int:
-        """Return the number of a flat column among the leaves of the schema; nested ones before it count more."""
-        return self._paths.index(self.columns[column])
 
 
 def _raw_integers(chunk: Any) -> npt.NDArray[np.int32]:
