@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from .run import Finding, Limits, Runner, reproduce
+from .run import Finding, Limits, Runner
 from .sanitize import sanitized
-from .targets import TARGETS
+from .targets import ALL_TARGETS, TARGETS
 
 
 def main() -> int:
@@ -18,7 +18,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="try inputs of all targets in turns for so long")
     parser.add_argument("--inputs", type=int, help="try so many inputs of each target")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="decides all inputs; default: the time")
-    parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="this one alone; may be repeated")
+    parser.add_argument(
+        "--target", action="append", choices=sorted(ALL_TARGETS), help="this one alone; may be repeated"
+    )
     parser.add_argument("--only", type=int, metavar="NUMBER", help="try the input of this number alone")
     parser.add_argument("--processes", type=int, default=1, help="how many workers; default: 1")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="where findings are kept")
@@ -27,18 +29,16 @@ def main() -> int:
     targets = options.target or sorted(TARGETS)
     environment = sanitized() if options.sanitize else {}
     limits = Limits(seconds=30.0, waiting=300.0, memory=4 << 30) if options.sanitize else Limits()
-    if options.only is not None:
-        findings = [f for target in targets for f in reproduce(target, options.seed, options.only, limits, environment)]
-        for finding in findings:
-            _report(finding, options.out)
-        print(f"{len(findings)} findings")
-        return 1 if findings else 0
-
-    seconds = None if options.minutes is None else 60.0 * options.minutes
-    inputs = options.inputs if options.inputs or seconds else 1000
-    runner = Runner(targets, options.seed, limits, environment=environment, is_limited=not environment)
+    runner = Runner(
+        targets, options.seed, limits, environment=environment, on_finding=lambda found: _report(found, options.out)
+    )
     begun = time.monotonic()
-    runner.run(inputs, seconds, options.processes, lambda finding: _report(finding, options.out))
+    if options.only is not None:
+        runner.run(options.only, options.only + 1)
+    else:
+        seconds = None if options.minutes is None else 60.0 * options.minutes
+        inputs = options.inputs or (None if seconds else 1000)
+        runner.run(0, inputs, seconds=seconds, processes=options.processes)
     took = time.monotonic() - begun
     total = sum(runner.tried.values())
     for target, tried in runner.tried.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import queue
 import subprocess
 import sys
 import tempfile
@@ -16,11 +15,14 @@ from pathlib import Path
 
 from .worker import STATE, input_files, put
 
-__all__ = ["Finding", "Limits", "Runner", "reproduce"]
+__all__ = ["Finding", "Job", "Limits", "Runner"]
 
 ROOT = Path(__file__).resolve().parents[2]
-BATCH = 2000
-"""Inputs per process: enough that starting it does not count, few enough that targets take turns."""
+BATCH = 500
+"""Inputs per target and process: enough that starting it does not count, few enough that targets take turns."""
+
+Job = tuple[str, int, int]
+"""A target, the number of its first input, and the number after its last."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +68,9 @@ class Runner:
     limits : Limits
         What an input may cost.
     environment : dict, optional
-        Of the workers; with sanitizers their own library.
-    is_limited : bool
-        Whether address space is limited too; sanitizers need all of it.
+        Of the workers; with sanitizers, what makes Python use them. Address space is limited only without.
+    on_finding : callable, optional
+        Called with each finding at once.
     """
 
     def __init__(
@@ -78,142 +80,120 @@ class Runner:
         limits: Limits = Limits(),  # noqa: B008 (frozen)
         *,
         environment: dict[str, str] | None = None,
-        is_limited: bool = True,
+        on_finding: Callable[[Finding], None] = lambda finding: None,
     ) -> None:
         self.targets = list(targets)
         self.seed = seed
         self.limits = limits
         self.environment = environment or {}
-        self.is_limited = is_limited
         self.tried: dict[str, int] = dict.fromkeys(targets, 0)
         self.findings: list[Finding] = []
+        self._on_finding = on_finding
         self._lock = threading.Lock()
 
-    def run(
-        self,
-        per_target: int | None,
-        seconds: float | None,
-        processes: int,
-        on_finding: Callable[[Finding], None] = lambda finding: None,
-    ) -> None:
-        """Try so many inputs of each target, or for so long."""
-        batches = self._batches(per_target)
+    def run(self, first: int = 0, last: int | None = None, *, seconds: float | None = None, processes: int = 1) -> None:
+        """Try the inputs of each target from `first` up to `last`, or for so long."""
+        groups = self._groups(first, last)
         until = None if seconds is None else time.monotonic() + seconds
-        errors: queue.Queue[BaseException] = queue.Queue()
+        errors: list[BaseException] = []
 
         def work() -> None:
-            while until is None or time.monotonic() < until:
+            while not errors and (until is None or time.monotonic() < until):
                 with self._lock:
-                    batch = next(batches, None)
-                if batch is None or not errors.empty():
+                    jobs = next(groups, None)
+                if jobs is None:
                     return
                 try:
-                    self._run_batch(*batch, until, on_finding)
+                    self._run_group(jobs, until)
                 except BaseException as error:
-                    errors.put(error)
-                    return
+                    errors.append(error)
 
         threads = [threading.Thread(target=work, daemon=True) for _ in range(processes)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        if not errors.empty():
-            raise errors.get()
+        if errors:
+            raise errors[0]
 
-    def _batches(self, per_target: int | None) -> Iterator[tuple[str, int, int]]:
-        first = 0
-        while per_target is None or first < per_target:
-            last = first + BATCH if per_target is None else min(first + BATCH, per_target)
-            for target in self.targets:
-                yield target, first, last
-            first = last
+    def _groups(self, first: int, last: int | None) -> Iterator[list[Job]]:
+        while last is None or first < last:
+            end = first + BATCH if last is None else min(first + BATCH, last)
+            yield [(target, first, end) for target in self.targets]
+            first = end
 
-    def _run_batch(
-        self, target: str, first: int, last: int, until: float | None, on_finding: Callable[[Finding], None]
-    ) -> None:
-        """Run processes until the batch is done; one that dies or hangs is a finding, and the next goes on after it."""
-        while first < last and (until is None or time.monotonic() < until):
-            after = first
-            for number, problem in self._run_worker(target, first, last, until):
-                if number is not None and problem:
-                    finding = Finding(target, self.seed, number, problem)
-                    with self._lock:
-                        self.findings.append(finding)
-                        on_finding(finding)
-                after = after if number is None else max(after, number + 1)
+    def _run_group(self, jobs: list[Job], until: float | None) -> None:
+        """Run processes until the jobs are done; what ends one is a finding, and the next goes on after it."""
+        while jobs and (until is None or time.monotonic() < until):
+            findings, (job, number) = self._run_worker(jobs, until)
             with self._lock:
-                self.tried[target] += max(0, after - first)
-            if after <= first:
-                return
-            first = after
+                for finding in findings:
+                    self.findings.append(finding)
+                    self._on_finding(finding)
+                for target, first, last in jobs[:job]:
+                    self.tried[target] += last - first
+                if job < len(jobs):
+                    self.tried[jobs[job][0]] += number - jobs[job][1]
+            jobs = [(jobs[job][0], number, jobs[job][2]), *jobs[job + 1 :]] if job < len(jobs) else []
 
-    def _run_worker(
-        self, target: str, first: int, last: int, until: float | None
-    ) -> Iterator[tuple[int | None, str | None]]:
-        """Yield findings as (number, problem), and at last the last number that was tried."""
-        with tempfile.TemporaryDirectory(prefix="probox-fuzz-") as folder:
-            state, place, words = Path(folder) / "state", Path(folder) / "input", Path(folder) / "words"
-            state.write_bytes(STATE.pack(-1, time.monotonic(), 0.0))
-            place.mkdir()
-            command = [
-                sys.executable, "-m", "tests.fuzz.worker", target, str(self.seed), str(first), str(last), str(place),
-                str(state), str(self.limits.memory), str(int(self.is_limited)),
-            ]  # fmt: skip
-            with open(words, "wb") as out, open(Path(folder) / "errors", "wb") as errors:
+    def _run_worker(self, jobs: list[Job], until: float | None) -> tuple[list[Finding], tuple[int, int]]:
+        """Run one process; return what it found, and with which job and input the next one has to go on."""
+        with tempfile.TemporaryDirectory(prefix="probox-fuzz-") as name:
+            folder = Path(name)
+            (folder / "state").write_bytes(STATE.pack(0, -1, time.monotonic(), 0.0))
+            options = {
+                "jobs": jobs, "seed": self.seed, "memory": self.limits.memory, "limit_addresses": not self.environment
+            }  # fmt: skip
+            command = [sys.executable, "-m", "tests.fuzz.worker", name, json.dumps(options)]
+            with open(folder / "words", "wb") as words, open(folder / "errors", "wb") as errors:
                 process = subprocess.Popen(
-                    command, cwd=ROOT, stdout=out, stderr=errors, env=os.environ | self.environment
+                    command, cwd=ROOT, stdout=words, stderr=errors, env=os.environ | self.environment
                 )
-                ended = self._watch(process, state, until)
-            said = [json.loads(line) for line in words.read_text().splitlines()]
+                try:
+                    why = self._watch(process, folder / "state", until)
+                finally:
+                    process.kill()
+                    process.wait()
+            said = [json.loads(line) for line in (folder / "words").read_text().splitlines()]
+            findings = [Finding(w["target"], self.seed, w["number"], w["problem"]) for w in said if "problem" in w]
             for line in said:
-                if "problem" in line:
-                    yield line["number"], line["problem"]
-            following = next((line["next"] for line in said if "next" in line), None)
-            if following is not None:
-                yield following - 1, None
-                return
-            number, _, _ = _steady(state)
-            if ended == "time is up":
-                yield (number - 1 if number > first else None), None
-                return
-            last_words = (Path(folder) / "errors").read_text(errors="replace")
-            if number < 0:
-                raise RuntimeError(f"a worker could not start ({ended}): {last_words[-2000:]}")
-            yield number, f"{ended}; {_telling(last_words)}"
+                if "next" in line:
+                    return findings, tuple(line["next"])
+            job, number, _, _ = _steady(folder / "state")
+            last_words = (folder / "errors").read_text(errors="replace")
+        if why == "time is up":
+            return findings, (job, max(number, jobs[job][1]))
+        if number < 0:
+            raise RuntimeError(f"a worker could not start ({why}): {last_words[-3000:]}")
+        findings.append(Finding(jobs[job][0], self.seed, number, f"{why}; {_telling(last_words)}"))
+        return findings, (job, number + 1)
 
     def _watch(self, process: subprocess.Popen[bytes], state: Path, until: float | None) -> str:
-        """Wait for a worker; end it when its input takes too long or too much. Return why it ended."""
+        """Wait for a worker to end, or to take more than it may; return which."""
         while True:
             try:
-                code = process.wait(0.05)
-                return f"the process ended with {code}"
+                return f"the process ended with {process.wait(0.05)}"
             except subprocess.TimeoutExpired:
                 pass
-            number, begun, used = _steady(state)
-            why = None
+            _, number, begun, used = _steady(state)
             if number >= 0 and _processor_time(process.pid) - used > self.limits.seconds:
-                why = f"took more than {self.limits.seconds:g} s of processor time"
-            elif time.monotonic() - begun > self.limits.waiting:
-                why = f"took more than {self.limits.waiting:g} s"
-            elif until is not None and time.monotonic() > until:
-                why = "time is up"
-            elif _resident(process.pid) > 2 * self.limits.memory:
-                why = f"took {_resident(process.pid) >> 20} MB of memory"
-            if why is not None:
-                process.kill()
-                process.wait()
-                return why
+                return f"took more than {self.limits.seconds:g} s of processor time"
+            if time.monotonic() - begun > self.limits.waiting:
+                return f"took more than {self.limits.waiting:g} s"
+            if _resident(process.pid) > 2 * self.limits.memory:
+                return f"took {_resident(process.pid) >> 20} MB of memory"
+            if until is not None and time.monotonic() > until:
+                return "time is up"
 
 
-def _steady(state: Path) -> tuple[int, float, float]:
+def _steady(state: Path) -> tuple[int, int, float, float]:
     """Return a worker's state; one that is being written is read again, for its parts may be of two inputs."""
     before, found = b"", state.read_bytes()
     while found != before:
         time.sleep(0.001)
         before, found = found, state.read_bytes()
-    number, begun, used = STATE.unpack(found)
-    return number, begun, used
+    job, number, begun, used = STATE.unpack(found)
+    return job, number, begun, used
 
 
 def _processor_time(pid: int) -> float:
@@ -236,13 +216,6 @@ def _telling(text: str) -> str:
     """Return the line of a worker's last words that says most."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
-        if "ERROR: AddressSanitizer" in line or "runtime error:" in line or "Error" in line:
+        if "ERROR: AddressSanitizer" in line or "runtime error:" in line or "Error" in line or "what()" in line:
             return line[:300]
     return lines[-1][:300] if lines else "it said nothing"
-
-
-def reproduce(target: str, seed: int, number: int, limits: Limits, environment: dict[str, str]) -> list[Finding]:
-    """Try one input in a process of its own."""
-    runner = Runner([target], seed, limits, environment=environment, is_limited=not environment)
-    runner._run_batch(target, number, number + 1, None, lambda finding: None)
-    return runner.findings

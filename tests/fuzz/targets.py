@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -19,7 +21,7 @@ from .checks import check_detections, check_error, check_evaluation, check_truth
 from .hostile import evaluation_folder, gzipped, mutated_npy, mutated_parquet, mutated_png
 from .mutate import dump, mutate_bytes, mutate_json, parse
 
-__all__ = ["TARGETS", "Files", "Target", "try_input"]
+__all__ = ["ALL_TARGETS", "TARGETS", "Files", "Target", "try_input"]
 
 Files = dict[str, bytes]
 
@@ -173,6 +175,29 @@ def _use_pair(folder: Path) -> None:
     assert report.ok == readable, f"validate says {'fine' if report.ok else 'wrong'}, reading says {problem or 'fine'}"
 
 
+def _use_deed(folder: Path) -> None:
+    """Do what the file says, to see whether the watcher notices."""
+    deed = (folder / "file").read_bytes()
+    if deed == b"abort":
+        os.abort()
+    elif deed == b"spin":
+        while True:
+            pass
+    elif deed == b"gorge":
+        assert len(b"x" * (600 << 20))
+    elif deed == b"ask":
+        bytearray(1 << 40)
+    elif deed == b"fail":
+        raise KeyError("odd")
+    elif deed == b"mutter":
+        raise InputError("something is wrong")
+    elif deed == b"warn":
+        warnings.warn("odd", stacklevel=1)
+
+
+DEEDS = (b"", b"abort", b"spin", b"gorge", b"ask", b"fail", b"mutter", b"warn")
+
+
 def _in_file(use: Callable[[Path], None]) -> Callable[[Path], None]:
     return lambda folder: use(folder / "file")
 
@@ -194,3 +219,6 @@ with contextlib.suppress(InputError):
     pyarrow()
     TARGETS["parquet-truth"] = Target(_parquet("truth"), _in_file(_use_truth))
     TARGETS["parquet-detections"] = Target(_parquet("detections", "plain"), _in_file(_use_parquet))
+
+ALL_TARGETS = TARGETS | {"deeds": Target(lambda rng: {"file": rng.choice(DEEDS)}, _use_deed)}
+"""The last one tests the watcher: it does what no reader may."""

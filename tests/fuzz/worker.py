@@ -15,13 +15,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from .targets import TARGETS, Files, try_input
+from .targets import ALL_TARGETS, Files, try_input
 
 __all__ = ["STATE", "input_files", "put", "run_one"]
 
-STATE = struct.Struct("<qdd")
-"""What the watcher reads while this process may be hanging: the number of the input, when it was begun, and after how
-much processor time."""
+STATE = struct.Struct("<qqdd")
+"""What the watcher reads while this process may be hanging: the job, the number of the input, when it was begun, and
+after how much processor time."""
 
 MORE_ADDRESSES = 3 << 29
 """How much address space inputs may take beyond what the process has once it is warm."""
@@ -29,7 +29,7 @@ MORE_ADDRESSES = 3 << 29
 
 def input_files(target: str, seed: int, number: int) -> Files:
     """Return the files of an input; its three names decide every byte."""
-    return TARGETS[target].make(random.Random(f"{target} {seed} {number}"))
+    return ALL_TARGETS[target].make(random.Random(f"{target} {seed} {number}"))
 
 
 def put(files: Files, folder: Path) -> None:
@@ -48,7 +48,7 @@ def run_one(target: str, folder: Path) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            try_input(TARGETS[target], folder)
+            try_input(ALL_TARGETS[target], folder)
     except MemoryError:
         return "out of memory"
     except Exception as error:
@@ -69,8 +69,16 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _begin(state: mmap.mmap, number: int) -> None:
-    state[:] = STATE.pack(number, time.monotonic(), time.process_time())  # in one piece, unlike `pack_into`
+class _Progress:
+    """Tells the watcher which input is being tried."""
+
+    def __init__(self, file: Path) -> None:
+        with open(file, "r+b") as opened:
+            self._memory = mmap.mmap(opened.fileno(), STATE.size)
+
+    def begin(self, job: int, number: int) -> None:
+        # In one piece, unlike `pack_into`, which fills it with zeros first.
+        self._memory[:] = STATE.pack(job, number, time.monotonic(), time.process_time())
 
 
 def _say(**words: Any) -> None:
@@ -78,33 +86,34 @@ def _say(**words: Any) -> None:
     sys.stdout.flush()
 
 
-def main() -> None:
-    """Try inputs from `first` to `last` of a target; say what is found, one JSON object per line."""
-    target, seed, first, last, folder, state_file, most, is_limited = sys.argv[1:]
-    place = Path(folder)
-    with open(state_file, "r+b") as file:
-        state = mmap.mmap(file.fileno(), STATE.size)
-    _begin(state, -1)
-    put(input_files(target, int(seed), -1), place)  # warm: modules, seeds
-    run_one(target, place)
-    if is_limited == "1":
+def main(folder: Path, options: dict[str, Any]) -> None:
+    """Try the inputs of all jobs; say what is found, one JSON object per line."""
+    jobs, seed = options["jobs"], options["seed"]
+    progress = _Progress(folder / "state")
+    for target, _, _ in jobs:  # warm: modules, seeds
+        put(input_files(target, seed, -1), folder / target)
+        run_one(target, folder / target)
+    if options["limit_addresses"]:
         _limit_memory()
     start = _peak()
-    for number in range(int(first), int(last)):
-        _begin(state, number)
-        put(input_files(target, int(seed), number), place)
-        _begin(state, number)
-        problem = run_one(target, place)
-        if _peak() > start + int(most):
-            _say(number=number, problem=f"took {(_peak() - start) >> 20} MB of memory")
-            _say(next=number + 1)  # the peak never falls: a new process must go on
-            return
-        if problem is not None:
-            _say(number=number, problem=problem)
-    _say(next=int(last))
+    for job, (target, first, last) in enumerate(jobs):
+        for number in range(first, last):
+            progress.begin(job, number)
+            put(input_files(target, seed, number), folder / target)
+            progress.begin(job, number)  # making the input does not count
+            problem = run_one(target, folder / target)
+            too_much = _peak() > start + options["memory"]
+            if too_much:
+                problem = f"took {(_peak() - start) >> 20} MB of memory"
+            if problem is not None:
+                _say(target=target, number=number, problem=problem)
+            if too_much:
+                _say(next=(job, number + 1))  # the peak never falls: a new process must go on
+                return
+    _say(next=(len(jobs), 0))
 
 
 if __name__ == "__main__":
     if hasattr(os, "sched_setaffinity"):  # small inputs: threads would only wait for each other
         os.sched_setaffinity(0, {random.choice(sorted(os.sched_getaffinity(0)))})
-    main()
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

@@ -103,7 +103,7 @@ class ParquetFile:
         Equal values take no space in a file, so it may declare any number of them.
         """
         with self._readable():
-            rows = sum(self._file.metadata.row_group(group).num_rows for group in groups)
+            rows = sum(int(self._file.metadata.row_group(group).num_rows) for group in groups)
         size = NUMBER_BYTES * rows * len(columns)
         if size > max(ALWAYS_FINE, MAX_EXPANSION * self._bytes):
             raise InputError(
