@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from .targets import ALL_TARGETS, Files, try_input
+from .targets import ALL_TARGETS, TARGETS, Files, try_input
 
 __all__ = ["STATE", "input_files", "put", "run_one"]
 
@@ -90,7 +90,7 @@ def main(folder: Path, options: dict[str, Any]) -> None:
     """Try the inputs of all jobs; say what is found, one JSON object per line."""
     jobs, seed = options["jobs"], options["seed"]
     progress = _Progress(folder / "state")
-    for target, _, _ in jobs:  # warm: modules, seeds
+    for target in (target for target, _, _ in jobs if target in TARGETS):  # warm: modules, seeds
         put(input_files(target, seed, -1), folder / target)
         run_one(target, folder / target)
     if options["limit_addresses"]:
