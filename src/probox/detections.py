@@ -280,7 +280,8 @@ def _all_valid(covariances: npt.NDArray[np.float64]) -> bool:
     """Return whether all are finite, symmetric and have no negative minor: what is common is found out quickly."""
     xx, xy, yx, yy = np.ascontiguousarray(covariances.reshape(-1, 4).T)  # columns in one piece are far faster
     usual = (xx >= 0) & (xx <= FARTHEST**2) & (yy >= 0) & (yy <= FARTHEST**2) & (xy == yx)  # NaN is not
-    return bool(usual.all() and (xx * yy >= xy * xy).all())
+    with np.errstate(over="ignore"):  # xy may be anything yet; infinity is above every product
+        return bool(usual.all() and (xx * yy >= xy * xy).all())
 
 
 def _heatmap_problems(heatmaps: Sequence[npt.NDArray[np.generic] | None]) -> list[RowProblems]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 __all__ = ["InputError", "ProboxError"]
 
 
+LONGEST = 500
+"""So many characters of what a file says are repeated in a message."""
+
+
 class ProboxError(Exception):
     """Base class of everything probox raises on purpose."""
 
@@ -49,13 +53,22 @@ class InputError(ProboxError, ValueError):
         super().__init__(problem)
 
     def __str__(self) -> str:
-        where = [self.file, None if self.image is None else f"image {self.image}", self.entry]
-        text = ": ".join([part for part in where if part] + [self.problem])
+        where = [
+            self.file,
+            None if self.image is None else f"image {_short(str(self.image))}",
+            _short(self.entry or ""),
+        ]
+        text = ": ".join([part for part in where if part] + [_short(self.problem)])
         text = f"{text}; {self.remedy}" if self.remedy else text
         return " ".join(text.splitlines())  # names in files may hold line breaks; a message has one line
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.problem, self.file, self.image, self.entry, self.remedy))
+
+
+def _short(text: str) -> str:
+    """Return a text that fits a message: names and values in files may be of any length."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def _rebuild(

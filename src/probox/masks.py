@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Masks", "box_pixels"]
+__all__ = ["Masks", "box_pixels", "unusable_masks"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,3 +104,31 @@ def box_pixels(boxes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Return how many pixels inclusive boxes ``x0, y0, x1, y1`` hold."""
     wide = boxes.astype(np.int64)
     return (wide[..., 2] - wide[..., 0] + 1) * (wide[..., 3] - wide[..., 1] + 1)
+
+
+def unusable_masks(
+    boxes: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], runs: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]:
+    """Return which masks the kernel could not trust: inverted boxes, runs outside, out of order, or a box not tight.
+
+    `offsets` ascend from 0 to the number of runs. A mask without pixels has the box 0, 0, -1, -1 and no runs.
+    """
+    empty = (boxes == [0, 0, -1, -1]).all(axis=1)
+    wrong: npt.NDArray[np.bool_] = ~empty & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
+    if not len(runs):
+        return wrong
+    owner = np.repeat(np.arange(len(boxes)), np.diff(offsets))
+    y, begin, end = runs.T
+    x0, y0, x1, y1 = boxes[owner].T
+    bad = (begin >= end) | (y < y0) | (y > y1) | (begin < x0) | (end > x1.astype(np.int64) + 1)
+    later = (y[1:] > y[:-1]) | ((y[1:] == y[:-1]) & (begin[1:] > end[:-1])) | (owner[1:] != owner[:-1])
+    bad[1:] |= ~later
+    wrong[owner[bad]] = True
+    some = np.flatnonzero(offsets[1:] > offsets[:-1])
+    starts = offsets[:-1][some]
+    tight = np.stack([
+        np.minimum.reduceat(begin, starts), np.minimum.reduceat(y, starts),
+        np.maximum.reduceat(end, starts) - 1, np.maximum.reduceat(y, starts),
+    ], axis=1)  # fmt: skip
+    wrong[some] |= (tight != boxes[some]).any(axis=1)
+    return wrong

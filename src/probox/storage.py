@@ -2,46 +2,71 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
-
-import numpy as np
+from typing import Any
 
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation import Evaluation
+from probox.evaluation import MEASURES, Evaluation
 from probox.formats.output import write_files
 from probox.masks import Masks
+from probox.storage_archive import digest, open_regular, read_archive, to_stored, write_archive
+from probox.storage_checks import check_evaluation
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Table
 
-__all__ = ["load_evaluation", "save_evaluation"]
+__all__ = ["load_evaluation", "save_evaluation", "save_evaluations"]
 
-FORMAT = 1
+FORMAT = 2
+"""Since 2, a digest says that words and columns belong together and that nobody changed them."""
 WORDS, COLUMNS = "evaluation.json", "tables.npz"
+MAX_WORDS = 1 << 26
+"""The most bytes that the words may have: those of an evaluation are a few thousand."""
 _TABLES: dict[str, type[Table]] = {
     "images": ImageTable,
     "objects": ObjectTable,
     "detections": DetectionTable,
     "pairs": PairTable,
 }
-_REMEDY = "give a folder that `probox evaluate --out` wrote"
+_MASKS = ("boxes", "pixels", "offsets", "runs")
+_WORDS: dict[str, type] = {
+    "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
+    "notes": list, "digest": str,
+}  # fmt: skip
+_MAY_BE_NONE = ("set_covariance", "label_threshold", "object_filter", "sum_zero_is_plain")
+_REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
 
 def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
     """Write an evaluation into `folder`, which is made if it is missing."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError("is a file, expected a folder to write to", file=str(folder), remedy="choose another name")
-    folder.mkdir(parents=True, exist_ok=True)
-    arrays: dict[str, Any] = {
-        "masks.boxes": evaluation.masks.boxes,
-        "masks.pixels": evaluation.masks.pixels,
-        "masks.offsets": evaluation.masks.offsets,
-        "masks.runs": evaluation.masks.runs,
-    }
+    save_evaluations({folder: evaluation})
+
+
+def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
+    """Write evaluations into folders, all of them or none; folders that are missing are made.
+
+    A folder that was interrupted between its two files is refused when it is loaded: their digest does not match.
+    """
+    made: list[Path] = []
+    files: dict[Path, Any] = {}
+    try:
+        for folder, evaluation in evaluations.items():
+            made += _make_folders(folder)
+            files |= _files_of(evaluation, folder)
+        write_files(files)
+    except BaseException:
+        for path in reversed(made):  # what was there before stays; of what was made, nothing does
+            _remove_if_empty(path)
+        raise
+
+
+def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
+    arrays: dict[str, Any] = {f"masks.{name}": getattr(evaluation.masks, name) for name in _MASKS}
     for name in _TABLES:
         arrays.update(getattr(evaluation, name).to_arrays(name))
+    stored = to_stored(arrays)
     words = {
         "format": FORMAT,
         "version": evaluation.version,
@@ -51,45 +76,125 @@ def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
         "inputs": list(evaluation.inputs),
         "notes": list(evaluation.notes),
     }
-    text = json.dumps(words, indent=1, ensure_ascii=False)
-    write_files({folder / COLUMNS: lambda file: _write_archive(file, arrays), folder / WORDS: text.encode()})
-
-
-def _write_archive(file: IO[bytes], arrays: dict[str, Any]) -> None:
-    """Write what `numpy.savez_compressed` would, in a third of its time: columns gain little from more effort."""
-    with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+    words["digest"] = digest(_canonical(words), stored)
+    text = json.dumps(words, indent=1)  # ASCII: names of files need not be valid text
+    return {folder / COLUMNS: lambda file: write_archive(file, stored), folder / WORDS: text.encode()}
 
 
 def load_evaluation(folder: Path) -> Evaluation:
-    """Return the evaluation that `save_evaluation` wrote."""
-    path = folder / WORDS
-    if not path.is_file():
-        raise InputError(f"holds no {WORDS}", file=str(folder), remedy=_REMEDY)
-    try:
-        words = json.loads(path.read_text(encoding="utf-8"))
-        if words["format"] != FORMAT:
-            raise InputError(
-                f"is of format {words['format']}, this probox reads {FORMAT}", file=str(path), remedy="evaluate anew"
-            )
-        with np.load(folder / COLUMNS, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        tables: dict[str, Any] = {name: kind.from_arrays(arrays, name) for name, kind in _TABLES.items()}
-        masks = Masks(*(arrays[f"masks.{name}"] for name in ("boxes", "pixels", "offsets", "runs")))
-        return Evaluation(
-            convention=Convention.from_dict(words["convention"]),
-            classes=tuple(words["classes"]),
-            measures=tuple(words["measures"]),
-            masks=masks,
-            inputs=tuple(words["inputs"]),
-            notes=tuple(words["notes"]),
-            version=words["version"],
-            **tables,
+    """Return the evaluation that `save_evaluation` wrote, whole and unchanged."""
+    words = _read_words(folder)
+    arrays = read_archive(folder / COLUMNS)
+    if digest(_canonical(words), arrays) != words["digest"]:
+        raise InputError(
+            f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since",
+            file=str(folder),
+            remedy="evaluate anew",
         )
+    tables: dict[str, Any] = {name: kind.from_arrays(arrays, name) for name, kind in _TABLES.items()}
+    evaluation = Evaluation(
+        convention=_convention(words, str(folder / WORDS)),
+        classes=tuple(words["classes"]),
+        measures=tuple(words["measures"]),
+        masks=Masks(*(arrays[f"masks.{name}"] for name in _MASKS)),
+        inputs=tuple(words["inputs"]),
+        notes=tuple(words["notes"]),
+        version=words["version"],
+        **tables,
+    )
+    check_evaluation(evaluation, str(folder / COLUMNS))
+    return evaluation
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make a folder and those above it that are missing; return them, the topmost first."""
+    missing: list[Path] = []
+    try:
+        for path in (folder, *folder.parents):
+            if not path.exists():
+                missing.append(path)
+            elif not path.is_dir():
+                raise InputError(
+                    "is a file, expected a folder to write to", file=str(path), remedy="choose another name"
+                )
+        folder.mkdir(parents=True, exist_ok=True)
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError, EOFError, BadZipFile) as error:
-        problem = f"cannot be read ({type(error).__name__}: {error})"
-        raise InputError(problem, file=str(folder), remedy=_REMEDY) from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot be made: {reason}", file=str(folder), remedy="choose another place") from None
+    return missing[::-1]
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def _canonical(words: dict[str, Any]) -> bytes:
+    """Return the words but their digest, as bytes that do not depend on white space or on the order of keys."""
+    said = {name: value for name, value in words.items() if name != "digest"}
+    return json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _read_words(folder: Path) -> dict[str, Any]:
+    """Return the words, each of its type; the convention's own are left to `_convention`."""
+    path = folder / WORDS
+    try:
+        missing = not path.is_file()
+    except (OSError, ValueError):  # a folder that may not be looked into, a null character in its name
+        missing = True
+    if missing:
+        raise InputError(f"holds no {WORDS}", file=str(folder), remedy=_REMEDY)
+    with open_regular(path) as file:
+        data = file.read(MAX_WORDS + 1)
+    try:
+        words = json.loads(data.decode()) if len(data) <= MAX_WORDS else None
+    except (ValueError, RecursionError):
+        words = None
+    if not isinstance(words, dict) or "format" not in words:
+        raise InputError("expected the words of an evaluation in JSON", file=str(path), remedy=_REMEDY)
+    if type(words["format"]) is not int or words["format"] != FORMAT:
+        found = words["format"] if isinstance(words["format"], int) else "something else"
+        raise InputError(f"is of format {found}, this probox reads {FORMAT}", file=str(path), remedy="evaluate anew")
+    if words.keys() != _WORDS.keys():
+        name = min(words.keys() ^ _WORDS.keys())
+        problem = f"expected a key {name!r}" if name in _WORDS else f"does not know the key {name[:80]!r}"
+        raise InputError(problem, file=str(path), remedy="evaluate anew")
+    for name, kind in _WORDS.items():
+        value = words[name]
+        texts = value if kind is list and isinstance(value, list) else []
+        if type(value) is not kind or not all(type(text) is str for text in texts):
+            what = {str: "text", list: "a list of texts", dict: "an object", int: "a whole number"}[kind]
+            raise InputError(f"expected {what}", file=str(path), entry=name, remedy="evaluate anew")
+    if words["measures"] != [name for name in MEASURES if name in words["measures"]] or not words["measures"]:
+        raise InputError(
+            f"expected some of {', '.join(MEASURES)}", file=str(path), entry="measures", remedy="evaluate anew"
+        )
+    return words
+
+
+def _convention(words: dict[str, Any], file: str) -> Convention:
+    """Return the convention, every field of which must be there and of its type."""
+    given = words["convention"]
+    for field in dataclasses.fields(Convention):
+        if field.name not in given or not _fits(given[field.name], field.default, field.name in _MAY_BE_NONE):
+            raise InputError(
+                f"expected a value like {json.dumps(field.default)}",
+                file=file, entry=f"convention.{field.name}", remedy="evaluate anew",
+            )  # fmt: skip
+    try:
+        return Convention.from_dict(given)
+    except InputError as error:
+        raise InputError(error.problem, file=file, entry="convention", remedy=error.remedy or "evaluate anew") from None
+
+
+def _fits(value: Any, default: Any, may_be_none: bool) -> bool:
+    """Return whether a value is of the type of a field's default; fields without one are numbers or yes and no."""
+    if value is None or default is None:
+        return may_be_none and (value is None or isinstance(value, (bool, int, float)))
+    if isinstance(default, float):
+        return type(value) in (int, float) and abs(value) < float("inf")  # NaN is not
+    return type(value) is type(default)

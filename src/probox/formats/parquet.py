@@ -14,6 +14,7 @@ from probox.errors import InputError
 from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.files import Paths
 from probox.formats.parquet_columns import (
+    SIZES,
     as_columns,
     box_columns,
     cut_at_images,
@@ -126,7 +127,12 @@ class DetectionFile:
             assert scores is not None
             label_probs = _core.spread_scores(scores, labels, len(classes), thread_count(None))
         boxes, sizes = file.boxes(table)
-        first = 0 if groups is None or not len(groups) else int(self._starts[groups[0]])
+        rows = file.row_numbers(groups)
+        if scores is not None:
+            file.check_values("score", scores, rows)
+        if sizes is not None:
+            for name, column in zip(SIZES, sizes.T, strict=True):
+                file.check_values(name, column, rows, at_least=0.0)
         return Draft(
             classes=classes,
             image_ids=image_ids,
@@ -137,7 +143,7 @@ class DetectionFile:
             scores=scores,
             sizes=sizes,
             source=self.name,
-            place=lambda row: (self.name, f"row {first + row}"),
+            place=lambda row: (self.name, f"row {rows[row]}"),
             notes=list(self.notes),
         )
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,13 @@ def holds_truth(path: Paths) -> bool:
     return True
 
 
+ALWAYS_FINE = 1 << 28
+"""So many bytes of numbers are read whatever the file's size."""
+MAX_EXPANSION = 200
+"""How much larger than its file a table may be beyond that."""
+NUMBER_BYTES = 8
+
+
 class ParquetFile:
     """An open Parquet file of probox, its words already checked.
 
@@ -65,6 +73,7 @@ class ParquetFile:
             self.columns: list[str] = self._file.schema_arrow.names
             self.row_groups: int = self._file.metadata.num_row_groups
             self.rows: int = self._file.metadata.num_rows
+            self._bytes = os.path.getsize(self.name)
         self.words = self._checked_words(table)
         self.classes: tuple[str, ...] = tuple(self.words["classes"])
 
@@ -76,22 +85,54 @@ class ParquetFile:
             problem = f"expected a column {missing[0]!r}" if missing else f"has the column {twice[0]!r} twice"
             raise InputError(problem, file=self.name, remedy=REMEDY)
         wanted = [*columns, *(name for name in optional if name in self.columns)]
+        rows = self._declared_rows(wanted, range(self.row_groups) if groups is None else groups)
         with self._readable():
             if groups is None:
-                return self._file.read(columns=wanted)
-            return self._file.read_row_groups(list(groups), columns=wanted)
+                table = self._file.read(columns=wanted)
+            else:
+                table = self._file.read_row_groups(list(groups), columns=wanted)
+        if len(table) != rows:
+            raise InputError(
+                f"declares {rows} rows, but has {len(table)}", file=self.name, remedy="write or download it again"
+            )
+        return table
+
+    def _declared_rows(self, columns: Sequence[str], groups: Sequence[int]) -> int:
+        """Return how many rows there should be; raise if a small file declares more than memory can hold.
+
+        Equal values take no space in a file, so it may declare any number of them.
+        """
+        with self._readable():
+            rows = sum(int(self._file.metadata.row_group(group).num_rows) for group in groups)
+        size = NUMBER_BYTES * rows * len(columns)
+        if size > max(ALWAYS_FINE, MAX_EXPANSION * self._bytes):
+            raise InputError(
+                f"declares about {size:,} bytes of numbers, but has {self._bytes:,} bytes",
+                file=self.name, remedy="split it, or write or download it again",
+            )  # fmt: skip
+        return rows
 
     def groups_between(self, first: int, last: int) -> list[int]:
-        """Return the row groups that may hold images from `first` to `last`, as far as their statistics tell."""
-        column = self.columns.index("image_id") if "image_id" in self.columns else -1
+        """Return the row groups that hold images from `first` to `last`."""
         chosen = []
-        for group in range(self.row_groups):
-            with self._readable():
-                statistics = self._file.metadata.row_group(group).column(self._leaf(column)).statistics
-            known = statistics is not None and statistics.has_min_max
-            if not known or (statistics.max >= first and statistics.min <= last):
+        for group, ids in enumerate(self._group_ids):
+            if len(ids) and ids[0] <= last and ids[-1] >= first:
                 chosen.append(group)
         return chosen
+
+    @cached_property
+    def _group_ids(self) -> list[Ids]:
+        """The first and the last image id of each row group, or nothing for one without rows.
+
+        They are read from the column: statistics may lie, and asking pyarrow for those of a damaged file can end the
+        process (a C++ exception that Python never sees).
+        """
+        bounds = []
+        for group in range(self.row_groups):
+            ids = self.numbers(self.read(["image_id"], [group]), "image_id", np.int64)
+            self.check_order(ids)
+            bounds.append(ids[[0, -1]] if len(ids) else ids)
+        return bounds
 
     def numbers(self, table: Any, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return a column of an Arrow table as an array, which must have no gaps and be of a fitting type."""
@@ -166,10 +207,29 @@ class ParquetFile:
                 ends = starts + sizes
         return np.concatenate([starts, ends], axis=1), sizes
 
+    def check_values(self, name: str, values: Doubles, rows: Ids, *, at_least: float = -np.inf) -> None:
+        """Raise for the first value that is not finite or too small; `rows` are the values' rows in the file."""
+        fine = np.isfinite(values) & (values >= at_least)
+        if fine.all():
+            return
+        at = int(np.flatnonzero(~fine)[0])
+        wanted = "a finite number" if at_least == -np.inf else f"a finite number, at least {at_least:g}"
+        raise InputError(
+            f"expected {wanted}, but got {values[at]}",
+            file=self.name, entry=f"row {rows[at]}: {name}", remedy="leave out rows that diverged",
+        )  # fmt: skip
+
     def group_starts(self) -> Ids:
         """Return the first row of each row group, and the number of rows."""
         rows = [self._file.metadata.row_group(group).num_rows for group in range(self.row_groups)]
         return np.cumsum([0, *rows])
+
+    def row_numbers(self, groups: Sequence[int] | None) -> Ids:
+        """Return the number in the file of each row that reading these row groups gives."""
+        starts = self.group_starts()
+        if groups is None:
+            return np.arange(starts[-1])
+        return np.concatenate([np.zeros(0, np.int64), *(np.arange(starts[at], starts[at + 1]) for at in groups)])
 
     def check_order(self, image_ids: Ids, after: int | None = None) -> None:
         """Raise unless images ascend and, if given, all come after one."""
@@ -201,14 +261,13 @@ class ParquetFile:
             raise InputError("is a Parquet file, but not one of probox", file=self.name, remedy=REMEDY)
         try:
             words = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter where lists are nested a thousand levels deep
             words = None
         if not isinstance(words, dict):
             raise InputError("expected JSON under the key 'probox' of the metadata", file=self.name, remedy=REMEDY)
-        if words.get("format") != FORMAT:
-            raise InputError(
-                f"is of format {words.get('format')!r}, this probox reads {FORMAT}", file=self.name, remedy=REMEDY
-            )
+        if type(words.get("format")) is not int or words["format"] != FORMAT:
+            found = repr(words.get("format"))[:20]
+            raise InputError(f"is of format {found}, this probox reads {FORMAT}", file=self.name, remedy=REMEDY)
         if words.get("table") != table:
             names = {"detections": "detections", "truth": "ground truth"}
             raise InputError(
@@ -217,6 +276,10 @@ class ParquetFile:
             )  # fmt: skip
         for name, of in (("classes", str), ("notes", str), ("category_ids", int)):
             self._check_list(words, name, of, needed=name == "classes")
+        if not isinstance(words.get("filter_small", False), bool):
+            raise InputError(
+                "expected 'filter_small' in the metadata to be true or false", file=self.name, remedy=REMEDY
+            )
         return words
 
     def _check_list(self, words: dict[str, Any], name: str, of: type, *, needed: bool) -> None:
@@ -224,15 +287,11 @@ class ParquetFile:
         if not isinstance(values, list) or not all(type(value) is of for value in values):
             kind = "names" if of is str else "whole numbers"
             raise InputError(f"expected {name!r} in the metadata to be a list of {kind}", file=self.name, remedy=REMEDY)
+        if of is int and not all(-(2**63) <= value < 2**63 for value in values):
+            raise InputError(f"expected {name!r} in the metadata to fit 64 bits", file=self.name, remedy=REMEDY)
 
     def _has_twins(self) -> bool:
         return len(set(self.columns)) < len(self.columns)
-
-    def _leaf(self, column: int) -> int:
-        """Return the number of a flat column among the leaves of the schema; nested ones before it count more."""
-        name = self.columns[column]
-        paths = [self._file.schema.column(at).path for at in range(len(self._file.schema))]
-        return paths.index(name)
 
 
 def _raw_integers(chunk: Any) -> npt.NDArray[np.int32]:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.columns import rows_where_all
 from probox.errors import InputError
 from probox.formats.files import Paths
 from probox.formats.parquet_columns import (
+    ENDS,
+    SIZES,
+    STARTS,
     as_columns,
     box_columns,
     cut_at_images,
@@ -20,7 +22,7 @@ from probox.formats.parquet_columns import (
 )
 from probox.formats.parquet_file import ParquetFile
 from probox.groundtruth import GroundTruth
-from probox.masks import Masks, box_pixels
+from probox.masks import Masks, box_pixels, unusable_masks
 
 __all__ = ["TruthFile", "read_parquet_truth", "write_truth"]
 
@@ -96,6 +98,14 @@ class TruthFile:
         objects = table.filter(arrow.array(there)) if not there.all() else table
         masks = self._masks(objects, ids[there])
         boxes, sizes = file.boxes(objects)
+        areas = file.numbers(objects, "area", np.float64)
+        rows = file.row_numbers(groups)[there]
+        file.check_values("area", areas, rows, at_least=0.0)
+        for name, column in zip((*STARTS, *ENDS), boxes.T, strict=True):
+            file.check_values(name, column, rows)
+        if sizes is not None:
+            for name, column in zip(SIZES, sizes.T, strict=True):
+                file.check_values(name, column, rows, at_least=0.0)
         numbered = words.get("category_ids", list(range(1, len(self.classes) + 1)))
         try:
             return GroundTruth(
@@ -108,7 +118,7 @@ class TruthFile:
                 boxes=boxes,
                 masks=masks,
                 sizes=sizes,  # type: ignore[arg-type]  # None: the table finds them
-                areas=file.numbers(objects, "area", np.float64),
+                areas=areas,
                 crowd=file.numbers(objects, "crowd", np.bool_),
                 object_ids=file.numbers(objects, "object_id", np.int64),
                 file_names=tuple(name or "" for name in names.take(arrow.array(first)).to_pylist()),
@@ -132,7 +142,7 @@ class TruthFile:
         lengths = (runs[:, 2].astype(np.int64) - runs[:, 1]) if len(runs) else np.zeros(0, np.int64)
         with_runs = counts > 0
         pixels[with_runs] = np.bincount(owner, lengths, len(boxes)).astype(np.int64)[with_runs]
-        wrong = _unusable_masks(boxes, offsets, runs, owner)
+        wrong = unusable_masks(boxes, offsets, runs)
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             raise InputError(
@@ -162,33 +172,6 @@ class TruthFile:
             if not np.array_equal(counts[0], counts[-1]):
                 raise InputError(f"expected as many numbers as in {RUNS[0]}", file=self.source, entry=name)
         return counts[0], columns
-
-
-def _unusable_masks(
-    boxes: npt.NDArray[np.int32], offsets: Ids, runs: npt.NDArray[np.int32], owner: Ids
-) -> npt.NDArray[np.bool_]:
-    """Return which masks the kernel could not trust: inverted boxes, runs outside, out of order, or a box not tight.
-
-    A mask without pixels has the box 0, 0, -1, -1 and no runs.
-    """
-    empty = rows_where_all(boxes == np.array([0, 0, -1, -1]))
-    wrong = ~empty & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
-    if not len(runs):
-        return wrong
-    y, begin, end = runs.T
-    x0, y0, x1, y1 = boxes[owner].T
-    bad = (begin >= end) | (y < y0) | (y > y1) | (begin < x0) | (end > x1.astype(np.int64) + 1)
-    later = (y[1:] > y[:-1]) | ((y[1:] == y[:-1]) & (begin[1:] > end[:-1])) | (owner[1:] != owner[:-1])
-    bad[1:] |= ~later
-    wrong[owner[bad]] = True
-    some = np.flatnonzero(offsets[1:] > offsets[:-1])
-    starts = offsets[:-1][some]
-    tight = np.stack([
-        np.minimum.reduceat(begin, starts), np.minimum.reduceat(y, starts),
-        np.maximum.reduceat(end, starts) - 1, np.maximum.reduceat(y, starts),
-    ], axis=1)  # fmt: skip
-    wrong[some] |= (tight != boxes[some]).any(axis=1)
-    return wrong
 
 
 def write_truth(path: Paths, truth: GroundTruth) -> None:

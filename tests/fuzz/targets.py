@@ -1,0 +1,224 @@
+"""What is tried: for each reader, how its inputs are made and what is done with them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import probox
+from probox import Evaluation, GroundTruth, InputError
+from probox.evaluation import MEASURES
+from probox.validation import validate
+
+from . import seeds
+from .checks import check_detections, check_error, check_evaluation, check_truth
+from .hostile import evaluation_folder, gzipped, mutated_npy, mutated_parquet, mutated_png
+from .mutate import dump, mutate_bytes, mutate_json, parse
+
+__all__ = ["ALL_TARGETS", "TARGETS", "Files", "Target", "try_input"]
+
+Files = dict[str, bytes]
+
+JSON_SEEDS = {name: json.dumps(value).encode() for name, value in (
+    ("truth", seeds.TRUTH), ("results", seeds.RESULTS), ("rvc1", seeds.RVC1), ("heatmaps", seeds.RVC1_HEATMAPS),
+    ("labels", seeds.LABELS), ("photos", seeds.PHOTOS),
+)}  # fmt: skip
+_PARSED = {name: parse(text) for name, text in JSON_SEEDS.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A reader: what makes files for it, and what reads them in a folder."""
+
+    make: Callable[[Random], Files]
+    use: Callable[[Path], None]
+
+
+def try_input(target: Target, folder: Path) -> None:
+    """Read the files in a folder; anything but a plausible table or a proper `InputError` is raised."""
+    try:
+        target.use(folder)
+    except InputError as error:
+        check_error(error, str(folder))
+
+
+# --- how inputs are made ---
+
+
+def _mutated(rng: Random, seed: str) -> bytes:
+    """Return a JSON file with a changed structure, changed bytes, or both."""
+    text = JSON_SEEDS[seed]
+    if rng.random() < 0.7:
+        text = dump(mutate_json(rng, _PARSED[seed]))
+    if rng.random() < 0.4:
+        text = mutate_bytes(rng, text, list(JSON_SEEDS.values()))
+    return text
+
+
+def _one_file(seed: str) -> Callable[[Random], Files]:
+    return lambda rng: {"file": _mutated(rng, seed)}
+
+
+def _gzip(rng: Random) -> Files:
+    seed = rng.choice(("truth", "results", "rvc1"))
+    text = JSON_SEEDS[seed] if rng.random() < 0.7 else _mutated(rng, seed)
+    return {f"{seed}.gz": gzipped(rng, text)}
+
+
+def _heatmaps(rng: Random) -> Files:
+    arrays = seeds.heatmaps()
+    files = {name: seeds.npy(array) for name, array in arrays.items()}
+    if rng.random() < 0.8:
+        name = rng.choice(list(arrays))
+        files[name] = mutated_npy(rng, arrays[name])
+    changed = rng.random() < 0.3
+    return files | {"file": _mutated(rng, "heatmaps") if changed else JSON_SEEDS["heatmaps"]}
+
+
+def _challenge(rng: Random) -> Files:
+    files = seeds.challenge_files()
+    if rng.random() < 0.5:
+        files["seq/labels.json"] = _mutated(rng, "labels")
+    if rng.random() < 0.7:
+        name = rng.choice(("seq/000000.png", "seq/000001.png"))
+        files[name] = mutated_png(rng, files[name])
+    return files
+
+
+def _challenge_detections(rng: Random) -> Files:
+    return {"seq.json": _mutated(rng, "photos")}
+
+
+def _parquet(*names: str) -> Callable[[Random], Files]:
+    return lambda rng: {"file": mutated_parquet(rng, rng.choice(names))}
+
+
+def _pair(rng: Random) -> Files:
+    """Return a file of ground truth and one of detections, one of them or both changed."""
+    truth, found = JSON_SEEDS["truth"], rng.choice((JSON_SEEDS["results"], JSON_SEEDS["rvc1"]))
+    kind = rng.randrange(8)
+    if kind in (0, 1, 2):
+        found = _mutated(rng, rng.choice(("results", "rvc1")))
+    if kind in (2, 3):
+        truth = _mutated(rng, "truth")
+    if kind in (4, 5):
+        found = mutated_parquet(rng, rng.choice(("detections", "plain")))
+    if kind in (5, 6):
+        truth = mutated_parquet(rng, "truth")
+    return {"truth": truth, "found": gzipped(rng, found) if kind == 7 else found}
+
+
+# --- what is done with them ---
+
+
+def _use_truth(path: Path) -> None:
+    truth = probox.read_truth(path)
+    check_truth(truth)
+    check_evaluation(probox.evaluate(truth, seeds.detections(), threads=1))
+
+
+def _use_detections(path: Path, truth: GroundTruth | None = None) -> None:
+    known = truth or seeds.truth()
+    found = probox.read_detections(path, known)
+    check_detections(found)
+    measures = MEASURES if truth is None else ("pdq",)  # the challenge's 31 classes would take most of the time
+    check_evaluation(probox.evaluate(known, found, threads=1, measures=measures))
+
+
+def _use_gzip(folder: Path) -> None:
+    (path,) = folder.iterdir()
+    (_use_truth if path.name == "truth.gz" else _use_detections)(path)
+
+
+def _use_challenge(folder: Path) -> None:
+    truth = probox.read_truth(folder)
+    check_truth(truth)
+    check_evaluation(probox.evaluate(truth, seeds.detections(), threads=1, measures=("pdq",)))
+
+
+def _use_challenge_detections(folder: Path) -> None:
+    _use_detections(folder, seeds.challenge_truth())
+
+
+def _use_evaluation(folder: Path) -> None:
+    check_evaluation(Evaluation.load(folder), always=True)
+
+
+def _use_parquet(path: Path) -> None:
+    _use_detections(path)
+    whole = probox.evaluate(seeds.truth(), probox.read_detections(path, seeds.truth()), threads=1)
+    parts = probox.evaluate_parquet(seeds.truth(), path, threads=1)
+    assert str(whole.summary()) == str(parts.summary()), "part by part gives other numbers"
+
+
+def _use_pair(folder: Path) -> None:
+    """Raise unless `validate` finds errors exactly where reading fails."""
+    truth, found = folder / "truth", folder / "found"
+    report = validate(truth, found)
+    assert json.dumps(report.to_dict())
+    for finding in report.findings:
+        for example in finding.examples:
+            check_error(example, str(folder))
+    readable = False
+    problem: InputError | None = None
+    try:
+        probox.read_detections(found, probox.read_truth(truth))
+        readable = True
+    except InputError as error:
+        problem = error
+    assert report.ok == readable, f"validate says {'fine' if report.ok else 'wrong'}, reading says {problem or 'fine'}"
+
+
+def _use_deed(folder: Path) -> None:
+    """Do what the file says, to see whether the watcher notices."""
+    deed = (folder / "file").read_bytes()
+    if deed == b"abort":
+        os.abort()
+    elif deed == b"spin":
+        while True:
+            pass
+    elif deed == b"gorge":
+        assert len(b"x" * (600 << 20))
+    elif deed == b"ask":
+        bytearray(1 << 40)
+    elif deed == b"fail":
+        raise KeyError("odd")
+    elif deed == b"mutter":
+        raise InputError("something is wrong")
+    elif deed == b"warn":
+        warnings.warn("odd", stacklevel=1)
+
+
+DEEDS = (b"", b"abort", b"spin", b"gorge", b"ask", b"fail", b"mutter", b"warn")
+
+
+def _in_file(use: Callable[[Path], None]) -> Callable[[Path], None]:
+    return lambda folder: use(folder / "file")
+
+
+TARGETS: dict[str, Target] = {
+    "coco-truth": Target(_one_file("truth"), _in_file(_use_truth)),
+    "coco-results": Target(_one_file("results"), _in_file(_use_detections)),
+    "rvc1": Target(_one_file("rvc1"), _in_file(_use_detections)),
+    "rvc1-heatmaps": Target(_heatmaps, _in_file(_use_detections)),
+    "challenge-truth": Target(_challenge, _use_challenge),
+    "challenge-detections": Target(_challenge_detections, _use_challenge_detections),
+    "gzip": Target(_gzip, _use_gzip),
+    "results": Target(evaluation_folder, _use_evaluation),
+    "validate": Target(_pair, _use_pair),
+}
+with contextlib.suppress(InputError):
+    from probox.formats.parquet_columns import pyarrow
+
+    pyarrow()
+    TARGETS["parquet-truth"] = Target(_parquet("truth"), _in_file(_use_truth))
+    TARGETS["parquet-detections"] = Target(_parquet("detections", "plain"), _in_file(_use_parquet))
+
+ALL_TARGETS = TARGETS | {"deeds": Target(lambda rng: {"file": rng.choice(DEEDS)}, _use_deed)}
+"""The last one tests the watcher: it does what no reader may."""

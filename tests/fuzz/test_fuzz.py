@@ -1,0 +1,95 @@
+"""A short round of the fuzzer over every reader, and the watcher itself: what it must notice, it notices."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from .mutate import dump, mutate_bytes, mutate_json, parse
+from .run import ROOT, Limits, Runner
+from .targets import DEEDS, JSON_SEEDS, TARGETS
+from .worker import input_files, put
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+
+
+def test_a_short_round() -> None:
+    runner = Runner(list(TARGETS), seed=1)
+    runner.run(0, 150)
+    assert [f"{finding.problem} ({finding.command})" for finding in runner.findings] == []
+    assert runner.tried == dict.fromkeys(TARGETS, 150)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_seeds_are_valid_and_inputs_are_not(tmp_path: Path, target: str) -> None:
+    """Some inputs are read to the end, some are refused: a round of nothing but refusals would show nothing."""
+    outcomes = set()
+    for number in range(40):
+        put(input_files(target, 2, number), tmp_path)
+        try:
+            TARGETS[target].use(tmp_path)
+            outcomes.add("read")
+        except ValueError:
+            outcomes.add("refused")
+    assert outcomes == ({"read"} if target == "validate" else {"read", "refused"})
+
+
+def test_an_input_is_its_seed() -> None:
+    for target in TARGETS:
+        assert input_files(target, 5, 3) == input_files(target, 5, 3)
+        assert input_files(target, 5, 3) != input_files(target, 6, 3)
+
+
+def test_mutations_change_something_and_leave_the_seed() -> None:
+    text = JSON_SEEDS["truth"]
+    value = parse(text)
+    rng = Random(1)
+    assert dump(value) == text
+    assert len({dump(mutate_json(rng, value)) for _ in range(200)}) > 150
+    assert len({mutate_bytes(rng, text) for _ in range(200)}) > 190
+    assert dump(value) == text
+
+
+NOTICED = {
+    b"abort": "the process ended with -6",
+    b"spin": "took more than 1 s of processor time",
+    b"gorge": "MB of memory",
+    b"ask": "out of memory",
+    b"fail": "KeyError in targets.py",
+    b"mutter": "names no file: something is wrong",
+    b"warn": "UserWarning in targets.py",
+}
+
+
+def test_the_watcher_notices(tmp_path: Path) -> None:
+    """Whatever an input does to its process, it is told apart from its neighbours, kept, and the rest is tried."""
+    deeds = {number: input_files("deeds", 434, number)["file"] for number in range(8)}
+    assert set(deeds.values()) == set(DEEDS)
+    runner = Runner(["deeds"], seed=434, limits=Limits(seconds=1.0, memory=256 << 20))
+    runner.run(0, 8)
+    assert runner.tried == {"deeds": 8}
+    found = {finding.number: finding.problem for finding in runner.findings}
+    assert sorted(found) == [number for number, deed in deeds.items() if deed]
+    for number, problem in found.items():
+        assert NOTICED[deeds[number]] in problem
+    place = runner.findings[0].save(tmp_path)
+    assert (place / "input" / "file").read_bytes() == deeds[runner.findings[0].number]
+    assert f"--target deeds --seed 434 --only {runner.findings[0].number}" in (place / "finding.txt").read_text()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    deeds = {number: input_files("deeds", 434, number)["file"] for number in range(8)}
+    number = next(number for number, deed in deeds.items() if deed == b"fail")
+    command = [sys.executable, "-m", "tests.fuzz", "--seed", "434", "--target", "deeds", "--out", str(tmp_path)]
+    done = subprocess.run([*command, "--only", str(number)], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "deeds: KeyError in targets.py" in done.stdout
+    assert f"python -m tests.fuzz --target deeds --seed 434 --only {number}" in done.stdout
+    number = next(number for number, deed in deeds.items() if not deed)
+    done = subprocess.run([*command, "--only", str(number)], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "0 findings" in done.stdout
