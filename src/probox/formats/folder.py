@@ -20,9 +20,18 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.formats.output import Content, put_content
-from probox.formats.staging import Staging, claim, move_into_place, named_errors, remove_if_empty, staging, sweep
+from probox.formats.staging import (
+    Staging,
+    claim,
+    move_into_place,
+    named_errors,
+    parents_made,
+    remove_if_empty,
+    staging,
+    sweep,
+)
 
-__all__ = ["LISTING", "OutputFolder", "output_folder"]
+__all__ = ["LISTING", "OutputFolder", "files_written", "output_folder"]
 
 LISTING = ".probox.json"
 """The hidden file that lists what was written."""
@@ -56,11 +65,6 @@ class OutputFolder:
             put_content(path, content, lasting=False)
             self._digests[name] = _digest(content) if isinstance(content, bytes) else _file_digest(path)
         return self.target / name
-
-    @property
-    def size(self) -> int:
-        """How many bytes the files take that were made."""
-        return sum((self._staged.files / name).stat().st_size for name in self._digests)
 
     def commit(self) -> None:
         """Move everything to its place, in one step where all that is there was written by probox."""
@@ -133,7 +137,8 @@ class OutputFolder:
                 remove_if_empty(folder)
             raise
         for name in known.keys() - listed.keys() - self._digests.keys():
-            if _has_digest(place / name, known[name].digests):
+            led_away = (place / name).parent.resolve() != (place / name).parent
+            if not led_away and _has_digest(place / name, known[name].digests):
                 (place / name).unlink()
                 for above in PurePosixPath(name).parents[:-1]:
                     remove_if_empty(place / above)
@@ -169,16 +174,16 @@ def output_folder(
         )
     for name in names:
         _check_free(place, shown, name, known.get(name), command)
-    made = _make_parents(place, shown)
-    try:
-        with _staging_near(place, shown) as staged:
-            folder = OutputFolder(shown, place, command, staged, fresh=fresh, carry=carry)
-            yield folder
-            folder.commit()
-    except BaseException:
-        for parent in reversed(made):
-            remove_if_empty(parent)
-        raise
+    with parents_made(place), _staging_near(place, shown) as staged:
+        folder = OutputFolder(shown, place, command, staged, fresh=fresh, carry=carry)
+        yield folder
+        folder.commit()
+
+
+def files_written(folder: Path, command: str) -> list[Path]:
+    """Return the files in a folder that a command wrote there, and the list of them."""
+    names = [name for name, entry in _read_list(folder).items() if entry.command == command]
+    return [folder / name for name in (*names, LISTING)]
 
 
 def _real_folder(target: Path) -> Path:
@@ -188,15 +193,6 @@ def _real_folder(target: Path) -> Path:
         if os.path.lexists(target) and not target.is_dir():
             raise InputError("is a file, expected a folder to write to", file=str(target), remedy="choose another name")
         return Path(os.path.realpath(target))
-
-
-def _make_parents(place: Path, shown: Path) -> list[Path]:
-    """Make the folders above a missing one; return them."""
-    missing = [folder for folder in reversed(place.parents) if not folder.exists()]
-    with named_errors(shown):
-        for folder in missing:
-            folder.mkdir(exist_ok=True)
-    return missing
 
 
 @contextmanager

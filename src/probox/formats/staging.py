@@ -19,7 +19,7 @@ try:
 except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Staging", "claim", "move_into_place", "named_errors", "remove_if_empty", "staging", "sweep"]
+__all__ = ["Staging", "claim", "move_into_place", "named_errors", "parents_made", "remove_if_empty", "staging", "sweep"]
 
 _MARKER = "made-by-probox"
 
@@ -159,6 +159,21 @@ def _second_name(path: Path, other: Path) -> None:
     except OSError:  # not every file system has links
         with named_errors(path):
             shutil.copy2(path, other, follow_symlinks=False)
+
+
+@contextmanager
+def parents_made(path: Path) -> Iterator[None]:
+    """Make the folders above a path that are missing; when the block fails, those that are still empty go again."""
+    missing = [folder for folder in reversed(path.parents) if not folder.exists()]
+    try:
+        with named_errors(path):
+            for folder in missing:
+                folder.mkdir(exist_ok=True)
+        yield
+    except BaseException:
+        for folder in reversed(missing):
+            remove_if_empty(folder)
+        raise
 
 
 def remove_if_empty(folder: Path) -> None:
