@@ -110,7 +110,7 @@ def test_files_hold_what_was_found(tmp_path: Path, name: str) -> None:
 
 def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
-    path.write_text("old")
+    path.write_text("[]")
 
     def broken(source: Path, target: Path) -> None:
         raise OSError("disk full")
@@ -118,7 +118,7 @@ def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(InputError, match="disk full"):
         save_detections(path, _some(3, 2, 1), [ImageFile(0, Path("0.jpg"))])
-    assert path.read_text() == "old"
+    assert path.read_text() == "[]"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
 
 

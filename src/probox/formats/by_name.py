@@ -48,9 +48,7 @@ def write_detections(path: Paths, found: Detections, truth: GroundTruth) -> tupl
 def check_output(path: Paths) -> None:
     """Raise if `write_detections` could not write this file, before any work is done."""
     wanted = format_of_name(path)
-    if not Path(path).resolve().parent.is_dir():
-        raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
-    check_replaceable(path, "detections in Parquet" if wanted == "parquet" else "detections")
+    check_replaceable(path, "detections in Parquet" if wanted == "parquet" else "detections", folder=True)
 
 
 def format_of_name(path: Paths) -> Literal["coco", "rvc1", "parquet"]:

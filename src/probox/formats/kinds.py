@@ -21,7 +21,7 @@ GRAPH_MARK = b"probox_dropout"
 _HEAD = 1 << 16
 
 
-def check_replaceable(path: Paths, kind: str) -> None:
+def check_replaceable(path: Paths, kind: str, *, folder: bool = False) -> None:
     """Raise if there is a file at `path` that is neither empty nor of this kind.
 
     Parameters
@@ -31,8 +31,12 @@ def check_replaceable(path: Paths, kind: str) -> None:
     kind : {"detections", "detections in Parquet", "ground truth in Parquet", "heatmaps", "a report", \
 "a graph with masks"}
         What it will hold.
+    folder : bool
+        Whether its folder must be there.
     """
     place = Path(path)
+    if folder and not place.resolve().parent.is_dir():
+        raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
     if not place.is_file() or place.is_symlink():
         return  # nothing there, or something that writing refuses anyway
     if place.stat().st_size and not _KINDS[kind](place):
@@ -44,12 +48,15 @@ def check_replaceable(path: Paths, kind: str) -> None:
 def check_not_input(path: Paths, inputs: Iterable[Paths | None]) -> None:
     """Raise if `path` is one of the files or folders that are read to make it."""
     for given in inputs:
-        try:
-            same = given is not None and os.path.samefile(path, given)
-        except (OSError, ValueError):  # one of them is not there
-            same = False
-        if same:
+        if given is not None and _same(path, given):
             raise InputError("would replace what it is made from", file=str(path), remedy="choose another name")
+
+
+def _same(one: Paths, other: Paths) -> bool:
+    try:
+        return os.path.realpath(one) == os.path.realpath(other) or os.path.samefile(one, other)
+    except (OSError, ValueError):  # one of them is not there
+        return False
 
 
 def _head(path: Path) -> bytes:
