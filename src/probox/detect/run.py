@@ -171,9 +171,7 @@ class Partial:
                     file=str(self.folder),
                     remedy="wait for it, or choose another output",
                 )
-            if self._lock.exists() and os.path.samestat(os.fstat(self._claim), self._lock.stat()):
-                return
-            self._give_up()  # the claim is on a file that another run has just removed
+            return
 
     def _give_up(self) -> None:
         if self._claim is not None:
@@ -214,7 +212,7 @@ class Partial:
     def _read(self, image: ImageFile) -> dict[str, Any] | None:
         """Return what is kept of an image, None if it can't be read."""
         try:
-            with np.load(self._file(image), allow_pickle=False) as columns:
+            with np.load(io.BytesIO(self._file(image).read_bytes()), allow_pickle=False) as columns:
                 read = dict(columns)
             return read if len(read.get("size", ())) == 2 and "boxes" in read else None
         except (OSError, ValueError, EOFError, KeyError, TypeError, BadZipFile, zlib.error):

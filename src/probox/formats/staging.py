@@ -41,14 +41,16 @@ def named_errors(path: Path) -> Iterator[None]:
 def claim(path: Path, *, wait: bool = False) -> int | None:
     """Lock a file (made if it is missing) or a folder for this process, and return what to close to give it up.
 
-    The lock ends with the process, however that ends. None if another process has it; OSError where a file system
-    has no locks.
+    The lock ends with the process, however that ends. None if another process has it; `FileNotFoundError` if that one
+    has just removed it, another OSError where a file system has no locks.
     """
     if fcntl is None:
         raise OSError(errno.ENOTSUP, "no locks on this system")
     opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        if not os.path.samestat(os.fstat(opened), os.stat(path)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     except BlockingIOError:
         os.close(opened)
         return None
@@ -61,18 +63,12 @@ def claim(path: Path, *, wait: bool = False) -> int | None:
 class Staging:
     """A hidden folder for one run: ``files`` for what is new, ``aside`` for what it replaces."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.files = folder / "files"
-        self.aside = folder / "aside"
-        self._claim: int | None = None
-        folder.mkdir()
+    def __init__(self, parent: Path, name: str) -> None:
+        self.folder, self._claim = _new_place(parent, name)
+        self.files = self.folder / "files"
+        self.aside = self.folder / "aside"
         try:
-            marker = folder / _MARKER
-            with suppress(OSError):
-                self._claim = claim(marker)
-            # Last, for a sweeper believes this word: by now the folder is claimed.
-            marker.write_text(folder.name, encoding="utf-8")
+            (self.folder / _MARKER).write_text(self.folder.name, encoding="utf-8")
             self.files.mkdir()
             self.aside.mkdir()
         except BaseException:
@@ -87,10 +83,25 @@ class Staging:
             self._claim = None
 
 
+def _new_place(parent: Path, name: str) -> tuple[Path, int | None]:
+    """Make a hidden folder and claim it; if a sweeper was faster, make another."""
+    while True:
+        folder = parent / f".{name[:40]}.{secrets.token_hex(4)}.part"
+        folder.mkdir()
+        try:
+            claimed = claim(folder / _MARKER)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return folder, None  # no locks here, then nobody sweeps either
+        if claimed is not None:
+            return folder, claimed
+
+
 @contextmanager
 def staging(parent: Path, name: str) -> Iterator[Staging]:
     """Give a new hidden folder in `parent` for making `name`, and remove it in the end."""
-    made = Staging(parent / f".{name[:40]}.{secrets.token_hex(4)}.part")
+    made = Staging(parent, name)
     try:
         yield made
     finally:
@@ -100,7 +111,8 @@ def staging(parent: Path, name: str) -> Iterator[Staging]:
 def sweep(parent: Path, name: str | None = None) -> None:
     """Remove folders of runs that were killed while they made `name`, or anything: only those surely of that kind.
 
-    The name must fit, the marker inside must repeat it, and no living process may claim it.
+    The name must fit, the marker inside must repeat it, and no living process may claim it. One that was killed at the
+    very beginning or end has an empty marker, or is empty itself.
     """
     middle = r".+" if name is None else re.escape(name[:40])
     pattern = re.compile(rf"\.{middle}\.[0-9a-f]{{8}}\.part", re.DOTALL)
@@ -111,9 +123,10 @@ def sweep(parent: Path, name: str | None = None) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
+    remove_if_empty(folder)
     marker = folder / _MARKER
     try:
-        if not stat.S_ISREG(marker.lstat().st_mode) or marker.read_text(encoding="utf-8") != folder.name:
+        if not stat.S_ISREG(marker.lstat().st_mode) or marker.read_text(encoding="utf-8") not in (folder.name, ""):
             return
         claimed = claim(marker)
     except (OSError, ValueError):
