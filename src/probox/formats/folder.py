@@ -13,6 +13,7 @@ import json
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -35,6 +36,8 @@ __all__ = ["LISTING", "OutputFolder", "files_written", "output_folder"]
 
 LISTING = ".probox.json"
 """The hidden file that lists what was written."""
+_PATIENCE = 60.0
+"""Seconds to wait for another run to move its files, which takes a moment."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,10 +215,12 @@ def _staging_near(place: Path, shown: Path) -> Iterator[Staging]:
 
 @contextmanager
 def _taking_turns(folder: Path) -> Iterator[None]:
-    """Wait until no other run is moving its files to a place in `folder`."""
+    """Wait until no other run is moving its files to a place in `folder`; not forever, for others may lock it, too."""
     claimed = None
     with suppress(OSError):  # without locks: a moment's risk
-        claimed = claim(folder, wait=True)
+        patience = time.monotonic() + _PATIENCE
+        while (claimed := claim(folder)) is None and time.monotonic() < patience:
+            time.sleep(0.02)
     try:
         yield
     finally:
@@ -302,7 +307,11 @@ def _may_swap(new: Path, place: Path) -> bool:
     if not place.exists():
         return True
     old, made, here = place.stat(), new.stat(), Path(os.path.realpath(os.curdir))
-    same_owner = (old.st_uid, old.st_gid, old.st_dev) == (made.st_uid, made.st_gid, made.st_dev)
+    same_owner = os.access(place, os.W_OK) and (old.st_uid, old.st_gid, old.st_dev) == (
+        made.st_uid,
+        made.st_gid,
+        made.st_dev,
+    )
     return same_owner and here != place and place not in here.parents
 
 

@@ -38,7 +38,7 @@ def named_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
-def claim(path: Path, *, wait: bool = False) -> int | None:
+def claim(path: Path) -> int | None:
     """Lock a file (made if it is missing) or a folder for this process, and return what to close to give it up.
 
     The lock ends with the process, however that ends. None if another process has it; `FileNotFoundError` if that one
@@ -48,7 +48,7 @@ def claim(path: Path, *, wait: bool = False) -> int | None:
         raise OSError(errno.ENOTSUP, "no locks on this system")
     opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(opened), os.stat(path)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     except BlockingIOError:
