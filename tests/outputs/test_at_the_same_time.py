@@ -14,7 +14,7 @@ from tests.outputs.commands import COMMANDS, MAIN, leftovers, run, tree
 from probox.errors import InputError
 from probox.formats.folder import output_folder
 from probox.formats.output import write_files
-from probox.formats.staging import staging, sweep
+from probox.formats.staging import claim, staging, sweep
 
 
 def start(words: list[str], program: str = MAIN) -> subprocess.Popen[str]:
@@ -63,6 +63,33 @@ def test_files_of_two_runs_come_together(tmp_path: Path) -> None:
     assert failures == []
     assert len(tree(out)) == 6 * 5 + 1
     assert leftovers(tmp_path) == []
+
+
+def test_a_lock_of_somebody_else_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probox.formats.folder._PATIENCE", 0.1)
+    held = claim(tmp_path)
+    assert held is not None
+    with output_folder(tmp_path / "out", "draw") as folder:
+        folder.write("a", b"a")
+    os.close(held)
+    assert (tmp_path / "out" / "a").read_bytes() == b"a"
+
+
+def test_the_folder_one_stands_in_stays_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    for version in (b"old", b"new"):
+        with output_folder(out, "draw", fresh=True) as folder:
+            folder.write("a", version)
+        if version == b"old":
+            number = out.stat().st_ino
+            monkeypatch.chdir(out)
+    assert Path("a").read_bytes() == b"new"
+    assert out.stat().st_ino == number
+    monkeypatch.chdir(tmp_path)
+    with output_folder(out, "draw", fresh=True) as folder:
+        folder.write("a", b"newer")
+    assert out.stat().st_ino != number  # swapped as a whole
+    assert (out / "a").read_bytes() == b"newer"
 
 
 HOLD = """
