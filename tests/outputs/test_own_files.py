@@ -178,8 +178,11 @@ class TestNamedFiles:
             out.write_bytes(content)
             assert "is there already and does not hold detections" in refused(capsys, *words)
             assert out.read_bytes() == content
-        out.write_bytes(b"")
-        assert run(capsys, *words)[0] == 0
+        many = {"classes": ["cup"], "img_names": [f"{n:012d}.jpg" for n in range(9000)], "detections": []}
+        for content in (b"", b"[\n]\n", json.dumps(many).encode(), b'[{"image_id": 1}]'):
+            if name != "out.parquet" or not content:
+                out.write_bytes(content)
+                assert run(capsys, *words)[0] == 0
         assert run(capsys, *words)[0] == 0
 
     def test_truth_in_parquet_is_not_replaced_by_detections(

@@ -73,7 +73,8 @@ def _is_detections(path: Path) -> bool:
     head = _head(path)
     if re.match(rb"\s*\[", head):
         return b'"image_id"' in head or not head.strip(b"[] \t\r\n")
-    return bool(re.match(rb"\s*\{", head)) and b'"detections"' in head
+    named = b'"classes"' in head and b'"img_names"' in head  # names of many images may fill the beginning
+    return bool(re.match(rb"\s*\{", head)) and (b'"detections"' in head or named)
 
 
 def _parquet_of(table: str) -> Callable[[Path], bool]:
