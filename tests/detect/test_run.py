@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +54,57 @@ def test_results_of_other_settings_are_refused(ssd: Path, photos: Path, tmp_path
         detect_images(_detector(ssd), images, out, Options(), progress=Stopper(1))
     with pytest.raises(InputError, match=r"found\.json\.partial: .*other settings.*delete"):
         detect_images(_detector(ssd), images, out, Options(score=0.2))
+
+
+def test_a_folder_of_the_users_is_not_used(ssd: Path, photos: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "found.json.partial" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    with pytest.raises(InputError, match=r"found\.json\.partial: is in the way"):
+        detect_images(_detector(ssd), find_images(photos), tmp_path / "found.json", Options())
+    assert [path.name for path in mine.parent.iterdir()] == ["mine.txt"]
+
+
+def test_what_a_user_put_beside_kept_results_stays(ssd: Path, photos: Path, tmp_path: Path) -> None:
+    images, out = find_images(photos), tmp_path / "found.json"
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(_detector(ssd), images, out, Options(), progress=Stopper(2))
+    folder = tmp_path / "found.json.partial"
+    (folder / "mine.npz").write_text("mine")
+    detect_images(_detector(ssd), images, out, Options())
+    assert [path.name for path in folder.iterdir()] == ["mine.npz"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 half"])
+def test_a_damaged_result_is_made_again(ssd: Path, photos: Path, tmp_path: Path, damage: bytes) -> None:
+    images, out = find_images(photos), tmp_path / "found.json"
+    detect_images(_detector(ssd), images, tmp_path / "straight.json", Options())
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(_detector(ssd), images, out, Options(), progress=Stopper(3))
+    (tmp_path / "found.json.partial" / "7.npz").write_bytes(damage)
+    assert detect_images(_detector(ssd), images, out, Options()).resumed == 2
+    assert out.read_bytes() == (tmp_path / "straight.json").read_bytes()
+
+
+def test_an_image_that_got_lost_is_an_error(ssd: Path, photos: Path, tmp_path: Path) -> None:
+    images, out = find_images(photos), tmp_path / "found.json"
+
+    def lose(done: int, total: int) -> None:
+        if done == total:
+            (tmp_path / "found.json.partial" / "7.npz").unlink()
+
+    with pytest.raises(InputError, match=r"7\.npz: image 7: the results of this image have disappeared"):
+        detect_images(_detector(ssd), images, out, Options(), progress=lose)
+    assert not out.exists()
+    assert detect_images(_detector(ssd), images, out, Options()).resumed == 3
+
+
+def test_a_run_without_results_leaves_nothing(ssd: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "1.jpg").write_bytes(b"oops")
+    with pytest.raises(InputError, match="none of the images"):
+        detect_images(_detector(ssd), find_images(tmp_path / "bad"), tmp_path / "found.json", Options())
+    assert not (tmp_path / "found.json.partial").exists()
 
 
 def test_a_bad_image_is_named_and_skipped(ssd: Path, photos: Path, tmp_path: Path) -> None:
@@ -110,7 +160,7 @@ def test_files_hold_what_was_found(tmp_path: Path, name: str) -> None:
 
 def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
-    path.write_text("old")
+    path.write_text("[]")
 
     def broken(source: Path, target: Path) -> None:
         raise OSError("disk full")
@@ -118,14 +168,5 @@ def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(InputError, match="disk full"):
         save_detections(path, _some(3, 2, 1), [ImageFile(0, Path("0.jpg"))])
-    assert path.read_text() == "old"
+    assert path.read_text() == "[]"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
-
-
-def test_twenty_thousand_detections_are_written_in_seconds(tmp_path: Path) -> None:
-    found = _some(20_000, 80, 200)
-    images = [ImageFile(number, Path(f"{number}.jpg")) for number in range(200)]
-    for name in ("a.json", "a.coco.json", "a.parquet"):
-        start = time.perf_counter()
-        save_detections(tmp_path / name, found, images)
-        assert time.perf_counter() - start < 10.0

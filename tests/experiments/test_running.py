@@ -54,6 +54,17 @@ def test_a_line_cut_in_the_middle_is_measured_again(tmp_path: Path) -> None:
     assert last.seen == []
 
 
+def test_a_damaged_line_is_measured_again(tmp_path: Path) -> None:
+    Run(keep=tmp_path).table("try", POINTS[:4], Counting())
+    (kept,) = tmp_path.iterdir()
+    lines = kept.read_bytes().splitlines(keepends=True)
+    kept.write_bytes(b"".join([*lines[:2], b"\0" * 20 + b"\n", *lines[3:]]))
+    again = Counting()
+    table = Run(keep=tmp_path).table("try", POINTS, again)
+    assert again.seen == [1, 2, 3, 4]
+    assert table["PDQ"].tolist() == [0.1 * x for x in range(5)]
+
+
 def test_other_circumstances_are_kept_apart(tmp_path: Path) -> None:
     Run(keep=tmp_path).table("try", POINTS, Counting(), seed=0)
     other = Counting()

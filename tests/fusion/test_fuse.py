@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -194,18 +192,3 @@ def test_bad_options_are_named() -> None:
         fuse_samples([], [], classes=CLASSES, label_affinity="maybe")
     with pytest.raises(InputError, match="labels must count"):
         fuse_candidates([[0, 0, 1, 1]], [[0.1, 0.1, 0.1]], labels=[3], classes=CLASSES)
-
-
-@pytest.mark.parametrize("classes", [80, 1])
-def test_twenty_passes_of_a_hundred_boxes_fuse_in_under_ten_milliseconds(classes: int) -> None:
-    boxes, probs = _passes(np.random.default_rng(0), 20, 100, 80)
-    if classes == 1:
-        for rows in probs:
-            rows[:, 0] = 1.0  # every box of one class is the most work
-    names = [str(number) for number in range(80)]
-    seconds = []
-    for _ in range(10):
-        start = time.perf_counter()
-        fuse_samples(boxes, probs, classes=names)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.010

@@ -41,18 +41,16 @@ class Browser:
         taste = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": taste})
 
-    def open(self, page: Path, address: str = "") -> float:
-        """Open a page from disk, anew; return how many seconds it took to be usable."""
+    def open(self, page: Path, address: str = "") -> None:
+        """Open a page from disk, anew, and wait until it is usable."""
         self.driver.get("about:blank")
-        started = time.perf_counter()
         self.driver.get(page.resolve().as_uri() + (f"#{address}" if address else ""))
         self.wait(lambda: self.js("return document.documentElement.dataset.ready") == "true")
-        return time.perf_counter() - started
 
     def js(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
-    def wait(self, condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    def wait(self, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
         """Wait until a condition holds; fail if it never does."""
         end = time.monotonic() + seconds
         while True:

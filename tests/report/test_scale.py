@@ -1,12 +1,10 @@
-"""Real data at full size: how long a report takes, what it weighs, how it opens and scrolls."""
+"""Real data at full size: what a report weighs, how it opens and scrolls."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +13,6 @@ from tests.report.browser import Browser
 import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.report.explorer import write_report
-
-COLLAPSE = 5
-"""How many times longer than on a quiet machine opening and scrolling may take: a busy one must not fail a test."""
 
 
 def weight(folder: Path) -> int:
@@ -41,11 +36,9 @@ def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Pa
     }
     found["nanodet"] = probox.read_detections(coco_dir / "results" / "nanodet_m_416_206.rvc1.json.gz", truth)
     results = {name: probox.evaluate(truth, table) for name, table in found.items()}
-    started = time.perf_counter()
     page, notes = write_report(results, tmp_path / "r", images=coco_dir / "images")
-    assert time.perf_counter() - started < 30
     assert notes == []
-    assert browser.open(page) < COLLAPSE * 3
+    browser.open(page)
     total = results["nanodet"].at_threshold(0.3).summary()
     browser.choose("#exact", "0.3")
     shown = browser.text('#summary tr[data-result="2"] td[data-column="PDQ"]')
@@ -75,41 +68,36 @@ def all_of_val2017(coco_dir: Path) -> Evaluation:
 
 
 def test_report_of_all_of_val2017(all_of_val2017: Evaluation, tmp_path: Path, browser: Browser) -> None:
-    started = time.perf_counter()
     page, _ = write_report({"jittered": all_of_val2017}, tmp_path / "r")
-    assert time.perf_counter() - started < 90
     assert weight(page.parent) < 40e6
-    assert browser.open(page) < COLLAPSE * 3
+    browser.open(page)
 
-    frames = scroll(browser)
-    assert frames["tiles"] < 100  # however many images, only those in sight exist
-    assert frames["median"] < COLLAPSE * 50  # milliseconds, in software rendering
+    loaded = len([address for address in browser.requests() if "chunk-" in address])
+    assert loaded < 10  # of a hundred: what is not looked at is not loaded
+    assert scroll(browser) < 100  # however many images, only those in sight exist
     browser.wait(lambda: painted(browser))
     browser.choose("#exact", "0.75")
     expected = all_of_val2017.at_threshold(0.75).summary()
     assert browser.text('#summary td[data-column="PDQ"]') == f"{100 * expected['PDQ']:.2f}"
 
 
-def scroll(browser: Browser) -> dict[str, Any]:
-    """Scroll through the gallery for 120 frames; return how many tiles exist and the median frame in milliseconds."""
-    answer: dict[str, Any] = browser.driver.execute_async_script(
-        """
-        const done = arguments[0], gaps = [];
-        document.getElementById('gallery').scrollIntoView({ behavior: 'instant' });
-        let last = performance.now();
-        const step = () => {
-          const now = performance.now();
-          gaps.push(now - last);
-          last = now;
-          window.scrollBy({ top: 120, behavior: 'instant' });
-          if (gaps.length < 120) return requestAnimationFrame(step);
-          gaps.sort((a, b) => a - b);
-          done({ median: gaps[60], tiles: document.querySelectorAll('.tile').length });
-        };
-        requestAnimationFrame(step);
-        """
+def scroll(browser: Browser) -> int:
+    """Scroll through the gallery for 120 frames; return how many tiles exist then."""
+    return int(
+        browser.driver.execute_async_script(
+            """
+            const done = arguments[0];
+            let frames = 0;
+            document.getElementById('gallery').scrollIntoView({ behavior: 'instant' });
+            const step = () => {
+              window.scrollBy({ top: 120, behavior: 'instant' });
+              if (++frames < 120) return requestAnimationFrame(step);
+              done(document.querySelectorAll('.tile').length);
+            };
+            requestAnimationFrame(step);
+            """
+        )
     )
-    return answer
 
 
 def painted(browser: Browser) -> bool:

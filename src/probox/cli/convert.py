@@ -25,7 +25,8 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
     Images and class names come from the ground truth. With --truth and without --to, COCO results become RVC1
     and the other way round; an OUT that ends in .parquet is Parquet, and one that does not end in .json or .json.gz a
     folder of RVC1 sequences. Without --truth the format stays, and the file is checked, and compressed or not by
-    the name of OUT; ground truth becomes Parquet.
+    the name of OUT; ground truth becomes Parquet. An OUT that is there is replaced if it holds detections (or ground
+    truth, if that is written), and never if it is IN or the ground truth.
 
     \b
     Examples:
@@ -35,6 +36,7 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
       probox convert instances_val2017.json truth.parquet
     """
     from probox.formats import detection_format
+    from probox.formats.kinds import check_not_input
 
     given = detection_format(source)
     what = "detections"
@@ -44,6 +46,7 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
         is_file = target.endswith((".json", ".json.gz"))
         other = "coco" if given != "coco" and is_file else "rvc1"
         wanted = other if truth is not None or given == "parquet" else given
+    check_not_input(target, (source, truth))
     if truth is not None:
         count, notes = _rewrite(source, target, truth, wanted, repair)
     elif wanted == "parquet":
@@ -117,11 +120,13 @@ def _repack(source: str, target: str, form: str) -> tuple[str, ...]:
     """Copy a file, checked, with or without compression."""
     from probox.formats.coco_results import check_coco_results
     from probox.formats.files import read_bytes
+    from probox.formats.kinds import check_replaceable
     from probox.formats.output import json_bytes, write_files
     from probox.formats.rvc1 import check_rvc1
 
     data = read_bytes(source)
     check = check_coco_results if form == "coco" else check_rvc1
     check(data, source)
+    check_replaceable(target, "detections")
     write_files({Path(target): json_bytes(Path(target), data)})
     return ()

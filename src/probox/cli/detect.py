@@ -55,7 +55,8 @@ UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "fli
 def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -> None:
     """Run an ONNX detector over a folder of photos.
 
-    An interrupted run goes on where it stopped when the same command is given again.
+    An interrupted run goes on where it stopped when the same command is given again; one run at a time works on an
+    output. A file that is there is replaced if it holds detections, and one of --save-graph if it is such a graph.
 
     \b
     probox detect yolox_nano.onnx --images photos --out found.json --uncertainty nms-clusters
@@ -66,9 +67,16 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     from probox.detect import Detector, Dropout, Options, detect_images, find_images
     from probox.detect.classes import read_classes
     from probox.formats.by_name import check_output
+    from probox.formats.kinds import check_not_input, check_replaceable
+    from probox.formats.output import write_files
     from probox.fusion import Spread
 
+    inputs = (model, given["truth"], given["classes"])
     check_output(out)
+    check_not_input(out, inputs)
+    if given["save_graph"]:
+        check_not_input(given["save_graph"], (*inputs, out))
+        check_replaceable(given["save_graph"], "a graph with masks", folder=True)
     spread = {name: given[name] for name in ("min_std", "prior_std", "shrinkage") if given[name] is not None}
     options = Options(
         uncertainty=given["uncertainty"],
@@ -102,14 +110,14 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     )
     if detector.batch != given["batch"]:
         note(f"The model takes batches of {detector.batch}.")
-    if given["save_graph"] and detector.graph is not None:
-        given["save_graph"].write_bytes(detector.graph.SerializeToString())
-        note(f"Wrote the graph with masks before {len(detector.dropout_layers)} layers to {given['save_graph']}.")
     settings = {"images": str(images.resolve()), "family": detector.family.name, "dropout": str(dropout)}
     started = time.monotonic()
     with progress_bar(f"{detector.family.name}", quiet=as_json) as progress:
         run = detect_images(detector, found_images, out, options, settings=settings, progress=progress)
     seconds = time.monotonic() - started
+    if given["save_graph"] and detector.graph is not None:
+        write_files({given["save_graph"]: detector.graph.SerializeToString()})
+        note(f"Wrote the graph with masks before {len(detector.dropout_layers)} layers to {given['save_graph']}.")
     for sentence in run.skipped:
         note(f"Skipped {sentence}")
     for sentence in run.notes:

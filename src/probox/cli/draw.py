@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,9 @@ def command(
 
     Heatmaps of probabilistic segmentation are not kept in SOURCE: name the file that was evaluated with
     --detections to see them.
+
+    All pictures appear when the last is drawn. Those that an earlier `probox draw` wrote are replaced; any other file
+    of the same name, such as a photo, is refused.
 
     \b
     probox draw results --images val2017 --out pictures --worst 20
@@ -184,13 +188,13 @@ def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, qui
     import matplotlib.pyplot as plt
 
     from probox.detections import Detections
+    from probox.formats.folder import output_folder
     from probox.report.pictures import draw_view
     from probox.report.view import view_of_detections, view_of_image
 
-    folder.mkdir(parents=True, exist_ok=True)
     written: list[tuple[int, Path]] = []
-    names = _file_names(job.images)
-    with progress_bar("pictures", quiet=quiet) as progress:
+    names = {image_id: f"{stem}.{ending}" for image_id, stem in _file_names(job.images).items()}
+    with output_folder(folder, "draw", names=names.values()) as out, progress_bar("pictures", quiet=quiet) as progress:
         for done, (image_id, file_name) in enumerate(job.images):
             progress(done, len(job.images))
             photo, path = None, job.photos.get(image_id)
@@ -204,11 +208,11 @@ def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, qui
             else:
                 view = view_of_image(job.source, image_id, job.heatmaps)
             axes = draw_view(view, photo=photo, **options)
-            target = folder / f"{names[image_id]}.{ending}"
             figure: Any = axes.get_figure()
-            figure.savefig(target)
+            picture = io.BytesIO()
+            figure.savefig(picture, format=ending)
             plt.close(figure)
-            written.append((image_id, target))
+            written.append((image_id, out.write(names[image_id], picture.getvalue())))
     return written
 
 

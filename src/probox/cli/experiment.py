@@ -84,8 +84,9 @@ def run_command(
     """Run experiments, draw them and check the paper's claims.
 
     Each writes NAME.csv, NAME.png and NAME.svg into the folder; `all` also writes index.html and index.md with every
-    figure, claim and verdict. A run that was stopped goes on where it was when started again with the same --out.
-    Without --truth the experiments on many images use made-up ones.
+    figure, claim and verdict. They appear together when the last is done, and replace those of an earlier run. A run
+    that was stopped goes on where it was when started again with the same --out. Without --truth the experiments on
+    many images use made-up ones.
 
     \b
     probox experiment run all
@@ -93,7 +94,9 @@ def run_command(
     """
     from probox.errors import InputError
     from probox.experiments.figures import style
-    from probox.experiments.outcome import Setting, find_experiments, perform
+    from probox.experiments.outcome import KEPT, Setting, file_names, find_experiments, perform
+    from probox.experiments.page import PAGES, write_page
+    from probox.formats.folder import output_folder
 
     try:
         chosen = find_experiments(names)
@@ -110,19 +113,30 @@ def run_command(
             note(f"note: {truth} is not used by {', '.join(experiment.name for experiment in chosen)}")
     setting = Setting(truth=table, images=images, repeats=repeats, seed=seed)
     outcomes: list[Outcome] = []
-    for experiment in chosen:
-        began = time.perf_counter()
-        with progress_bar(experiment.name, quiet=as_json) as progress:
-            outcomes.append(perform(experiment, Path(out), setting, threads=threads, progress=progress))
-        note(f"{experiment.name}: {time.perf_counter() - began:.1f} s")
-    _report(outcomes, setting, Path(out), "all" in names, time.perf_counter() - started, as_json)
+    written = None
+    files = [name for experiment in chosen for name in file_names(experiment)] + [*PAGES] * ("all" in names)
+    with output_folder(out, "experiment", names=files, carry=KEPT) as folder:
+        for experiment in chosen:
+            began = time.perf_counter()
+            with progress_bar(experiment.name, quiet=as_json) as progress:
+                outcomes.append(perform(experiment, folder, setting, threads=threads, progress=progress))
+            note(f"{experiment.name}: {time.perf_counter() - began:.1f} s")
+        if "all" in names:
+            about = f"Experiments on many images: {setting.describe()}. PDQ in figures is that of preset `reference`."
+            written = write_page(outcomes, folder, about)
+    _report(outcomes, setting, out, written, time.perf_counter() - started, as_json)
 
 
-def _report(outcomes: list[Outcome], setting: Setting, out: Path, page: bool, seconds: float, as_json: bool) -> None:
-    from probox.experiments.page import summary_line, write_page
+def _report(
+    outcomes: list[Outcome],
+    setting: Setting,
+    out: str,
+    written: tuple[Path, Path] | None,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    from probox.experiments.page import summary_line
 
-    about = f"Experiments on many images: {setting.describe()}. PDQ in figures is that of preset `reference`."
-    written = write_page(outcomes, out, about) if page else None
     if as_json:
         verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]
         answer: dict[str, Any] = {

@@ -48,16 +48,19 @@ def command(
     """Fuse the detections of several detectors, or passes of one, into probabilistic detections.
 
     Detections that overlap and agree become one, whose corners have the members' mean and covariance. TRUTH tells
-    images and classes; its objects are not looked at.
+    images and classes; its objects are not looked at. A file that is there is replaced if it holds detections, but
+    never one of those that are fused.
 
     \b
     probox fuse instances_val2017.json ssd.json yolo.json rcnn.json --out ensemble.json
     """
     from probox.formats import read_detections, read_truth
     from probox.formats.by_name import check_output, write_detections
+    from probox.formats.kinds import check_not_input
     from probox.fusion import fuse_detections
 
     check_output(out)
+    check_not_input(out, (truth, *members))
     table = read_truth(truth)
     sizes = dict(
         zip(table.image_ids.tolist(), zip(table.widths.tolist(), table.heights.tolist(), strict=True), strict=True)

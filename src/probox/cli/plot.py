@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
 
 import click
 
@@ -22,10 +22,14 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     threshold does, precision and recall, classes, sizes. RESULT_DIR is a folder that `probox evaluate --out`
     wrote, or a folder of such folders.
 
+    All plots appear when the last is drawn. Those that an earlier `probox plot` wrote are replaced; any other file of
+    the same name is refused.
+
     \b
     probox plot results --out plots
     probox plot results/ssd results/yolo --out plots --format pdf
     """
+    from probox.formats.folder import output_folder
     from probox.report.photos import require
     from probox.report.results import load_results
 
@@ -34,15 +38,14 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
 
     loaded = load_results(results)
     named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    names = {name: f"{name}.{ending}" for name in PLOTS}
     written: list[tuple[str, str]] = []
-    with progress_bar("plots", quiet=as_json) as progress:
+    with output_folder(out, "plot", names=names.values()) as folder, progress_bar("plots", quiet=as_json) as progress:
         for name, figure in draw_all(named, dark=dark):
             progress(len(written), len(PLOTS))
-            path = folder / f"{name}.{ending}"
-            figure.savefig(path)
-            written.append((name, str(path)))
+            plot = io.BytesIO()
+            figure.savefig(plot, format=ending)
+            written.append((name, str(folder.write(names[name], plot.getvalue()))))
     if as_json:
         print_json({"plots": [{"name": name, "file": path} for name, path in written]})
         return

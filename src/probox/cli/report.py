@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -43,12 +44,16 @@ def command(
     Heatmaps of probabilistic segmentation are not kept in RESULT_DIR: name the files that were evaluated with
     --detections to see them.
 
+    The page goes into a new folder or replaces an earlier report, whose files are known by a list in the folder; other
+    files there are left alone. If anything fails, the earlier report stays.
+
     \b
     probox report results --images val2017 --out report
     probox report results/ssd results/yolo --images val2017 --out report.html --embed
     """
     from probox.errors import InputError
     from probox.formats import read_truth
+    from probox.formats.folder import files_written
     from probox.report.explorer import write_report
     from probox.report.results import load_results, read_again
 
@@ -65,8 +70,8 @@ def command(
         page, notes = write_report(
             loaded, out, images=images, truth=shown, detections=found, title=title, embed=embed, progress=progress
         )
-    written = [page] if page.suffix and embed else [path for path in page.parent.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in written)
+    alone = Path(out) == page  # one file, by its name
+    size = _bytes([page] if alone else files_written(page.parent, "report"))
     seconds = time.perf_counter() - started
     if as_json:
         print_json({"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded), "notes": notes})
@@ -74,3 +79,12 @@ def command(
     for text in notes:
         note(f"note: {text}")
     note(f"{size / 1e6:.1f} MB in {seconds:.1f} s; open {Path(page)}")
+
+
+def _bytes(paths: list[Path]) -> int:
+    """Return how much files take; one that another run is just replacing counts nothing."""
+    size = 0
+    for path in paths:
+        with suppress(FileNotFoundError):
+            size += path.stat().st_size
+    return size

@@ -9,6 +9,7 @@ GroundTruth(12 images, 164 objects, 7 classes)
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -40,22 +41,26 @@ class Demo:
         return render(self.scenes[int(np.flatnonzero(self.truth.image_ids == image_id)[0])])
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write ``truth.json`` (COCO), a file of COCO results per detector, and the pictures; return the paths."""
-        from probox.formats.writers import write_coco_results
+        """Write ``truth.json`` (COCO), a file of COCO results per detector, and the pictures; return the paths.
 
-        base = Path(folder)
-        (base / "images").mkdir(parents=True, exist_ok=True)
-        written = [base / "truth.json"]
-        written[0].write_text(json.dumps(_coco_truth(self.truth)), encoding="utf-8")
-        for name, found in self.detectors.items():
-            path = base / f"{name.replace(' ', '_')}.json"
-            write_coco_results(path, found, self.truth)
-            written.append(path)
-        from PIL import Image
+        All files appear together. Those of an earlier demo are replaced, others of the same name are refused.
+        """
+        from probox.formats.folder import output_folder
+        from probox.formats.writers import coco_results_text
+        from probox.report.photos import require
 
-        for image_id, name in zip(self.truth.image_ids.tolist(), self.truth.file_names, strict=True):
-            written.append(base / "images" / name)
-            Image.fromarray(self.picture(image_id)).save(written[-1], quality=90)
+        pillow = require("PIL.Image")
+        detections = {f"{name.replace(' ', '_')}.json": found for name, found in self.detectors.items()}
+        pictures = {f"images/{name}": number for number, name in enumerate(self.truth.file_names)}
+        with output_folder(folder, "demo", names=["truth.json", *detections, *pictures]) as out:
+            written = [out.write("truth.json", json.dumps(_coco_truth(self.truth)).encode())]
+            for name, found in detections.items():
+                text, _ = coco_results_text(found, self.truth, name)
+                written.append(out.write(name, text))
+            for name, number in pictures.items():
+                jpeg = io.BytesIO()
+                pillow.fromarray(self.picture(int(self.truth.image_ids[number]))).save(jpeg, "JPEG", quality=90)
+                written.append(out.write(name, jpeg.getvalue()))
         return written
 
 

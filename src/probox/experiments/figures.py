@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ __all__ = [
     "draw_label_coco",
     "draw_spatial_uncertainty",
     "new_figure",
-    "save",
+    "pictures",
 ]
 
 # Okabe and Ito's palette: told apart with any kind of colour vision, and in print by line style and marker.
@@ -96,13 +96,13 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
-    """Write the figure as ``stem.png`` and ``stem.svg``; the same figure gives the same bytes."""
-    png, svg = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
+def pictures(figure: Figure) -> tuple[bytes, bytes]:
+    """Return the figure as PNG and SVG; the same figure gives the same bytes."""
+    png, svg = io.BytesIO(), io.BytesIO()
     with style():
-        figure.savefig(png, dpi=200, metadata={"Software": None})
-        figure.savefig(svg, metadata={"Date": None, "Creator": None})
-    return png, svg
+        figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return png.getvalue(), svg.getvalue()
 
 
 def _score_axis(axes: Axes) -> None:

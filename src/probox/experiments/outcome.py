@@ -9,14 +9,15 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.experiments.claims import Verdict
-from probox.experiments.figures import save, style
+from probox.experiments.figures import pictures, style
 from probox.experiments.registry import EXPERIMENTS, Experiment
 from probox.experiments.running import Run
 from probox.experiments.scenes import first_images, synthetic_truth
 from probox.experiments.table import ResultTable
+from probox.formats.folder import OutputFolder
 from probox.groundtruth import GroundTruth
 
-__all__ = ["Outcome", "Setting", "find_experiments", "perform"]
+__all__ = ["Outcome", "Setting", "file_names", "find_experiments", "perform"]
 
 KEPT = ".points"
 """The folder, in the one of the results, that keeps finished points."""
@@ -77,6 +78,8 @@ class Outcome:
         What became of the paper's claims.
     csv, png, svg : Path
         The files.
+    picture : bytes
+        The SVG file's content.
     """
 
     experiment: Experiment
@@ -85,6 +88,7 @@ class Outcome:
     csv: Path
     png: Path
     svg: Path
+    picture: bytes
 
     @property
     def holds(self) -> bool:
@@ -115,15 +119,14 @@ def find_experiments(names: tuple[str, ...]) -> list[Experiment]:
 
 def perform(
     experiment: Experiment,
-    out: Path,
+    folder: OutputFolder,
     setting: Setting,
     *,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
-    """Run an experiment and write its table and figure into the folder `out`; points that it keeps are not repeated."""
-    out.mkdir(parents=True, exist_ok=True)
-    options: dict[str, Any] = {"run": Run(threads=threads, progress=progress, keep=out / KEPT)}
+    """Run an experiment and write its table and figure into a folder; points that are kept there are not repeated."""
+    options: dict[str, Any] = {"run": Run(threads=threads, progress=progress, keep=folder.target / KEPT)}
     if "truth" in experiment.takes:
         options["truth"] = setting.objects()
     if "repeats" in experiment.takes and setting.repeats is not None:
@@ -131,9 +134,16 @@ def perform(
     if "seed" in experiment.takes:
         options["seed"] = setting.seed
     table = experiment.function(**options)
-    csv = out / f"{experiment.name}.csv"
-    table.write_csv(csv)
     with style():
         figure = experiment.draw(table)
-    png, svg = save(figure, out / experiment.name)
-    return Outcome(experiment, table, experiment.judge(table), csv, png, svg)
+    png, svg = pictures(figure)
+    csv_file, png_file, svg_file = (
+        folder.write(name, content)
+        for name, content in zip(file_names(experiment), (table.to_csv().encode(), png, svg), strict=True)
+    )
+    return Outcome(experiment, table, experiment.judge(table), csv_file, png_file, svg_file, svg)
+
+
+def file_names(experiment: Experiment) -> list[str]:
+    """Return the names of the files that an experiment writes."""
+    return [f"{experiment.name}.{ending}" for ending in ("csv", "png", "svg")]

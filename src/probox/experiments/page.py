@@ -10,9 +10,11 @@ from pathlib import Path
 
 from probox.experiments.claims import Verdict
 from probox.experiments.outcome import Outcome
+from probox.formats.folder import OutputFolder
 
-__all__ = ["html_page", "markdown_page", "write_page"]
+__all__ = ["PAGES", "html_page", "markdown_page", "write_page"]
 
+PAGES = ("index.md", "index.html")
 TITLE = "The paper's experiments"
 
 _CSS = """
@@ -36,11 +38,10 @@ a { color: #0072b2; } code { font-size: .92em; background: #f3f3f4; padding: 0 .
 """
 
 
-def write_page(outcomes: Sequence[Outcome], folder: Path, about: str) -> tuple[Path, Path]:
+def write_page(outcomes: Sequence[Outcome], folder: OutputFolder, about: str) -> tuple[Path, Path]:
     """Write ``index.md`` and ``index.html`` beside the figures."""
-    markdown, page = folder / "index.md", folder / "index.html"
-    markdown.write_text(markdown_page(outcomes, about), encoding="utf-8")
-    page.write_text(html_page(outcomes, about), encoding="utf-8")
+    texts = (markdown_page(outcomes, about), html_page(outcomes, about))
+    markdown, page = (folder.write(name, text.encode()) for name, text in zip(PAGES, texts, strict=True))
     return markdown, page
 
 
@@ -101,7 +102,7 @@ def _where(section: str) -> str:
 
 def _section(outcome: Outcome) -> str:
     what = outcome.experiment
-    picture = base64.b64encode(outcome.svg.read_bytes()).decode()
+    picture = base64.b64encode(outcome.picture).decode()
     verdicts = "".join(_verdict(verdict) for verdict in outcome.verdicts)
     return (
         f'<section id="{what.name}">\n<header><h2>{what.name}</h2>\n'

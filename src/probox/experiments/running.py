@@ -11,6 +11,8 @@ from typing import Any
 
 from probox.detections import Detections
 from probox.experiments.table import ResultTable
+from probox.formats.output import write_files
+from probox.formats.staging import named_errors
 from probox.groundtruth import GroundTruth
 
 __all__ = ["Run", "measure", "pdq"]
@@ -102,18 +104,24 @@ class _Kept:
 
         first = json.dumps({"experiment": name, "probox": __version__, **circumstances}, sort_keys=True)
         self.path = folder / f"{name}-{hashlib.sha256(first.encode()).hexdigest()[:12]}.jsonl"
-        folder.mkdir(parents=True, exist_ok=True)
-        lines = self.path.read_text(encoding="utf-8").split("\n") if self.path.exists() else []
         self.points: dict[str, dict[str, Any]] = {}
-        if len(lines) < 2 or lines[0] != first:
-            self.path.write_text(first + "\n", encoding="utf-8")
-            return
-        if lines[-1]:  # the last line has no end: the run was stopped while it was written
-            self.path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
-        for line in lines[1:-1]:
-            entry = json.loads(line)
-            self.points[entry["point"]] = entry["measured"]
+        with named_errors(self.path):
+            folder.mkdir(parents=True, exist_ok=True)
+            text = self.path.read_bytes() if self.path.exists() else b""
+        lines = text.split(b"\n")
+        whole = [first.encode()]
+        for line in lines[1:-1] if lines[0] == whole[0] else ():
+            try:
+                entry = json.loads(line)
+                self.points[entry["point"]] = dict(entry["measured"])
+            except (ValueError, KeyError, TypeError):
+                break  # damaged from here on: measured again
+            whole.append(line)
+        # The last line may have no end: then the run was stopped while it was written.
+        kept = b"\n".join(whole) + b"\n"
+        if kept != text:
+            write_files({self.path: kept})
 
     def add(self, key: str, measured: Mapping[str, Any]) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
+        with named_errors(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"point": key, "measured": measured}) + "\n")

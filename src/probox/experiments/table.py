@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.formats.output import write_files
 
 __all__ = ["ResultTable"]
 
@@ -91,7 +92,7 @@ class ResultTable:
 
     def write_csv(self, path: str | Path) -> None:
         """Write the table as CSV."""
-        Path(path).write_text(self.to_csv(), encoding="utf-8")
+        write_files({Path(path): self.to_csv().encode()})
 
 
 MEASURES = ("PDQ", "PDQ_paper", "mAP", "moLRP")

@@ -8,6 +8,7 @@ from typing import Literal
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.files import Paths
+from probox.formats.kinds import check_replaceable
 from probox.formats.parquet import write_parquet
 from probox.formats.writers import write_coco_results, write_rvc1
 from probox.groundtruth import GroundTruth
@@ -46,9 +47,8 @@ def write_detections(path: Paths, found: Detections, truth: GroundTruth) -> tupl
 
 def check_output(path: Paths) -> None:
     """Raise if `write_detections` could not write this file, before any work is done."""
-    format_of_name(path)
-    if not Path(path).resolve().parent.is_dir():
-        raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
+    wanted = format_of_name(path)
+    check_replaceable(path, "detections in Parquet" if wanted == "parquet" else "detections", folder=True)
 
 
 def format_of_name(path: Paths) -> Literal["coco", "rvc1", "parquet"]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.formats.files import Paths
+from probox.formats.kinds import check_replaceable
 from probox.formats.output import write_files
 
 __all__ = [
@@ -172,6 +173,7 @@ def write_row_groups(
     """Write Arrow tables, one row group each, with `words` in the metadata; the file is there whole or not at all."""
     from probox import __version__
 
+    check_replaceable(path, "ground truth in Parquet" if words["table"] == "truth" else "detections in Parquet")
     arrow, parquet = pyarrow()
     text = json.dumps({"format": FORMAT, "version": __version__, **words}, ensure_ascii=False)
     full = schema.with_metadata({KEY: text.encode()})

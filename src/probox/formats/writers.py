@@ -15,12 +15,13 @@ from probox import _core
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.files import Paths
+from probox.formats.kinds import check_replaceable
 from probox.formats.output import Content, json_bytes, write_files
 from probox.formats.rvc1 import sequences_of
 from probox.groundtruth import GroundTruth
 from probox.labels import align_labels, column_of_each
 
-__all__ = ["write_coco_results", "write_rvc1"]
+__all__ = ["coco_results_text", "write_coco_results", "write_rvc1"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +36,7 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tu
     Parameters
     ----------
     path : path
-        The file; its folder is made if it is missing.
+        The file; its folder is made if it is missing. A file that is there is replaced if it holds detections.
     found : Detections
         What to write. Heatmaps cannot be held by this format.
     truth : GroundTruth
@@ -46,8 +47,17 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tu
     tuple of str
         What the file cannot hold, one sentence each.
     """
+    check_replaceable(path, "detections")
+    text, notes = coco_results_text(found, truth, str(path))
+    target = Path(path)
+    write_files({target: json_bytes(target, text)})
+    return notes
+
+
+def coco_results_text(found: Detections, truth: GroundTruth, file: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return COCO results as JSON, and what they cannot hold; `file` is named in errors."""
     if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
-        raise InputError("COCO results cannot hold heatmaps", file=str(path), remedy="write RVC1 instead (--to rvc1)")
+        raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead (--to rvc1)")
     notes: list[str] = []
     probs = align_labels(found.label_probs, found.classes, truth.classes)
     labels, scores = _stated(found, probs, truth, notes)
@@ -63,9 +73,7 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tu
         covariances,
         has_covariances,
     )
-    target = Path(path)
-    write_files({target: json_bytes(target, text)})
-    return tuple(notes)
+    return text, tuple(notes)
 
 
 def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str, ...]:
@@ -79,7 +87,8 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
     Parameters
     ----------
     path : path
-        The file or folder; its parent is made if it is missing.
+        The file or folder; its parent is made if it is missing. Files that are there are replaced if they hold
+        detections.
     found : Detections
         What to write; all in images of the truth.
     truth : GroundTruth
@@ -126,6 +135,8 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
             described["img_names"] = list(names)
         head = json.dumps(described, ensure_ascii=False)[:-1].encode()
         files[file] = json_bytes(file, head + b', "detections": ' + body + b"}\n")
+    for file in files:
+        check_replaceable(file, "detections" if file in parts else "heatmaps")
     write_files(files)
     best = found.label_probs.argmax(axis=1) if found.label_probs.size else np.zeros(len(found), np.int64)
     stated = int((best != found.labels).sum())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from probox.formats.folder import OutputFolder
 from probox.report.photos import require
 
 __all__ = ["copy_photos", "embedded_photos", "small_png"]
@@ -21,21 +21,29 @@ _EMBEDDED = 1024
 _ORIENTATION = 274  # EXIF's tag
 
 Progress = Callable[[int, int], None]
+Read = TypeVar("Read")
 
 
 def copy_photos(
-    photos: Sequence[Path | None], sizes: Sequence[tuple[int, int]], folder: Path, progress: Progress | None = None
+    photos: Sequence[Path | None],
+    sizes: Sequence[tuple[int, int]],
+    folder: OutputFolder,
+    progress: Progress | None = None,
 ) -> tuple[list[str], list[str]]:
     """Copy photos to ``photos/`` and make ``thumbs/``; return each one's ending ("" for none) and what went wrong."""
-    require("PIL.Image")
-    (folder / "photos").mkdir(parents=True, exist_ok=True)
-    (folder / "thumbs").mkdir(parents=True, exist_ok=True)
 
-    def one(number: int) -> str:
+    def read(number: int) -> tuple[str, bytes, bytes]:
         path = photos[number]
-        return "" if path is None else _copy(path, sizes[number], folder, number)
+        assert path is not None
+        return _copy(path, sizes[number])
 
-    return _each(one, photos, progress)
+    def write(number: int, copy: tuple[str, bytes, bytes]) -> str:
+        ending, photo, thumb = copy
+        folder.write(f"thumbs/{number}.jpg", thumb)
+        folder.write(f"photos/{number}{ending}", photo)
+        return ending
+
+    return _each(read, write, photos, progress)
 
 
 def embedded_photos(
@@ -43,51 +51,63 @@ def embedded_photos(
 ) -> tuple[list[str], list[str]]:
     """Return photos as data addresses ("" for none), none larger than 1,024 pixels, and what went wrong."""
 
-    def one(number: int) -> str:
+    def read(number: int) -> bytes:
         path = photos[number]
-        if path is None:
-            return ""
-        buffer = io.BytesIO()
-        _reduced(path, sizes[number], _EMBEDDED).save(buffer, "JPEG", quality=82)
-        return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+        assert path is not None
+        return _jpeg(_reduced(path, sizes[number], _EMBEDDED), 82)
 
-    return _each(one, photos, progress)
+    def encode(number: int, photo: bytes) -> str:
+        return "data:image/jpeg;base64," + base64.b64encode(photo).decode("ascii")
+
+    return _each(read, encode, photos, progress)
 
 
 def _each(
-    work: Callable[[int], str], photos: Sequence[Path | None], progress: Progress | None
+    read: Callable[[int], Read],
+    use: Callable[[int, Read], str],
+    photos: Sequence[Path | None],
+    progress: Progress | None,
 ) -> tuple[list[str], list[str]]:
     """Work on all photos on a few threads; a photo that cannot be read counts as none."""
     failures: list[str] = []
     decompression_bomb = require("PIL.Image").DecompressionBombError
 
-    def safely(number: int) -> str:
+    def one(number: int) -> str:
+        if photos[number] is None:
+            return ""
         try:
-            return work(number)
+            copy = read(number)
         except (OSError, ValueError, SyntaxError, decompression_bomb) as error:
+            # What cannot be written is another matter, and ends the work.
             failures.append(f"{photos[number]}: cannot be read as an image ({error})")
             return ""
+        return use(number, copy)
 
     answers: list[str] = []
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        for done, answer in enumerate(pool.map(safely, range(len(photos)))):
+        for done, answer in enumerate(pool.map(one, range(len(photos)))):
             answers.append(answer)
             if progress is not None:
                 progress(done + 1, len(photos))
     return answers, sorted(failures)
 
 
-def _copy(path: Path, size: tuple[int, int], folder: Path, number: int) -> str:
+def _copy(path: Path, size: tuple[int, int]) -> tuple[str, bytes, bytes]:
+    """Return the ending and bytes of a photo that a browser can show, and a small one."""
     pillow = require("PIL.Image")
     with pillow.open(path) as image:
         turned = image.getexif().get(_ORIENTATION, 1) != 1
-    _reduced(path, size, _THUMB).save(folder / "thumbs" / f"{number}.jpg", quality=80)
+    thumb = _jpeg(_reduced(path, size, _THUMB), 80)
     ending = _SHOWN.get(path.suffix.lower(), "")
     if ending and not turned:
-        shutil.copyfile(path, folder / "photos" / f"{number}{ending}")
-        return ending
-    _reduced(path, size, 1 << 20).save(folder / "photos" / f"{number}.jpg", quality=92)
-    return ".jpg"
+        return ending, path.read_bytes(), thumb
+    return ".jpg", _jpeg(_reduced(path, size, 1 << 20), 92), thumb
+
+
+def _jpeg(image: Any, quality: int) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()
 
 
 def _reduced(path: Path, size: tuple[int, int], longest: int) -> Any:

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import html
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.evaluation import Evaluation
+from probox.formats.folder import OutputFolder, output_folder
+from probox.formats.kinds import check_replaceable
 from probox.formats.output import write_files
+from probox.formats.staging import parents_made
 from probox.groundtruth import GroundTruth
 from probox.masks import Masks
 from probox.report.copies import copy_photos, embedded_photos, small_png
 from probox.report.payload import chunk_payloads, index_payload, to_script_json
-from probox.report.photos import find_photo
+from probox.report.photos import find_photo, require
 from probox.report.style import DARK, LIGHT
 
 __all__ = ["write_report"]
 
 _SCRIPTS = ("dom", "store", "geometry", "heatmap", "paint", "charts", "tables", "gallery", "viewer", "app")
 _CHUNK = 50
-_MARK = 'name="generator" content="probox'
-_FOLDERS = ("assets", "data", "photos", "thumbs")
 _DARK_COLOURS = (
     "color-scheme: dark; --page: #0e1116; --panel: #171b22; --ink: #e6e9ee; --soft: #a3adbb; --edge: #2c333e; "
     "--ground: #232932; --right: #5b9bff; --wrong: #ff9a3d; --neutral: #868c96; --right-ink: #7fb2ff; "
@@ -51,12 +51,16 @@ def write_report(
 ) -> tuple[Path, list[str]]:
     """Write the explorer's page.
 
+    It appears when all of it is made, and replaces an earlier report there; a failure leaves that as it was. Files that
+    no report wrote, or that were changed since, are neither removed nor replaced.
+
     Parameters
     ----------
     results : mapping of str to Evaluation
         Evaluations of the same truth, by name.
     out : path
-        A folder, made if it is missing; with `embed` it may be the name of a file that ends in ``.html``.
+        A folder, new or empty or of an earlier report; with `embed` it may be the name of a file that ends in
+        ``.html``, new or of an earlier report.
     images : path, optional
         A folder of photos, which are copied. Default: a plain ground.
     truth : GroundTruth, optional
@@ -76,7 +80,6 @@ def write_report(
         The page, and what could not be shown.
     """
     _check_same_truth(results)
-    target = _prepare(Path(out), embed)
     first = next(iter(results.values()))
     masks, names = first.masks, [str(name) for name in first.images.file_name]
     if truth is not None:
@@ -95,16 +98,23 @@ def write_report(
             notes.append(f"{len(missing)} images have no photo in {folder} (the first: {missing[0]}): plain ground")
     maps = [_stored_maps(evaluation, given) for evaluation, given in zip(results.values(), detections, strict=False)]
     chunks = chunk_payloads(results, masks, _CHUNK, maps)
-    if embed:
+    if any(photos):
+        require("PIL.Image")
+
+    def embedded(file: BinaryIO) -> None:
         shown, failures = embedded_photos(photos, sizes, progress) if any(photos) else ([""] * len(ids), [])
+        notes.extend(failures)
         index = index_payload(results, [".jpg" if photo else "" for photo in shown], _CHUNK, names)
-        write_files({target: lambda file: _write_embedded(file, title, index, chunks, shown)})
-    else:
-        base = target.parent
-        endings, failures = copy_photos(photos, sizes, base, progress) if any(photos) else ([""] * len(ids), [])
+        _write_embedded(file, title, index, chunks, shown)
+
+    if embed and Path(out).suffix.lower() in (".html", ".htm"):
+        return _write_file(Path(out), embedded), notes
+    with output_folder(out, "report", names=("index.html",), fresh=True) as target:
+        if embed:
+            return target.write("index.html", embedded), notes
+        endings, failures = copy_photos(photos, sizes, target, progress) if any(photos) else ([""] * len(ids), [])
         index = index_payload(results, endings, _CHUNK, names)
-        _write_folder(base, title, index, chunks)
-    return target, notes + failures
+        return _write_folder(target, title, index, chunks), notes + failures
 
 
 def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
@@ -124,24 +134,6 @@ def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
                 f"{first_name!r} and {name!r} were measured on different truths",
                 remedy="evaluate all detectors on the same truth, or make one report each",
             )
-
-
-def _prepare(out: Path, embed: bool) -> Path:
-    """Return the page's path, its folder made and cleared of an earlier report; anything else there is kept."""
-    if embed and out.suffix.lower() in (".html", ".htm"):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        return out
-    if out.exists() and not out.is_dir():
-        raise InputError("is a file, expected a folder to write to", file=str(out), remedy="choose another name")
-    page = out / "index.html"
-    if out.is_dir() and any(out.iterdir()):
-        ours = page.is_file() and _MARK in page.read_text(encoding="utf-8", errors="replace")[:2000]
-        if not ours:
-            raise InputError("is not empty", file=str(out), remedy="choose a new folder, or that of an earlier report")
-        for name in _FOLDERS:
-            shutil.rmtree(out / name, ignore_errors=True)
-    out.mkdir(parents=True, exist_ok=True)
-    return page
 
 
 def _shown_truth(evaluation: Evaluation, truth: GroundTruth) -> tuple[Masks, list[str]]:
@@ -210,20 +202,25 @@ def _page(title: str, style: str, scripts: str) -> str:
     )
 
 
-def _write_folder(folder: Path, title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]]) -> None:
-    (folder / "assets").mkdir(exist_ok=True)
-    (folder / "data").mkdir(exist_ok=True)
-    (folder / "assets" / "explorer.css").write_text(_style(), encoding="utf-8")
-    (folder / "assets" / "explorer.js").write_text(_script(), encoding="utf-8")
+def _write_file(path: Path, content: Callable[[BinaryIO], None]) -> Path:
+    check_replaceable(path, "a report")
+    with parents_made(path):
+        write_files({path: content})
+    return path
+
+
+def _write_folder(
+    folder: OutputFolder, title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]]
+) -> Path:
+    folder.write("assets/explorer.css", _style().encode())
+    folder.write("assets/explorer.js", _script().encode())
     for number, chunk in enumerate(chunks):
-        text = f"probox.receive({number},{to_script_json(chunk)});\n"
-        (folder / "data" / f"chunk-{number}.js").write_text(text, encoding="utf-8")
-    (folder / "data" / "index.js").write_text(f"probox.start({to_script_json(index)});\n", encoding="utf-8")
+        folder.write(f"data/chunk-{number}.js", f"probox.receive({number},{to_script_json(chunk)});\n".encode())
+    folder.write("data/index.js", f"probox.start({to_script_json(index)});\n".encode())
     style = '<link rel="stylesheet" href="assets/explorer.css">'
     scripts = '<script src="assets/explorer.js"></script>\n<script src="data/index.js"></script>'
     # The page comes last: where it is, all it needs is there.
-    page = _page(title, style, scripts).encode()
-    write_files({folder / "index.html": page})
+    return folder.write("index.html", _page(title, style, scripts).encode())
 
 
 def _write_embedded(

@@ -1,0 +1,195 @@
+"""Places where output is made before it is moved: beside their target, claimed while in use, swept when left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from probox.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # a system without such locks
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Staging", "claim", "move_into_place", "named_errors", "parents_made", "remove_if_empty", "staging", "sweep"]
+
+_MARKER = "made-by-probox"
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says about writing into one sentence about `path`."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise InputError(
+            f"cannot be written: {error.strerror or error}",
+            file=str(path),
+            remedy="make room there, or choose another place" if full else "choose another place",
+        ) from None
+
+
+def claim(path: Path) -> int | None:
+    """Lock a file (made if it is missing) or a folder for this process, and return what to close to give it up.
+
+    The lock ends with the process, however that ends. None if another process has it; `FileNotFoundError` if that one
+    has just removed it, another OSError where a file system has no locks.
+    """
+    if fcntl is None:
+        raise OSError(errno.ENOTSUP, "no locks on this system")
+    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(opened), os.stat(path)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    except BlockingIOError:
+        os.close(opened)
+        return None
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened
+
+
+class Staging:
+    """A hidden folder for one run: ``files`` for what is new, ``aside`` for what it replaces."""
+
+    def __init__(self, parent: Path, name: str) -> None:
+        self.folder, self._claim = _new_place(parent, name)
+        self.files = self.folder / "files"
+        self.aside = self.folder / "aside"
+        try:
+            (self.folder / _MARKER).write_text(self.folder.name, encoding="utf-8")
+            self.files.mkdir()
+            self.aside.mkdir()
+        except BaseException:
+            self.remove()
+            raise
+
+    def remove(self) -> None:
+        """Remove the folder and what is left in it."""
+        _remove_tree(self.folder)
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
+
+
+def _new_place(parent: Path, name: str) -> tuple[Path, int | None]:
+    """Make a hidden folder and claim it; if a sweeper was faster, make another."""
+    while True:
+        folder = parent / f".{name[:40]}.{secrets.token_hex(4)}.part"
+        folder.mkdir()
+        try:
+            claimed = claim(folder / _MARKER)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return folder, None  # no locks here, then nobody sweeps either
+        if claimed is not None:
+            return folder, claimed
+
+
+@contextmanager
+def staging(parent: Path, name: str) -> Iterator[Staging]:
+    """Give a new hidden folder in `parent` for making `name`, and remove it in the end."""
+    made = Staging(parent, name)
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+def sweep(parent: Path, name: str | None = None) -> None:
+    """Remove folders of runs that were killed while they made `name`, or anything: only those surely of that kind.
+
+    The name must fit, the marker inside must repeat it, and no living process may claim it. One that was killed at the
+    very beginning or end has an empty marker, or is empty itself.
+    """
+    middle = r".+" if name is None else re.escape(name[:40])
+    pattern = re.compile(rf"\.{middle}\.[0-9a-f]{{8}}\.part", re.DOTALL)
+    with suppress(OSError):
+        for entry in os.scandir(parent):
+            if pattern.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                _remove_abandoned(Path(entry.path))
+
+
+def _remove_abandoned(folder: Path) -> None:
+    remove_if_empty(folder)
+    marker = folder / _MARKER
+    try:
+        if not stat.S_ISREG(marker.lstat().st_mode) or marker.read_text(encoding="utf-8") not in (folder.name, ""):
+            return
+        claimed = claim(marker)
+    except (OSError, ValueError):
+        return
+    if claimed is not None:
+        _remove_tree(folder)
+        os.close(claimed)
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a place with the marker last, so that a run killed meanwhile leaves one that can still be told."""
+    for inside in ("files", "aside"):
+        shutil.rmtree(folder / inside, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def move_into_place(moves: list[tuple[Path, Path]], aside: Path) -> None:
+    """Move files or whole folders to their places; if one can't go there, all places get back what they had."""
+    done: list[tuple[Path, Path, Path | None]] = []
+    try:
+        for number, (source, place) in enumerate(moves):
+            old = None
+            if os.path.lexists(place):
+                old = aside / str(number)
+                _second_name(place, old)
+            with named_errors(place):
+                os.replace(source, place)
+            done.append((source, place, old))
+    except BaseException:
+        for source, place, old in reversed(done):
+            with suppress(OSError):  # the first failure is the one to tell of
+                if old is None:
+                    os.replace(place, source)
+                else:
+                    os.replace(old, place)
+        raise
+
+
+def _second_name(path: Path, other: Path) -> None:
+    """Keep a file's content under another name, too."""
+    try:
+        os.link(path, other, follow_symlinks=False)
+    except OSError:  # not every file system has links
+        with named_errors(path):
+            shutil.copy2(path, other, follow_symlinks=False)
+
+
+@contextmanager
+def parents_made(path: Path) -> Iterator[None]:
+    """Make the folders above a path that are missing; when the block fails, those that are still empty go again."""
+    missing = [folder for folder in reversed(path.parents) if not folder.exists()]
+    try:
+        with named_errors(path):
+            for folder in missing:
+                folder.mkdir(exist_ok=True)
+        yield
+    except BaseException:
+        for folder in reversed(missing):
+            remove_if_empty(folder)
+        raise
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder unless something is in it."""
+    with suppress(OSError):
+        folder.rmdir()
