@@ -98,7 +98,7 @@ def test_image_count(check: Any) -> None:
 def test_classes(check: Any) -> None:
     report = check({"classes": ["Cup", "unicorn", "cup "], "detections": [[], []]})
     assert report.ok
-    assert kinds(report) == {"unknown class": 1, "duplicate class": 1}
+    assert kinds(report) == {"unknown class": 1, "duplicate class": 1, "no detections": 1}
 
 
 def test_coco_results(check: Any) -> None:

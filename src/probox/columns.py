@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["frozen", "rows_of", "rows_where_all"]
+__all__ = ["chosen_ids", "frozen", "rows_of", "rows_where_all"]
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
@@ -53,3 +53,20 @@ def rows_of(ids: npt.NDArray[np.int64], table: npt.NDArray[np.int64]) -> npt.NDA
         return np.full(len(ids), -1, np.int64)
     row = np.minimum(np.searchsorted(table, ids), len(table) - 1)
     return np.where(table[row] == ids, row, -1).astype(np.int64)
+
+
+def chosen_ids(
+    wanted: npt.ArrayLike, known: npt.NDArray[np.int64], *, file: str | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the wanted image ids, each once and ascending; all must be among the known ones, which ascend."""
+    ids = np.unique(frozen(wanted, np.int64, (-1,), "image ids"))
+    unknown = ids[rows_of(ids, known) < 0]
+    if len(unknown):
+        more = f" (nor {len(unknown) - 1:,} more of those that are wanted)" if len(unknown) > 1 else ""
+        raise InputError(
+            f"there is no such image{more}",
+            file=file,
+            image=int(unknown[0]),
+            remedy=f"choose among the {len(known):,} image ids that there are",
+        )
+    return ids

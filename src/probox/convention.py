@@ -130,6 +130,18 @@ class Convention:
         """Return a copy with these fields changed."""
         return dataclasses.replace(self, **changes)
 
+    def describe(self) -> str:
+        """Return the preset's name and what was changed.
+
+        >>> Convention.preset("reference", label_threshold=0.5, box_truth=True).describe()
+        'reference, box truth, label threshold 0.5'
+        """
+        usual = PRESETS.get(self.name, _REFERENCE)
+        changed = [
+            field.name for field in dataclasses.fields(self) if getattr(self, field.name) != getattr(usual, field.name)
+        ]
+        return ", ".join([self.name, *(_in_words(name, getattr(self, name)) for name in changed if name != "name")])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold."""
         return dataclasses.asdict(self)
@@ -142,6 +154,15 @@ class Convention:
         if unknown:
             raise InputError(f"unknown convention field {unknown[0]!r}", remedy="use a newer probox to read this")
         return cls(**fields)
+
+
+def _in_words(name: str, value: Any) -> str:
+    words = name.replace("_", " ")
+    if value is None:
+        return f"default {words}"
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    return f"{words} {value:g}" if isinstance(value, int | float) else f"{words} {value}"
 
 
 _REFERENCE = Convention()

@@ -58,6 +58,21 @@ def evaluate(
     >>> round(probox.evaluate(truth, found).pdq, 6)  # a perfect box: only the label costs
     0.9
     """
+    return evaluate_part(
+        truth, found, convention=convention, measures=measures, threads=threads, progress=progress
+    ).noted()
+
+
+def evaluate_part(
+    truth: GroundTruth,
+    found: Detections,
+    *,
+    convention: str | Convention,
+    measures: Sequence[str],
+    threads: int | None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Return what `evaluate` does, without a word on what is odd: that can be told of the whole alone."""
     chosen = resolve_convention(convention)
     rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
@@ -137,7 +152,7 @@ class Evaluator:
                 "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
             )
         self._add(
-            evaluate(
+            evaluate_part(
                 truth,
                 found,
                 convention=self.convention,
@@ -163,7 +178,7 @@ class Evaluator:
                 label_probs=np.zeros((0, len(self.classes)), np.float32),
             )
             return evaluate(nothing, none, convention=self.convention, measures=self.measures)
-        return join_evaluations(self._parts)
+        return join_evaluations(self._parts).noted()
 
     def _add(self, part: Evaluation) -> None:
         mine = self.convention, self.classes, self.measures

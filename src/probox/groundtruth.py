@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from probox.columns import frozen
+from probox.columns import chosen_ids, frozen
 from probox.errors import InputError
 from probox.masks import Masks
 
@@ -169,8 +169,9 @@ class GroundTruth:
         return f"GroundTruth({len(self.image_ids)} images, {len(self)} objects, {len(self.classes)} classes)"
 
     def select_images(self, image_ids: npt.ArrayLike) -> GroundTruth:
-        """Return the table of these images alone; ids that are not here are passed over."""
-        kept = np.flatnonzero(np.isin(self.image_ids, np.asarray(image_ids, dtype=np.int64)))
+        """Return the table of these images alone; all of them must be here."""
+        chosen = chosen_ids(image_ids, self.image_ids, file=self.source or None)
+        kept = np.flatnonzero(np.isin(self.image_ids, chosen))
         rows = np.flatnonzero(np.isin(self.object_image, kept))
         return dataclasses.replace(
             self,

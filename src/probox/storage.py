@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
@@ -16,7 +17,7 @@ from probox.formats.output import write_files
 from probox.masks import Masks
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Table
 
-__all__ = ["load_evaluation", "save_evaluation"]
+__all__ = ["load_evaluation", "save_evaluation", "save_evaluations"]
 
 FORMAT = 1
 WORDS, COLUMNS = "evaluation.json", "tables.npz"
@@ -31,9 +32,36 @@ _REMEDY = "give a folder that `probox evaluate --out` wrote"
 
 def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
     """Write an evaluation into `folder`, which is made if it is missing."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError("is a file, expected a folder to write to", file=str(folder), remedy="choose another name")
+    save_evaluations({folder: evaluation})
+
+
+def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
+    """Write evaluations into folders, all of them or none; folders that are missing are made."""
+    made: list[Path] = []
+    files: dict[Path, Any] = {}
+    try:
+        for folder, evaluation in evaluations.items():
+            made += _make_folders(folder)
+            files |= _files_of(evaluation, folder)
+        write_files(files)
+    except BaseException:
+        for folder in reversed(made):  # what was there before stays; of what was made, nothing does
+            if not any(folder.iterdir()):
+                folder.rmdir()
+        raise
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make a folder and those above it that are missing; return them, the topmost first."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise InputError("is a file, expected a folder to write to", file=str(path), remedy="choose another name")
     folder.mkdir(parents=True, exist_ok=True)
+    return missing[::-1]
+
+
+def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
     arrays: dict[str, Any] = {
         "masks.boxes": evaluation.masks.boxes,
         "masks.pixels": evaluation.masks.pixels,
@@ -52,7 +80,7 @@ def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
         "notes": list(evaluation.notes),
     }
     text = json.dumps(words, indent=1, ensure_ascii=False)
-    write_files({folder / COLUMNS: lambda file: _write_archive(file, arrays), folder / WORDS: text.encode()})
+    return {folder / COLUMNS: lambda file: _write_archive(file, arrays), folder / WORDS: text.encode()}
 
 
 def _write_archive(file: IO[bytes], arrays: dict[str, Any]) -> None:

@@ -289,8 +289,10 @@ def test_some_images_of_truth_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 300)
     truth, _ = random_world(12, max_images=9)
     write_parquet(tmp_path / "t.parquet", truth)
-    for wanted in ([], truth.image_ids[:1], truth.image_ids[1::2], [*truth.image_ids[-2:], 5000]):
+    for wanted in ([], truth.image_ids[:1], truth.image_ids[1::2], truth.image_ids[[-1, 0, -1]]):
         assert_same(truth.select_images(wanted), read_parquet_truth(tmp_path / "t.parquet", image_ids=wanted))
+    with pytest.raises(InputError, match=r"t\.parquet: image 5000: there is no such image"):
+        read_parquet_truth(tmp_path / "t.parquet", image_ids=[*truth.image_ids[-2:], 5000])
 
 
 # --- what is refused ---

@@ -197,7 +197,7 @@ def _probability_names(classes: int) -> list[str]:
 
 def _write_detections(path: Paths, found: Detections) -> None:
     if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
-        raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead (--to rvc1)")
+        raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead")
     arrow, _ = pyarrow()
     order = np.argsort(found.image_ids, kind="stable")
     by_image = found if np.array_equal(order, np.arange(len(order))) else found.select(order)

@@ -66,7 +66,7 @@ class TruthFile:
         return np.unique(ids)
 
     def select_images(self, image_ids: Ids) -> GroundTruth:
-        """Return the table of these images alone; ids that are not here are passed over."""
+        """Return the table of these images alone; all of them must be here."""
         groups: list[int] = []
         if len(image_ids):
             groups = self._file.groups_between(int(image_ids.min()), int(image_ids.max()))

@@ -19,6 +19,7 @@ from probox.formats.output import write_files
 from probox.groundtruth import GroundTruth
 from probox.masks import Masks
 from probox.report.copies import copy_photos, embedded_photos, small_png
+from probox.report.naming import label_results
 from probox.report.payload import chunk_payloads, index_payload, to_script_json
 from probox.report.photos import find_photo
 from probox.report.style import DARK, LIGHT
@@ -76,6 +77,7 @@ def write_report(
         The page, and what could not be shown.
     """
     _check_same_truth(results)
+    results = label_results(results)
     target = _prepare(Path(out), embed)
     first = next(iter(results.values()))
     masks, names = first.masks, [str(name) for name in first.images.file_name]
