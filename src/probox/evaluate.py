@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.arguments import check_classes, check_tables, expect
 from probox.columns import rows_of
 from probox.convention import Convention, resolve_convention
 from probox.detections import Detections
@@ -73,6 +74,7 @@ def evaluate_part(
     progress: Progress | None = None,
 ) -> Evaluation:
     """Return what `evaluate` does, without a word on what is odd: that can be told of the whole alone."""
+    check_tables(truth, found, "evaluate")
     chosen = resolve_convention(convention)
     rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
@@ -138,15 +140,16 @@ class Evaluator:
         measures: Sequence[str] = MEASURES,
         threads: int | None = None,
     ) -> None:
-        self.classes = tuple(classes)
+        self.classes = check_classes(classes)
         self.measures = _known_measures(measures)
         self.convention = resolve_convention(convention)
-        self.threads = threads
+        self.threads = thread_count(threads)
         self._parts: list[Evaluation] = []
         self._images: set[int] = set()
 
     def update(self, truth: GroundTruth, found: Detections, *, progress: Progress | None = None) -> None:
         """Add images, their objects and detections; each image once."""
+        check_tables(truth, found, "update")
         if truth.classes != self.classes:
             raise InputError(
                 "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
@@ -164,6 +167,7 @@ class Evaluator:
 
     def merge(self, other: Evaluator) -> None:
         """Add everything that another evaluator has seen, say one of another process."""
+        expect(other, Evaluator, "other")
         for part in other._parts:
             self._add(part)
 
@@ -192,10 +196,11 @@ class Evaluator:
 
 
 def _known_measures(measures: Sequence[str]) -> tuple[str, ...]:
-    unknown = [name for name in measures if name not in MEASURES]
-    if unknown or not measures or isinstance(measures, str):
-        raise InputError(f"expected measures to be some of {', '.join(MEASURES)}, got {measures!r}")
-    return tuple(name for name in MEASURES if name in measures)
+    wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else None
+    if not wanted or any(name not in MEASURES for name in wanted):
+        remedy = f'write measures=("{measures if measures in MEASURES else MEASURES[0]}",)'
+        raise InputError(f"expected measures to be some of {', '.join(MEASURES)}, got {measures!r:.80}", remedy=remedy)
+    return tuple(name for name in MEASURES if name in wanted)
 
 
 def _rows_to_score(

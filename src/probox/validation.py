@@ -137,7 +137,9 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
         return InputError(text, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=remedy or None)
 
     unusable = np.zeros(len(draft), bool)
-    for problem in find_problems(draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps):
+    for problem in find_problems(
+        draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps, draft.sizes, draft.scores
+    ):
         unusable[problem.rows] = True
         text, remedy = problem.text, problem.remedy
         problems.add(

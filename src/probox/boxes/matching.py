@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
+from probox.arguments import check_tables
 from probox.columns import frozen, rows_of
 from probox.detections import Detections
 from probox.errors import InputError
@@ -261,16 +262,7 @@ def match_boxes(truth: GroundTruth, found: Detections, *, threads: int | None = 
     >>> float(match_boxes(truth, found).iou[0, 0])
     0.9
     """
-    finite = np.isfinite(found.scores)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
-        raise InputError(
-            f"expected a finite score, but got {found.scores[row]}",
-            file=found.source or None,
-            image=int(found.image_ids[row]),
-            entry=f"detection {int(found.numbers_in_image()[row])}",
-            remedy="leave out detections that diverged",
-        )
+    check_tables(truth, found, "match_boxes")
     image = rows_of(found.image_ids, truth.image_ids)
     same = found.classes == truth.classes
     classes = np.arange(len(truth.classes)) if same else column_of_each(found.classes, truth.classes)

@@ -111,7 +111,7 @@ class TruthFile:
                 crowd=file.numbers(objects, "crowd", np.bool_),
                 object_ids=file.numbers(objects, "object_id", np.int64),
                 file_names=tuple(name or "" for name in names.take(arrow.array(first)).to_pylist()),
-                category_ids=np.array(numbered, np.int64),
+                category_ids=numbered,
                 filter_small=bool(words.get("filter_small", False)),
                 source=self.source,
                 notes=self.notes,
