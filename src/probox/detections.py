@@ -58,9 +58,9 @@ class Detections:
     labels : (N,) int32, optional
         The class that a detector names. Default: the most probable one.
     scores : (N,) float64, optional
-        The score of that class, which mAP and LRP sort by. Default: its probability.
+        The score of that class, 0 to 1, which mAP and LRP sort by. Default: its probability.
     sizes : (N, 2) float64, optional
-        Width and height as the detector states them. Default: from `boxes`.
+        Width and height as the detector states them, those of `boxes` but for rounding. Default: from `boxes`.
     source : str
         The file it came from, for messages.
     notes : sequence of str
