@@ -221,7 +221,9 @@ class Evaluation:
 
     def noted(self) -> Evaluation:
         """Return the evaluation with what is odd among its notes."""
-        return dataclasses.replace(self, notes=(*self.plain_notes, *map(str, self.oddities)))
+        noted = dataclasses.replace(self, notes=(*self.plain_notes, *map(str, self.oddities)))
+        noted.__dict__["oddities"] = self.oddities  # the same tables: what was found out need not be found out again
+        return noted
 
     @property
     def plain_notes(self) -> tuple[str, ...]:

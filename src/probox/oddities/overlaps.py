@@ -42,11 +42,16 @@ class Sample:
     def draw(cls, columns: Columns) -> Sample:
         """Return the pairs of images that have both objects and detections."""
         plain = np.flatnonzero(~columns.crowd)
-        both = np.intersect1d(columns.object_image[plain], columns.image)
+        there, found = (np.zeros(len(columns.shapes), bool) for _ in range(2))
+        there[columns.object_image[plain]] = True
+        found[columns.image] = True
+        both = np.flatnonzero(there & found)
         if len(both) > MAX_IMAGES:
             both = both[np.linspace(0, len(both) - 1, MAX_IMAGES).astype(np.int64)]
-        objects = plain[np.isin(columns.object_image[plain], both)]
-        surest = _surest(columns, both)
+        chosen = np.zeros(len(columns.shapes), bool)
+        chosen[both] = True
+        objects = plain[chosen[columns.object_image[plain]]]
+        surest = _surest(columns, chosen)
         # Detections are sorted by image, so those of an object's image are one range.
         images = columns.image[surest]
         begin = np.searchsorted(images, columns.object_image[objects], side="left")
@@ -82,9 +87,9 @@ class Sample:
         return pairs[first]
 
 
-def _surest(columns: Columns, images: Rows) -> Rows:
-    """Return the surest detections of each of these images, by image."""
-    rows = np.flatnonzero(np.isin(columns.image, images))
+def _surest(columns: Columns, chosen: npt.NDArray[np.bool_]) -> Rows:
+    """Return the surest detections of each chosen image, by image."""
+    rows = np.flatnonzero(chosen[columns.image])
     rows = rows[np.lexsort((-columns.score[rows], columns.image[rows]))]
     of = columns.image[rows]
     starts = np.searchsorted(of, of, side="left")
