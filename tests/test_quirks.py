@@ -81,7 +81,7 @@ def test_q4_overshooting_corners_lose_probability_and_clipping_brings_it_back():
 def test_q4_validation_names_the_remedy(tmp_path):
     truth, found = write_case(tmp_path, {"bbox": [-6, 15, 40, 35], "covars": spread(16.0).tolist()})
     report = validate(truth, found)
-    assert any("--clip corners" in str(example) for finding in report.warnings for example in finding.examples)
+    assert any('clip="corners"' in str(example) for finding in report.warnings for example in finding.examples)
 
 
 def test_q5_segmentation_is_read_boxed_and_labelled(golden_dir):

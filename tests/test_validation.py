@@ -98,7 +98,7 @@ def test_image_count(check: Any) -> None:
 def test_classes(check: Any) -> None:
     report = check({"classes": ["Cup", "unicorn", "cup "], "detections": [[], []]})
     assert report.ok
-    assert kinds(report) == {"unknown class": 1, "duplicate class": 1}
+    assert kinds(report) == {"unknown class": 1, "duplicate class": 1, "no detections": 1}
 
 
 def test_coco_results(check: Any) -> None:
@@ -149,7 +149,7 @@ def test_corners_outside(check: Any) -> None:
     first, second = report.warnings[0].examples
     assert "detections[0][1]: x1 lies 1.5 px outside the image with a sigma of 1 px" in str(first)
     assert "detections[0][4]: y2 lies 1.5 px outside" in str(second)
-    assert "--clip corners" in str(first)
+    assert 'clip="corners"' in str(first)
 
 
 def test_unreadable_files(check: Any, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ class Convention:
     confidence_denominator: bool = False
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.assignment not in ("optimal", "greedy"):
             raise InputError(f"expected assignment to be 'optimal' or 'greedy', got {self.assignment!r}")
         if self.background not in ("box", "mask"):
@@ -119,10 +120,25 @@ class Convention:
         if not 1e-300 <= self.epsilon <= 1e-9:
             raise InputError(f"expected epsilon between 1e-300 and 1e-9, got {self.epsilon!r}")
 
+    def _check_types(self) -> None:
+        """Raise for a field of another type than its default's; those whose default is None are numbers or flags."""
+        for field in dataclasses.fields(self):
+            value, usual = getattr(self, field.name), field.default
+            optional = usual is None
+            if optional and value is None:
+                continue
+            flag = isinstance(usual, bool) or field.name == "object_filter"
+            wanted: Any = bool if flag else str if isinstance(usual, str) else int | float
+            if not isinstance(value, wanted) or (isinstance(value, bool) and not flag):
+                kind = "True or False" if flag else "text" if wanted is str else "a number"
+                raise InputError(
+                    f"expected {field.name} to be {kind}{' or None' if optional else ''}, got {value!r:.40}"
+                )
+
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Convention:
         """Return the preset called `name`, with any fields changed."""
-        if name not in PRESETS:
+        if not isinstance(name, str) or name not in PRESETS:
             raise InputError(f"expected preset to be one of {', '.join(PRESETS)}, got {name!r}")
         return PRESETS[name].replace(**changes)
 
@@ -137,6 +153,18 @@ class Convention:
             object_filter=challenge if self.object_filter is None else self.object_filter,
         )
 
+    def describe(self) -> str:
+        """Return the preset's name and what was changed.
+
+        >>> Convention.preset("reference", label_threshold=0.5, box_truth=True).describe()
+        'reference, box truth, label threshold 0.5'
+        """
+        usual = PRESETS.get(self.name, _REFERENCE)
+        changed = [
+            field.name for field in dataclasses.fields(self) if getattr(self, field.name) != getattr(usual, field.name)
+        ]
+        return ", ".join([self.name, *(_in_words(name, getattr(self, name)) for name in changed if name != "name")])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold."""
         return dataclasses.asdict(self)
@@ -149,6 +177,15 @@ class Convention:
         if unknown:
             raise InputError(f"unknown convention field {unknown[0]!r}", remedy="use a newer probox to read this")
         return cls(**fields)
+
+
+def _in_words(name: str, value: Any) -> str:
+    words = name.replace("_", " ")
+    if value is None:
+        return f"default {words}"
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    return f"{words} {value:g}" if isinstance(value, int | float) else f"{words} {value}"
 
 
 _REFERENCE = Convention()
@@ -172,4 +209,9 @@ PRESETS: dict[str, Convention] = {
 
 def resolve_convention(convention: str | Convention) -> Convention:
     """Return `convention` itself, or the preset of that name."""
-    return convention if isinstance(convention, Convention) else Convention.preset(convention)
+    if isinstance(convention, Convention):
+        return convention
+    if not isinstance(convention, str):
+        problem = f"expected argument `convention` to be a name or a Convention, but got {type(convention).__name__}"
+        raise InputError(problem, remedy=f"use one of {', '.join(PRESETS)}, or Convention.preset(name, ...)")
+    return Convention.preset(convention)

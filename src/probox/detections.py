@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox import _core
+from probox.arguments import check_classes
 from probox.columns import frozen, rows_where_all
 from probox.errors import InputError
 from probox.labels import align_labels, column_of_each
@@ -21,6 +23,9 @@ ROUNDING = 1e-3
 
 FARTHEST = 1e9
 """Corners beyond this many pixels, and covariances beyond its square, are no measurements any more."""
+
+SIZE_ROUNDING = 1.5
+"""How many pixels a stated width may be off x2 - x1: all three may have been rounded to whole pixels."""
 
 SYMMETRY = 1e-6
 """How far, as a share of its largest entry, a covariance may be from symmetric and positive semi-definite."""
@@ -54,9 +59,9 @@ class Detections:
     labels : (N,) int32, optional
         The class that a detector names. Default: the most probable one.
     scores : (N,) float64, optional
-        The score of that class, which mAP and LRP sort by. Default: its probability.
+        The score of that class, 0 to 1, which mAP and LRP sort by. Default: its probability.
     sizes : (N, 2) float64, optional
-        Width and height as the detector states them. Default: from `boxes`.
+        Width and height as the detector states them, those of `boxes` but for rounding. Default: from `boxes`.
     source : str
         The file it came from, for messages.
     notes : sequence of str
@@ -77,7 +82,7 @@ class Detections:
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
-        put("classes", tuple(self.classes))
+        put("classes", check_classes(self.classes))
         put("notes", tuple(self.notes))
         put("image_ids", frozen(self.image_ids, np.int64, (-1,), "image_ids"))
         n = len(self.image_ids)
@@ -86,7 +91,7 @@ class Detections:
         if self.covariances is not None:
             put("covariances", frozen(self.covariances, np.float64, (n, 2, 2, 2), "covariances"))
         if self.heatmaps is not None:
-            put("heatmaps", tuple(self.heatmaps))
+            put("heatmaps", _checked_heatmaps(self.heatmaps, n))
         with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected below, in words
             sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
         put("sizes", frozen(sizes, np.float64, (n, 2), "sizes"))
@@ -171,11 +176,15 @@ class Detections:
 
     def _check(self) -> None:
         """Raise for the first row that no measure could use; `probox validate` lists them all."""
-        for problem in find_problems(self.boxes, self.label_probs, self.covariances, self.heatmaps):
+        for problem in find_problems(
+            self.boxes, self.label_probs, self.covariances, self.heatmaps, self.sizes, self.scores
+        ):
             row = int(problem.rows[0])
             raise self._fail(row, problem.text(row), problem.remedy)
-        if len(self) and (self.labels.min() < 0 or self.labels.max() >= max(len(self.classes), 1)):
-            raise InputError("labels must count in classes", file=self.source or None)
+        wrong = np.flatnonzero((self.labels < 0) | (self.labels >= max(len(self.classes), 1)))
+        if len(wrong):
+            text = f"expected labels to count in {len(self.classes)} classes from 0, but got {self.labels[wrong[0]]}"
+            raise self._fail(int(wrong[0]), text, "give the number of a class")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,6 +202,8 @@ def find_problems(
     label_probs: npt.NDArray[np.float32],
     covariances: npt.NDArray[np.float64] | None = None,
     heatmaps: Sequence[npt.NDArray[np.generic] | None] | None = None,
+    sizes: npt.NDArray[np.float64] | None = None,
+    scores: npt.NDArray[np.float64] | None = None,
 ) -> list[RowProblems]:
     """Return what makes rows of these columns unusable, by kind; an empty list if nothing does."""
     diverged = "leave out detections that diverged"
@@ -236,11 +247,72 @@ def find_problems(
             "normalise them (a sigmoid per class is no distribution)",
         ),
     ]
+    if sizes is not None:
+        found += size_problems(boxes, sizes, finite & ~inverted)
+    if scores is not None:
+        found += _score_problems(scores, ~(usable & ~outside))
     if covariances is not None:
         found += _covariance_problems(covariances)
     if heatmaps is not None:
         found += _heatmap_problems(heatmaps)
     return [problem for problem in found if len(problem.rows)]
+
+
+def size_problems(
+    boxes: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64], rows: npt.NDArray[np.bool_]
+) -> list[RowProblems]:
+    """Return which of some rows, whose boxes are sound, state a width and height that are none or not the box's."""
+    sound = rows_where_all((sizes >= 0) & (sizes <= 2 * FARTHEST))  # NaN is not
+    extent = boxes[:, 2:] - boxes[:, :2]
+    with np.errstate(invalid="ignore"):
+        allowed = SIZE_ROUNDING + 1e-9 * np.abs(boxes).max(axis=1, initial=0.0, keepdims=True)
+        agree = rows_where_all(np.abs(sizes - extent) <= allowed)
+    return [
+        RowProblems(
+            "unusable size",
+            np.flatnonzero(rows & ~sound),
+            lambda row: f"expected width and height to be finite and at least 0, but got {sizes[row].tolist()}",
+            "leave sizes out: they follow from boxes",
+        ),
+        RowProblems(
+            "size not that of the box",
+            np.flatnonzero(rows & sound & ~agree),
+            lambda row: f"expected the box's width and height {extent[row].tolist()}, but got {sizes[row].tolist()}",
+            "leave sizes out, or give those of the boxes",
+        ),
+    ]
+
+
+def _score_problems(scores: npt.NDArray[np.float64], known: npt.NDArray[np.bool_]) -> list[RowProblems]:
+    """Return which scores are none; `known` rows have label probabilities that are none, and are reported as such."""
+    sound = (scores >= -ROUNDING) & (scores <= 1.0 + ROUNDING)  # NaN is not
+    return [
+        RowProblems(
+            "score outside [0, 1]",
+            np.flatnonzero(~known & ~sound),
+            lambda row: (
+                f"expected a {'score between 0 and 1' if np.isfinite(scores[row]) else 'finite score'}, "
+                f"but got {scores[row]:.6g}"
+            ),
+            "apply softmax or sigmoid first, and leave out detections that diverged",
+        )
+    ]
+
+
+def _checked_heatmaps(heatmaps: Sequence[Any], rows: int) -> tuple[npt.NDArray[np.generic] | None, ...]:
+    given = tuple(heatmaps)
+    if len(given) != rows:
+        raise InputError(
+            f"expected one heatmap (or None) per detection, but got {len(given)} for {rows} detections",
+            remedy="give None for detections without one",
+        )
+    for row, heatmap in enumerate(given):
+        if heatmap is not None and not isinstance(heatmap, np.ndarray):
+            raise InputError(
+                f"expected heatmaps[{row}] to be an array or None, but got {type(heatmap).__name__}",
+                remedy="wrap it in numpy.asarray",
+            )
+    return given
 
 
 def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProblems]:
@@ -263,7 +335,7 @@ def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProble
             "covariance not symmetric",
             np.flatnonzero(finite & ~symmetric),
             lambda row: f"expected symmetric covariances, but xy and yx differ by {skew[row]:.6g}",
-            "write [[xx, xy], [xy, yy]], or use --repair to take their mean",
+            "write [[xx, xy], [xy, yy]], or read them with repair=True to take their mean",
         ),
         RowProblems(
             "covariance not positive semi-definite",
@@ -271,7 +343,7 @@ def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProble
             lambda row: (
                 f"expected positive semi-definite covariances, but the smallest eigenvalue is {smallest[row]:.6g}"
             ),
-            "estimate them from at least two samples, or use --repair to take the nearest valid ones",
+            "estimate them from at least two samples, or read them with repair=True to take the nearest valid ones",
         ),
     ]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.arguments import check_classes, check_tables, expect
 from probox.columns import rows_of
 from probox.convention import Convention, resolve_convention
 from probox.detections import Detections
@@ -59,6 +60,22 @@ def evaluate(
     >>> round(probox.evaluate(truth, found).pdq, 6)  # a perfect box: only the label costs
     0.9
     """
+    return evaluate_part(
+        truth, found, convention=convention, measures=measures, threads=threads, progress=progress
+    ).noted()
+
+
+def evaluate_part(
+    truth: GroundTruth,
+    found: Detections,
+    *,
+    convention: str | Convention,
+    measures: Sequence[str],
+    threads: int | None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Return what `evaluate` does, without a word on what is odd: that can be told of the whole alone."""
+    check_tables(truth, found, "evaluate")
     chosen = resolve_convention(convention)
     resolved = chosen.for_truth(challenge=truth.filter_small)
     rows, notes = _rows_to_score(truth, found, chosen)
@@ -128,21 +145,22 @@ class Evaluator:
         measures: Sequence[str] = MEASURES,
         threads: int | None = None,
     ) -> None:
-        self.classes = tuple(classes)
+        self.classes = check_classes(classes)
         self.measures = _known_measures(measures)
         self.convention = resolve_convention(convention)
-        self.threads = threads
+        self.threads = thread_count(threads)
         self._parts: list[Evaluation] = []
         self._images: set[int] = set()
 
     def update(self, truth: GroundTruth, found: Detections, *, progress: Progress | None = None) -> None:
         """Add images, their objects and detections; each image once."""
+        check_tables(truth, found, "update")
         if truth.classes != self.classes:
             raise InputError(
                 "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
             )
         self._add(
-            evaluate(
+            evaluate_part(
                 truth,
                 found,
                 convention=self.convention,
@@ -154,6 +172,7 @@ class Evaluator:
 
     def merge(self, other: Evaluator) -> None:
         """Add everything that another evaluator has seen, say one of another process."""
+        expect(other, Evaluator, "other")
         for part in other._parts:
             self._add(part)
 
@@ -168,7 +187,7 @@ class Evaluator:
                 label_probs=np.zeros((0, len(self.classes)), np.float32),
             )
             return evaluate(nothing, none, convention=self.convention, measures=self.measures)
-        return join_evaluations(self._parts)
+        return join_evaluations(self._parts).noted()
 
     def _add(self, part: Evaluation) -> None:
         mine = self.convention, self.classes, self.measures
@@ -182,10 +201,11 @@ class Evaluator:
 
 
 def _known_measures(measures: Sequence[str]) -> tuple[str, ...]:
-    unknown = [name for name in measures if name not in MEASURES]
-    if unknown or not measures or isinstance(measures, str):
-        raise InputError(f"expected measures to be some of {', '.join(MEASURES)}, got {measures!r}")
-    return tuple(name for name in MEASURES if name in measures)
+    wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else None
+    if not wanted or any(name not in MEASURES for name in wanted):
+        remedy = f'write measures=("{measures if measures in MEASURES else MEASURES[0]}",)'
+        raise InputError(f"expected measures to be some of {', '.join(MEASURES)}, got {measures!r:.80}", remedy=remedy)
+    return tuple(name for name in MEASURES if name in wanted)
 
 
 def _rows_to_score(

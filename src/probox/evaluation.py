@@ -23,6 +23,7 @@ from probox.pdq.kernel import QUALITIES, Pairs, assign
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Verdict
 
 if TYPE_CHECKING:
+    from probox.oddities import Oddity
     from probox.report.plots import Plots
 
 __all__ = ["MEASURES", "Evaluation"]
@@ -53,7 +54,7 @@ class Evaluation:
     inputs : tuple of str
         The files that were read, truth first.
     notes : tuple of str
-        What was left out or replaced, one sentence each.
+        What was left out or replaced, and what is odd about the input, one sentence each.
     version : str
         The probox that made it.
     """
@@ -200,9 +201,9 @@ class Evaluation:
             convention=convention,
             detections=self.detections.take(rows),
             pairs=pairs,
-            notes=notes_at_threshold(self.notes, len(kept) - len(rows), threshold),
+            notes=notes_at_threshold(self.plain_notes, len(kept) - len(rows), threshold),
         )
-        return thresholded.rematched() if "pdq" in self.measures else thresholded
+        return (thresholded.rematched() if "pdq" in self.measures else thresholded).noted()
 
     def rematched(self) -> Evaluation:
         """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
@@ -228,10 +229,41 @@ class Evaluation:
 
         return Plots(self)
 
+    # --- what is odd ---
+
+    @cached_property
+    def oddities(self) -> tuple[Oddity, ...]:
+        """Return what makes the numbers low or meaningless, with the likely cause; nothing for sound input."""
+        from probox.oddities import oddities_of
+
+        return tuple(oddities_of(self))
+
+    def noted(self) -> Evaluation:
+        """Return the evaluation with what is odd among its notes."""
+        noted = dataclasses.replace(self, notes=(*self.plain_notes, *map(str, self.oddities)))
+        noted.__dict__["oddities"] = self.oddities  # the same tables: what was found out need not be found out again
+        return noted
+
+    @property
+    def plain_notes(self) -> tuple[str, ...]:
+        """Return the notes without those about what is odd."""
+        odd = {str(oddity) for oddity in self.oddities} if self.notes else set()
+        return tuple(text for text in self.notes if text not in odd)
+
     # --- together ---
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        return join_evaluations([self, other])
+        parts = [dataclasses.replace(part, notes=part.plain_notes) for part in (self, other)]
+        return join_evaluations(parts).noted()
+
+    def on(self, images: npt.ArrayLike) -> Evaluation:
+        """Return the evaluation of these images alone, given by their ids.
+
+        The same as evaluating anew with ``truth.select_images(images)``, without touching pixels.
+        """
+        from probox.subset import evaluation_of_images
+
+        return evaluation_of_images(self, images)
 
     def save(self, folder: str | Path) -> None:
         """Write everything into a folder; `Evaluation.load` brings it back equal to the last bit."""
@@ -257,7 +289,9 @@ class Evaluation:
     def __str__(self) -> str:
         from probox.text import summary_text
 
-        return summary_text([("", self.summary())], self.convention)
+        text = summary_text([("", self.summary())], self.convention)
+        odd = [f"warning: {oddity}" for oddity in self.oddities]
+        return "\n".join([text, *odd, *(f"note: {note}" for note in self.plain_notes)])
 
 
 def _summarise(detections: DetectionTable, objects: ObjectTable, convention: Convention) -> dict[str, float]:

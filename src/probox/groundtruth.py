@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.columns import frozen, rows_where_all
+from probox.arguments import check_classes, expect
+from probox.columns import chosen_ids, frozen, rows_where_all
+from probox.detections import FARTHEST, RowProblems, size_problems
 from probox.errors import InputError
 from probox.masks import Masks
 
@@ -83,7 +86,8 @@ class GroundTruth:
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
-        put("classes", tuple(self.classes))
+        put("classes", check_classes(self.classes))
+        expect(self.masks, Masks, "masks", "use GroundTruth.from_masks for arrays")
         put("notes", tuple(self.notes))
         put("image_ids", frozen(self.image_ids, np.int64, (-1,), "image_ids"))
         images = len(self.image_ids)
@@ -93,7 +97,8 @@ class GroundTruth:
         objects = len(self.object_image)
         put("object_class", frozen(self.object_class, np.int32, (objects,), "object_class"))
         put("boxes", frozen(self.boxes, np.float64, (objects, 4), "boxes"))
-        sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
+        with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected below, in words
+            sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
         put("sizes", frozen(sizes, np.float64, (objects, 2), "sizes"))
         areas = self.masks.pixels if self.areas is None else self.areas
         put("areas", frozen(areas, np.float64, (objects,), "areas"))
@@ -134,16 +139,7 @@ class GroundTruth:
             or np.any(np.diff(self.object_image) < 0)
         ):
             raise InputError("object_image must be ascending rows of the image table", file=file)
-        if self.object_class.min() < 0 or self.object_class.max() >= len(self.classes):
-            raise InputError("object_class must count in classes", file=file)
-        if not np.isfinite(self.boxes).all():
-            at = int(np.flatnonzero(~np.isfinite(self.boxes).all(axis=1))[0])
-            raise InputError(
-                "expected box corners to be finite",
-                file=file,
-                image=int(self.image_ids[self.object_image[at]]),
-                entry=f"object {self.object_ids[at]}",
-            )
+        self._check_objects()
         outside = (
             (self.masks.boxes[:, 0] < 0)
             | (self.masks.boxes[:, 1] < 0)
@@ -159,6 +155,50 @@ class GroundTruth:
                 entry=f"object {self.object_ids[at]}",
             )
 
+    def _check_objects(self) -> None:
+        """Raise for the first object that no measure could use."""
+        finite = rows_where_all(np.abs(self.boxes) <= FARTHEST)  # NaN is not
+        ordered = rows_where_all(self.boxes[:, 2:] >= self.boxes[:, :2])
+        strange = (self.object_class < 0) | (self.object_class >= len(self.classes))
+        problems = [
+            RowProblems(
+                "class",
+                np.flatnonzero(strange),
+                lambda row: f"expected a class below {len(self.classes)}, but got {self.object_class[row]}",
+                "count in classes from 0",
+            ),
+            RowProblems(
+                "non-finite box",
+                np.flatnonzero(~finite),
+                lambda row: (
+                    f"expected box corners to be finite, up to {FARTHEST:g}, but got {self.boxes[row].tolist()}"
+                ),
+                "leave the object out, or correct its box",
+            ),
+            RowProblems(
+                "inverted box",
+                np.flatnonzero(finite & ~ordered),
+                lambda row: f"expected x1 <= x2 and y1 <= y2, but got {self.boxes[row].tolist()}",
+                "write corners as [x1, y1, x2, y2]",
+            ),
+            *size_problems(self.boxes, self.sizes, finite & ordered),
+            RowProblems(
+                "unusable area",
+                np.flatnonzero(~((self.areas >= 0) & (self.areas <= FARTHEST**2))),
+                lambda row: f"expected an area that is finite and at least 0, but got {self.areas[row]:g}",
+                "leave areas out: then the pixels of the mask are counted",
+            ),
+        ]
+        for problem in problems:
+            for row in problem.rows[:1].tolist():
+                raise InputError(
+                    problem.text(row),
+                    file=self.source or None,
+                    image=int(self.image_ids[self.object_image[row]]),
+                    entry=f"object {self.object_ids[row]}",
+                    remedy=problem.remedy,
+                )
+
     @property
     def object_offsets(self) -> npt.NDArray[np.int64]:
         """Return where each image's objects start; one more entry than images."""
@@ -172,8 +212,9 @@ class GroundTruth:
         return f"GroundTruth({len(self.image_ids)} images, {len(self)} objects, {len(self.classes)} classes)"
 
     def select_images(self, image_ids: npt.ArrayLike) -> GroundTruth:
-        """Return the table of these images alone; ids that are not here are passed over."""
-        kept = np.flatnonzero(np.isin(self.image_ids, np.asarray(image_ids, dtype=np.int64)))
+        """Return the table of these images alone; all of them must be here."""
+        chosen = chosen_ids(image_ids, self.image_ids, file=self.source or None)
+        kept = np.flatnonzero(np.isin(self.image_ids, chosen))
         rows = np.flatnonzero(np.isin(self.object_image, kept))
         return dataclasses.replace(
             self,
@@ -227,30 +268,34 @@ class GroundTruth:
         >>> GroundTruth.from_boxes(["cup"], {7: (640, 480)}, [7], [[10, 20, 50, 60]], [0])
         GroundTruth(1 images, 1 objects, 1 classes)
         """
-        ids = np.array(sorted(images), dtype=np.int64)
-        wanted = np.asarray(object_image, dtype=np.int64).reshape(-1)
+        ids, shapes = _checked_images(images)
+        wanted = frozen(object_image, np.int64, (-1,), "object_image")
         unknown = ~np.isin(wanted, ids)
         if unknown.any():
-            raise InputError("an object lies in an unknown image", image=int(wanted[unknown][0]))
+            raise InputError(
+                "an object lies in an unknown image",
+                image=int(wanted[unknown][0]),
+                remedy="name every image in `images`, and its id in `object_image`",
+            )
         order = np.argsort(wanted, kind="stable")
-        corners = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
-        if len(corners) != len(wanted) or len(labels) != len(wanted):
+        corners, columns = frozen(boxes, np.float64, (-1, 4), "boxes"), frozen(labels, np.int32, (-1,), "labels")
+        if len(corners) != len(wanted) or len(columns) != len(wanted):
             raise InputError(
                 f"expected as many boxes and labels as objects, but got {len(wanted)} objects, "
-                f"{len(corners)} boxes and {len(labels)} labels"
+                f"{len(corners)} boxes and {len(columns)} labels"
             )
-        if not np.isfinite(corners).all():
-            raise InputError("expected box corners to be finite")
+        with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected by the constructor, in words
+            areas = np.prod(corners[order, 2:] - corners[order, :2], axis=1)
         empty = cls(
-            classes=tuple(classes),
+            classes=classes,  # type: ignore[arg-type]  # the constructor makes a tuple of it, or says what is wrong
             image_ids=ids,
-            widths=np.array([images[int(i)][0] for i in ids], dtype=np.int32),
-            heights=np.array([images[int(i)][1] for i in ids], dtype=np.int32),
+            widths=shapes[:, 0],
+            heights=shapes[:, 1],
             object_image=np.searchsorted(ids, wanted[order]),
-            object_class=np.asarray(labels, dtype=np.int32).reshape(-1)[order],
+            object_class=columns[order],
             boxes=corners[order],
             masks=Masks.from_boxes(np.zeros((len(wanted), 4), np.int32)),
-            areas=np.prod(corners[order, 2:] - corners[order, :2], axis=1),
+            areas=areas,
         )
         return dataclasses.replace(empty, masks=empty.as_box_masks())
 
@@ -284,7 +329,7 @@ class GroundTruth:
         sizes = dict(shapes or {})
         rows: list[tuple[int, npt.NDArray[np.bool_], int]] = []
         empty = 0
-        for image_id, arrays, labels in masks:
+        for image_id, arrays, labels in _triples(masks):
             if len(arrays) != len(labels):
                 raise InputError(f"got {len(arrays)} masks but {len(labels)} classes", image=image_id)
             for array, label in zip(arrays, labels, strict=True):
@@ -327,3 +372,23 @@ def pixels_of_boxes(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32
     inside = rows_where_all((high >= 0) & (low <= last) & (low <= high))
     pixels = np.concatenate([np.clip(low, 0.0, last), np.clip(high, 0.0, last)], axis=1)
     return np.where(inside[:, None], pixels, [0.0, 0.0, -1.0, -1.0]).astype(np.int32)
+
+
+def _checked_images(
+    images: Mapping[int, tuple[int, int]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return ascending image ids and their widths and heights."""
+    expect(images, Mapping, "images", "give a dictionary of image id to (width, height)")
+    ids = np.sort(frozen(list(images), np.int64, (-1,), "image ids"))
+    return ids, frozen([images[int(i)] for i in ids], np.int32, (len(ids), 2), "width and height of images")
+
+
+def _triples(masks: Iterable[Any]) -> Iterator[tuple[int, Sequence[npt.ArrayLike], Sequence[int]]]:
+    """Yield image id, masks and classes of each image."""
+    remedy = "give (image id, [mask, ...], [class column, ...]) for each image"
+    if not isinstance(masks, Iterable) or isinstance(masks, str | Mapping):
+        raise InputError(f"expected argument `masks` to be a list, but got {type(masks).__name__}", remedy=remedy)
+    for entry in masks:
+        if not isinstance(entry, Sequence) or len(entry) != 3 or not isinstance(entry[0], int | np.integer):
+            raise InputError("expected an image id, its masks and their classes", remedy=remedy)
+        yield int(entry[0]), entry[1], entry[2]

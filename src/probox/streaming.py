@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from probox.columns import chosen_ids
 from probox.convention import Convention, resolve_convention
 from probox.evaluate import Evaluator, Progress, label_notes
 from probox.evaluation import MEASURES, Evaluation
@@ -29,6 +31,7 @@ def evaluate_parquet(
     threads: int | None = None,
     progress: Progress | None = None,
     repair: bool = False,
+    images: npt.ArrayLike | None = None,
 ) -> Evaluation:
     """Measure the detections of a Parquet file, which may be larger than memory.
 
@@ -48,6 +51,8 @@ def evaluate_parquet(
         Called with the numbers of images done and in all.
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
+    images : sequence of int, optional
+        Evaluate these images of the truth alone.
 
     Examples
     --------
@@ -57,6 +62,7 @@ def evaluate_parquet(
     chosen = resolve_convention(convention)
     there = truth if isinstance(truth, GroundTruth) else TruthFile(truth)
     image_ids = there.image_ids
+    wanted = image_ids if images is None else chosen_ids(images, image_ids, file=there.source or None)
     file = DetectionFile(path)
     evaluator = Evaluator(there.classes, convention=chosen, measures=measures, threads=threads)
     done = kept = changed = 0
@@ -69,12 +75,14 @@ def evaluate_parquet(
         part, unknown = known_rows(draft, image_ids[done:up_to])
         unknown_rows += len(unknown)
         unknown_images += len(np.unique(unknown))
+        part, _ = known_rows(part, wanted)
+        here = image_ids[done:up_to] if images is None else np.intersect1d(image_ids[done:up_to], wanted)
         if repair and part.covariances is not None:
             part.covariances, count = repaired(part.covariances)
             changed += count
         kept += len(part)
         evaluator.update(
-            there.select_images(image_ids[done:up_to]),
+            there.select_images(here),
             part.to_table(),
             progress=_shifted(progress, done, len(image_ids)),
         )
@@ -91,7 +99,8 @@ def evaluate_parquet(
     if empty:
         notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
     notes += label_notes(kept - len(result.detections), file.classes, there.classes, chosen)
-    return dataclasses.replace(result, notes=tuple(notes), inputs=tuple(n for n in (there.source, file.name) if n))
+    inputs = tuple(name for name in (there.source, file.name) if name)
+    return dataclasses.replace(result, notes=tuple(notes), inputs=inputs).noted()
 
 
 def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:

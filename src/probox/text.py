@@ -108,7 +108,7 @@ def format_table(rows: Sequence[Row], style: str = "text", *, heading: str = "Ap
 def summary_text(rows: Sequence[Row], convention: Convention) -> str:
     """Return the table as text with a line on how to read it."""
     marked = "; * best" if len(rows) > 1 else ""
-    return f"{format_table(rows, heading='')}\nqualities in per cent{marked}; convention: {convention.name}"
+    return f"{format_table(rows, heading='')}\nqualities in per cent{marked}; convention: {convention.describe()}"
 
 
 def _marked(title: str, summary: Mapping[str, float], best: bool, style: str) -> str:

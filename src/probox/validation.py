@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.detections import find_problems
 from probox.errors import InputError
@@ -15,8 +15,14 @@ from probox.formats.draft import Draft
 from probox.formats.files import Paths
 from probox.formats.problems import Finding, Problems
 from probox.groundtruth import GroundTruth
+from probox.oddities import Columns, find_oddities
+from probox.oddities.checks import CLIP, CORNER, OUTSIDE, boxes_outside, corners_outside, describe_corner
+from probox.oddities.columns import Rows
 
 __all__ = ["Report", "validate"]
+
+Located = Callable[[int, str, str], InputError]
+"""Makes an error of a row of the draft, a text and a remedy."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,10 +134,12 @@ def _counts(draft: Draft) -> dict[str, int]:
 def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
     def located(row: int, text: str, remedy: str) -> InputError:
         file, entry = draft.place(row)
-        return InputError(text, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=remedy)
+        return InputError(text, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=remedy or None)
 
     unusable = np.zeros(len(draft), bool)
-    for problem in find_problems(draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps):
+    for problem in find_problems(
+        draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps, draft.sizes, draft.scores
+    ):
         unusable[problem.rows] = True
         text, remedy = problem.text, problem.remedy
         problems.add(
@@ -139,45 +147,28 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
             problem.rows.tolist(),
             lambda row, text=text, remedy=remedy: located(row, text(row), remedy),  # type: ignore[misc]
         )
-    if len(draft) == 0:
-        return
-    shapes = np.stack([truth.widths, truth.heights], axis=1)[np.searchsorted(truth.image_ids, draft.image_ids)]
-    _warn_of_corners(draft, shapes, unusable, problems, located)
-    low, high = draft.boxes[:, :2], draft.boxes[:, 2:]
-    misses = ~unusable & ((high < 0) | (low >= shapes)).any(axis=1)
-    problems.warn(
-        "box outside the image",
-        np.flatnonzero(misses).tolist(),
-        lambda row: located(
-            row,
-            f"{draft.boxes[row].tolist()} lies outside the image of {shapes[row, 0]} x {shapes[row, 1]} pixels",
-            "check the scale of boxes and the order of images",
-        ),
-    )
+    columns = Columns.of_draft(truth, draft, np.flatnonzero(~unusable))
+    _warn_of_places(columns, np.flatnonzero(~unusable), located, problems)
+    if problems.stopped or any(finding.kind == "image count" for finding in problems.findings):
+        return  # a part of a file, or one of other images, would look odd for that alone
+    for oddity in find_oddities(columns):
+        if oddity.kind not in (OUTSIDE, CORNER):  # listed above, however few
+            examples = [InputError(oddity.text, file=draft.source, remedy=oddity.remedy)]
+            rows = np.flatnonzero(~unusable)[oddity.rows]
+            examples += [located(int(row), "is one of them", "") for row in rows[:2]]
+            problems.warn_of_all(oddity.kind, max(1, len(rows)), examples)
 
 
-def _warn_of_corners(
-    draft: Draft, shapes: npt.NDArray[np.int32], unusable: npt.NDArray[np.bool_], problems: Problems, located: Any
-) -> None:
-    """Warn of Gaussian corners outside the image: the probability mass out there is lost to the box."""
-    if draft.covariances is None:
-        return
-    variances = np.where(unusable[:, None, None], 0.0, np.diagonal(draft.covariances, axis1=2, axis2=3))
-    sigmas = np.sqrt(np.maximum(variances, 0.0)).reshape(-1, 4)
-    beyond = np.concatenate([-draft.boxes[:, :2], draft.boxes[:, 2:] - (shapes - 1)], axis=1)
-    probabilistic = ~unusable & draft.covariances.any(axis=(1, 2, 3))
-    outside = probabilistic[:, None] & (beyond > 0) & (beyond > sigmas)
+def _warn_of_places(columns: Columns, rows: Rows, located: Located, problems: Problems) -> None:
+    """Warn of every Gaussian corner and of every box outside the image; `rows` are the draft's."""
 
-    def describe(row: int) -> InputError:
-        side = int(np.flatnonzero(outside[row])[0])
-        name = ("x1", "y1", "x2", "y2")[side]
-        return located(  # type: ignore[no-any-return]
-            row,
-            f"{name} lies {beyond[row, side]:.4g} px outside the image with a sigma of {sigmas[row, side]:.4g} px: "
-            "the probability outside is lost",
-            "use --clip corners to move such corners onto the border first",
-        )
+    def describe_box(at: int) -> InputError:
+        width, height = columns.shapes[columns.image[at]].astype(int)
+        text = f"{columns.box[at].tolist()} lies outside the image of {width} x {height} pixels"
+        return located(int(rows[at]), text, "check the scale of boxes and the order of images")
 
-    problems.warn(
-        "corner outside the image by more than 1 sigma", np.flatnonzero(outside.any(axis=1)).tolist(), describe
-    )
+    def corner(at: int) -> InputError:
+        return located(int(rows[at]), describe_corner(columns, at), CLIP)
+
+    problems.warn(CORNER, corners_outside(columns).tolist(), corner)
+    problems.warn(OUTSIDE, boxes_outside(columns).tolist(), describe_box)

@@ -85,10 +85,10 @@ def test_several_files_give_one_row_each_and_one_folder_each(golden_dir, tmp_pat
 
 def test_out_keeps_the_whole_evaluation(mixed, tmp_path):
     done = probox("evaluate", *mixed, "--out", tmp_path / "kept", "--json")
-    assert Evaluation.load(tmp_path / "kept").summary() == pytest.approx(
-        json.loads(done.stdout)["summary"], nan_ok=True
-    )
-    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["evaluation.json", "tables.npz"]
+    kept = tmp_path / "kept" / "detections"
+    assert Evaluation.load(kept).summary() == pytest.approx(json.loads(done.stdout)["summary"], nan_ok=True)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["detections"]
+    assert sorted(path.name for path in kept.iterdir()) == ["evaluation.json", "tables.npz"]
 
 
 def test_empty_inputs_have_defined_results(tmp_path):

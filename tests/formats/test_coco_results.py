@@ -105,7 +105,7 @@ def test_what_is_wrong_is_named(write: Write, truth: GroundTruth, row: Any, mess
 def test_repair(write: Write, truth: GroundTruth) -> None:
     bad = [[[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]]
     path = write([entry(covars=COVARS), entry(covars=bad)])
-    with pytest.raises(InputError, match="--repair"):
+    with pytest.raises(InputError, match="repair=True"):
         read_detections(path, truth)
     found = read_detections(path, truth, repair=True)
     assert found.covariances is not None

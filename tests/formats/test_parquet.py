@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -115,7 +116,7 @@ def test_every_column_says_what_the_table_says(tmp_path: Path) -> None:
         covariances=covariances,
         labels=rng.integers(0, 5, 30),
         scores=rng.random(30),
-        sizes=rng.uniform(1, 9, (30, 2)),
+        sizes=boxes[:, 2:] - boxes[:, :2] + rng.uniform(0, 1, (30, 2)),
         source="elsewhere.json",
         notes=("3 were left out",),
     )
@@ -297,8 +298,10 @@ def test_some_images_of_truth_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 300)
     truth, _ = random_world(12, max_images=9)
     write_parquet(tmp_path / "t.parquet", truth)
-    for wanted in ([], truth.image_ids[:1], truth.image_ids[1::2], [*truth.image_ids[-2:], 5000]):
+    for wanted in ([], truth.image_ids[:1], truth.image_ids[1::2], truth.image_ids[[-1, 0, -1]]):
         assert_same(truth.select_images(wanted), read_parquet_truth(tmp_path / "t.parquet", image_ids=wanted))
+    with pytest.raises(InputError, match=r"t\.parquet: image 5000: there is no such image"):
+        read_parquet_truth(tmp_path / "t.parquet", image_ids=[*truth.image_ids[-2:], 5000])
 
 
 # --- what is refused ---
@@ -364,6 +367,16 @@ def with_word(name: str, value: Any) -> Callable[[pa.Table, dict[str, Any]], pa.
 
 
 N = 40
+
+
+def with_sizes(value: float) -> Callable[[pa.Table, dict[str, Any]], pa.Table]:
+    return lambda t, w: t.append_column("width", [[value] * N]).append_column("height", [[value] * N])
+
+
+def with_scores(value: float) -> Callable[[pa.Table, dict[str, Any]], pa.Table]:
+    return lambda t, w: t.append_column("score", [[value] * N])
+
+
 BAD_DETECTIONS: dict[str, tuple[Callable[..., pa.Table], str]] = {
     "no image_id": (lambda t, w: t.drop_columns(["image_id"]), "expected a column 'image_id'"),
     "no x2": (lambda t, w: t.drop_columns(["x2"]), "expected a column 'x2'"),
@@ -375,6 +388,13 @@ BAD_DETECTIONS: dict[str, tuple[Callable[..., pa.Table], str]] = {
     ),
     "half a covariance": (lambda t, w: t.append_column("cov1_xx", [[1.0] * N]), "expected a column 'cov1_xy'"),
     "half a size": (lambda t, w: t.append_column("width", [[1.0] * N]), "expected a column 'height'"),
+    "sizes that are none": (with_sizes(math.nan), "image 0: detection 0: expected width and height to be finite"),
+    "endless sizes": (with_sizes(math.inf), "image 0: detection 0: expected width and height to be finite and at"),
+    "sizes below 0": (with_sizes(-4.0), "image 0: detection 0: expected width and height to be finite and at least 0"),
+    "sizes of other boxes": (with_sizes(1e6), "image 0: detection 0: expected the box's width and .*leave sizes out"),
+    "scores that are none": (with_scores(math.nan), "image 0: detection 0: expected a finite score, but got nan"),
+    "endless scores": (with_scores(math.inf), "image 0: detection 0: expected a finite score, but got inf"),
+    "scores above 1": (with_scores(87.5), "image 0: detection 0: expected a score between 0 and 1, but got 87.5"),
     "a column twice": (lambda t, w: t.append_column("x1", [[1.0] * N]), "has the column 'x1' twice"),
     "text": (with_column("y1", [["a"] * N]), "y1: expected double, but the column is string"),
     "broken image ids": (with_column("image_id", [[0.5] * N]), "image_id: expected int64, but the column is double"),
@@ -415,6 +435,8 @@ def objects(name: str, change: Callable[[list[Any]], Any]) -> Callable[[pa.Table
 
     def apply(table: pa.Table, words: dict[str, Any]) -> pa.Table:
         column = table.column(name)
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
         values = column.to_pylist()
         there = [row for row, value in enumerate(table.column("class").to_pylist()) if value is not None]
         for row, value in zip(there, change([values[row] for row in there]), strict=True):
@@ -435,13 +457,20 @@ BAD_TRUTH: dict[str, tuple[Callable[..., pa.Table], str]] = {
     "an inside-out box": (objects("mask_x1", lambda v: [-9 for _ in v]), "expected runs by row and column"),
     "missing runs": (objects("run_y", lambda v: [None, *v[1:]]), "run_y: expected a list .* with 1 missing"),
     "missing box": (objects("x1", lambda v: [None, *v[1:]]), "x1: expected a number in every row"),
-    "unknown class": (objects("class", lambda v: [7 for _ in v]), "object_class must count in classes"),
+    "unknown class": (objects("class", lambda v: [7 for _ in v]), "image 3: object 0: expected a class below 2"),
     "no width": (with_column("image_width", [[None] * 4]), "image_width: expected a number in every row"),
     "widths differ": (with_column("image_width", pa.array([9, 8, 7, 7], pa.int32())), "rows of one image differ in"),
     "a mask outside": (with_column("image_width", pa.array([2] * 4, pa.int32())), "the mask reaches outside the image"),
     "names of numbers": (with_column("file_name", pa.array([1] * 4)), "file_name: expected text, but the col"),
     "unsorted": (with_column("image_id", pa.array([4, 2, 1, 0])), "expected rows by ascending image_id"),
     "category ids": (with_word("category_ids", [1]), "expected category_ids of shape 2, but got 1"),
+    "category ids beyond int64": (with_word("category_ids", [1, 2**63]), "expected category_ids to be whole numbers"),
+    "category ids far beyond": (with_word("category_ids", [1, 2**80]), "expected category_ids to be"),
+    "an area that is none": (objects("area", lambda v: [math.nan, *v[1:]]), "image 3: object 0: expected an area"),
+    "an endless area": (objects("area", lambda v: [*v[:2], math.inf]), "image 3: object 2: expected an area that is"),
+    "an area below 0": (objects("area", lambda v: [-4.0, *v[1:]]), "image 3: object 0: expected an area that is"),
+    "an inverted box": (objects("x1", lambda v: [99.0, *v[1:]]), "image 3: object 0: expected x1 <= x2 and y1 <= y2"),
+    "a box far away": (objects("x2", lambda v: [*v[:2], 1e12]), "image 3: object 2: expected box corners to be finite"),
     "category names": (with_word("category_ids", ["a", "b"]), "expected 'category_ids' in the metadata"),
     "detections": (with_word("table", "detections"), "expected ground truth, but this file holds detections"),
 }  # fmt: skip

@@ -31,7 +31,7 @@ def _member(classes: list[str], seed: int, covariances: bool = False) -> probox.
 
 def _truth() -> probox.GroundTruth:
     sizes = {5: (200, 100), 9: (200, 100)}
-    boxes = [[10, 10, 50, 60], [80, 20, 70, 70]] * 2
+    boxes = [[10, 10, 50, 60], [70, 20, 80, 70]] * 2
     return probox.GroundTruth.from_boxes(["cup", "dog"], sizes, [5, 5, 9, 9], boxes, [0, 1, 0, 1])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
+from probox.arguments import check_tables
 from probox.columns import frozen, rows_of
 from probox.detections import Detections
 from probox.errors import InputError
@@ -262,16 +263,7 @@ def match_boxes(truth: GroundTruth, found: Detections, *, threads: int | None = 
     >>> float(match_boxes(truth, found).iou[0, 0])
     0.9
     """
-    finite = np.isfinite(found.scores)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
-        raise InputError(
-            f"expected a finite score, but got {found.scores[row]}",
-            file=found.source or None,
-            image=int(found.image_ids[row]),
-            entry=f"detection {int(found.numbers_in_image()[row])}",
-            remedy="leave out detections that diverged",
-        )
+    check_tables(truth, found, "match_boxes")
     image = rows_of(found.image_ids, truth.image_ids)
     label, scores = found.named_classes(truth.classes)
     return match_columns(

@@ -93,5 +93,7 @@ def _describe(error: OSError) -> str:
 
 
 def _fail(message: str, status: int) -> Any:
-    click.echo(f"probox: {printable(' '.join(message.split()))}", err=True)
+    from probox.cli.console import in_flags
+
+    click.echo(f"probox: {printable(' '.join(in_flags(message).split()))}", err=True)
     sys.exit(status)

@@ -15,7 +15,36 @@ from rich.segment import Segment
 
 from probox.cli.escapes import one_line, printable, printable_json
 
-__all__ = ["file_title", "note", "print_json", "progress_bar", "results", "words"]
+__all__ = [
+    "file_title",
+    "in_flags",
+    "note",
+    "print_json",
+    "progress_bar",
+    "results",
+    "say_notes",
+    "warnings_of",
+    "words",
+]
+
+_FLAGS = (
+    ("read them with repair=True", "use --repair"),
+    ('with clip="corners" (a field of Convention)', "with --clip corners"),
+    ("truth.select_images(ids), result.on(ids)", "--images IDS"),
+    ("Parquet files cannot hold heatmaps; write RVC1 instead", "Parquet files cannot hold heatmaps; use --to rvc1"),
+)
+"""What the library advises, and the same for the command line."""
+
+
+def in_flags(text: str) -> str:
+    """Return a message with what to do said in flags instead of Python.
+
+    >>> in_flags("1 is no covariance; read them with repair=True")
+    '1 is no covariance; use --repair'
+    """
+    for python, flag in _FLAGS:
+        text = text.replace(python, flag)
+    return text
 
 
 def file_title(path: str) -> str:
@@ -52,7 +81,22 @@ def note(text: str) -> None:
     """Say something to people, on standard error, in one line."""
     line = text.lstrip("\n")
     space = text[: len(text) - len(line)]
-    words().print(space + one_line(line), markup=False, soft_wrap=True)
+    words().print(space + one_line(in_flags(line)), markup=False, soft_wrap=True)
+
+
+def say_notes(evaluation: Any, title: str = "") -> None:
+    """Say what is odd about an evaluation's input, and what was left out or replaced."""
+    for oddity in evaluation.oddities:
+        note(f"{title}warning: {oddity}")
+    for text in evaluation.plain_notes:
+        note(f"{title}note: {text}")
+
+
+def warnings_of(evaluation: Any) -> list[dict[str, str]]:
+    """Return what is odd about an evaluation's input, for JSON."""
+    return [
+        {"kind": oddity.kind, "text": oddity.text, "remedy": in_flags(oddity.remedy)} for oddity in evaluation.oddities
+    ]
 
 
 def print_json(value: Any) -> None:

@@ -47,9 +47,9 @@ def command(
 ) -> None:
     """Draw images with objects and detections.
 
-    SOURCE is a folder that `probox evaluate --out` wrote, or a file of detections, which is drawn as it is
-    or, with --truth, judged first. Right is blue: mask and box of true positives. Wrong is orange: the box of
-    a false positive, the mask of a missed object.
+    SOURCE is a folder that `probox evaluate --out` wrote, if there is one result in it, or that of one of its
+    results; or a file of detections, which is drawn as it is or, with --truth, judged first. Right is blue: mask
+    and box of true positives. Wrong is orange: the box of a false positive, the mask of a missed object.
 
     Heatmaps of probabilistic segmentation are not kept in SOURCE: name the file that was evaluated with
     --detections to see them.
@@ -59,7 +59,7 @@ def command(
 
     \b
     probox draw results --images val2017 --out pictures --worst 20
-    probox draw results --images val2017 --out pictures --image 139 --heatmap --format pdf
+    probox draw results/ssd --images val2017 --out pictures --image 139 --heatmap --format pdf
     probox draw detections.json --images val2017 --out pictures
     """
     choices = {name: options.pop(name) for name in ("worst", "best", "false_positives", "missed", "crowded")}
@@ -110,11 +110,12 @@ def _judged(
     from probox.formats import read_detections, read_truth
     from probox.report.choosing import choose_images, find_images
     from probox.report.photos import find_photo
-    from probox.report.results import read_again
+    from probox.report.results import only_result, read_again
 
     found: Any = None
-    if (Path(source) / "evaluation.json").is_file():
-        evaluation = Evaluation.load(source)
+    result = only_result(source)
+    if result is not None:
+        evaluation = Evaluation.load(result)
         if detections is not None:
             found = read_again(detections, evaluation, read_truth(truth) if truth else None)
     elif truth is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
 
-from probox.cli.console import file_title, note, print_json, progress_bar, results
+from probox.cli.choosing import images_option, parse_images, read_for_images
+from probox.cli.console import file_title, in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
+from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.convention import Convention
 
 
@@ -38,7 +41,8 @@ from probox.convention import Convention
 )
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation in this folder.")
+@images_option
+@click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation of each file in DIR/NAME.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     truth: str,
@@ -47,6 +51,7 @@ def command(
     measures: str,
     repair: bool,
     threads: int | None,
+    images: str | None,
     out: str | None,
     as_json: bool,
     **choices: Any,
@@ -55,62 +60,80 @@ def command(
 
     TRUTH is COCO ground truth (.json, .json.gz), Parquet, or a folder of challenge sequences; DETECTIONS are
     COCO results, RVC1 or Parquet files; all are told apart by their content. Parquet files may be larger than
-    memory.
+    memory. What is odd about a file is said in a warning with its likely cause.
+
+    --out keeps each result in DIR/NAME, NAME being the file's without endings. Results of the same names are
+    replaced, all of them or none; others in DIR must have been measured alike, on the same images.
 
     \b
     probox evaluate instances_val2017.json detections.json
     probox evaluate truth.json ssd.json yolo.json --label-threshold 0.5 --out results
+    probox evaluate instances_val2017.json detections.json --images ids.json
     """
-    from probox.formats import read_truth
-    from probox.formats.parquet_columns import is_parquet
-
     convention = _convention(preset, choices)
     wanted = _measures(measures)
     started = time.perf_counter()
-    # Parquet truth is read part by part too, as long as no other file needs it whole.
-    in_parts = is_parquet(truth) and all(map(is_parquet, detections))
-    table = truth if in_parts else read_truth(truth)
-    rows: list[tuple[str, Any]] = []
+    source = _Truth(truth, detections, images)
     names = _row_names(detections)
+    if out is not None:
+        refuse_other_runs(Path(out), names, convention, wanted, source.image_ids, source.classes)
+    rows: dict[str, Any] = {}
     for path, name in zip(detections, names, strict=True):
-        with progress_bar(name or "images", quiet=as_json) as progress:
-            evaluation = _evaluate(
-                table, path, repair, convention=convention, measures=wanted, threads=threads, progress=progress
+        with progress_bar(name, quiet=as_json) as progress:
+            rows[name] = source.evaluate(
+                path, repair, convention=convention, measures=wanted, threads=threads, progress=progress
             )
-        if out is not None:
-            from pathlib import Path
-
-            evaluation.save(Path(out) / name if len(detections) > 1 else Path(out))
-        rows.append((name, evaluation))
+    if out is not None:
+        keep_results(Path(out), rows)
     seconds = time.perf_counter() - started
 
     if as_json:
-        described = [_as_dict(path, evaluation) for path, (_, evaluation) in zip(detections, rows, strict=True)]
+        described = [_as_dict(path, evaluation) for path, evaluation in zip(detections, rows.values(), strict=True)]
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
     from probox.text import summary_text
 
-    text = summary_text([(name if len(rows) > 1 else "", e.summary()) for name, e in rows], convention)
+    text = summary_text([(name if len(rows) > 1 else "", e.summary()) for name, e in rows.items()], convention)
     results().print(text, markup=False, soft_wrap=True)
-    for name, evaluation in rows:
+    for name, evaluation in rows.items():
         counts = _counts(evaluation)
         title = f"{name}: " if len(rows) > 1 else ""
         note(f"{title}{counts['images']:,} images, {counts['objects']:,} objects, {counts['detections']:,} detections")
-        for text in evaluation.notes:
-            note(f"{title}note: {text}")
-    note(f"{seconds:.2f} s" + (f"; kept in {out}" if out else ""))
+        say_notes(evaluation, title)
+    note(f"{seconds:.2f} s" + (f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""))
 
 
-def _evaluate(truth: Any, path: str, repair: bool, **options: Any) -> Any:
-    """Return the evaluation of one file; Parquet files go row group by row group."""
-    from probox.evaluate import evaluate
-    from probox.formats import read_detections
-    from probox.formats.parquet_columns import is_parquet
-    from probox.streaming import evaluate_parquet
+class _Truth:
+    """The ground truth of a command: a table, or a Parquet file that is read part by part.
 
-    if is_parquet(path):
-        return evaluate_parquet(truth, path, repair=repair, **options)
-    return evaluate(truth, read_detections(path, truth, repair=repair), **options)
+    The latter as long as no file of detections needs the table whole.
+    """
+
+    def __init__(self, path: str, detections: tuple[str, ...], images: str | None) -> None:
+        from probox.columns import chosen_ids
+        from probox.formats import read_truth
+        from probox.formats.parquet_columns import is_parquet
+        from probox.formats.parquet_truth import TruthFile
+
+        in_parts = is_parquet(path) and all(map(is_parquet, detections))
+        self.whole: Any = TruthFile(path) if in_parts else read_truth(path)
+        self.classes = self.whole.classes
+        self.image_ids = self.whole.image_ids
+        self.images = None
+        if images is not None:
+            self.images = self.image_ids = chosen_ids(parse_images(images), self.image_ids, file=path)
+        self.path = path if in_parts else None
+        self.part: Any = self.whole if in_parts or images is None else self.whole.select_images(self.image_ids)
+
+    def evaluate(self, path: str, repair: bool, **options: Any) -> Any:
+        """Return the evaluation of one file; Parquet files go row group by row group."""
+        from probox.evaluate import evaluate
+        from probox.formats.parquet_columns import is_parquet
+        from probox.streaming import evaluate_parquet
+
+        if is_parquet(path):
+            return evaluate_parquet(self.path or self.whole, path, repair=repair, images=self.images, **options)
+        return evaluate(self.part, read_for_images(path, self.whole, self.part, repair=repair), **options)
 
 
 def _convention(preset: str, choices: dict[str, Any]) -> Convention:
@@ -137,6 +160,7 @@ def _row_names(paths: tuple[str, ...]) -> list[str]:
     names: list[str] = []
     for path in paths:
         base = file_title(path)
+        base = base if base.strip(".") else "detections"  # "." and ".." are no names for a folder
         name, number = base, 2
         while name in names:
             name, number = f"{base}-{number}", number + 1
@@ -158,5 +182,6 @@ def _as_dict(path: str, evaluation: Any) -> dict[str, Any]:
         "summary": evaluation.summary(),
         "convention": evaluation.convention.to_dict(),
         "counts": _counts(evaluation),
-        "notes": list(evaluation.notes),
+        "notes": [in_flags(text) for text in evaluation.notes],
+        "warnings": warnings_of(evaluation),
     }

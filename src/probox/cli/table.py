@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from probox.cli.console import file_title, note, print_json, progress_bar, results
+from probox.cli.choosing import images_option, parse_images, read_for_images
+from probox.cli.console import file_title, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.convention import PRESETS
 
 
@@ -51,6 +52,7 @@ def _is_number(text: str) -> bool:
     help="How to print it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@images_option
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 def command(
     truth: str,
@@ -60,6 +62,7 @@ def command(
     box_truth: bool,
     style: str,
     as_json: bool,
+    images: str | None,
     threads: int | None,
 ) -> None:
     """Print the paper's Table 1 for detectors, best values marked.
@@ -72,29 +75,31 @@ def command(
     """
     from probox.convention import Convention
     from probox.evaluate import evaluate
-    from probox.formats import read_detections, read_truth
+    from probox.formats import read_truth
     from probox.text import format_table
 
-    table = read_truth(truth)
+    whole = read_truth(truth)
+    table = whole if images is None else whole.select_images(parse_images(images))
     convention = Convention.preset(preset, box_truth=box_truth)
     described = []
     for name, path in [_named(detector) for detector in detectors]:
-        found = read_detections(path, table)
+        found = read_for_images(path, whole, table, repair=False)
         with progress_bar(name, quiet=as_json or style == "json") as progress:
             everything = evaluate(table, found, convention=convention, threads=threads, progress=progress)
         for threshold in thresholds or (None,):
             evaluation = everything if threshold is None else everything.at_threshold(threshold)
-            described.append((name, path, threshold, evaluation.summary()))
-        for text in everything.notes if style != "json" and not as_json else ():
-            note(f"{name}: note: {text}")
+            described.append((name, path, threshold, evaluation.summary(), warnings_of(everything)))
+        if style != "json" and not as_json:
+            say_notes(everything, f"{name}: ")
     if as_json or style == "json":
-        keys = ("name", "detections", "threshold", "summary")
+        keys = ("name", "detections", "threshold", "summary", "warnings")
         rows = [dict(zip(keys, row, strict=True)) for row in described]
         print_json({"rows": rows, "convention": convention.to_dict()})
         return
-    titled = [(name if t is None else f"{name} ({t:g})", summary) for name, _, t, summary in described]
+    titled = [(name if t is None else f"{name} ({t:g})", summary) for name, _, t, summary, _ in described]
     heading = "Approach (threshold)" if thresholds else "Approach"
     results().print(format_table(titled, style, heading=heading), markup=False, soft_wrap=True)
+    note(f"convention: {convention.describe()}; {len(table.image_ids):,} images")
 
 
 def _named(detector: str) -> tuple[str, str]:

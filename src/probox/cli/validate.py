@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from probox.cli.console import print_json, results
+from probox.cli.console import in_flags, print_json, results
 from probox.cli.escapes import one_line
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def command(truth: str, detections: str, as_json: bool) -> int:
 
     report = validate(truth, detections)
     if as_json:
-        print_json(report.to_dict())
+        described = report.to_dict()
+        for finding in (*described["errors"], *described["warnings"]):
+            finding["examples"] = [in_flags(text) for text in finding["examples"]]
+        print_json(described)
     else:
         _print(report)
     return 0 if report.ok else 1
@@ -44,7 +47,7 @@ def _print(report: Report) -> None:
         for finding in findings:
             console.print(_heading(title, style, finding), soft_wrap=True)
             for example in finding.examples:
-                console.print(Text(f"  {example}"), soft_wrap=True)
+                console.print(Text(f"  {in_flags(str(example))}"), soft_wrap=True)
             if finding.count > len(finding.examples):
                 console.print(Text(f"  and {finding.count - len(finding.examples):,} more"), soft_wrap=True)
     for note in report.notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from probox.arguments import check_reading, expect_path
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.coco import coco_truth_from_bytes, read_coco
@@ -40,6 +41,7 @@ def read_truth(path: Paths) -> GroundTruth:
     --------
     >>> truth = read_truth("instances_val2017.json")  # doctest: +SKIP
     """
+    expect_path(path)
     return load_truth(path, Problems())
 
 
@@ -55,6 +57,7 @@ def read_detections(path: Paths, truth: GroundTruth, *, repair: bool = False) ->
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
+    check_reading(path, truth, "read_detections")
     return load_detections(path, truth, Problems()).to_table(repair=repair)
 
 

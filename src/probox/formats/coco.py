@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
+from probox.arguments import expect_path
 from probox.errors import InputError
 from probox.formats.files import Paths, read_bytes
 from probox.formats.problems import Problems
@@ -42,6 +43,7 @@ def read_coco(path: Paths) -> GroundTruth:
         Images in ascending order of id, objects in the order of the file within an image, classes in
         ascending order of category id.
     """
+    expect_path(path)
     return coco_truth_from_bytes(read_bytes(path), str(path), Problems())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from probox import _core
+from probox.arguments import check_reading
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.draft import Draft, unknown_images_note
@@ -33,6 +34,7 @@ def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) 
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
+    check_reading(path, truth, "read_coco_results")
     return coco_results_from_bytes(read_bytes(path), str(path), truth, Problems()).to_table(repair=repair)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
+from probox.arguments import expect_path
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.draft import Draft, unknown_images_note
@@ -49,10 +50,16 @@ def write_parquet(path: Paths, table: Detections | GroundTruth) -> None:
     table : Detections or GroundTruth
         What to write. Heatmaps cannot be held by this format.
     """
+    expect_path(path, remedy="the order is write_parquet(path, table)")
     if isinstance(table, GroundTruth):
         write_truth(path, table)
-    else:
+    elif isinstance(table, Detections):
         _write_detections(path, table)
+    else:
+        raise InputError(
+            f"expected argument `table` to be Detections or GroundTruth, but got {type(table).__name__}",
+            remedy="an evaluation is kept with its method save",
+        )
 
 
 def read_parquet(path: Paths, *, image_ids: npt.ArrayLike | None = None, repair: bool = False) -> Detections:
@@ -203,7 +210,7 @@ def _probability_names(classes: int) -> list[str]:
 
 def _write_detections(path: Paths, found: Detections) -> None:
     if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
-        raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead (--to rvc1)")
+        raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead")
     arrow, _ = pyarrow()
     order = np.argsort(found.image_ids, kind="stable")
     by_image = found if np.array_equal(order, np.arange(len(order))) else found.select(order)

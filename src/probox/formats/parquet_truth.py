@@ -69,7 +69,7 @@ class TruthFile:
         return np.unique(ids)
 
     def select_images(self, image_ids: Ids) -> GroundTruth:
-        """Return the table of these images alone; ids that are not here are passed over."""
+        """Return the table of these images alone; all of them must be here."""
         groups: list[int] = []
         if len(image_ids):
             groups = self._file.groups_between(int(image_ids.min()), int(image_ids.max()))
@@ -122,7 +122,7 @@ class TruthFile:
                 crowd=file.numbers(objects, "crowd", np.bool_),
                 object_ids=file.numbers(objects, "object_id", np.int64),
                 file_names=tuple(name or "" for name in names.take(arrow.array(first)).to_pylist()),
-                category_ids=np.array(numbered, np.int64),
+                category_ids=numbered,
                 filter_small=bool(words.get("filter_small", False)),
                 source=self.source,
                 notes=self.notes,

@@ -51,6 +51,11 @@ class Problems:
         if self.lenient and len(rows):
             self._gather(kind, len(rows), [describe(int(row)) for row in rows[:MAX_EXAMPLES]], is_error=False)
 
+    def warn_of_all(self, kind: str, count: int, examples: list[InputError]) -> None:
+        """Report something odd about a whole file that stops nothing."""
+        if self.lenient:
+            self._gather(kind, count, examples, is_error=False)
+
     def add_raw(self, problems: RawProblems, file: str) -> bool:
         """Report what the kernel found; return whether it read the file to its end."""
         complete = True

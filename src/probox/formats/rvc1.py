@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
+from probox.arguments import check_reading
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.draft import Draft, joined
@@ -49,6 +50,7 @@ def read_rvc1(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detec
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
+    check_reading(path, truth, "read_rvc1")
     if is_folder(path):
         return rvc1_from_folder(Path(path), truth, Problems()).to_table(repair=repair)
     return rvc1_from_bytes(read_bytes(path), path, truth, Problems()).to_table(repair=repair)

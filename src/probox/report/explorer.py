@@ -21,6 +21,7 @@ from probox.formats.staging import parents_made
 from probox.groundtruth import GroundTruth
 from probox.masks import Masks
 from probox.report.copies import copy_photos, embedded_photos, small_png
+from probox.report.naming import label_results
 from probox.report.payload import chunk_payloads, index_payload, to_script_json
 from probox.report.photos import find_photo, require
 from probox.report.style import DARK, LIGHT
@@ -80,6 +81,7 @@ def write_report(
         The page, and what could not be shown.
     """
     _check_same_truth(results)
+    results = label_results(results)
     first = next(iter(results.values()))
     masks, names = first.masks, [str(name) for name in first.images.file_name]
     if truth is not None:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.boxes.matching import AREA_RANGES
-from probox.convention import PRESETS, Convention
 from probox.evaluation import Evaluation
 from probox.masks import Masks
 from probox.pdq.kernel import QUALITIES
@@ -125,10 +124,7 @@ def _recall(evaluation: Evaluation) -> dict[str, list[float]] | None:
 
 def _about(evaluation: Evaluation) -> str:
     """Return in words what made the numbers."""
-    preset = PRESETS.get(evaluation.convention.name, Convention())
-    own, usual = evaluation.convention.to_dict(), preset.to_dict()
-    changes = [f"{name.replace('_', ' ')} {own[name]}" for name in own if own[name] != usual[name]]
-    parts = [f"{evaluation.convention.name} convention" + (f" with {', '.join(changes)}" if changes else "")]
+    parts = [f"convention: {evaluation.convention.describe()}"]
     if evaluation.inputs:
         parts.append("read from " + ", ".join(evaluation.inputs))
     parts += evaluation.notes

@@ -12,6 +12,7 @@ from probox.boxes.matching import SIZES
 from probox.errors import InputError
 from probox.evaluation import Evaluation
 from probox.pdq.kernel import QUALITIES
+from probox.report.naming import label_results
 from probox.report.photos import require
 from probox.report.style import Theme, theme_called
 from probox.report.sweep import threshold_curve
@@ -51,7 +52,7 @@ class Plots:
     """
 
     def __init__(self, results: Evaluation | Mapping[str, Evaluation]) -> None:
-        named = {"": results} if isinstance(results, Evaluation) else results
+        named = {"": results} if isinstance(results, Evaluation) else label_results(results)
         # A label that begins with an underscore is hidden from matplotlib's legends.
         self.results = {f" {name}" if name.startswith("_") else name: one for name, one in named.items()}
         if not self.results:

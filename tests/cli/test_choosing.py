@@ -1,0 +1,222 @@
+"""`--images`, `--out` and warnings of `probox evaluate` and `probox table`, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.test_evaluate import probox
+from tests.oddities.mistakes import corners_as_sizes
+
+from probox import Evaluation, evaluate, read_truth, write_parquet
+from probox.cli.choosing import parse_images
+from probox.demo import make_demo
+from probox.errors import InputError
+from probox.formats import read_detections, write_coco_results, write_rvc1
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    make_demo().save(folder)
+    truth = read_truth(folder / "truth.json")
+    sure = read_detections(folder / "sure.json", truth)
+    write_coco_results(folder / "xyxy.json", corners_as_sizes(truth, sure), truth)
+    return folder
+
+
+# --- warnings ---
+
+
+def test_warnings_are_printed_and_in_json(files: Path) -> None:
+    done = probox("evaluate", "truth.json", "xyxy.json", cwd=files)
+    assert done.returncode == 0
+    assert done.stderr.count("warning: ") == 1
+    assert "warning: boxes look like [x1, y1, x2, y2] where [x, y, width, height] is expected" in done.stderr
+    assert "write x2 - x1 and y2 - y1 as width and height\n" in done.stderr
+    answer = json.loads(probox("evaluate", "truth.json", "xyxy.json", "--json", cwd=files).stdout)
+    assert [warning["kind"] for warning in answer["warnings"]] == ["corners written as width and height"]
+    assert json.loads(probox("evaluate", "truth.json", "sure.json", "--json", cwd=files).stdout)["warnings"] == []
+
+
+def test_a_table_warns_too(files: Path) -> None:
+    done = probox("table", "truth.json", "a=sure.json", "b=xyxy.json", cwd=files)
+    assert "b: warning: boxes look like" in done.stderr
+    assert "a: warning" not in done.stderr
+    assert "convention: reference; 12 images" in done.stderr
+    rows = json.loads(probox("table", "truth.json", "a=sure.json", "b=xyxy.json", "--json", cwd=files).stdout)["rows"]
+    assert [len(row["warnings"]) for row in rows] == [0, 1]
+
+
+def test_advice_is_given_in_flags(golden_dir: Path, files: Path, tmp_path: Path) -> None:
+    found = json.loads((golden_dir / "pbox_full" / "detections.json").read_text())
+    found["detections"][0][0]["covars"] = [[[1, 2], [2, 1]], [[1, 0], [0, 1]]]
+    (tmp_path / "bad.json").write_text(json.dumps(found))
+    done = probox("evaluate", golden_dir / "pbox_full" / "ground_truth.json", tmp_path / "bad.json")
+    assert done.returncode == 1
+    assert "or use --repair to take the nearest valid ones" in done.stderr
+    for more in ((), ("--json",)):
+        said = probox("validate", golden_dir / "pbox_full" / "ground_truth.json", tmp_path / "bad.json", *more).stdout
+        assert "use --repair" in said
+        assert "with --clip corners" in said
+        assert "repair=True" not in said
+    with pytest.raises(InputError, match="read them with repair=True"):
+        read_detections(tmp_path / "bad.json", read_truth(golden_dir / "pbox_full" / "ground_truth.json"))
+
+
+def test_changes_of_a_convention_are_said(files: Path) -> None:
+    done = probox("evaluate", "truth.json", "sure.json", "--label-threshold", 0.5, "--box-truth", cwd=files)
+    assert done.stdout.splitlines()[-1].endswith("convention: reference, box truth, label threshold 0.5")
+
+
+# --- images ---
+
+
+def test_ways_to_name_images(files: Path, tmp_path: Path) -> None:
+    ids = read_truth(files / "truth.json").image_ids[:3].tolist()
+    (tmp_path / "ids.json").write_text(json.dumps(ids))
+    (tmp_path / "ids.txt").write_text("\n".join(map(str, ids)) + "\n")
+    truth = read_truth(files / "truth.json").select_images(ids)
+    alone = evaluate(truth, read_detections(files / "unsure.json", read_truth(files / "truth.json")))
+    for given in (tmp_path / "ids.json", tmp_path / "ids.txt", ",".join(map(str, ids))):
+        done = probox("evaluate", "truth.json", "unsure.json", "--images", given, "--json", cwd=files)
+        answer = json.loads(done.stdout)
+        assert answer["counts"]["images"] == 3
+        assert answer["summary"] == pytest.approx(alone.summary())
+        assert answer["notes"] == []
+    rows = json.loads(probox("table", "truth.json", "unsure.json", "--images", given, "--json", cwd=files).stdout)
+    assert rows["rows"][0]["summary"] == pytest.approx(alone.summary())
+
+
+def test_every_format_can_be_cut(files: Path, tmp_path: Path) -> None:
+    """RVC1 files go by position: they may have a list for each image of the truth, or of the part."""
+    truth = read_truth(files / "truth.json")
+    found = read_detections(files / "unsure.json", truth)
+    ids = truth.image_ids[2:9:2]
+    part = truth.select_images(ids)
+    write_rvc1(tmp_path / "part.json", read_detections(files / "unsure.json", truth).select(
+        [row for row, image in enumerate(found.image_ids) if image in ids]), part)  # fmt: skip
+    write_coco_results(tmp_path / "coco.json", found, truth)
+    write_parquet(tmp_path / "found.parquet", found)
+    write_parquet(tmp_path / "truth.parquet", truth)
+    given = ",".join(map(str, ids.tolist()))
+    expected = evaluate(truth, found).on(ids).summary()
+    for there, path in (
+        (files / "truth.json", files / "unsure.json"), (files / "truth.json", tmp_path / "part.json"),
+        (files / "truth.json", tmp_path / "coco.json"), (files / "truth.json", tmp_path / "found.parquet"),
+        (tmp_path / "truth.parquet", tmp_path / "found.parquet"), (tmp_path / "truth.parquet", tmp_path / "part.json"),
+    ):  # fmt: skip
+        done = probox("evaluate", there, path, "--images", given, "--json")
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert answer["summary"] == pytest.approx(expected), path
+        assert answer["counts"]["images"] == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("1,x", "'x'"), ("", "there are none"), ("nowhere.json", "nowhere.json: no such file"),
+        ("12345", "truth.json: image 12345: there is no such image"), ("9" * 30, "expected image ids"),
+        ("truth.json", "truth.json: expected a JSON list of image ids"),
+    ],
+)  # fmt: skip
+def test_wrong_images(files: Path, given: str, words: str) -> None:
+    for command in ("evaluate", "table"):
+        done = probox(command, "truth.json", "sure.json", "--images", given, cwd=files)
+        assert done.returncode == 1
+        assert words in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert done.stdout == ""
+
+
+@pytest.mark.parametrize("text", ["[]", "[1.5]", '["1"]', "[true]", "[" * 100_000, "[99999999999999999999]", "{}"])
+def test_wrong_lists(tmp_path: Path, text: str) -> None:
+    (tmp_path / "ids.json").write_text(text)
+    with pytest.raises(InputError, match="expected a JSON list of image ids"):
+        parse_images(str(tmp_path / "ids.json"))
+
+
+# --- keeping ---
+
+
+def keep(files: Path, out: Path, *args: object) -> tuple[int, str]:
+    done = probox("evaluate", "truth.json", *args, "--measures", "map", "--out", out, cwd=files)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_one_layout_for_one_file_or_many(files: Path, tmp_path: Path) -> None:
+    status, said = keep(files, tmp_path / "a" / "r", "sure.json")
+    assert status == 0
+    assert f"kept in {tmp_path / 'a' / 'r' / 'sure'}" in said
+    assert keep(files, tmp_path / "a" / "r", "unsure.json", "sure.json")[0] == 0
+    assert sorted(contents(tmp_path / "a" / "r")) == [
+        "sure/evaluation.json", "sure/tables.npz", "unsure/evaluation.json", "unsure/tables.npz",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--label-threshold", "0.5"], "by convention reference, not reference, label threshold 0.5"),
+        (["--preset", "paper"], "by convention reference, not paper"),
+        (["--images", "1,2"], "on other images"),
+    ],
+)
+def test_runs_are_not_mixed(files: Path, tmp_path: Path, options: list[str], words: str) -> None:
+    keep(files, tmp_path / "r", "sure.json", "unsure.json")
+    before = contents(tmp_path / "r")
+    status, said = keep(files, tmp_path / "r", "sure.json", *options)
+    assert status == 1
+    assert f"{tmp_path / 'r' / 'unsure'}: holds a result that was measured {words}" in said
+    assert "keep this run in another folder" in said
+    assert contents(tmp_path / "r") == before
+    assert keep(files, tmp_path / "r", "sure.json", "unsure.json", *options)[0] == 0  # all of them are replaced
+
+
+def test_a_failed_run_leaves_everything_as_it_was(files: Path, tmp_path: Path) -> None:
+    keep(files, tmp_path / "r", "sure.json")
+    before = contents(tmp_path / "r")
+    (tmp_path / "bad.json").write_text("[{")
+    assert keep(files, tmp_path / "r", "sure.json", tmp_path / "bad.json")[0] == 1
+    assert contents(tmp_path / "r") == before
+    (tmp_path / "r" / "unsure").write_text("mine")  # where a folder is to be made
+    before = contents(tmp_path / "r")
+    status, said = keep(files, tmp_path / "r", "sure.json", "unsure.json")
+    assert status == 1
+    assert f"{tmp_path / 'r' / 'unsure'}: is a file" in said
+    assert contents(tmp_path / "r") == before
+
+
+def test_the_old_layout_is_not_hidden(files: Path, tmp_path: Path) -> None:
+    truth = read_truth(files / "truth.json")
+    evaluate(truth, read_detections(files / "sure.json", truth)).save(tmp_path / "old")
+    status, said = keep(files, tmp_path / "old", "sure.json")
+    assert status == 1
+    assert f"{tmp_path / 'old'}: holds a result itself" in said
+    assert probox("plot", tmp_path / "old", "--out", tmp_path / "plots").returncode == 0
+    assert probox("draw", tmp_path / "old", "--out", tmp_path / "pictures", "--worst", 1).returncode == 0
+
+
+def test_draw_takes_the_only_result(files: Path, tmp_path: Path) -> None:
+    assert probox("evaluate", "truth.json", "sure.json", "--out", tmp_path / "r", cwd=files).returncode == 0
+    done = probox("draw", tmp_path / "r", "--out", tmp_path / "pictures", "--worst", 1)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "pictures").iterdir())) == 1
+    assert probox("evaluate", "truth.json", "unsure.json", "--out", tmp_path / "r", cwd=files).returncode == 0
+    done = probox("draw", tmp_path / "r", "--out", tmp_path / "more", "--worst", 1)
+    assert done.returncode == 1
+    assert "holds 2 results (sure, unsure); name one, say" in done.stderr
+    assert not (tmp_path / "more").exists()
+
+
+def test_names_that_are_no_names(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "..json").write_bytes((files / "sure.json").read_bytes())
+    assert keep(files, tmp_path / "r", tmp_path / "..json")[0] == 0
+    assert Evaluation.load(tmp_path / "r" / "detections").measures == ("map",)

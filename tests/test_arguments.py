@@ -1,0 +1,262 @@
+"""Wrong arguments and values in Python: one line that names the argument or the row, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import probox
+from probox import Convention, Detections, Evaluator, GroundTruth, InputError, Masks
+
+TRUTH = GroundTruth.from_boxes(["cup", "dog"], {1: (60, 50), 2: (60, 50)}, [1, 2, 2], [[10, 15, 40, 35]] * 3, [0, 1, 1])
+BOXES = [[10, 15, 40, 35], [5, 5, 25, 30], [7, 8, 9, 10]]
+
+
+def found(**changes: Any) -> Detections:
+    columns: dict[str, Any] = {
+        "classes": ["cup", "dog"], "image_ids": [1, 2, 2], "boxes": BOXES, "label_probs": [[0.7, 0.2]] * 3,
+    }  # fmt: skip
+    return Detections(**(columns | changes))
+
+
+def truth(**changes: Any) -> GroundTruth:
+    columns: dict[str, Any] = {
+        "classes": ["cup", "dog"], "image_ids": [1, 2], "widths": [60, 60], "heights": [50, 50],
+        "object_image": [0, 1], "object_class": [0, 1], "boxes": BOXES[:2],
+        "masks": Masks.from_boxes(np.array([[1, 1, 2, 2]] * 2, np.int32)), "object_ids": [70, 80],
+    }  # fmt: skip
+    return GroundTruth(**(columns | changes))
+
+
+def from_boxes(**changes: Any) -> GroundTruth:
+    arguments: dict[str, Any] = {
+        "classes": ["cup"], "images": {7: (64, 48)}, "object_image": [7], "boxes": [[1, 2, 3, 4]], "labels": [0],
+    }  # fmt: skip
+    return GroundTruth.from_boxes(**(arguments | changes))
+
+
+def scored(**options: Any) -> Any:
+    return probox.evaluate(TRUTH, found(), **options)
+
+
+ORDER = r"the order is evaluate\(truth, found\)"
+ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "swapped tables": (
+        lambda: probox.evaluate(found(), TRUTH),
+        rf"expected argument `truth` to be GroundTruth, but got Detections; {ORDER}",
+    ),
+    "truth twice": (
+        lambda: probox.evaluate(TRUTH, TRUTH),
+        rf"expected argument `found` to be Detections, but got GroundTruth; {ORDER}",
+    ),
+    "a path for truth": (
+        lambda: probox.evaluate("truth.json", found()),
+        r"expected argument `truth` to be GroundTruth, but got str; read it first with probox.read_truth\(path\)",
+    ),
+    "a path for detections": (
+        lambda: probox.evaluate(TRUTH, Path("found.json")),
+        r"argument `found` to be Detections, but got PosixPath; read it first with probox.read_detections\(path, truth",
+    ),
+    "nothing": (lambda: probox.evaluate(None, found()), "argument `truth` to be GroundTruth, but got NoneType"),
+    "an updated evaluator": (
+        lambda: Evaluator(["cup", "dog"]).update(found(), TRUTH),
+        r"expected argument `truth` to be GroundTruth, but got Detections; the order is update\(truth, found\)",
+    ),
+    "merging a result": (lambda: Evaluator(["cup"]).merge(scored()), "argument `other` to be Evaluator, but got Eval"),
+    "classes of an evaluator": (lambda: Evaluator("cup"), "`classes` to be a sequence of names, but got str; write"),
+    "mAP of swapped tables": (
+        lambda: probox.average_precision(found(), TRUTH),
+        r"`truth` to be GroundTruth, but got Detections; the order is",
+    ),
+    "LRP of a path": (lambda: probox.lrp("truth.json", found()), "`truth` to be GroundTruth, but got str; read it"),
+    "a path for truth when reading": (
+        lambda: probox.read_detections("found.json", "truth.json"),
+        r"expected argument `truth` to be GroundTruth, but got str; read it first with probox.read_truth\(path\)",
+    ),
+    "swapped when reading": (
+        lambda: probox.read_detections(TRUTH, "found.json"),
+        r"expected argument `path` to be a path, but got GroundTruth; the order is read_detections\(path, truth\)",
+    ),
+    "a path for truth of COCO results": (
+        lambda: probox.read_coco_results("found.json", "truth.json"),
+        "`truth` to be GroundTruth, but got str; read it",
+    ),
+    "a path for truth of RVC1": (
+        lambda: probox.read_rvc1("found.json", "truth.json"),
+        "`truth` to be GroundTruth, but got str; read it first",
+    ),
+    "a number for a path": (lambda: probox.read_truth(0), "expected argument `path` to be a path, but got int"),
+    "a number for a COCO file": (lambda: probox.read_coco(0), "expected argument `path` to be a path, but got int"),
+    "a convention of a number": (
+        lambda: scored(convention=3),
+        "`convention` to be a name or a Convention, but got int",
+    ),
+    "an unknown convention": (lambda: scored(convention="papre"), "one of reference, paper, challenge, got 'papre'"),
+    "measures in one text": (
+        lambda: scored(measures="pdq"),
+        r"measures to be some of .* got 'pdq'; write measures=\(\"pd",
+    ),
+    "no measures": (lambda: scored(measures=()), "expected measures to be some of pdq, map, lrp"),
+    "a number of measures": (lambda: scored(measures=3), "expected measures to be some of pdq, map, lrp"),
+    "measures of numbers": (lambda: scored(measures=[1]), "expected measures to be some of pdq, map, lrp"),
+    "no threads": (lambda: scored(threads=0), "expected threads to be a whole number of at least 1, got 0; leave it"),
+    "threads in text": (lambda: scored(threads="2"), "expected threads to be a whole number of at least 1, got '2'"),
+    "half a thread": (lambda: scored(threads=1.5), "expected threads to be a whole number of at least 1, got 1.5"),
+    "threads of an evaluator": (lambda: Evaluator(["cup"], threads="2"), "expected threads to be a whole number"),
+    "a threshold in text": (
+        lambda: Convention.preset("paper", label_threshold="0.5"),
+        "label_threshold to be a number or None, got '0.5'",
+    ),
+    "a flag in text": (lambda: Convention(box_truth="no"), "expected box_truth to be True or False, got 'no'"),
+    "a number for a filter": (lambda: Convention(object_filter=1), "object_filter to be True or False or None, got 1"),
+    "a flag for a number": (lambda: Convention(label_weight=True), "expected label_weight to be a number, got True"),
+    "writing, swapped": (lambda: probox.write_parquet(TRUTH, "t.parquet"), "`path` to be a path, but got GroundTruth"),
+    "writing a result": (
+        lambda: probox.write_parquet("t.parquet", scored()),
+        "`table` to be Detections or GroundTruth, but got Evalu",
+    ),
+}
+
+COLUMNS: dict[str, tuple[Callable[[], Any], str]] = {
+    "classes in one text": (lambda: found(classes="cd"), "`classes` to be a sequence of names, but got str"),
+    "classes of numbers": (lambda: found(classes=[1, 2]), r"`classes` to hold names, but got int \(1\)"),
+    "image ids of text": (lambda: found(image_ids=["a", "b", "c"]), "expected image_ids to be numbers"),
+    "one image id": (lambda: found(image_ids=7), "expected image_ids to be a list, but got one int64; give a list"),
+    "image ids with fractions": (lambda: found(image_ids=[1.5, 2, 2]), "expected image_ids to be whole numbers"),
+    "image ids beyond int64": (lambda: found(image_ids=[1, 2, 2**63]), "expected image_ids to be whole numbers"),
+    "transposed boxes": (
+        lambda: found(boxes=np.transpose(BOXES)),
+        "expected boxes of shape 3 x 4, but got 4 x 3; transpose it",
+    ),
+    "one box": (lambda: found(boxes=BOXES[0]), "expected boxes of shape 3 x 4, but got 4; give a list of rows"),
+    "probabilities in one row": (
+        lambda: found(label_probs=[0.7, 0.2, 0.1]),
+        "expected label_probs of shape 3 x 2, but got 3; give a list of rows",
+    ),
+    "variances for covariances": (
+        lambda: found(covariances=np.ones((3, 4))),
+        "expected covariances of shape 3 x 2 x 2 x 2, but got 3 x 4",
+    ),
+    "too few heatmaps": (lambda: found(heatmaps=[None]), "one heatmap .* per detection, but got 1 for 3 detections"),
+    "heatmaps of lists": (
+        lambda: found(heatmaps=[[[0.5]], None, None]),
+        r"heatmaps\[0\] to be an array or None, but got",
+    ),
+    "labels beyond classes": (
+        lambda: found(labels=[0, 1, 2]),
+        "image 2: detection 1: expected labels to count in 2 classes from 0, but got 2",
+    ),
+    "images in a list": (lambda: from_boxes(images=[7]), "`images` to be Mapping, but got list; give a dictionary"),
+    "images without sizes": (lambda: from_boxes(images={7: 64}), "width and height of images"),
+    "images of three sizes": (lambda: from_boxes(images={7: (64, 48, 3)}), "width and height of images of shape 1 x 2"),
+    "boxes for images": (
+        lambda: from_boxes(object_image=[[1, 2, 3, 4]], boxes=[7]),
+        "expected object_image of shape N",
+    ),
+    "transposed truth": (
+        lambda: from_boxes(object_image=[7] * 3, boxes=np.transpose(BOXES), labels=[0] * 3),
+        "expected boxes of shape N x 4, but got 4 x 3; transpose it",
+    ),
+    "labels of names": (lambda: from_boxes(labels=["cup"]), "expected labels to be numbers"),
+    "an unknown image": (
+        lambda: from_boxes(object_image=[8]),
+        "image 8: an object lies in an unknown image; name every",
+    ),
+    "classes of truth in one text": (
+        lambda: from_boxes(classes="c"),
+        "`classes` to be a sequence of names, but got str",
+    ),
+    "masks in a dictionary": (
+        lambda: GroundTruth.from_masks(["cup"], {1: []}),
+        "`masks` to be a list, but got dict; give",
+    ),
+    "masks without an id": (
+        lambda: GroundTruth.from_masks(["cup"], [np.ones((3, 3), bool)]),
+        "expected an image id, its masks and",
+    ),
+    "masks of arrays": (
+        lambda: truth(masks=np.ones((2, 9, 9))),
+        "`masks` to be Masks, but got ndarray; use GroundTruth",
+    ),
+}
+
+
+def at(row: int, value: float, columns: int = 1) -> np.ndarray:
+    """Return sizes (two columns) or numbers that are sound but for one."""
+    sizes = np.diff(np.array(BOXES, float).reshape(-1, 2, 2), axis=1)[:, 0] if columns == 2 else np.full((3, 1), 0.5)
+    sizes[row, -1] = value
+    return sizes if columns == 2 else sizes[:, 0]
+
+
+BAD = (np.nan, np.inf, -np.inf, -3.0)
+VALUES: dict[str, tuple[Callable[[], Any], str]] = {
+    **{
+        f"height {v}": (lambda v=v: found(sizes=at(2, v, 2)), "image 2: detection 1: expected width and h") for v in BAD
+    },
+    **{f"score {v}": (lambda v=v: found(scores=at(1, v)), "image 2: detection 0: expected a .*score") for v in BAD},
+    "a score of 2": (
+        lambda: found(scores=at(0, 2.0)),
+        "image 1: detection 0: expected a score between 0 and 1, but got 2",
+    ),
+    "a width of another box": (
+        lambda: found(sizes=at(0, 90.0, 2)),
+        "image 1: detection 0: expected the box's width and height .*leave sizes out",
+    ),
+    **{f"an area of {v}": (lambda v=v: truth(areas=[4, v]), "image 2: object 80: expected an area that") for v in BAD},
+    **{
+        f"an object's width of {v}": (
+            lambda v=v: truth(sizes=[[30, 20], [v, 25]]),
+            "image 2: object 80: expected width",
+        )
+        for v in BAD
+    },
+    "an object's size of another box": (
+        lambda: truth(sizes=[[30, 20], [20, 99]]),
+        "object 80: expected the box's width",
+    ),
+    "an inverted object": (
+        lambda: truth(boxes=[BOXES[0], [9, 9, 3, 3]]),
+        "image 2: object 80: expected x1 <= x2 and y1",
+    ),
+    "an object far away": (lambda: truth(boxes=[[0, 0, 1, 2e9], BOXES[1]]), "image 1: object 70: expected box corners"),
+    "a NaN of from_boxes": (
+        lambda: from_boxes(boxes=[[np.nan] * 4]),
+        "image 7: object 0: expected box corners to be fin",
+    ),
+    "an infinity of from_boxes": (
+        lambda: from_boxes(boxes=[[0, 0, 1, np.inf]]),
+        "image 7: object 0: expected box corners",
+    ),
+    "an inverted box of from_boxes": (lambda: from_boxes(boxes=[[5, 5, 1, 1]]), "image 7: object 0: expected x1 <= x2"),
+    "a class of an object": (
+        lambda: truth(object_class=[0, 2]),
+        "image 2: object 80: expected a class below 2, but got 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), [*ARGUMENTS.values(), *COLUMNS.values(), *VALUES.values()],
+                         ids=[*ARGUMENTS, *COLUMNS, *VALUES])  # fmt: skip
+def test_wrong_arguments(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+    assert "--" not in str(raised.value)
+
+
+def test_rounding_of_sizes_is_allowed() -> None:
+    assert len(found(sizes=at(1, 25 + 1.4, 2))) == 3
+    assert len(found(scores=at(1, 1.0009))) == 3
+
+
+def test_sizes_cannot_raise_a_score() -> None:
+    """Areas that are none made overlaps high: mAP must not depend on them."""
+    plain = probox.evaluate(TRUTH, found(), measures=("map",)).summary()["mAP"]
+    for value in BAD:
+        with pytest.raises(InputError):
+            probox.evaluate(TRUTH, found(sizes=at(2, value, 2)), measures=("map",))
+    assert np.isfinite(plain)
