@@ -127,7 +127,7 @@ class Convention:
             optional = usual is None
             if optional and value is None:
                 continue
-            flag = isinstance(usual, bool) or field.name == "object_filter"
+            flag = isinstance(usual, bool) or field.name in ("object_filter", "sum_zero_is_plain")
             wanted: Any = bool if flag else str if isinstance(usual, str) else int | float
             if not isinstance(value, wanted) or (isinstance(value, bool) and not flag):
                 kind = "True or False" if flag else "text" if wanted is str else "a number"
