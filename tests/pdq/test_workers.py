@@ -55,3 +55,34 @@ def test_more_threads_than_images_and_none_at_all():
     assert np.isnan(evaluate(nothing, none, threads=8).pdq)
     truth, found = random_world(2, max_images=1)
     np.testing.assert_equal(evaluate(truth, found, threads=8).summary(), evaluate(truth, found, threads=1).summary())
+
+
+def test_a_table_scored_in_pieces_has_the_rows_of_its_images():
+    # From 2000 detections on the work is cut up: every piece counts its rows from its own first image.
+    rng = np.random.default_rng(0)
+    images, each = 9, 700
+    truth = GroundTruth.from_boxes(
+        ["cup"], dict.fromkeys(range(images), (60, 50)), np.arange(images).repeat(2),
+        np.tile([[10, 10, 30, 30], [35, 5, 55, 25]], (images, 1)), [0] * 2 * images,
+    )  # fmt: skip
+    boxes = np.tile([[10, 10, 30, 30]], (images * each, 1)) + rng.integers(-3, 4, (images * each, 4))
+    found = Detections(
+        classes=["cup"],
+        image_ids=np.arange(images).repeat(each),
+        boxes=boxes,
+        label_probs=rng.random((images * each, 1)),
+    )
+    seen = []
+    whole = evaluate(truth, found, measures=["pdq"], progress=lambda done, total: seen.append((done, total)))
+    assert len(seen) == 1 + images * each // 2000
+    assert seen[-1] == (images, images)
+    alone = [
+        evaluate(truth.select_images([n]), found.select(found.image_ids == n), measures=["pdq"]) for n in range(images)
+    ]
+    starts = np.arange(images) * each
+    expected = np.concatenate([part.pairs.detection + start for part, start in zip(alone, starts, strict=True)])
+    np.testing.assert_array_equal(whole.pairs.detection, expected)
+    expected = np.concatenate([part.pairs.object + 2 * n for n, part in enumerate(alone)])
+    np.testing.assert_array_equal(whole.pairs.object, expected)
+    np.testing.assert_array_equal(whole.pairs.pPDQ, np.concatenate([part.pairs.pPDQ for part in alone]))
+    assert whole.tp == sum(part.tp for part in alone)
