@@ -34,6 +34,7 @@ TOLERATED = [
     ("a box without area", {"boxes": [[10, 20, 10, 20]]}),
     ("a variance at the farthest", {"covariances": corner(FARTHEST**2, 0, 1)}),
     ("a skew", {"covariances": corner(4, 1, 4, 1 + 4 * INSIDE * SYMMETRY)}),
+    ("a skew beside a variance at the farthest", {"covariances": corner(FARTHEST**2, 1, 4, 1.5)}),
     ("a variance below 0", {"covariances": corner(4, 0, -4 * INSIDE * SYMMETRY)}),
     ("a determinant below 0", {"covariances": corner(4, 4 + 4 * INSIDE * SYMMETRY, 4)}),
     ("a singular covariance", {"covariances": corner(4, 4, 4)}),
@@ -181,3 +182,6 @@ def test_eigenvalues_and_repairs_are_numpys():
     good = values[:, 0] >= 0
     assert 10 < good.sum() < 190
     np.testing.assert_array_equal(nearest[good], symmetric[good])  # what is valid is not touched
+    singular = np.ones((1, 2, 2))
+    assert np.linalg.eigvalsh(singular)[0, 0] >= 0
+    np.testing.assert_array_equal(nearest_covariances(singular), singular)

@@ -128,6 +128,13 @@ def test_known_classes_and_the_background_are_not_noted(truth, classes):
     assert not any("unknown to the truth" in note for note in evaluate(truth, other).notes)
 
 
+def test_a_detector_without_classes_names_none_of_the_truth_s(truth):
+    silent = Detections(classes=[], image_ids=[3], boxes=[[10, 10, 29, 29]], label_probs=np.zeros((1, 0)))
+    result = evaluate(truth, silent)
+    assert result.detections.class_index.tolist() == [-1]
+    assert (result.tp, result.fp, result.fn) == (0, 1, 3)
+
+
 # --- what is asked for ----------------------------------------------------------------------------------------------
 
 

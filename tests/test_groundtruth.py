@@ -155,8 +155,16 @@ def test_masks_come_in_any_order_and_leave_by_image():
     assert truth.object_image.tolist() == [0, 2, 2]
     assert truth.object_class.tolist() == [1, 1, 0]
     assert truth.masks.pixels.tolist() == [10, 12, 1]
+    assert truth.boxes[:, :2].tolist() == [[7, 0], [3, 2], [5, 5]]
     for row, mask in enumerate((third, first, second)):
         np.testing.assert_array_equal(truth.masks.to_array(row, 10, 20), mask)
+
+
+def test_masks_of_images_without_objects_make_an_empty_table():
+    truth = GroundTruth.from_masks(["cup"], [(4, [np.zeros((3, 5), bool)], [0])], shapes={6: (7, 8)})
+    assert truth.image_ids.tolist() == [4, 6]
+    assert (truth.widths.tolist(), truth.heights.tolist()) == ([5, 8], [3, 7])
+    assert truth.boxes.shape == (0, 4)
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,7 @@ def test_parts_must_fit_together():
 
 def test_columns_are_read_only():
     matches = match_boxes(truth_of([[0, 0, 50, 50]]), found_of([[0, 0, 50, 50]], [0.5]))
+    assert dataclasses.replace(matches, classes=["cup", "dog"]).classes == ("cup", "dog")
     for name, column in matches.to_arrays().items():
         if name not in ("classes", "left_out"):
             assert not column.flags.writeable, name

@@ -176,6 +176,35 @@ def test_a_confidence_of_the_next_float_is_kept(confidence: float) -> None:
     assert definition.evaluate(*world, Convention(label_threshold=threshold)).tp == 1
 
 
+# --- what a convention is ------------------------------------------------------------------------------------------
+
+PUBLISHED = {
+    "name": "reference", "epsilon": 1e-14, "region_of_interest": True, "rough_sigmas": 5.0, "mahalanobis": 3.439,
+    "min_determinant": 1e-8, "min_probability": 0.0027, "single_precision": True, "snap_zero": 1e-8,
+    "snap_one": 1.001e-5, "min_quality": 2.0**-25, "sum_zero_is_plain": True, "label_weight": 0.5,
+    "assignment": "optimal", "background": "box", "box_truth": False, "set_covariance": None, "label_threshold": None,
+    "clip": "none", "object_filter": None, "min_width": 10, "min_height": 10, "min_pixels": 100,
+    "confidence_denominator": False,
+}  # fmt: skip
+EQUATIONS = {
+    "name": "paper", "region_of_interest": False, "min_probability": 0.0, "single_precision": False, "snap_zero": 0.0,
+    "snap_one": 0.0, "min_quality": 0.0, "sum_zero_is_plain": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes"),
+    [("reference", {}), ("paper", EQUATIONS), ("challenge", {"name": "challenge", "confidence_denominator": True})],
+)
+def test_presets_are_those_of_the_documentation(preset: str, changes: dict[str, Any]) -> None:
+    assert Convention.preset(preset).to_dict() == {**PUBLISHED, **changes}
+
+
+def test_an_unknown_preset_is_refused() -> None:
+    with pytest.raises(InputError, match="one of reference, paper, challenge, got 'mine'"):
+        Convention.preset("mine")
+
+
 # --- what a convention accepts --------------------------------------------------------------------------------------
 
 
