@@ -9,7 +9,7 @@ import pytest
 
 from probox import Detections, GroundTruth, evaluate
 from probox.boxes import AveragePrecision, average_precision, definition, lrp, lrp_curve, match_boxes
-from probox.boxes.matching import IOU_THRESHOLDS
+from probox.boxes.matching import AREA_RANGES, IOU_THRESHOLDS
 
 SMALL, LARGE = 32.0**2, 96.0**2
 CLASSES = ("cup",)
@@ -150,3 +150,9 @@ def test_recall_with_one_ten_and_a_hundred_detections(before, ar):
     found = found_of([*[[500, 500, 510, 510]] * before, [0, 0, 20, 10]], [0.9] * before + [0.1])
     result = average_precision(truth, found)
     assert (result.ar_1, result.ar_10, result.ar_100) == ar
+
+
+@pytest.mark.parametrize("constant", [IOU_THRESHOLDS, AREA_RANGES], ids=["overlaps", "areas"])
+def test_the_bounds_cannot_be_moved(constant):
+    with pytest.raises(ValueError, match="read-only"):
+        constant[...] = 0.0

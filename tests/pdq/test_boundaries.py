@@ -138,6 +138,17 @@ def test_a_corner_s_probability_of_exactly_the_least_is_kept(heatmap: Any, singl
 
 
 @HEATMAPS
+def test_what_stands_for_the_pixels_beyond_the_region_is_cut_alike(heatmap: Any) -> None:
+    # A region of the mean's pixel alone; all to its right have its value, one half.
+    def beyond(cut: float) -> list[float]:
+        convention = Convention(min_probability=cut, rough_sigmas=1e-12)
+        return heatmap([4 - 1e-9, 0, 7, 0], [HALF, STEP], 8, 1, convention)[0].tolist()
+
+    assert beyond(0.5) == [0.0] * 3 + [0.5] * 5
+    assert beyond(float(np.nextafter(np.float32(0.5), np.float32(1)))) == [0.0] * 8
+
+
+@HEATMAPS
 def test_a_product_is_cut_too_and_kept_at_the_bound(heatmap: Any) -> None:
     # Both corners say one half of pixel 3: together a quarter.
     def pixel(cut: float) -> float:
