@@ -102,7 +102,7 @@ def test_a_format_from_the_future_is_refused_with_a_remedy(step, tmp_path):
 
 
 def test_a_folder_without_a_result_says_what_to_give(tmp_path):
-    with pytest.raises(InputError, match="probox evaluate --out") as caught:
+    with pytest.raises(InputError, match=r"holds no evaluation\.json; give a folder that") as caught:
         Evaluation.load(tmp_path)
     assert caught.value.file == str(tmp_path)
 
