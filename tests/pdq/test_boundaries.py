@@ -245,3 +245,12 @@ def test_the_largest_epsilon_says_nothing_of_pixels_without_probability(pair: Pa
     result = pair(*scene(probability=1.0), PAPER.replace(epsilon=1e-9))
     assert result["fg"] == 1.0
     assert result["bg"] == 1.0
+    mask = np.zeros((300, 300), bool)
+    mask[1:3, 1:5] = True
+    values = mask.astype(np.float32)
+    values[200, 200] = 0.5
+    truth = GroundTruth.from_masks(["cup"], [(1, [mask], [0])])
+    wide = Detections(classes=["cup"], image_ids=[1], boxes=np.zeros((1, 4)), label_probs=[[1.0]], heatmaps=[values])
+    # The kernel lets each of them add its log(1 + epsilon): so much, and no more.
+    least = values.size * 1e-9 / 8 if pair is kernel_pair else 0.0
+    assert pair(truth, wide, PAPER.replace(epsilon=1e-9))["bg"] == pytest.approx(0.5**0.125, rel=1e-9 + least)
