@@ -43,6 +43,7 @@ def test_numbers_that_would_change_are_refused(values, dtype):
         ([["a", "b"]], (-1, 2), "expected boxes to be numbers"),
         ([[1, 2, 3]], (-1, 2), "expected boxes of shape N x 2, but got 1 x 3"),
         ([1, 2], (-1, 2), "expected boxes of shape N x 2, but got 2"),
+        (np.zeros((0, 5)), (-1, 4), "expected boxes of shape N x 4, but got 0 x 5"),
         ([[1, 2]], (3, 2), "expected boxes of shape 3 x 2, but got 1 x 2"),
     ],
 )

@@ -86,6 +86,13 @@ def test_survivors_are_the_best_in_order(most: int | None) -> None:
     assert fused.scores.tolist() == [0.9, 0.6, 0.5, 0.1][:most]
 
 
+def test_classes_suppress_each_other_only_where_it_is_asked_for() -> None:
+    boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10]], float)
+    scores, labels = np.array([0.9, 0.8]), np.array([0, 1])
+    assert survivors_of(boxes, scores, labels, 0.5)[1].tolist() == [0, 1]
+    assert survivors_of(boxes, scores, labels, 0.5, class_agnostic=True)[1].tolist() == [0]
+
+
 def test_an_overlap_of_exactly_the_bound_does_not_suppress() -> None:
     # Two boxes of 2 x 1 that share 1: IoU 1/3.
     boxes = np.array([[0, 0, 2, 1], [1, 0, 3, 1]], float)

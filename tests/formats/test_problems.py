@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -113,3 +115,12 @@ def test_a_repair_counts_what_it_changes_and_leaves_the_rest():
     assert none == 0
     assert same is not None
     np.testing.assert_array_equal(same, before[:1])
+
+
+def test_a_draft_is_repaired_only_where_it_is_asked_for():
+    skew = dataclasses.replace(draft("a", 1), covariances=np.array([[[[4.0, 1.0], [2.0, 4.0]], np.eye(2)]]))
+    with pytest.raises(InputError, match="symmetric"):
+        skew.to_table()
+    table = skew.to_table(repair=True)
+    assert table.covariances[0, 0].tolist() == [[4, 1.5], [1.5, 4]]
+    assert any("1 detections had invalid covariances" in note for note in table.notes)
