@@ -44,6 +44,17 @@ def test_right_wrong_right(truth):
     assert curve.score[[0, 50, 51, 100]].tolist() == [0.9, 0.9, 0.7, 0.7]
 
 
+def test_columns_of_thresholds_are_those_of_the_summary(truth):
+    # An overlap of 0.77 is enough for six thresholds, 0.50 to 0.75.
+    result = average_precision(truth, found_of([[0, 0, 100, 77], [200, 0, 300, 77]], [0.9, 0.8]))
+    table = result.per_class()
+    np.testing.assert_allclose([table[name][0] for name in ("AP", "AP50", "AP75")], [0.6, 1, 1], atol=1e-12)
+    np.testing.assert_allclose([result.map, result.ap50, result.ap75], [0.3, 0.5, 0.5], atol=1e-12)
+    less = average_precision(truth, found_of([[0, 0, 100, 74], [200, 0, 300, 74]], [0.9, 0.8]))
+    assert (less.per_class()["AP75"][0], less.ap75) == (0, 0)
+    assert (less.per_class()["AP50"][0], less.ap50) == pytest.approx((1, 0.5), abs=1e-12)
+
+
 def test_a_class_without_objects_is_left_out(truth):
     table = average_precision(truth, found_of([[0, 0, 9, 9]], [0.5], labels=[2])).per_class()
     assert table["class"].tolist() == list(CLASSES)

@@ -195,6 +195,32 @@ def test_parts_must_fit_together():
 
 def test_columns_are_read_only():
     matches = match_boxes(truth_of([[0, 0, 50, 50]]), found_of([[0, 0, 50, 50]], [0.5]))
+    assert dataclasses.replace(matches, classes=["cup", "dog"]).classes == ("cup", "dog")
     for name, column in matches.to_arrays().items():
         if name not in ("classes", "left_out"):
             assert not column.flags.writeable, name
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"image_ids": [1, 1]}, "distinct and ascending"),
+        ({"image_ids": [2, 1]}, "distinct and ascending"),
+        ({"image": [1, 0]}, "image must be ascending rows"),
+        ({"image": [-1, 0]}, "image must be ascending rows"),
+        ({"image": [0, 2]}, "image must be ascending rows"),
+        ({"object_image": [1, 0]}, "object_image must be ascending rows"),
+        ({"object_image": [0, 2]}, "object_image must be ascending rows"),
+        ({"label": [0, 2]}, "label must count in classes"),
+        ({"label": [-1, 0]}, "label must count in classes"),
+        ({"object_label": [0, 2]}, "object_label must count in classes"),
+        ({"object_label": [-1, 0]}, "object_label must count in classes"),
+        ({"iou": [[1.0] * 3] * 2}, "iou of shape 2 x 4"),
+    ],
+)
+def test_columns_that_cannot_be_are_refused(changes, words):
+    truth = truth_of([[0, 0, 50, 50]] * 2, images=[1, 2])
+    arrays = match_boxes(truth, found_of([[0, 0, 50, 50]] * 2, [0.5] * 2, images=[1, 2])).to_arrays()
+    assert len(BoxMatches.from_arrays(arrays)) == 2
+    with pytest.raises(InputError, match=words):
+        BoxMatches.from_arrays(arrays | {name: np.asarray(value) for name, value in changes.items()})

@@ -131,3 +131,12 @@ def test_real_results(coco_dir: Path) -> None:
     assert found.sizes.tolist() == [row["bbox"][2:] for row in raw]
     rest = ((1 - found.scores) / 79).astype(np.float32)
     np.testing.assert_array_equal(found.label_probs.min(axis=1), np.minimum(rest, found.scores.astype(np.float32)))
+
+
+def test_covariances_are_repaired_only_where_it_is_asked_for(write: Write, truth: GroundTruth) -> None:
+    skew = [[[4, 1], [2, 4]], [[1, 0], [0, 1]]]
+    path = write([{"image_id": 4, "category_id": 3, "bbox": [1, 2, 3, 4], "score": 0.5, "covars": skew}])
+    for read in (read_coco_results, read_detections):
+        with pytest.raises(InputError, match="symmetric"):
+            read(path, truth)
+        assert read(path, truth, repair=True).covariances[0, 0].tolist() == [[4, 1.5], [1.5, 4]]

@@ -133,3 +133,28 @@ def test_any_change_is_an_error_or_an_image(data: st.DataObject) -> None:
     changed = good[:at] + data.draw(st.binary(max_size=3)) + good[at + data.draw(st.integers(0, 3)) :]
     with contextlib.suppress(InputError):
         decode_png(changed, "x.png")
+
+
+def test_of_equally_near_neighbours_left_goes_first_then_up() -> None:
+    # Every way in which three neighbours can lie, ties included; what the format says, written out.
+    for corner in range(6):
+        for up in range(6):
+            for left in range(6):
+                estimate = left + up - corner
+                nearest = corner
+                if abs(estimate - up) <= abs(estimate - corner):
+                    nearest = up
+                if abs(estimate - left) <= min(abs(estimate - up), abs(estimate - corner)):
+                    nearest = left
+                # Row 0 as it is; in row 1 the first pixel's guess is the one above it.
+                data = bytes([0, corner, up, 4, (left - corner) % 256, 100])
+                header = struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 0)
+                png = SIGNATURE + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
+                assert decode_png(png, "x.png")[:, :, 0].tolist() == [[corner, up], [left, 100 + nearest]]
+
+
+def test_an_average_is_rounded_down() -> None:
+    data = bytes([0, 3, 4, 3, 10, 20])
+    header = struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 0)
+    png = SIGNATURE + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
+    assert decode_png(png, "x.png")[1, :, 0].tolist() == [10 + 3 // 2, 20 + (11 + 4) // 2]

@@ -78,6 +78,14 @@ def test_a_box_joins_the_best_of_several_clusters() -> None:
     assert clustering.cluster_sequentially(boxes, 0.5).tolist() == [0, 1, 1]
 
 
+def test_of_equally_good_clusters_the_earliest_wins() -> None:
+    boxes = np.array([[0, 0, 10, 10], [8, 0, 18, 10], [4, 0, 14, 10]], np.float64)
+    assert definition.box_iou(boxes[0], boxes[2]) == definition.box_iou(boxes[1], boxes[2]) == 6 / 14
+    for cluster in (clustering.cluster_sequentially, definition.cluster_sequentially):
+        assert cluster(boxes, 6 / 14).tolist() == [0, 1, 0]  # and an overlap of exactly the bound is enough
+        assert cluster(boxes, float(np.nextafter(6 / 14, 1))).tolist() == [0, 1, 2]
+
+
 def test_affinity_is_to_the_clusters_mean_not_its_first_member() -> None:
     # Each box overlaps the one before by 9/11, the last overlaps the first by 6/14 only.
     boxes = np.array([[x, 0, x + 10, 10] for x in range(5)], np.float64)

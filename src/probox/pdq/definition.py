@@ -115,7 +115,7 @@ def pair_tables(
         for column, probability in enumerate(heatmaps):
             foreground, background = losses(probability, mask, box, convention)
             spatial, fg, bg = qualities(foreground, background, pixels, convention)
-            label = probs[column, columns[row]]
+            label = min(max(float(probs[column, columns[row]]), 0.0), 1.0)  # rounding in a file may step over
             overall = geometric_mean(spatial, label, convention.label_weight)
             at = row, column
             tables["spatial"][at], tables["fg"][at], tables["bg"][at], tables["label"][at] = spatial, fg, bg, label

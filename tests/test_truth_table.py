@@ -1,0 +1,221 @@
+"""The table of what is there: what it refuses, and that its ways in keep rows together."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probox import GroundTruth, InputError, Masks
+
+COLUMNS: dict[str, Any] = {
+    "classes": ["cup", "dog"],
+    "image_ids": [3, 5, 9],
+    "widths": [20, 30, 40],
+    "heights": [10, 15, 25],
+    "object_image": [0, 1, 1],
+    "object_class": [0, 1, 0],
+    "boxes": [[1, 2, 6, 7], [0, 0, 29, 14], [3, 3, 4, 4]],
+    "masks": Masks.from_boxes(np.array([[1, 2, 6, 7], [0, 0, 29, 14], [3, 3, 4, 4]], np.int32)),
+    "source": "truth.json",
+}
+
+
+def table(**changes: Any) -> GroundTruth:
+    return GroundTruth(**{**COLUMNS, **changes})
+
+
+def pixels(*boxes: list[int]) -> Masks:
+    return Masks.from_boxes(np.array(boxes, np.int32))
+
+
+INSIDE = [[0, 0, 9, 9], [3, 3, 4, 4]]
+
+ACCEPTED = {
+    "an image of one pixel": {"widths": [20, 30, 1], "heights": [10, 15, 1]},
+    "all objects in the last image": {"object_image": [2, 2, 2]},
+    "a mask that fills its image": {"masks": pixels([0, 0, 19, 9], [0, 0, 29, 14], [3, 3, 4, 4])},
+}
+
+REFUSED = {
+    "equal ids": ({"image_ids": [3, 5, 5]}, "image 5: image ids must be distinct and ascending"),
+    "ids out of order": ({"image_ids": [3, 9, 5]}, "image 5: image ids must be distinct and ascending"),
+    "the first two out of order": ({"image_ids": [7, 5, 9]}, "image 5: image ids"),
+    "no width": ({"widths": [20, 0, 40]}, "image 5: expected a size of at least 1 x 1, but got 0 x 15"),
+    "no height": ({"heights": [10, 15, 0]}, "image 9: expected a size of at least 1 x 1, but got 40 x 0"),
+    "an object before the first image": ({"object_image": [-1, 1, 1]}, "ascending rows of the image table"),
+    "an object after the last image": ({"object_image": [0, 1, 3]}, "ascending rows of the image table"),
+    "objects out of order": ({"object_image": [1, 0, 1]}, "ascending rows of the image table"),
+    "a class below": ({"object_class": [0, -1, 0]}, "count in classes"),
+    "a class above": ({"object_class": [0, 2, 0]}, "count in classes"),
+    "a box that is none": ({"boxes": [[1, 2, 6, 7], [0, 0, np.nan, 1], [3, 3, 4, 4]]}, "image 5: object 1: .*finite"),
+    "an endless box": ({"boxes": [[1, 2, 6, 7], [0, 0, 1, 1], [3, 3, np.inf, 4]]}, "image 5: object 2: .*finite"),
+    "a mask right of it": ({"masks": pixels([1, 2, 20, 7], *INSIDE)}, "image 3: object 0: .*outside"),
+    "a mask below it": ({"masks": pixels([1, 2, 6, 10], *INSIDE)}, "image 3: object 0: .*outside"),
+    "a mask left of it": ({"masks": pixels([1, 2, 6, 7], [-1, 0, 9, 9], INSIDE[1])}, "image 5: object 1: .*outside"),
+    "a mask above it": ({"masks": pixels([1, 2, 6, 7], [0, -1, 9, 9], INSIDE[1])}, "image 5: object 1: .*outside"),
+    "a mask too few": ({"masks": pixels(*INSIDE), "areas": [1, 2, 3]}, "one mask per object, but got 2"),
+    "a name too few": ({"file_names": ["a", "b"]}, "one file name per image, but got 2 for 3"),
+    "a box too few": ({"boxes": [[1, 2, 6, 7]] * 2}, "boxes of shape 3 x 4"),
+    "a width too many": ({"widths": [1, 2, 3, 4]}, "widths of shape 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_at_the_edge_of_what_is_accepted(changes):
+    assert len(table(**changes)) == 3
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_is_refused_with_its_place(changes, words):
+    with pytest.raises(InputError, match=words) as caught:
+        table(**changes)
+    if "shape" not in words:
+        assert caught.value.file == "truth.json"
+
+
+def test_what_is_not_given_follows_from_what_is():
+    truth = table()
+    assert truth.sizes.tolist() == [[5, 5], [29, 14], [1, 1]]
+    assert truth.areas.tolist() == [36, 450, 4]  # the masks' pixels
+    assert truth.crowd.tolist() == [False] * 3
+    assert truth.object_ids.tolist() == [0, 1, 2]
+    assert truth.category_ids.tolist() == [1, 2]
+    assert truth.file_names == ("", "", "")
+    assert truth.object_offsets.tolist() == [0, 1, 3, 3]
+    assert repr(truth) == "GroundTruth(3 images, 3 objects, 2 classes)"
+
+
+def test_selected_images_bring_everything_of_theirs():
+    truth = table(
+        areas=[7, 8, 9],
+        crowd=[True, False, True],
+        object_ids=[70, 80, 90],
+        file_names=["a", "b", "c"],
+        notes=("said",),
+    )
+    part = truth.select_images([9, 5])
+    assert part.image_ids.tolist() == [5, 9]
+    assert (part.widths.tolist(), part.heights.tolist()) == ([30, 40], [15, 25])
+    assert part.file_names == ("b", "c")
+    assert part.object_image.tolist() == [0, 0]
+    assert part.object_class.tolist() == [1, 0]
+    assert part.boxes.tolist() == [[0, 0, 29, 14], [3, 3, 4, 4]]
+    assert part.sizes.tolist() == [[29, 14], [1, 1]]
+    assert part.areas.tolist() == [8, 9]
+    assert part.crowd.tolist() == [False, True]
+    assert part.object_ids.tolist() == [80, 90]
+    assert part.masks.boxes.tolist() == [[0, 0, 29, 14], [3, 3, 4, 4]]
+    assert (part.notes, part.source) == (("said",), "truth.json")
+    assert len(truth.select_images([])) == 0
+
+
+def test_boxes_come_in_any_order_and_leave_by_image():
+    truth = GroundTruth.from_boxes(
+        ["cup", "dog"],
+        {9: (40, 25), 3: (20, 10)},
+        [9, 3, 9],
+        [[1.5, 2, 5, 8], [0, 0, 4, 2], [10, 10, 12, 14]],
+        [1, 0, 0],
+    )
+    assert truth.image_ids.tolist() == [3, 9]
+    assert (truth.widths.tolist(), truth.heights.tolist()) == ([20, 40], [10, 25])
+    assert truth.object_image.tolist() == [0, 1, 1]
+    assert truth.object_class.tolist() == [0, 1, 0]
+    assert truth.boxes.tolist() == [[0, 0, 4, 2], [1.5, 2, 5, 8], [10, 10, 12, 14]]
+    assert truth.areas.tolist() == [8, 21, 8]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([4], [[0, 0, 1, 1]], [0]), "image 4: an object lies in an unknown image"),
+        (([3], [[0, 0, 1, 1]] * 2, [0]), "1 objects, 2 boxes and 1 labels"),
+        (([3], [[0, 0, 1, 1]], [0, 0]), "1 objects, 1 boxes and 2 labels"),
+        (([3], [[0, 0, np.inf, 1]], [0]), "finite"),
+    ],
+)
+def test_boxes_that_do_not_fit_are_refused(arguments, words):
+    with pytest.raises(InputError, match=words):
+        GroundTruth.from_boxes(["cup"], {3: (20, 10)}, *arguments)
+
+
+def test_masks_come_in_any_order_and_leave_by_image():
+    first, second, third = (np.zeros((10, 20), bool) for _ in range(3))
+    first[2:4, 3:9] = second[5, 5] = third[:, 7] = True
+    empty = np.zeros((10, 20), bool)
+    truth = GroundTruth.from_masks(
+        ["cup", "dog"], [(9, [first, empty, second], [1, 0, 0]), (3, [third], [1]), (5, [], [])], shapes={5: (7, 8)}
+    )
+    assert truth.image_ids.tolist() == [3, 5, 9]
+    assert (truth.widths.tolist(), truth.heights.tolist()) == ([20, 8, 20], [10, 7, 10])
+    assert truth.object_image.tolist() == [0, 2, 2]
+    assert truth.object_class.tolist() == [1, 1, 0]
+    assert truth.masks.pixels.tolist() == [10, 12, 1]
+    assert truth.boxes[:, :2].tolist() == [[7, 0], [3, 2], [5, 5]]
+    for row, mask in enumerate((third, first, second)):
+        np.testing.assert_array_equal(truth.masks.to_array(row, 10, 20), mask)
+
+
+def test_masks_of_images_without_objects_make_an_empty_table():
+    truth = GroundTruth.from_masks(["cup"], [(4, [np.zeros((3, 5), bool)], [0])], shapes={6: (7, 8)})
+    assert truth.image_ids.tolist() == [4, 6]
+    assert (truth.widths.tolist(), truth.heights.tolist()) == ([5, 8], [3, 7])
+    assert truth.boxes.shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("masks", "shapes", "words"),
+    [
+        ([(1, [np.ones((2, 3))], [])], None, "image 1: got 1 masks but 0 classes"),
+        ([(1, [np.ones(3)], [0])], None, "image 1: expected masks of shape H x W, but got 1 dimensions"),
+        ([(1, [np.ones((2, 3)), np.ones((3, 2))], [0, 0])], None, "image 1: masks of one image differ in shape"),
+        ([(1, [np.ones((2, 3))], [0])], {1: (3, 2)}, "image 1: masks of one image differ in shape"),
+        ([(1, [], [])], None, "image 1: an image without masks needs its shape; pass shapes="),
+    ],
+)
+def test_masks_that_do_not_fit_are_refused(masks, shapes, words):
+    with pytest.raises(InputError, match=words):
+        GroundTruth.from_masks(["cup"], masks, shapes=shapes)
+
+
+def test_columns_cannot_be_written_to_and_do_not_follow_their_maker():
+    widths = np.array([20, 30, 40], np.int32)
+    truth = table(widths=widths)
+    widths[:] = 1
+    assert truth.widths.tolist() == [20, 30, 40]
+    for field in dataclasses.fields(truth):
+        column = getattr(truth, field.name)
+        if isinstance(column, np.ndarray):
+            assert not column.flags.writeable, field.name
+
+
+# --- masks ----------------------------------------------------------------------------------------------------------
+
+
+def test_masks_taken_and_joined_keep_their_pixels():
+    rng = np.random.default_rng(5)
+    arrays = [rng.random((6, 9)) < share for share in (0.1, 0.5, 0.9, 1.0, 0.3)]
+    for array in arrays:
+        array[2, 4] = True
+    masks = Masks.from_arrays(arrays)
+    order = np.array([3, 0, 4, 4, 1])
+    taken = masks.take(order)
+    joined = Masks.concatenate([taken, masks.take(np.array([2])), Masks.concatenate([])])
+    assert len(joined) == 6
+    for row, source in enumerate([*order, 2]):
+        np.testing.assert_array_equal(joined.to_array(row, 6, 9), arrays[source])
+        assert joined.pixels[row] == arrays[source].sum()
+    assert masks.offsets[4] == masks.offsets[3]  # a full box needs no runs
+
+
+def test_runs_do_not_touch_and_are_sorted():
+    rng = np.random.default_rng(6)
+    masks = Masks.from_arrays([rng.random((20, 30)) < 0.5])
+    y, begin, end = masks.runs.T
+    assert (end > begin).all()
+    same = y[1:] == y[:-1]
+    assert (begin[1:][same] > end[:-1][same]).all()
+    assert (np.diff(y) >= 0).all()
