@@ -235,3 +235,15 @@ def test_a_high_and_a_wide_image_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(masks.runs[:2], [[0, 2, 999992], [1, 2, 999992]])
     assert len(masks.runs) == 2000 * height
     assert masks.pixels[2000] == height * width
+
+
+def test_many_objects_and_detections_in_one_image(tmp_path: Path) -> None:
+    """Pairs without quality take no memory: here all 64 million, for no box meets an object."""
+    truth, found = tmp_path / "truth.json", tmp_path / "found.json"
+    annotations = [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5]}] * 8_000
+    truth.write_text(json.dumps(truth_of(64, 48, [], annotations=annotations)))
+    row = {"image_id": 1, "category_id": 1, "bbox": [30, 30, 9, 9], "score": 0.5}
+    found.write_text(json.dumps([row] * 8_000))
+    status, words = run("evaluate", truth, found, "--measures", "pdq")
+    assert status == 0
+    assert "8,000 objects, 8,000 detections" in words
