@@ -163,7 +163,8 @@ using PairList = std::vector<Pair>;
 
 // Pairs in order of object, then detection; rows count from where the image starts.
 Pairs by_object(PairList& pairs, std::int64_t first_object, std::int64_t first_detection) {
-  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.object < b.object; });
+  const auto before = [](const Pair& a, const Pair& b) { return a.object < b.object; };
+  if (!std::is_sorted(pairs.begin(), pairs.end(), before)) std::stable_sort(pairs.begin(), pairs.end(), before);
   Pairs found;
   found.detection.reserve(pairs.size());
   found.object.reserve(pairs.size());
