@@ -157,30 +157,45 @@ struct Pairs {
   std::vector<double> qualities;
 };
 
+struct Pair {
+  std::int64_t object, detection;
+  Qualities qualities;
+};
+using PairList = std::vector<Pair>;
+
+// Pairs in order of object, then detection; rows count from where the image starts.
+Pairs by_object(PairList& pairs, std::int64_t first_object, std::int64_t first_detection) {
+  const auto before = [](const Pair& a, const Pair& b) { return a.object < b.object; };
+  if (!std::is_sorted(pairs.begin(), pairs.end(), before)) std::stable_sort(pairs.begin(), pairs.end(), before);
+  Pairs found;
+  found.detection.reserve(pairs.size());
+  found.object.reserve(pairs.size());
+  found.qualities.resize(5 * pairs.size());
+  double* out = found.qualities.data();
+  for (const Pair& pair : pairs) {
+    found.detection.push_back(first_detection + pair.detection);
+    found.object.push_back(first_object + pair.object);
+    write(pair.qualities, out);
+    out += 5;
+  }
+  return found;
+}
+
 template <class T>
 std::vector<Pairs> score_all(const Tables& tables, const Settings& settings, int threads) {
-  struct Worker {
-    ImageScorer<T> scorer;
-    std::vector<Qualities> table;
-  };
   std::vector<Pairs> found(tables.widths.shape(0));
   threads = static_cast<int>(std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(found.size()), 1, std::max(threads, 1)));
   Stop stop(listen_to_python);
-  std::vector<Worker> workers;
-  for (int i = 0; i < threads; ++i) workers.push_back({ImageScorer<T>(settings, Pulse{&stop, i}), {}});
+  std::vector<ImageScorer<T>> scorers;
+  for (int i = 0; i < threads; ++i) scorers.emplace_back(settings, Pulse{&stop, i});
   for_each_index(static_cast<std::ptrdiff_t>(found.size()), threads, stop, [&](int worker, std::ptrdiff_t i) {
-    auto& [scorer, table] = workers[worker];
     const Image image = tables.image(i);
-    scorer.qualities(image, false, table);
-    const std::int64_t d0 = tables.detection_offsets.data()[i], o0 = tables.object_offsets.data()[i];
-    for (std::size_t k = 0; k < table.size(); ++k) {
-      if (table[k].pairwise <= 0.0) continue;
-      found[i].detection.push_back(d0 + static_cast<std::int64_t>(k % image.detections));
-      found[i].object.push_back(o0 + static_cast<std::int64_t>(k / image.detections));
-      double q[5];
-      write(table[k], q);
-      found[i].qualities.insert(found[i].qualities.end(), q, q + 5);
-    }
+    PairList pairs;
+    scorers[worker].qualities(image, false, [&](int d, const std::vector<Qualities>& column) {
+      for (std::size_t o = 0; o < column.size(); ++o)
+        if (column[o].pairwise > 0.0) pairs.push_back({static_cast<std::int64_t>(o), d, column[o]});
+    });
+    found[i] = by_object(pairs, tables.object_offsets.data()[i], tables.detection_offsets.data()[i]);
   });
   return found;
 }
@@ -270,10 +285,10 @@ template <class T>
 void tables_of(const Tables& tables, const Settings& settings, double* out) {
   Stop stop(listen_to_python);
   ImageScorer<T> scorer(settings, Pulse{&stop});
-  std::vector<Qualities> table;
   const Image image = tables.image(0);
-  scorer.qualities(image, true, table);
-  for (std::size_t i = 0; i < table.size(); ++i) write(table[i], out + 5 * i);
+  scorer.qualities(image, true, [&](int d, const std::vector<Qualities>& column) {
+    for (std::size_t o = 0; o < column.size(); ++o) write(column[o], out + 5 * (o * image.detections + d));
+  });
 }
 
 nb::ndarray<nb::numpy, double> pair_qualities(

@@ -42,11 +42,15 @@ class ImageScorer {
       : s_(settings), pulse_(pulse), log_epsilon_(std::log(settings.epsilon)),
         hopeless_(settings.snap_zero > 0.0 ? std::log(settings.snap_zero) : -std::numeric_limits<double>::infinity()) {}
 
-  // Fills `table` (objects x detections). Unless `all_pairs`, pairs that cannot score are left at zero.
-  void qualities(const Image& image, bool all_pairs, std::vector<Qualities>& table) {
-    const int objects = static_cast<int>(image.masks.size());
-    table.assign(static_cast<std::size_t>(objects) * image.detections, Qualities{});
-    for (int d = 0; d < image.detections; ++d) score_detection(image, d, all_pairs, table);
+  // Calls take(d, column) for one detection after the other with its qualities, one per object. Unless `all_pairs`, pairs
+  // that cannot score are left at zero.
+  template <class Take>
+  void qualities(const Image& image, bool all_pairs, Take&& take) {
+    for (int d = 0; d < image.detections; ++d) {
+      column_.assign(image.masks.size(), Qualities{});
+      score_detection(image, d, all_pairs);
+      take(d, column_);
+    }
   }
 
   // The heatmap of one detection; may be empty.
@@ -76,15 +80,14 @@ class ImageScorer {
     double foreground;
   };
 
-  void score_detection(const Image& image, int d, bool all_pairs, std::vector<Qualities>& table) {
+  void score_detection(const Image& image, int d, bool all_pairs) {
     pulse_();
     const int objects = static_cast<int>(image.masks.size());
     Grid<T> grid = support(image, d);
     candidates_.clear();
     for (int o = 0; o < objects; ++o) {
       const float label = image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_class[o]];
-      auto& pair = table[static_cast<std::size_t>(o) * image.detections + d];
-      pair.label = std::clamp(static_cast<double>(label), 0.0, 1.0);  // rounding in a file may step over
+      column_[o].label = std::clamp(static_cast<double>(label), 0.0, 1.0);  // rounding in a file may step over
       if (all_pairs) {
         candidates_.push_back({o, 0.0});
         continue;
@@ -138,8 +141,7 @@ class ImageScorer {
         else
           background = sums_.outside(mask.x0, mask.y0, mask.x1, mask.y1, true);
       }
-      finish(candidate.foreground, background, mask.pixels,
-             table[static_cast<std::size_t>(candidate.object) * image.detections + d]);
+      finish(candidate.foreground, background, mask.pixels, column_[candidate.object]);
     }
   }
 
@@ -186,6 +188,7 @@ class ImageScorer {
   HeatmapBuilder<T> builder_;
   LogSums<T> sums_;
   std::vector<Candidate> candidates_;
+  std::vector<Qualities> column_;
 };
 
 }  // namespace probox

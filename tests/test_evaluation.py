@@ -234,11 +234,9 @@ def test_names_of_the_images_table_mean_what_they_mean_in_the_summary(world):
 )  # fmt: skip
 def test_sizes_are_cocos(area, sizes):
     """One definition for PDQ, mAP and LRP: both ends of a range belong to it."""
-    truth = GroundTruth.from_boxes(["cup"], {1: (200, 200)}, [1], [[10, 10, 50, 50]], [0])
+    truth = GroundTruth.from_boxes(["cup"], {1: (200, 10_000)}, [1], [[10, 10, 50, 50]], [0])
     truth = dataclasses.replace(truth, areas=[area])
-    found = Detections(
-        classes=["cup"], image_ids=[1], boxes=[[120, 10, 121, 11]], label_probs=[[1.0]], sizes=[[1, area]]
-    )
+    found = Detections(classes=["cup"], image_ids=[1], boxes=[[120, 10, 121, 10 + area]], label_probs=[[1.0]])
     result = evaluate(truth, found)
     per_size = result.per_size()
     assert [name for name in per_size if per_size[name]["FN"]] == sizes

@@ -307,7 +307,8 @@ def _checked_heatmaps(heatmaps: Sequence[Any], rows: int) -> tuple[npt.NDArray[n
             remedy="give None for detections without one",
         )
     for row, heatmap in enumerate(given):
-        if heatmap is not None and not isinstance(heatmap, np.ndarray):
+        # Not only arrays of NumPy: heatmaps in files look like them and are read when they are used.
+        if heatmap is not None and not all(hasattr(heatmap, name) for name in ("__array__", "dtype", "shape")):
             raise InputError(
                 f"expected heatmaps[{row}] to be an array or None, but got {type(heatmap).__name__}",
                 remedy="wrap it in numpy.asarray",

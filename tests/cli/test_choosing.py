@@ -208,7 +208,7 @@ def test_draw_takes_the_only_result(files: Path, tmp_path: Path) -> None:
     assert probox("evaluate", "truth.json", "sure.json", "--out", tmp_path / "r", cwd=files).returncode == 0
     done = probox("draw", tmp_path / "r", "--out", tmp_path / "pictures", "--worst", 1)
     assert done.returncode == 0, done.stderr
-    assert len(list((tmp_path / "pictures").iterdir())) == 1
+    assert len(list((tmp_path / "pictures").glob("*.png"))) == 1
     assert probox("evaluate", "truth.json", "unsure.json", "--out", tmp_path / "r", cwd=files).returncode == 0
     done = probox("draw", tmp_path / "r", "--out", tmp_path / "more", "--worst", 1)
     assert done.returncode == 1

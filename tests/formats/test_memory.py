@@ -235,3 +235,33 @@ def test_a_high_and_a_wide_image_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(masks.runs[:2], [[0, 2, 999992], [1, 2, 999992]])
     assert len(masks.runs) == 2000 * height
     assert masks.pixels[2000] == height * width
+
+
+def test_many_objects_and_detections_in_one_image(tmp_path: Path) -> None:
+    """Pairs without quality take no memory: here all 64 million, for no box meets an object."""
+    truth, found = tmp_path / "truth.json", tmp_path / "found.json"
+    annotations = [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5]}] * 8_000
+    truth.write_text(json.dumps(truth_of(64, 48, [], annotations=annotations)))
+    row = {"image_id": 1, "category_id": 1, "bbox": [30, 30, 9, 9], "score": 0.5}
+    found.write_text(json.dumps([row] * 8_000))
+    status, words = run("evaluate", truth, found, "--measures", "pdq")
+    assert status == 0
+    assert "8,000 objects, 8,000 detections" in words
+
+
+@pytest.mark.parametrize("preset", ["reference", "paper"])
+def test_corners_unsure_by_a_whole_huge_image(tmp_path: Path, preset: str) -> None:
+    """A heatmap takes memory where corners are unsure: a box as large as the image is fine if they are sure."""
+    truth, found = tmp_path / "truth.json", tmp_path / "found.json"
+    annotations = [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 29_000, 29_000]}]
+    truth.write_text(json.dumps(truth_of(30_000, 30_000, [], annotations=annotations)))
+    row = {"image_id": 1, "category_id": 1, "bbox": [5, 5, 29_000, 29_000], "score": 0.5}
+    for variance, expected in [(100.0, 0), (25e6, 1)]:
+        corner = [[variance, 0], [0, variance]]
+        found.write_text(json.dumps([row, row | {"covars": [corner, corner]}]))
+        status, words = run("evaluate", truth, found, "--preset", preset, "--measures", "pdq")
+        assert status == expected, words
+    assert (
+        "found.json: image 1: detection 1: expected a box whose corners are unsure by up to 67,108,864 pixels" in words
+    )
+    assert words.count("\n") == 1

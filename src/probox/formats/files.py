@@ -17,7 +17,7 @@ __all__ = ["Paths", "first_character", "is_folder", "open_regular", "read_bytes"
 Paths = str | os.PathLike[str]
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_MAX_EXPANSION = 40
+_MAX_EXPANSION = 30
 """How much larger than a gzip file its content may be; detections of mostly zeros stay below this."""
 _ALWAYS_FINE = 1 << 26
 """Content up to this size is read whatever the expansion."""

@@ -26,6 +26,9 @@ _SETTINGS = (
     "single_precision", "snap_zero", "snap_one", "min_quality", "label_weight",
 )  # fmt: skip
 
+_MAX_VALUES = 1 << 26
+"""How many pixels of a Gaussian box may have a probability of their own: all those of an image up to this size."""
+
 _MAP_BYTES = 1 << 26
 """How much memory given heatmaps may take at a time, or as much as a single one needs."""
 
@@ -210,6 +213,7 @@ class _Columns:
             self.covariances = np.ascontiguousarray(np.broadcast_to(variance, (len(found), 2, 2, 2)))
         if len(self.covariances):
             self.kinds = np.where(_plain(self.covariances, convention), _PLAIN, _GAUSSIAN).astype(np.uint8)
+        self._check_extent(rows, found, convention)
         self.heatmaps = found.heatmaps or (None,) * len(found)
         self.precision = np.float32 if convention.single_precision else np.float64
         for row, given in enumerate(self.heatmaps):
@@ -225,6 +229,27 @@ class _Columns:
                     entry=f"detection {int(found.numbers_in_image()[row])}",
                     remedy="store heatmaps at the image's size",
                 )
+
+    def _check_extent(self, rows: npt.NDArray[np.int64], found: Detections, convention: Convention) -> None:
+        """Raise if a Gaussian box is so unsure, in so large an image, that its heatmap would take gigabytes."""
+        shapes = np.stack([self.truth.widths, self.truth.heights], axis=1)[rows].astype(np.float64)
+        large = np.flatnonzero((shapes.prod(axis=1) > _MAX_VALUES) & (self.kinds == _GAUSSIAN))
+        if len(large) == 0:
+            return
+        reach = convention.rough_sigmas if convention.region_of_interest else 9.5  # as the kernel has it
+        variances = np.diagonal(self.covariances[large], axis1=2, axis2=3)
+        extent = 2.0 * reach * np.sqrt(np.maximum(variances, 0.0)).sum(axis=1) + 8.0
+        values = np.minimum(extent, shapes[large]).prod(axis=1)
+        if (values > _MAX_VALUES).any():
+            row = int(large[np.argmax(values > _MAX_VALUES)])
+            raise InputError(
+                f"expected a box whose corners are unsure by up to {_MAX_VALUES:,} pixels in all, but got "
+                f"{values.max():,.0f}: its heatmap would need {24 * values.max() / 1e9:.1f} GB",
+                file=found.source or None,
+                image=int(found.image_ids[row]),
+                entry=f"detection {int(found.numbers_in_image()[row])}",
+                remedy="leave such detections out, or scale image and boxes down",
+            )
 
     def rows_of(self, begin: int, end: int) -> slice:
         """Return the rows of the detections of images begin..end - 1."""
