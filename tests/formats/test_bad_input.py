@@ -97,6 +97,20 @@ def test_a_file_that_grows_without_end_is_refused(tmp_path: Path, monkeypatch: p
         read_coco(path)
 
 
+def test_detections_may_shrink_more_than_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Label probabilities that are all alike take next to no space in a gzip file."""
+    from probox.formats import files
+
+    monkeypatch.setattr(files, "_ALWAYS_FINE", 1 << 10)
+    equal = "[" + ",".join(f'"{at:05}{"." * 400}"' for at in range(1000)) + "]"
+    path = tmp_path / "alike.json.gz"
+    path.write_bytes(gzip.compress(equal.encode()))
+    assert 30 < len(equal) / path.stat().st_size < 100
+    assert files.read_bytes(path) == equal.encode()
+    with pytest.raises(InputError, match="expands to more than"):
+        files.read_bytes(path, expansion=files.TRUTH_EXPANDS)
+
+
 def test_gzip_of_several_members(tmp_path: Path) -> None:
     path = tmp_path / "truth.json"
     path.write_bytes(gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:]) + b"\0" * 10)

@@ -10,7 +10,7 @@ from probox.errors import InputError
 from probox.formats.coco import coco_truth_from_bytes, read_coco
 from probox.formats.coco_results import coco_results_from_bytes, read_coco_results
 from probox.formats.draft import Draft
-from probox.formats.files import Paths, first_character, is_folder, read_bytes
+from probox.formats.files import TRUTH_EXPANDS, Paths, first_character, is_folder, read_bytes
 from probox.formats.parquet import parquet_draft, read_parquet, read_parquet_truth, write_parquet
 from probox.formats.parquet_columns import is_parquet
 from probox.formats.problems import Problems
@@ -74,7 +74,7 @@ def load_truth(path: Paths, problems: Problems) -> GroundTruth:
         return rvc1_truth_from_folder(Path(path), problems)
     if is_parquet(path):
         return read_parquet_truth(path)
-    data = read_bytes(path)
+    data = read_bytes(path, expansion=TRUTH_EXPANDS)
     if first_character(data) == "[":
         raise InputError(
             "expected COCO ground truth, but got a list",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.arguments import expect_path
 from probox.errors import InputError
-from probox.formats.files import Paths, read_bytes
+from probox.formats.files import TRUTH_EXPANDS, Paths, read_bytes
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth, pixels_of_boxes
 from probox.masks import Masks
@@ -44,7 +44,7 @@ def read_coco(path: Paths) -> GroundTruth:
         ascending order of category id.
     """
     expect_path(path)
-    return coco_truth_from_bytes(read_bytes(path), str(path), Problems())
+    return coco_truth_from_bytes(read_bytes(path, expansion=TRUTH_EXPANDS), str(path), Problems())
 
 
 def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundTruth:

@@ -12,13 +12,14 @@ from typing import BinaryIO
 
 from probox.errors import InputError
 
-__all__ = ["Paths", "first_character", "is_folder", "open_regular", "read_bytes", "read_regular"]
+__all__ = ["TRUTH_EXPANDS", "Paths", "first_character", "is_folder", "open_regular", "read_bytes", "read_regular"]
 
 Paths = str | os.PathLike[str]
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_MAX_EXPANSION = 30
-"""How much larger than a gzip file its content may be; detections of mostly zeros stay below this."""
+DETECTIONS_EXPAND, TRUTH_EXPANDS = 100, 30
+"""How much larger than a gzip file its content may be. Label probabilities that are all alike shrink to a thirtieth;
+truth shrinks to a fifth, and its polygons take more memory than their text does."""
 _ALWAYS_FINE = 1 << 26
 """Content up to this size is read whatever the expansion."""
 _FIRST_PIECE, _LARGEST_PIECE = 1 << 9, 1 << 20
@@ -99,7 +100,7 @@ def _unreadable(error: OSError | ValueError, name: str) -> InputError:
     return InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=name)
 
 
-def read_bytes(path: Paths, *, pipe: bool = True) -> bytes:
+def read_bytes(path: Paths, *, pipe: bool = True, expansion: int = DETECTIONS_EXPAND) -> bytes:
     """Return the content of a JSON file, decompressed if it is gzip, whatever its name says.
 
     Parameters
@@ -108,11 +109,13 @@ def read_bytes(path: Paths, *, pipe: bool = True) -> bytes:
         The file.
     pipe : bool
         Accept a pipe too. Files that were found in a folder, rather than named by the user, are never pipes.
+    expansion : int
+        How many times the size of a gzip file its content may have.
     """
     name = str(path)
     data = read_regular(path, pipe=pipe)
     if data.startswith(_GZIP_MAGIC):
-        data = _gunzip(data, name)
+        data = _gunzip(data, name, expansion)
     for magic, what, remedy in _NOT_JSON:
         if data.startswith(magic):
             raise InputError(f"expected JSON, but this {what}", file=name, remedy=remedy)
@@ -125,9 +128,9 @@ def read_bytes(path: Paths, *, pipe: bool = True) -> bytes:
     return data
 
 
-def _gunzip(data: bytes, name: str) -> bytes:
+def _gunzip(data: bytes, name: str, expansion: int) -> bytes:
     """Return the content of all members of a gzip file."""
-    limit = max(_ALWAYS_FINE, _MAX_EXPANSION * len(data))
+    limit = max(_ALWAYS_FINE, expansion * len(data))
     packed = memoryview(data)
     content = io.BytesIO()
     at = 0

@@ -232,7 +232,7 @@ def _by_challenge_rules(drafts: list[Draft], source: str, truth: GroundTruth) ->
             )
     probs = np.concatenate([np.zeros((0, len(truth.classes)), np.float32), *aligned])
     total = probs.sum(axis=1)
-    above = total > 1.0 + FLOAT_ROUNDING
+    above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # what is not finite must stay to be rejected
     probs[above] /= total[above, None]
     draft = joined(drafts, probs, truth.classes, source)
     draft.notes += dict.fromkeys(notes)

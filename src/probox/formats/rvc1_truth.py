@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.formats.files import Paths, read_bytes, read_regular
+from probox.formats.files import TRUTH_EXPANDS, Paths, read_bytes, read_regular
 from probox.formats.png import Pixels, decode_png
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
@@ -101,7 +101,9 @@ class _Sequence:
         self.boxes: list[npt.NDArray[np.float64]] = []
         self.masks: list[Masks] = []
         self.boxless = self.other_class = self.maskless = 0
-        columns, found = _core.read_rvc1_labels(read_bytes(self.file, pipe=False), lenient=problems.lenient)
+        columns, found = _core.read_rvc1_labels(
+            read_bytes(self.file, pipe=False, expansion=TRUTH_EXPANDS), lenient=problems.lenient
+        )
         problems.add_raw(found, self.file)
         keys: list[str] = columns["images"]
         order = _in_order(keys)
