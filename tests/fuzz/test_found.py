@@ -119,7 +119,7 @@ def test_a_heatmap_whose_name_fills_the_screen(tmp_path: Path) -> None:
 
 
 def test_statistics_that_end_the_process() -> None:
-    """Asked for the statistics of this file, one bit of which is wrong, pyarrow ends in an exception nobody can catch."""
+    """Asked for the statistics of this file, in which one bit is wrong, pyarrow ends the process."""
     path = Path(__file__).parent / "found" / "metadata.parquet"
     script = (
         "import sys, probox\n"
