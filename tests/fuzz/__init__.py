@@ -1,1 +1,17 @@
 """Damaged and hostile files, made from valid ones by the million: see `python -m tests.fuzz --help`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+
+KERNEL = "PROBOX_FUZZ_KERNEL"
+"""The variable that names another build of the kernel, which is then used instead of the installed one."""
+
+if KERNEL in os.environ:
+    _spec = importlib.util.spec_from_file_location("probox._core", os.environ[KERNEL])
+    assert _spec is not None
+    assert _spec.loader is not None
+    sys.modules["probox._core"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["probox._core"])

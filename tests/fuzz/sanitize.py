@@ -7,37 +7,35 @@ import subprocess
 import sys
 from pathlib import Path
 
+from . import KERNEL
+
 __all__ = ["sanitized"]
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "sanitize"
-FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1"
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g"
 
 
 def sanitized() -> dict[str, str]:
-    """Build the kernel with ASan and UBSan; return the environment in which Python uses it."""
-    package = BUILD / "site" / "probox"
-    command = [
-        "cmake", "-S", str(ROOT), "-B", str(BUILD / "cmake"), f"-DCMAKE_CXX_FLAGS={FLAGS}",
-        f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+    """Build the kernel with ASan and UBSan (gcc); return the environment in which workers use it."""
+    setup = [
+        "cmake", "-S", str(ROOT), "-B", str(BUILD), f"-DCMAKE_CXX_FLAGS={FLAGS}", "-DCMAKE_CXX_COMPILER=g++",
+        f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Debug",
     ]  # fmt: skip
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", str(BUILD / "cmake")], check=True, stdout=subprocess.DEVNULL)
-    package.mkdir(parents=True, exist_ok=True)
-    for source in (ROOT / "src" / "probox").iterdir():  # the package, by links, beside another kernel
-        link = package / source.name
-        if not source.name.startswith("_core") and not link.exists():
-            link.symlink_to(source)
-    for kernel in (BUILD / "cmake").glob("_core*.so"):
-        link = package / kernel.name
-        link.unlink(missing_ok=True)
-        link.symlink_to(kernel)
-    library = subprocess.run(["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
+    subprocess.run(setup, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", str(BUILD)], check=True, stdout=subprocess.DEVNULL)
+    (kernel,) = BUILD.glob("_core*.so")
     return {
-        "LD_PRELOAD": os.path.realpath(library.stdout.strip()),
-        "PYTHONPATH": str(BUILD / "site"),
-        # Python keeps memory until its end; NumPy and Arrow ask for more than they use.
-        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_segv=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        KERNEL: str(kernel),
+        # The C++ library too, or ASan could not see what is thrown.
+        "LD_PRELOAD": " ".join(_library(name) for name in ("libasan.so", "libstdc++.so")),
+        # Python keeps memory until its end; what cannot be had must come back as an error, as it does without ASan.
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
     }
+
+
+def _library(name: str) -> str:
+    found = subprocess.run(["g++", f"-print-file-name={name}"], check=True, capture_output=True, text=True)
+    return os.path.realpath(found.stdout.strip())

@@ -36,7 +36,7 @@ TRUTH: dict[str, Any] = {
             "id": 50, "image_id": 9, "category_id": 7, "bbox": [2.5, 3.0, 6.0, 4.0], "area": 24.0, "iscrowd": 0,
             "segmentation": [[2.0, 3.0, 8.0, 3.0, 8.0, 7.0, 2.0, 7.0], [12.5, 1, 20, 9.25, 11, 15]],
         },
-        {"id": 51, "image_id": 4, "category_id": 3, "bbox": [1.2, 2.0, 3.5, 4.0]},
+        {"id": 51, "image_id": 4, "category_id": 3, "bbox": [1.7, 2.0, 3.6, 4.0]},
         {
             "id": 52, "image_id": 9, "category_id": 3, "bbox": [0, 0, 30, 20], "iscrowd": 1,
             "segmentation": {"size": [20, 30], "counts": [0, 25, 40, 35, 500]},
@@ -50,7 +50,7 @@ TRUTH: dict[str, Any] = {
 
 RESULTS: list[dict[str, Any]] = [
     {"image_id": 9, "category_id": 7, "bbox": [2.5, 3, 5.1, 4], "score": 0.8, "covars": COVARS},
-    {"image_id": 4, "category_id": 3, "bbox": [1, 2, 4, 4], "score": 0.25, "all_scores": [0.25, 0.5]},
+    {"image_id": 4, "category_id": 3, "bbox": [1.7, 2, 3.6, 4], "score": 0.25, "all_scores": [0.25, 0.5]},
     {"image_id": 4, "bbox": [1, 2, 4, 4], "all_scores": [0.3, 0.6]},
     {"image_id": 5, "category_id": 3, "bbox": [0, 0, 3, 3], "score": 1},
 ]
