@@ -102,7 +102,7 @@ def test_detections_may_shrink_more_than_truth(tmp_path: Path, monkeypatch: pyte
     from probox.formats import files
 
     monkeypatch.setattr(files, "_ALWAYS_FINE", 1 << 10)
-    equal = "[" + ",".join(f'"{at:05}{"." * 400}"' for at in range(1000)) + "]"
+    equal = "[" + ",".join(f'"{at:05}{"." * 250}"' for at in range(1000)) + "]"
     path = tmp_path / "alike.json.gz"
     path.write_bytes(gzip.compress(equal.encode()))
     assert 30 < len(equal) / path.stat().st_size < 100
