@@ -16,4 +16,5 @@ fi
 .venv-test/bin/ruff check .
 .venv-test/bin/ruff format --check .
 .venv-test/bin/mypy
-exec .venv-test/bin/pytest "$@"
+# Files of tests are shared out to as many processes as there are processors.
+exec .venv-test/bin/pytest --numprocesses auto --dist loadfile "$@"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from probox import Convention, Detections, GroundTruth, evaluate
+from probox import Convention, Detections, GroundTruth, InputError, evaluate
 
 
 def square(height: int = 40, width: int = 50) -> np.ndarray:
@@ -64,3 +66,11 @@ def test_an_object_without_pixels_is_no_miss_of_pdq_but_one_of_map() -> None:
     assert result.average_precision.ap50 == pytest.approx(67 / 101)
     halves = evaluate(truth.select_images([1]), found) + evaluate(truth.select_images([2]), found)
     assert halves.summary() == result.summary()
+
+
+def test_an_endless_file_name_is_refused() -> None:
+    """One long name would make the column of all names as wide: 3,000 images of 100 kB each take a gigabyte."""
+    truth = GroundTruth.from_boxes(["cup"], {1: (9, 9), 2: (9, 9)}, [], np.zeros((0, 4)), [])
+    assert dataclasses.replace(truth, file_names=("a", "b" * 1024)).file_names[1] == "b" * 1024
+    with pytest.raises(InputError, match="image 2: expected a file name of at most 1,024 characters, but got one of"):
+        dataclasses.replace(truth, file_names=("a", "b" * 1025))

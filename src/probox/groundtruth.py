@@ -18,6 +18,9 @@ from probox.masks import Masks
 
 __all__ = ["GroundTruth"]
 
+LONGEST_NAME = 1024
+"""The most characters of an image's file name."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class GroundTruth:
@@ -117,6 +120,15 @@ class GroundTruth:
             raise InputError(
                 f"expected one file name per image, but got {len(self.file_names)} for {len(self.image_ids)} images",
                 file=file,
+            )
+        lengths = [len(name) for name in self.file_names]
+        if lengths and max(lengths) > LONGEST_NAME:  # a column of names is as wide as its longest
+            at = lengths.index(max(lengths))
+            raise InputError(
+                f"expected a file name of at most {LONGEST_NAME:,} characters, but got one of {lengths[at]:,}",
+                file=file,
+                image=int(self.image_ids[at]),
+                remedy="shorten it, or leave it out",
             )
         if len(self.masks) != len(self.object_image):
             raise InputError(f"expected one mask per object, but got {len(self.masks)} masks", file=file)
