@@ -129,8 +129,10 @@ class Convention:
                 continue
             flag = isinstance(usual, bool) or field.name in ("object_filter", "sum_zero_is_plain")
             wanted: Any = bool if flag else str if isinstance(usual, str) else int | float
-            if not isinstance(value, wanted) or (isinstance(value, bool) and not flag):
+            endless = isinstance(value, int) and abs(value) > 2**53  # Python's integers have no end, the kernel's do
+            if not isinstance(value, wanted) or (isinstance(value, bool) and not flag) or endless:
                 kind = "True or False" if flag else "text" if wanted is str else "a number"
+                kind += " up to 2^53" if endless else ""
                 raise InputError(
                     f"expected {field.name} to be {kind}{' or None' if optional else ''}, got {value!r:.40}"
                 )

@@ -66,8 +66,8 @@ class _Checks:
         self._image_ids(there.image_id, "objects")
         classes = len(self.evaluation.classes)
         self._require((there.class_index >= 0) & (there.class_index < classes), "objects.class_index", "no such class")
-        for name in ("box", "size", "area"):
-            self._require(np.isfinite(getattr(there, name)), f"objects.{name}", "expected finite numbers")
+        self._boxes(there.box, there.size, "objects")
+        self._require((there.area >= 0) & np.isfinite(there.area), "objects.area", "expected a finite number above 0")
 
     def _masks(self) -> None:
         masks, there, images = self.evaluation.masks, self.evaluation.objects, self.evaluation.images
@@ -106,9 +106,15 @@ class _Checks:
         if threshold is not None:
             fine = found.confidence > np.float32(threshold)
             self._require(fine, "detections.confidence", "expected one above the label threshold")
-        self._require(np.abs(found.box) <= FARTHEST, "detections.box", "expected finite corners")
-        self._require(np.isfinite(found.size), "detections.size", "expected finite numbers")
+        self._boxes(found.box, found.size, "detections")
         self._require(np.abs(found.covariances) <= FARTHEST**2, "detections.covariances", "expected finite numbers")
+
+    def _boxes(self, boxes: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64], table: str) -> None:
+        """Raise for corners and sizes that no table of objects or detections could have."""
+        self._require(np.abs(boxes) <= FARTHEST, f"{table}.box", "expected finite corners")
+        self._require(boxes[:, :2] <= boxes[:, 2:], f"{table}.box", "expected x1 <= x2 and y1 <= y2")
+        fine = (sizes >= 0) & (sizes <= 2 * FARTHEST + 2)
+        self._require(fine, f"{table}.size", "expected finite numbers, at least 0")
 
     def _image_ids(self, ids: npt.NDArray[np.int64], table: str) -> None:
         self._require(rows_of(ids, self.evaluation.images.id) >= 0, f"{table}.image_id", "no such image")

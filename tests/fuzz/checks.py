@@ -36,7 +36,8 @@ def check_truth(truth: GroundTruth) -> None:
     assert not unusable_masks(masks.boxes, masks.offsets, masks.runs).any(), "unusable masks"
     shapes = np.stack([truth.widths, truth.heights], axis=1)[truth.object_image]
     assert ((masks.boxes[:, :2] >= 0) & (masks.boxes[:, 2:] < shapes)).all(), "a mask outside the image"
-    assert ((masks.pixels > 0) & (masks.pixels <= box_pixels(masks.boxes))).all(), "a mask without pixels"
+    filled = (masks.pixels > 0) == (masks.boxes[:, 2] >= masks.boxes[:, 0])  # a mask without pixels has no box
+    assert (filled & (masks.pixels <= box_pixels(masks.boxes))).all(), "a mask of other pixels than its box"
 
 
 def check_detections(found: Detections) -> None:
