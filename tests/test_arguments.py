@@ -113,7 +113,7 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a flag in text": (lambda: Convention(box_truth="no"), "expected box_truth to be True or False, got 'no'"),
     "a number for a filter": (lambda: Convention(object_filter=1), "object_filter to be True or False or None, got 1"),
-    "a number without end": (lambda: Convention(min_pixels=10**400), "expected min_pixels to be a number up to 2^53"),
+    "a number without end": (lambda: Convention(min_pixels=10**400), r"expected min_pixels to be a number up to 2\^53"),
     "a flag for a number": (lambda: Convention(label_weight=True), "expected label_weight to be a number, got True"),
     "writing, swapped": (lambda: probox.write_parquet(TRUTH, "t.parquet"), "`path` to be a path, but got GroundTruth"),
     "writing a result": (
