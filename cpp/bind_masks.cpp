@@ -67,6 +67,7 @@ nb::tuple rasterise(Array<std::int64_t, 1> order, Array<std::uint8_t, 1> kinds, 
         for (std::size_t piece = first; piece < last; ++piece) {
           const double* values = numbers.data() + number_offsets(piece);
           const std::int64_t size = number_offsets(piece + 1) - number_offsets(piece);
+        if (size == 0) continue;
           if (kinds(object) == coco::run_lengths) {
             rasteriser.add_counts(values, size);
           } else {

@@ -8,7 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <numeric>
 #include <stdexcept>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -152,6 +155,9 @@ void write(const Qualities& q, double* out) {
 }
 
 // Pairs of one image with a quality above 0.
+// Pairs with a quality that one image may have; the error names the image's place.
+constexpr std::size_t kMostPairs = std::size_t{1} << 24;
+
 struct Pairs {
   std::vector<std::int64_t> detection, object;
   std::vector<double> qualities;
@@ -194,6 +200,7 @@ std::vector<Pairs> score_all(const Tables& tables, const Settings& settings, int
     scorers[worker].qualities(image, false, [&](int d, const std::vector<Qualities>& column) {
       for (std::size_t o = 0; o < column.size(); ++o)
         if (column[o].pairwise > 0.0) pairs.push_back({static_cast<std::int64_t>(o), d, column[o]});
+      if (pairs.size() > kMostPairs) throw std::length_error(std::to_string(i));
     });
     found[i] = by_object(pairs, tables.object_offsets.data()[i], tables.detection_offsets.data()[i]);
   });
@@ -231,6 +238,33 @@ nb::tuple score_images(const Settings& settings, int threads, Vector32 widths, V
   return nb::make_tuple(detection_array, object_array, quality_array);
 }
 
+// Pairs that share an object or a detection, directly or by way of others, compete; the others do not. Returns each
+// group's pairs, begin <= pair < end, in their order.
+std::vector<std::vector<std::int64_t>> competing(const Vector64& detection, const Vector64& object, std::int64_t begin,
+                                                 std::int64_t end) {
+  std::unordered_map<std::int64_t, std::int64_t> pair_of_object, pair_of_detection;
+  std::vector<std::int64_t> parent(end - begin);
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto root = [&](std::int64_t k) {
+    while (parent[k] != k) k = parent[k] = parent[parent[k]];
+    return k;
+  };
+  for (std::int64_t k = 0; k < end - begin; ++k) {
+    const std::int64_t first = pair_of_object.emplace(object.data()[begin + k], k).first->second;
+    const std::int64_t second = pair_of_detection.emplace(detection.data()[begin + k], k).first->second;
+    parent[root(k)] = root(first);
+    parent[root(k)] = root(second);
+  }
+  std::unordered_map<std::int64_t, std::size_t> group_of;
+  std::vector<std::vector<std::int64_t>> groups;
+  for (std::int64_t k = 0; k < end - begin; ++k) {
+    const auto [at, is_new] = group_of.emplace(root(k), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(begin + k);
+  }
+  return groups;
+}
+
 // Which pairs are matches. Pairs of an image stand next to each other, `offsets` says where.
 nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, Vector64 object,
                                           Array<double, nb::ndim<1>> quality, bool greedy) {
@@ -250,21 +284,19 @@ nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, 
   const auto position = [](const std::vector<std::int64_t>& sorted, std::int64_t value) {
     return static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
   };
-  const auto distinct = [](std::vector<std::int64_t>& values, const std::int64_t* begin, const std::int64_t* end) {
-    values.assign(begin, end);
+  const auto distinct = [](std::vector<std::int64_t>& values, const std::vector<std::int64_t>& pairs,
+                           const std::int64_t* column) {
+    values.clear();
+    for (const std::int64_t k : pairs) values.push_back(column[k]);
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
   };
-  for (std::size_t i = 0; i < images; ++i) {
-    pulse();
-    const std::int64_t begin = offsets.data()[i], end = offsets.data()[i + 1];
-    if (begin == end) continue;
-    distinct(rows, object.data() + begin, object.data() + end);
-    distinct(columns, detection.data() + begin, detection.data() + end);
+  const auto match = [&](const std::vector<std::int64_t>& pairs) {
     table.assign(rows.size() * columns.size(), 0.0);
     pair_at.assign(table.size(), -1);
-    for (std::int64_t k = begin; k < end; ++k) {
-      if (k % 4096 == 0) pulse();
+    for (std::size_t at = 0; at < pairs.size(); ++at) {
+      if (at % 4096 == 0) pulse();
+      const std::int64_t k = pairs[at];
       const std::size_t cell =
           position(rows, object.data()[k]) * columns.size() + position(columns, detection.data()[k]);
       table[cell] = quality.data()[k];
@@ -276,6 +308,26 @@ nb::ndarray<nb::numpy, bool> assign_pairs(Vector64 offsets, Vector64 detection, 
       if (chosen[row] < 0) continue;
       const std::size_t cell = static_cast<std::size_t>(row) * columns.size() + chosen[row];
       if (table[cell] > 0.0) matched[pair_at[cell]] = true;
+    }
+  };
+  constexpr std::size_t large = std::size_t{1} << 22;  // cells: a table of more is mostly empty, and far slower
+  std::vector<std::int64_t> pairs;
+  for (std::size_t i = 0; i < images; ++i) {
+    pulse();
+    const std::int64_t begin = offsets.data()[i], end = offsets.data()[i + 1];
+    if (begin == end) continue;
+    pairs.resize(end - begin);
+    std::iota(pairs.begin(), pairs.end(), begin);
+    distinct(rows, pairs, object.data());
+    distinct(columns, pairs, detection.data());
+    if (rows.size() * columns.size() <= large) {
+      match(pairs);
+      continue;
+    }
+    for (const std::vector<std::int64_t>& group : competing(detection, object, begin, end)) {
+      distinct(rows, group, object.data());
+      distinct(columns, group, detection.data());
+      match(group);
     }
   }
   return array;

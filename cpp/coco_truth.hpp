@@ -20,10 +20,10 @@ constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t max_side = 1000000;
 constexpr std::int64_t max_pixels = std::int64_t{1} << 30;
 
-// How many coordinates and run lengths one mask may have, and those of a file: text can pack eight into the space of one
-// number in memory.
+// How many coordinates and run lengths one mask may have, and those of a file: COCO's compressed run lengths take about a
+// byte each.
 constexpr std::size_t max_mask_numbers = std::size_t{1} << 23;
-inline std::size_t max_file_numbers(std::size_t bytes) { return max_mask_numbers + bytes / 2; }
+inline std::size_t max_file_numbers(std::size_t bytes) { return max_mask_numbers + bytes; }
 
 enum Segmentation : std::uint8_t { no_mask = 0, polygons = 1, run_lengths = 2 };
 
@@ -259,7 +259,7 @@ class TruthReader {
         check_room(shape_.numbers.size());
       }
       const std::size_t count = shape_.numbers.size() - start;
-      if (count % 2 != 0 || count < 4) {
+      if (count % 2 != 0 || count == 2) {  // an empty polygon has no pixels, but is no mistake
         in_.fail("polygon", "expected x and y of at least two points, but got " + std::to_string(count) + " numbers",
                  "write polygons as [x1, y1, x2, y2, ...]");
       }

@@ -103,9 +103,9 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "no measures": (lambda: scored(measures=()), "expected measures to be some of pdq, map, lrp"),
     "a number of measures": (lambda: scored(measures=3), "expected measures to be some of pdq, map, lrp"),
     "measures of numbers": (lambda: scored(measures=[1]), "expected measures to be some of pdq, map, lrp"),
-    "no threads": (lambda: scored(threads=0), "expected threads to be a whole number of at least 1, got 0; leave it"),
-    "threads in text": (lambda: scored(threads="2"), "expected threads to be a whole number of at least 1, got '2'"),
-    "half a thread": (lambda: scored(threads=1.5), "expected threads to be a whole number of at least 1, got 1.5"),
+    "no threads": (lambda: scored(threads=0), "expected threads to be a whole number from 1 to 4096, got 0; leave it"),
+    "threads in text": (lambda: scored(threads="2"), "expected threads to be a whole number from 1 to 4096, got '2'"),
+    "half a thread": (lambda: scored(threads=1.5), "expected threads to be a whole number from 1 to 4096, got 1.5"),
     "threads of an evaluator": (lambda: Evaluator(["cup"], threads="2"), "expected threads to be a whole number"),
     "a threshold in text": (
         lambda: Convention.preset("paper", label_threshold="0.5"),
@@ -115,6 +115,27 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "a number for a filter": (lambda: Convention(object_filter=1), "object_filter to be True or False or None, got 1"),
     "a number without end": (lambda: Convention(min_pixels=10**400), r"expected min_pixels to be a number up to 2\^53"),
     "a flag for a number": (lambda: Convention(label_weight=True), "expected label_weight to be a number, got True"),
+    "a threshold that is none": (
+        lambda: scored().at_threshold(None),
+        "threshold to be a number between 0 and 1, got No",
+    ),
+    "another threshold in text": (lambda: scored().at_threshold("0.5"), "threshold to be a number .* got '0.5'"),
+    "a table for a Parquet file": (
+        lambda: probox.evaluate_parquet(TRUTH, found()),
+        r"`path` to be a path, but got Detections; give the name of a Parquet file",
+    ),
+    "saving nowhere": (lambda: scored().save(None), "`folder` to be a path, but got NoneType"),
+    "loading nothing": (lambda: probox.Evaluation.load(5), "`folder` to be a path, but got int"),
+    "threads without end": (lambda: scored(threads=10**30), "threads to be a whole number from 1 to 4096"),
+    "swapped for average precision": (
+        lambda: probox.average_precision(found(), TRUTH),
+        r"the order is average_precision\(truth, found\)",
+    ),
+    "swapped for lrp": (lambda: probox.lrp(found(), TRUTH), r"the order is lrp\(truth, found\)"),
+    "names for columns": (
+        lambda: GroundTruth.from_masks(["cup"], [(1, [np.ones((4, 4), bool)], ["cup"])]),
+        r"image 1: expected the column of a class, but got 'cup'; count in classes",
+    ),
     "writing, swapped": (lambda: probox.write_parquet(TRUTH, "t.parquet"), "`path` to be a path, but got GroundTruth"),
     "writing a result": (
         lambda: probox.write_parquet("t.parquet", scored()),

@@ -74,3 +74,45 @@ def test_an_endless_file_name_is_refused() -> None:
     assert dataclasses.replace(truth, file_names=("a", "b" * 1024)).file_names[1] == "b" * 1024
     with pytest.raises(InputError, match="image 2: expected a file name of at most 1,024 characters, but got one of"):
         dataclasses.replace(truth, file_names=("a", "b" * 1025))
+
+
+@pytest.mark.parametrize("value", [0.5, 7, np.nan])
+def test_masks_are_of_two_values(value: float) -> None:
+    with pytest.raises(InputError, match="image 1: expected masks of True and False, or of 0 and 1; compare with"):
+        GroundTruth.from_masks(["cup"], [(1, [np.where(square(), value, 0)], [0])])
+    assert len(GroundTruth.from_masks(["cup"], [(1, [square().astype(float)], [0])])) == 1
+
+
+def test_categories_have_ids_of_their_own() -> None:
+    truth = GroundTruth.from_boxes(["cup", "dog"], {1: (9, 9)}, [], np.zeros((0, 4)), [])
+    with pytest.raises(InputError, match="the category id 3 stands for several classes"):
+        dataclasses.replace(truth, category_ids=[3, 3])
+
+
+def test_crowds_of_objects_that_all_meet_are_refused() -> None:
+    """Their pairs alone would take gigabytes, though the files are small."""
+    n = 4097
+    truth = GroundTruth.from_boxes(["cup"], {5: (8, 8)}, [5] * n, [[2, 2, 4, 4]] * n, [0] * n)
+    found = Detections(classes=["cup"], image_ids=[5] * n, boxes=[[2, 2, 4, 4]] * n, label_probs=[[1.0]] * n)
+    with pytest.raises(InputError, match=r"image 5: 4,097 objects and 4,097 detections make more than 2\^24 pairs"):
+        evaluate(truth, found, measures=["pdq"])
+
+
+def test_a_large_image_is_matched_group_by_group() -> None:
+    """Objects far from each other do not compete: tables of thousands of rows are never filled in whole."""
+    side = 50
+    corners = np.array([(10 * x, 10 * y) for x in range(side) for y in range(side)], float)
+    boxes = np.concatenate([corners, corners + 6], axis=1)
+    truth = GroundTruth.from_boxes(["cup"], {5: (500, 500)}, [5] * len(boxes), boxes, [0] * len(boxes))
+    found = Detections(
+        classes=["cup"],
+        image_ids=[5] * (2 * len(boxes)),
+        boxes=np.concatenate([boxes + np.array([0, 0, 1, 0]), boxes]),
+        label_probs=np.full((2 * len(boxes), 1), 0.81),
+    )
+    assert len(truth) * len(found) > 1 << 22
+    for assignment in ("optimal", "greedy"):
+        result = evaluate(truth, found, convention=Convention(assignment=assignment), measures=["pdq"])
+        assert (result.tp, result.fp, result.fn) == (len(boxes), len(boxes), 0)
+        assert result.objects.partner.tolist() == list(range(len(boxes), 2 * len(boxes)))  # the better one of two
+        assert result.pdq == pytest.approx(0.9 / 2)

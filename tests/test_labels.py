@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from probox import Detections, GroundTruth, average_precision, evaluate
+from probox.formats import write_coco_results, write_rvc1
 from probox.labels import canonical_name, column_of_each, repeated_classes, unknown_classes
+from probox.validation import validate
 
 NAMES = ("cup", "dog", "couch", "Sofa", "bg", "background", "__bg__", "none", "unicorn", "TV", "tv")
 
@@ -90,3 +95,29 @@ def test_several_columns_of_one_class() -> None:
 def test_classes_that_the_truth_tells_apart_go_by_name() -> None:
     assert column_of_each(["tv", "television", "cup"], ["Cup", "television", "tv"]).tolist() == [2, 1, 0]
     assert column_of_each(["tv", "television"], ["TV"]).tolist() == [-1, -1]
+
+
+def test_files_checks_and_evaluations_name_the_same_class(tmp_path: Path, truth: GroundTruth) -> None:
+    """Of two columns of one class the last counts: when it is scored, when it is checked and when it is written."""
+    found = found_with(["cup", "bg", "Cup", "dog"], [0.6, 0.0, 0.1, 0.3])
+    assert evaluate(truth, found).detections.class_index.tolist() == [1]
+    write_coco_results(tmp_path / "found.json", found, truth)
+    (said,) = json.loads((tmp_path / "found.json").read_text())
+    assert said["category_id"] == truth.category_ids[1]
+    assert said["score"] == pytest.approx(0.3)
+
+
+def test_background_is_nothing_odd(tmp_path: Path, truth: GroundTruth) -> None:
+    """`validate` names classes as `evaluate` does: the largest column may be background everywhere."""
+    many = Detections(
+        classes=["background", "cup", "dog"], image_ids=[7] * 30, boxes=[[10 + at, 20, 40, 40] for at in range(30)],
+        label_probs=[[0.55, 0.40, 0.05]] * 30,
+    )  # fmt: skip
+    write_rvc1(tmp_path / "found.json", many, truth)
+    coco = {
+        "images": [{"id": 7, "width": 64, "height": 48}],
+        "categories": [{"id": 1, "name": "cup"}, {"id": 2, "name": "dog"}],
+        "annotations": [{"id": 1, "image_id": 7, "category_id": 1, "bbox": [10, 20, 30, 20]}],
+    }
+    (tmp_path / "truth.json").write_text(json.dumps(coco))
+    assert validate(tmp_path / "truth.json", tmp_path / "found.json").warnings == ()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.oddities.test_oddities import world
 
-from probox import Evaluation, InputError, evaluate, evaluate_parquet, read_truth, write_parquet
+from probox import Convention, Evaluation, InputError, evaluate, evaluate_parquet, read_truth, write_parquet
 from probox.formats import read_detections
 
 
@@ -53,9 +53,18 @@ def test_notes_are_those_of_the_part() -> None:
     assert part.oddities == ()
     assert part.notes == (
         "3 rows were left out",
-        "restricted to 30 of 60 images; counts in other notes are of all 60",
+        "restricted to 30 of 60 images; what other notes count is of all of them",
     )
     assert whole.on(truth.image_ids).notes == whole.notes
+    assert part.on(seen[:3]).notes[-1] == "restricted to 3 of 60 images; what other notes count is of all of them"
+    assert (whole.on(seen[:3]) + whole.on(seen[3:30])).notes == ("3 rows were left out",)
+
+
+def test_what_is_counted_by_image_is_not_repeated_of_a_part() -> None:
+    truth, found = world()
+    whole = evaluate(truth, found, convention=Convention(label_threshold=0.5))
+    assert any("label threshold" in note for note in whole.notes)
+    assert not any("label threshold" in note for note in whole.on(truth.image_ids[:3]).notes)
 
 
 def test_unknown_images_are_named() -> None:

@@ -14,7 +14,7 @@ from probox import _core
 from probox.arguments import check_classes
 from probox.columns import frozen, rows_where_all
 from probox.errors import InputError
-from probox.labels import align_labels, column_of_each
+from probox.labels import best_classes, named_classes, probabilities_of
 
 __all__ = ["Detections"]
 
@@ -95,9 +95,9 @@ class Detections:
         with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected below, in words
             sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
         put("sizes", frozen(sizes, np.float64, (n, 2), "sizes"))
-        best = _best(self.label_probs) if self.labels is None else self.labels
+        best = best_classes(self.label_probs) if self.labels is None else self.labels
         put("labels", frozen(best, np.int32, (n,), "labels"))
-        scores = _value_at(self.label_probs, self.labels) if self.scores is None else self.scores
+        scores = probabilities_of(self.label_probs, self.labels) if self.scores is None else self.scores
         put("scores", frozen(scores, np.float64, (n,), "scores"))
         self._check()
 
@@ -143,27 +143,8 @@ class Detections:
         return numbers
 
     def named_classes(self, classes: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Return the class that each detection names among `classes`, and its score.
-
-        A class that the detector stated stays, if it is one of them. Otherwise columns are brought to `classes`
-        first, and the most probable of them is the one: background and classes that nobody asked for don't
-        count. Among equals the first of `classes` is taken; -1 where none has any probability.
-        """
-        if tuple(classes) == self.classes:
-            return self.labels, self.scores
-        chosen_here = (self.labels == _best(self.label_probs)) & (
-            self.scores == _value_at(self.label_probs, self.labels)
-        )
-        column_of_class = column_of_each(classes, self.classes)
-        class_of_column = np.full(max(len(self.classes), 1), -1, np.int32)
-        class_of_column[column_of_class[column_of_class >= 0]] = np.flatnonzero(column_of_class >= 0)
-        stated = class_of_column[self.labels]
-        probs = align_labels(self.label_probs, self.classes, classes)
-        best = _best(probs)
-        values = _value_at(probs, best)
-        by_probability = chosen_here | (stated < 0)
-        named = np.where(by_probability, np.where(values > 0, best, -1), stated).astype(np.int32)
-        return named, np.where(by_probability, values, self.scores)
+        """Return the class that each detection names among `classes`, and its score; see `probox.labels`."""
+        return named_classes(self.label_probs, self.classes, classes, self.labels, self.scores)
 
     def _fail(self, row: int, problem: str, remedy: str) -> InputError:
         return InputError(
@@ -263,8 +244,8 @@ def size_problems(
 ) -> list[RowProblems]:
     """Return which of some rows, whose boxes are sound, state a width and height that are none or not the box's."""
     sound = rows_where_all((sizes >= 0) & (sizes <= 2 * FARTHEST))  # NaN is not
-    extent = boxes[:, 2:] - boxes[:, :2]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # such boxes are reported as such
+        extent = boxes[:, 2:] - boxes[:, :2]
         allowed = SIZE_ROUNDING + 1e-9 * np.abs(boxes).max(axis=1, initial=0.0, keepdims=True)
         agree = rows_where_all(np.abs(sizes - extent) <= allowed)
     return [
@@ -398,16 +379,3 @@ def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
     values, vectors = np.linalg.eigh(symmetric)
     nearest: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     return np.where((values[..., :1] >= 0)[..., None], symmetric, nearest)  # eigh sorts ascending
-
-
-def _best(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
-    if label_probs.shape[1] == 0:
-        return np.zeros(len(label_probs), np.int32)
-    return np.asarray(np.argmax(label_probs, axis=1), dtype=np.int32)
-
-
-def _value_at(label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    if label_probs.shape[1] == 0:
-        return np.zeros(len(label_probs), np.float64)
-    columns = np.clip(labels, 0, label_probs.shape[1] - 1)
-    return label_probs[np.arange(len(label_probs)), columns].astype(np.float64)

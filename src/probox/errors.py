@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probox.escapes import printable
+
 __all__ = ["InputError", "ProboxError"]
 
 
@@ -60,7 +62,7 @@ class InputError(ProboxError, ValueError):
         ]
         text = ": ".join([part for part in where if part] + [_short(self.problem)])
         text = f"{text}; {self.remedy}" if self.remedy else text
-        return " ".join(text.splitlines())  # names in files may hold line breaks; a message has one line
+        return printable(" ".join(text.splitlines()))  # names may hold line breaks, and what terminals obey
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.problem, self.file, self.image, self.entry, self.remedy))

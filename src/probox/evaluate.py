@@ -16,9 +16,9 @@ from probox.evaluation import MEASURES, Evaluation, join_evaluations
 from probox.groundtruth import GroundTruth
 from probox.labels import BACKGROUND_NAMES, canonical_name, repeated_classes, unknown_classes
 from probox.masks import Masks
-from probox.notes import empty_mask_note, threshold_note, unknown_image_note
+from probox.notes import empty_mask_note, some_names, threshold_note, unknown_image_note
 from probox.parallel import thread_count
-from probox.pdq.kernel import QUALITIES, Pairs, score_pairs
+from probox.pdq.kernel import QUALITIES, Pairs, plain_rows, score_pairs
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable
 
 __all__ = ["Evaluator", "evaluate"]
@@ -97,7 +97,7 @@ def evaluate_part(
             id=truth.image_ids, width=truth.widths, height=truth.heights, file_name=np.array(truth.file_names, np.str_)
         ),
         objects=_object_table(truth, masks, resolved),
-        detections=_detection_table(truth, kept, found.numbers_in_image()[rows]),
+        detections=_detection_table(truth, kept, found.numbers_in_image()[rows], resolved),
         pairs=PairTable(
             detection=pairs.detection,
             object=pairs.object,
@@ -234,22 +234,17 @@ def label_notes(
     if convention.label_threshold is not None:
         notes.append(threshold_note(below, convention.label_threshold))
     unknown = [found_classes[column] for column in unknown_classes(found_classes, truth_classes)]
-    unknown = [name for name in unknown if canonical_name(name) not in BACKGROUND_NAMES]
     if unknown:
         notes.append(
-            f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {_some(unknown)}"
+            f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {some_names(unknown)}"
         )
     repeated = [found_classes[column] for column in repeated_classes(found_classes, truth_classes)]
     if repeated:
         notes.append(
             f"{len(repeated)} classes are named again by a later column, which counts alone; the probabilities of "
-            f"the earlier ones are dropped: {_some(repeated)}"
+            f"the earlier ones are dropped: {some_names(repeated)}"
         )
     return notes
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> ObjectTable:
@@ -278,8 +273,14 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
     )
 
 
-def _detection_table(truth: GroundTruth, kept: Detections, numbers: npt.NDArray[np.int64]) -> DetectionTable:
+def _detection_table(
+    truth: GroundTruth, kept: Detections, numbers: npt.NDArray[np.int64], convention: Convention
+) -> DetectionTable:
     n = len(kept)
+    covariances = np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances
+    plain = plain_rows(covariances, convention)
+    if covariances[plain].any():  # which sums count as 0 is a matter of the convention; the table says what was scored
+        covariances = np.where(plain[:, None, None, None], 0.0, covariances)
     named, scores = kept.named_classes(truth.classes)
     real = np.array([canonical_name(name) not in BACKGROUND_NAMES for name in kept.classes], dtype=bool)
     probs = kept.label_probs
@@ -293,7 +294,7 @@ def _detection_table(truth: GroundTruth, kept: Detections, numbers: npt.NDArray[
         cost=best if real.all() else probs[:, real].max(axis=1, initial=0.0),
         box=kept.boxes,
         size=kept.sizes,
-        covariances=np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
+        covariances=covariances,
         verdict=np.zeros(n, np.uint8),
         partner=np.full(n, -1, np.int64),
         **{name: np.full(n, np.nan) for name in QUALITIES},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.arguments import expect_path
 from probox.boxes.average_precision import AveragePrecision
 from probox.boxes.lrp import LRP
 from probox.boxes.matching import AREA_RANGES, SIZES, BoxMatches, match_columns
@@ -184,6 +185,9 @@ class Evaluation:
         evaluation left out cannot come back, so `threshold` must not be below its own.
         """
         own = self.convention.label_threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number):
+            raise InputError(f"expected threshold to be a number between 0 and 1, got {threshold!r:.40}")
+        threshold = float(threshold)
         if own is not None and threshold < own:
             raise InputError(
                 f"expected threshold to be at least {own:g}, since this evaluation left out all detections that are "
@@ -269,6 +273,7 @@ class Evaluation:
         """Write everything into a folder; `Evaluation.load` brings it back equal to the last bit."""
         from probox.storage import save_evaluation
 
+        expect_path(folder, "folder", "name the folder to write to")
         save_evaluation(self, Path(folder))
 
     @classmethod
@@ -276,6 +281,7 @@ class Evaluation:
         """Return what `save` wrote."""
         from probox.storage import load_evaluation
 
+        expect_path(folder, "folder", "name a folder that Evaluation.save wrote")
         return load_evaluation(Path(folder))
 
     # --- words ---

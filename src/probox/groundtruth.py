@@ -121,6 +121,12 @@ class GroundTruth:
                 f"expected one file name per image, but got {len(self.file_names)} for {len(self.image_ids)} images",
                 file=file,
             )
+        numbers, counts = np.unique(self.category_ids, return_counts=True)
+        if (counts > 1).any():
+            twice = int(numbers[counts > 1][0])
+            raise InputError(
+                f"the category id {twice} stands for several classes", file=file, remedy="give each class its own"
+            )
         lengths = [len(name) for name in self.file_names]
         if lengths and max(lengths) > LONGEST_NAME:  # a column of names is as wide as its longest
             at = lengths.index(max(lengths))
@@ -345,11 +351,24 @@ class GroundTruth:
             if len(arrays) != len(labels):
                 raise InputError(f"got {len(arrays)} masks but {len(labels)} classes", image=image_id)
             for array, label in zip(arrays, labels, strict=True):
-                mask = np.asarray(array, dtype=bool)
+                given = np.asarray(array)
+                if given.dtype != bool and not np.isin(given, (0, 1)).all():
+                    raise InputError(
+                        "expected masks of True and False, or of 0 and 1",
+                        image=image_id,
+                        remedy="compare with a threshold or an id first: values == 7",
+                    )
+                mask = given.astype(bool)
                 if mask.ndim != 2:
                     raise InputError(f"expected masks of shape H x W, but got {mask.ndim} dimensions", image=image_id)
                 if sizes.setdefault(image_id, mask.shape) != mask.shape:
                     raise InputError("masks of one image differ in shape", image=image_id)
+                if not isinstance(label, int | np.integer):
+                    raise InputError(
+                        f"expected the column of a class, but got {label!r:.40}",
+                        image=image_id,
+                        remedy="count in classes: classes.index(name)",
+                    )
                 if mask.any():
                     rows.append((image_id, mask, int(label)))
                 else:

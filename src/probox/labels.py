@@ -15,8 +15,11 @@ from probox.errors import InputError
 __all__ = [
     "BACKGROUND_NAMES",
     "align_labels",
+    "best_classes",
     "canonical_name",
     "column_of_each",
+    "named_classes",
+    "probabilities_of",
     "repeated_classes",
     "require_label_matrix",
     "unknown_classes",
@@ -71,8 +74,12 @@ def column_of_each(wanted: Sequence[str], given: Sequence[str]) -> npt.NDArray[n
 
 
 def unknown_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
-    """Return the columns of `given` whose class is none of `known` in any spelling."""
-    meanings = {canonical_name(name) for name in known}
+    """Return the columns of `given` whose class is none of `known` in any spelling; background is no class to miss.
+
+    >>> unknown_classes(["cup", "unicorn", "background"], ["cup"])
+    [1]
+    """
+    meanings = {canonical_name(name) for name in known} | BACKGROUND_NAMES
     return [column for column, name in enumerate(given) if canonical_name(name) not in meanings]
 
 
@@ -82,8 +89,54 @@ def repeated_classes(given: Sequence[str], known: Sequence[str]) -> list[int]:
     >>> repeated_classes(["couch", "cup", "Sofa"], ["couch"])
     [0]
     """
-    explained = {*unknown_classes(given, known), *column_of_each(known, given).tolist()}
-    return [column for column in range(len(given)) if column not in explained]
+    meanings = {canonical_name(name) for name in known}
+    used = set(column_of_each(known, given).tolist())
+    return [column for column, name in enumerate(given) if canonical_name(name) in meanings and column not in used]
+
+
+def best_classes(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+    """Return the column of the largest probability of each row, the first among equals; 0 where there are none."""
+    if label_probs.shape[1] == 0:
+        return np.zeros(len(label_probs), np.int32)
+    return np.asarray(np.argmax(label_probs, axis=1), dtype=np.int32)
+
+
+def probabilities_of(label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    """Return each row's probability of its class."""
+    if label_probs.shape[1] == 0:
+        return np.zeros(len(label_probs), np.float64)
+    columns = np.clip(labels, 0, label_probs.shape[1] - 1)
+    return label_probs[np.arange(len(label_probs)), columns].astype(np.float64)
+
+
+def named_classes(
+    label_probs: npt.NDArray[np.float32],
+    given: Sequence[str],
+    wanted: Sequence[str],
+    labels: npt.NDArray[np.int32] | None = None,
+    scores: npt.NDArray[np.float64] | None = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """Return the class that each detection names among the wanted ones, and its score.
+
+    A class that the detector stated (`labels`, with `scores`) stays, if it is wanted. Otherwise columns are brought to
+    the wanted classes first, and the most probable of them is the one: background and classes that nobody asked for
+    don't count. Among equals the first of `wanted` is taken; -1 where none has any probability.
+    """
+    usual = best_classes(label_probs)
+    stated = usual if labels is None else labels
+    score = probabilities_of(label_probs, stated) if scores is None else scores
+    if tuple(wanted) == tuple(given):
+        return stated, score
+    unstated = (stated == usual) & (score == probabilities_of(label_probs, stated))
+    column_of_class = column_of_each(wanted, given)
+    class_of_column = np.full(max(len(given), 1), -1, np.int32)
+    class_of_column[column_of_class[column_of_class >= 0]] = np.flatnonzero(column_of_class >= 0)
+    probs = align_labels(label_probs, given, wanted)
+    best = best_classes(probs)
+    values = probabilities_of(probs, best)
+    by_probability = unstated | (class_of_column[stated] < 0)
+    named = np.where(by_probability, np.where(values > 0, best, -1), class_of_column[stated]).astype(np.int32)
+    return named, np.where(by_probability, values, score)
 
 
 def require_label_matrix(rows: int, columns: int, file: str | None = None) -> None:

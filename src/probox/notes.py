@@ -5,7 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["empty_mask_note", "join_notes", "notes_at_threshold", "threshold_note", "unknown_image_note"]
+__all__ = [
+    "empty_mask_note",
+    "join_notes",
+    "notes_at_threshold",
+    "notes_of_part",
+    "some_names",
+    "threshold_note",
+    "unknown_image_note",
+]
+
+
+def some_names(names: Sequence[str]) -> str:
+    """Return the first names of many."""
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def unknown_image_note(detections: int) -> str:
@@ -31,6 +44,8 @@ _OF_IMAGES = re.compile(
 )
 """Sentences that count something in the images of one evaluation, so that the counts of several add up."""
 
+_RESTRICTION = re.compile(r"restricted to [\d,]+ of ([\d,]+) images; .*")
+
 _THRESHOLD = re.compile(r"(\d+) detections are not above the label threshold .*")
 
 
@@ -41,7 +56,7 @@ def join_notes(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
         counted = _OF_IMAGES.fullmatch(text)
         if counted:
             totals[counted[2]] = totals.get(counted[2], 0) + int(counted[1])
-        else:
+        elif not _RESTRICTION.fullmatch(text):
             totals.setdefault(text, -1)
     return tuple(text if count < 0 else f"{count} {text}" for text, count in totals.items())
 
@@ -52,3 +67,16 @@ def notes_at_threshold(notes: Sequence[str], below: int, threshold: float) -> tu
     total = below + sum(int(found[1]) for found in earlier if found)
     others = [text for text, found in zip(notes, earlier, strict=True) if not found]
     return (*others, threshold_note(total, threshold))
+
+
+def notes_of_part(notes: Sequence[str], part: int, whole: int) -> tuple[str, ...]:
+    """Return the notes of `part` of an evaluation's images.
+
+    What was counted in single images is not known of the part and not repeated.
+    """
+    if part == whole:
+        return tuple(notes)
+    earlier = [found for found in map(_RESTRICTION.fullmatch, notes) if found]
+    whole = max([whole, *(int(found[1].replace(",", "")) for found in earlier)])
+    kept = [text for text in notes if not _OF_IMAGES.fullmatch(text) and not _RESTRICTION.fullmatch(text)]
+    return (*kept, f"restricted to {part:,} of {whole:,} images; what other notes count is of all of them")

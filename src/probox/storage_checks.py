@@ -67,7 +67,8 @@ class _Checks:
         classes = len(self.evaluation.classes)
         self._require((there.class_index >= 0) & (there.class_index < classes), "objects.class_index", "no such class")
         self._boxes(there.box, there.size, "objects")
-        self._require((there.area >= 0) & np.isfinite(there.area), "objects.area", "expected a finite number above 0")
+        fine = (there.area >= 0) & np.isfinite(there.area)
+        self._require(fine, "objects.area", "expected a finite number, at least 0")
 
     def _masks(self) -> None:
         masks, there, images = self.evaluation.masks, self.evaluation.objects, self.evaluation.images

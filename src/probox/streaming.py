@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from probox.arguments import expect_path
 from probox.columns import chosen_ids
 from probox.convention import Convention, resolve_convention
 from probox.evaluate import Evaluator, Progress, label_notes
@@ -59,6 +60,9 @@ def evaluate_parquet(
     >>> import probox
     >>> result = probox.evaluate_parquet("truth.parquet", "detections.parquet")  # doctest: +SKIP
     """
+    expect_path(path, remedy="give the name of a Parquet file; tables go to evaluate(truth, found)")
+    if not isinstance(truth, GroundTruth):
+        expect_path(truth, "truth", "give a table or the name of a Parquet file")
     chosen = resolve_convention(convention)
     there = truth if isinstance(truth, GroundTruth) else TruthFile(truth)
     image_ids = there.image_ids

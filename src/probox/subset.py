@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from probox.columns import chosen_ids
 from probox.evaluation import Evaluation
+from probox.masks import Masks
+from probox.notes import empty_mask_note, notes_of_part
 
 __all__ = ["evaluation_of_images"]
 
@@ -21,19 +23,22 @@ def evaluation_of_images(evaluation: Evaluation, images: npt.ArrayLike) -> Evalu
     new_object, new_detection = (np.full(len(table), -1) for table in (evaluation.objects, evaluation.detections))
     new_object[there], new_detection[found] = np.arange(len(there)), np.arange(len(found))
     pairs = evaluation.pairs.take(np.flatnonzero(new_detection[evaluation.pairs.detection] >= 0))
+    masks = evaluation.masks.take(there)
     part = dataclasses.replace(
         evaluation,
         images=evaluation.images.take(np.flatnonzero(np.isin(evaluation.images.id, ids))),
         objects=evaluation.objects.take(there),
         detections=evaluation.detections.take(found),
         pairs=pairs.replace(detection=new_detection[pairs.detection], object=new_object[pairs.object]),
-        masks=evaluation.masks.take(there),
-        notes=(*evaluation.plain_notes, *_restriction(len(ids), len(evaluation.images))),
+        masks=masks,
+        notes=_notes(evaluation, len(ids), masks),
     )
     return (part.rematched() if "pdq" in part.measures else part).noted()
 
 
-def _restriction(part: int, whole: int) -> tuple[str, ...]:
-    if part == whole:
-        return ()
-    return (f"restricted to {part:,} of {whole:,} images; counts in other notes are of all {whole:,}",)
+def _notes(evaluation: Evaluation, images: int, masks: Masks) -> tuple[str, ...]:
+    notes = notes_of_part(evaluation.plain_notes, images, len(evaluation.images))
+    empty = int((masks.pixels == 0).sum())
+    if not empty or images == len(evaluation.images):
+        return notes
+    return (*notes, empty_mask_note(empty, box_truth=evaluation.convention.box_truth))

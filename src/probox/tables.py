@@ -119,8 +119,8 @@ class DetectionTable(JudgedTable):
 
     `number` counts the image's detections in the file from 0. `class_index` is the truth's class that the detection
     names, stated or most probable, or -1 if it names none; `score` is that class's. `confidence` is its highest label
-    probability, background included; `cost` the highest one of a class that is not background. `partner` is a row
-    of the objects.
+    probability, background included; `cost` the highest one of a class that is not background. `covariances`
+    are all 0 where a plain box was scored. `partner` is a row of the objects.
     """
 
     image_id: npt.NDArray[np.int64]

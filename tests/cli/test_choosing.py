@@ -84,7 +84,7 @@ def test_ways_to_name_images(files: Path, tmp_path: Path) -> None:
         answer = json.loads(done.stdout)
         assert answer["counts"]["images"] == 3
         assert answer["summary"] == pytest.approx(alone.summary())
-        assert answer["notes"] == []
+        assert answer["notes"] == ["restricted to 3 of 12 images; what other notes count is of all of them"]
     rows = json.loads(probox("table", "truth.json", "unsure.json", "--images", given, "--json", cwd=files).stdout)
     assert rows["rows"][0]["summary"] == pytest.approx(alone.summary())
 

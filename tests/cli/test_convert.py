@@ -68,7 +68,7 @@ def test_heatmaps(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path
     assert "names heatmap files ('100.npy'), which would stay behind; add --truth FILE" in err
     status, _, err = run(capsys, source, tmp_path / "a.json", "--truth", truth)
     assert status == 1
-    assert "COCO results cannot hold heatmaps; write RVC1 instead (--to rvc1)" in err
+    assert "COCO results cannot hold heatmaps; use --to rvc1" in err
     assert list(tmp_path.iterdir()) == []
     assert run(capsys, source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
     assert len(list(tmp_path.glob("a.*.npy"))) == 6

@@ -61,7 +61,7 @@ def test_ssd_outputs_may_come_in_any_order(boxes_first: bool) -> None:
     ],
 )
 def test_what_cannot_be_told_asks_for_a_name(inputs: list, outputs: list) -> None:
-    with pytest.raises(InputError, match="--family"):
+    with pytest.raises(InputError, match="name the detector's family"):
         choose_family(_signature(inputs, outputs))
 
 
@@ -83,7 +83,7 @@ def test_score_columns_are_named() -> None:
     assert name_columns(81).take.tolist() == list(range(1, 81))
     assert name_columns(4, CLASSES).take.tolist() == [1, 2, 3]
     assert len(COCO_CATEGORY_IDS) == len(COCO_CLASSES) == 80
-    with pytest.raises(InputError, match="--classes"):
+    with pytest.raises(InputError, match="give the names of its classes"):
         name_columns(20)
     with pytest.raises(InputError, match="expected 20 class names"):
         name_columns(20, CLASSES)
@@ -241,5 +241,5 @@ def test_a_family_that_does_not_fit_is_said(ssd: Path, tmp_path: Path) -> None:
             Detector(ssd, family=wrong, classes=CLASSES).candidates([IMAGE])
     rows = np.zeros((1, 60, 8), np.float32)  # not a row for each of the 84 cells
     path = fixed_outputs(tmp_path / "m.onnx", {"images": [1, 3, 64, 64]}, {"output": rows})
-    with pytest.raises(InputError, match=r"not those of yolox .*--family"):
+    with pytest.raises(InputError, match=r"not those of yolox .*name another family"):
         Detector(path, family="yolox", classes=CLASSES).candidates([IMAGE])

@@ -85,6 +85,14 @@ def test_a_perfect_box_of_an_annotation_without_pixels_scores(write: Write) -> N
     assert evaluate(truth, found).tp == 0
 
 
+@pytest.mark.parametrize("nothing", [[[]], [], None, NOWHERE, {"size": [20, 30], "counts": [600]}])
+def test_ways_to_have_no_pixels(write: Write, nothing: Any) -> None:
+    """With box truth all of them are their box."""
+    truth = read_coco(write(changed(lambda t: t["annotations"][0].update(segmentation=nothing))))
+    assert truth.object_ids.tolist() == [51, 50, 52]
+    assert truth.as_box_masks().pixels[1] == 8 * 5
+
+
 def test_an_annotation_without_pixels_or_box_is_left_out(write: Write) -> None:
     def spoil(value: dict[str, Any]) -> None:
         value["annotations"][0].update(segmentation=NOWHERE)

@@ -13,6 +13,8 @@ import pytest
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_detections, read_rvc1, read_rvc1_truth, write_rvc1
+from probox.pdq.kernel import pair_tables
+from probox.report.view import view_of_image
 
 Write = Callable[..., Path]
 COVARS = [[[4.0, 1.0], [1.0, 2.0]], [[9.0, 0.0], [0.0, 1.0]]]
@@ -37,7 +39,7 @@ def test_columns(write: Write, truth: GroundTruth) -> None:
     assert found.covariances[1].tolist() == COVARS
     assert not found.covariances[[0, 2]].any()
     assert not found.boxes.flags.owndata
-    assert found.notes == ("1 of 3 classes are not in the ground truth (background): their probability is lost",)
+    assert found.notes == ()
 
 
 def test_classes_may_come_last(write: Write, truth: GroundTruth) -> None:
@@ -302,7 +304,10 @@ def test_images_may_be_left_out_and_others_are_counted(write: Write, truth: Grou
     [
         (["nine.jpg"], "img_names: expected one name for each of the 2 lists of detections, but got 1"),
         (["a.jpg", "b.jpg"], "img_names: none of the 2 names is an image of the ground truth (the first is 'a.jpg', "),
-        (["nine.jpg", "x/nine.jpg"], "image 9: img_names[1]: 'x/nine.jpg' names an image that another name stands for"),
+        (
+            ["y/nine.jpg", "x/nine.jpg"],
+            "image 9: img_names[1]: 'x/nine.jpg' names an image that another name",
+        ),
         ([1, 2], "img_names[0]: expected a string, but got 1"),
     ],
 )
@@ -358,5 +363,33 @@ def test_covariances_that_add_up_to_zero() -> None:
             classes=["cup"], image_ids=[0], boxes=[[10, 10, 40, 40]], label_probs=[[1]], covariances=[turned]
         )
         assert (evaluate(truth, found).pdq == 1.0) == (not challenge)
+        shown = view_of_image(evaluate(truth, found), 0).heatmap(0)
+        assert (np.unique(shown).tolist() == [0, 1]) == (not challenge)  # pictures show what was scored
+        assert (pair_tables(truth, found, Convention(), 0)[0, 0, 0] == 1.0) == (not challenge)
         assert evaluate(truth, found, convention=Convention(sum_zero_is_plain=True)).pdq == 1.0
         assert evaluate(truth, found, convention=Convention(sum_zero_is_plain=False)).pdq < 1.0
+
+
+@pytest.mark.parametrize("chosen", [1, 2])
+def test_images_of_the_same_name_in_other_folders_stay_apart(write: Write, chosen: int) -> None:
+    """By a part of the truth too: neither a clash, nor the detections of the other image."""
+    truth = GroundTruth.from_boxes(["cup"], {1: (9, 9), 2: (9, 9)}, [], np.zeros((0, 4)), [])
+    truth = dataclasses.replace(truth, file_names=("a/001.jpg", "b/001.jpg"))
+    both = write(named(["a/001.jpg", "b/001.jpg"], [entry()], [entry(), entry()]))
+    assert read_rvc1(both, truth.select_images([chosen])).image_ids.tolist() == [chosen] * chosen
+    alone = write(named(["a/001.jpg"], [entry()]), "alone.json")
+    if chosen == 2:
+        with pytest.raises(InputError, match="none of the 1 names is an image of the ground truth"):
+            read_rvc1(alone, truth.select_images([2]))
+
+
+def test_names_in_a_sequence_need_not_repeat_it(golden_dir: Path, tmp_path: Path) -> None:
+    truth = read_rvc1_truth(golden_dir / "rvc1" / "gt")
+    found = read_detections(golden_dir / "rvc1" / "det", truth)
+    for sequence in ("000000", "000001"):
+        said = json.loads((golden_dir / "rvc1" / "det" / f"{sequence}.json").read_text())
+        names = [f"photos/{number}.png" for number in range(5)]
+        turned = said | {"img_names": names[::-1], "detections": said["detections"][::-1]}
+        (tmp_path / f"{sequence}.json").write_text(json.dumps(turned))
+    again = read_detections(tmp_path, truth)
+    assert evaluate(truth, again).summary() == evaluate(truth, found).summary()

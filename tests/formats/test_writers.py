@@ -145,6 +145,7 @@ def test_classes_that_a_format_lacks_are_said(truth: GroundTruth, tmp_path: Path
     notes = write_coco_results(tmp_path / "d.json", detections(), truth)
     assert notes == (
         "1 detections name a class that the ground truth lacks: their most probable other class is stated instead",
+        "1 of 2 classes are not in the ground truth (unicorn): their probability is lost",
     )
     rows = json.loads((tmp_path / "d.json").read_text())
     assert [row["category_id"] for row in rows] == [7, 7]

@@ -158,6 +158,12 @@ def test_no_detections(good: Any) -> None:
     assert kinds(evaluate(nothing, found.select([]))) == []
 
 
+def test_no_objects(good: Any) -> None:
+    truth, found = good
+    nothing = truth.from_boxes(truth.classes, {int(i): (640, 480) for i in truth.image_ids}, [], np.zeros((0, 4)), [])
+    assert "no objects" in [oddity.kind for oddity in evaluate(nothing, found).oddities]
+
+
 def test_few_objects_prove_nothing() -> None:
     truth, found = world(images=1, seed=3)
     for mistake, _ in MISTAKES.values():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from PIL import Image
 
 import probox
-from probox import Evaluation
+from probox import Detections, Evaluation, GroundTruth, evaluate
 from probox.cli import main
 from probox.report.plots import PLOTS
 
@@ -212,3 +214,30 @@ def test_two_ways_to_choose_are_one_too_many(
     code, _, err = run(capsys, "draw", demo_files / "results" / "sure", "--out", tmp_path, "--image", "77")
     assert code == 1
     assert "'77'" in err
+
+
+def test_a_folder_without_any_photo_replaces_no_report(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    source = demo_files / "results" / "unsure"
+    assert run(capsys, "report", source, "--images", demo_files / "images", "--out", tmp_path / "r")[0] == 0
+    before = sorted(path.name for path in (tmp_path / "r").rglob("*"))
+    (tmp_path / "empty").mkdir()
+    code, _, err = run(capsys, "report", source, "--images", tmp_path / "empty", "--out", tmp_path / "r")
+    assert code == 1
+    assert "has no photo of any of the 12 images" in err
+    assert sorted(path.name for path in (tmp_path / "r").rglob("*")) == before
+
+
+def test_letters_that_a_font_lacks_are_no_matter_for_the_terminal(tmp_path: Path) -> None:
+    """Neither warnings nor what a terminal would obey: a class may be called anything."""
+    truth = GroundTruth.from_boxes(["\x1b[31m杯子\x07"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+    found = Detections(classes=truth.classes, image_ids=[7], boxes=[[10, 20, 41, 40]], label_probs=[[0.9]])
+    evaluate(truth, found).save(tmp_path / "r")
+    for command in ("plot", "draw"):
+        answer = subprocess.run(
+            [sys.executable, "-c", "from probox.cli import main; main()", command, "r", "--out", command],
+            cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300,
+        )  # fmt: skip
+        assert "\x1b" not in answer.stderr
+        assert "Glyph" not in answer.stderr

@@ -227,4 +227,6 @@ def average_precision(truth: GroundTruth, found: Detections, *, threads: int | N
     >>> average_precision(truth, found)
     AveragePrecision(mAP=0.9000, AP50=1.0000, AP75=1.0000)
     """
-    return AveragePrecision.from_matches(match_boxes(truth, found, threads=threads), threads=threads)
+    return AveragePrecision.from_matches(
+        match_boxes(truth, found, threads=threads, call="average_precision"), threads=threads
+    )

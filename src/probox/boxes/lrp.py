@@ -200,7 +200,7 @@ def lrp(truth: GroundTruth, found: Detections, *, variant: Variant = "grid", thr
     >>> lrp(truth, found)
     LRP(grid, moLRP=0.2000, moLRP_loc=0.1000, moLRP_fp=0.0000, moLRP_fn=0.0000)
     """
-    return LRP.from_matches(match_boxes(truth, found, threads=threads), variant=variant, threads=threads)
+    return LRP.from_matches(match_boxes(truth, found, threads=threads, call="lrp"), variant=variant, threads=threads)
 
 
 def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Variant = "grid") -> LRPCurve:

@@ -234,7 +234,9 @@ _OBJECT_COLUMNS: dict[str, type[np.generic]] = {
 }
 
 
-def match_boxes(truth: GroundTruth, found: Detections, *, threads: int | None = None) -> BoxMatches:
+def match_boxes(
+    truth: GroundTruth, found: Detections, *, threads: int | None = None, call: str = "match_boxes"
+) -> BoxMatches:
     """Match detections with objects as COCO does, at ten IoU thresholds and for four area ranges at once.
 
     In each image and class, detections take objects in the order of their scores, the earlier row
@@ -255,6 +257,8 @@ def match_boxes(truth: GroundTruth, found: Detections, *, threads: int | None = 
         What was found: stated class, score, box.
     threads : int, optional
         Default: as many as the process may use. The result is the same to the bit for any number.
+    call : str
+        What the user called, for messages.
 
     Examples
     --------
@@ -263,7 +267,7 @@ def match_boxes(truth: GroundTruth, found: Detections, *, threads: int | None = 
     >>> float(match_boxes(truth, found).iou[0, 0])
     0.9
     """
-    check_tables(truth, found, "match_boxes")
+    check_tables(truth, found, call)
     image = rows_of(found.image_ids, truth.image_ids)
     label, scores = found.named_classes(truth.classes)
     return match_columns(

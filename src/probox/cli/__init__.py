@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from probox import __version__
-from probox.cli.escapes import printable
 from probox.errors import ProboxError
+from probox.escapes import printable
 
 __all__ = ["main"]
 

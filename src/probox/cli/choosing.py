@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,13 +37,12 @@ def parse_images(text: str) -> list[int]:
     >>> parse_images("139, 285")
     [139, 285]
     """
-    path = Path(text)
     given = text
     file = None
-    if path.is_file():
-        file = str(path)
+    if os.path.isfile(text):  # unlike Path.is_file, this takes any length: a long list is no file
+        file = text
         try:
-            given = path.read_text(encoding="utf-8")
+            given = Path(text).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be read as text ({error})", file=file, remedy=_REMEDY) from None
         if given.lstrip().startswith(("[", "{")):
@@ -81,15 +81,19 @@ def _fits(number: int) -> bool:
 def read_for_images(path: str, truth: GroundTruth, part: GroundTruth, *, repair: bool) -> Detections:
     """Read detections for a part of the truth.
 
-    RVC1 pairs lists with images by position: a file may have a list for each image of the part, or of the whole.
+    RVC1 without names pairs lists with images by position: a file may have a list for each image of the whole, or of
+    the part. A folder of sequences may lack those that the part does not have.
     """
-    from probox.formats import detection_format, read_detections
+    from probox.formats import read_detections
+    from probox.formats.files import is_folder
 
-    if part is not truth and detection_format(path) == "rvc1":
+    tables = [part, truth] if is_folder(path) else [truth, part]
+    for table in tables if part is not truth else [truth]:
         try:
-            return read_detections(path, part, repair=repair)
+            found = read_detections(path, table, repair=repair)
         except InputError as error:
-            if "images, as the ground truth has, but got" not in error.problem:
+            if table is tables[-1] or "images, as the ground truth has, but got" not in error.problem:
                 raise
-    found = read_detections(path, truth, repair=repair)
-    return found if part is truth else found.select(np.isin(found.image_ids, part.image_ids))
+        else:
+            return found if table is part else found.select(np.isin(found.image_ids, part.image_ids))
+    raise AssertionError("the last table returns or raises")

@@ -13,7 +13,7 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from probox.cli.escapes import one_line, printable, printable_json
+from probox.escapes import one_line, printable, printable_json
 
 __all__ = [
     "file_title",
@@ -31,7 +31,13 @@ _FLAGS = (
     ("read them with repair=True", "use --repair"),
     ('with clip="corners" (a field of Convention)', "with --clip corners"),
     ("truth.select_images(ids), result.on(ids)", "--images IDS"),
-    ("Parquet files cannot hold heatmaps; write RVC1 instead", "Parquet files cannot hold heatmaps; use --to rvc1"),
+    ("cannot hold heatmaps; write RVC1 instead", "cannot hold heatmaps; use --to rvc1"),
+    ("give the ground truth, to write them too", "add --truth FILE to write them too"),
+    ("give the names of its classes", "name them with --classes FILE, one per line"),
+    ("name another family", "name another family with --family"),
+    ("name the detector's family", "name it with --family"),
+    ("check the folder and the file", "check --images and --truth"),
+    ("say on which truth it was run", "say on which truth it was run with --truth"),
 )
 """What the library advises, and the same for the command line."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from probox.cli.console import note, print_json, results
-from probox.cli.escapes import printable
+from probox.escapes import printable
 
 WHAT_TO_SEE = (
     "Both detectors give the same boxes and labels, so mAP cannot tell them apart; the second also says how unsure "

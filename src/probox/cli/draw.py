@@ -191,11 +191,16 @@ def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, qui
     from probox.detections import Detections
     from probox.formats.folder import output_folder
     from probox.report.pictures import draw_view
+    from probox.report.plots import quietly
     from probox.report.view import view_of_detections, view_of_image
 
     written: list[tuple[int, Path]] = []
     names = {image_id: f"{stem}.{ending}" for image_id, stem in _file_names(job.images).items()}
-    with output_folder(folder, "draw", names=names.values()) as out, progress_bar("pictures", quiet=quiet) as progress:
+    with (
+        quietly(),
+        output_folder(folder, "draw", names=names.values()) as out,
+        progress_bar("pictures", quiet=quiet) as progress,
+    ):
         for done, (image_id, file_name) in enumerate(job.images):
             progress(done, len(job.images))
             photo, path = None, job.photos.get(image_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,7 @@ class _Truth:
         from probox.formats import read_truth
         from probox.formats.parquet_columns import is_parquet
         from probox.formats.parquet_truth import TruthFile
+        from probox.notes import notes_of_part
 
         in_parts = is_parquet(path) and all(map(is_parquet, detections))
         self.whole: Any = TruthFile(path) if in_parts else read_truth(path)
@@ -123,7 +125,11 @@ class _Truth:
         if images is not None:
             self.images = self.image_ids = chosen_ids(parse_images(images), self.image_ids, file=path)
         self.path = path if in_parts else None
-        self.part: Any = self.whole if in_parts or images is None else self.whole.select_images(self.image_ids)
+        self.part: Any = self.whole
+        if images is not None and not in_parts:
+            part = self.whole.select_images(self.image_ids)
+            notes = notes_of_part(self.whole.notes, len(self.image_ids), len(self.whole.image_ids))
+            self.part = dataclasses.replace(part, notes=notes)
 
     def evaluate(self, path: str, repair: bool, **options: Any) -> Any:
         """Return the evaluation of one file; Parquet files go row group by row group."""

@@ -34,13 +34,17 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     from probox.report.results import load_results
 
     require("matplotlib").use("Agg")
-    from probox.report.plots import PLOTS, draw_all
+    from probox.report.plots import PLOTS, draw_all, quietly
 
     loaded = load_results(results)
     named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded
     names = {name: f"{name}.{ending}" for name in PLOTS}
     written: list[tuple[str, str]] = []
-    with output_folder(out, "plot", names=names.values()) as folder, progress_bar("plots", quiet=as_json) as progress:
+    with (
+        quietly(),
+        output_folder(out, "plot", names=names.values()) as folder,
+        progress_bar("plots", quiet=as_json) as progress,
+    ):
         for name, figure in draw_all(named, dark=dark):
             progress(len(written), len(PLOTS))
             plot = io.BytesIO()

@@ -8,7 +8,7 @@ import click
 from rich.text import Text
 
 from probox.cli.console import in_flags, print_json, results
-from probox.cli.escapes import one_line
+from probox.escapes import one_line
 
 if TYPE_CHECKING:
     from probox.formats.problems import Finding

@@ -60,7 +60,7 @@ def name_columns(columns: int, classes: Sequence[str] | None = None) -> Columns:
     if columns not in coco:
         raise InputError(
             f"the model has {columns} classes, which are not COCO's",
-            remedy="name them with --classes FILE, one per line in the order of its outputs",
+            remedy="give the names of its classes in the order of its outputs",
         )
     return Columns(COCO_CLASSES, coco[columns])
 

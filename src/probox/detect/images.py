@@ -62,7 +62,7 @@ def _by_truth(found: list[Path], truth: Path) -> list[ImageFile]:
         if name in by_name and isinstance(entry.get("id"), int):
             images.append(ImageFile(entry["id"], by_name[name]))
     if not images:
-        raise InputError("none of its images is in the folder", file=str(truth), remedy="check --images and --truth")
+        raise InputError("none of its images is in the folder", file=str(truth), remedy="check the folder and the file")
     return sorted(images, key=_by_id)
 
 

@@ -161,7 +161,7 @@ class Detector:
             raise InputError(
                 f"outputs {shapes} are not those of {self.family.name} ({error})",
                 file=str(self.path),
-                remedy="name another family with --family",
+                remedy="name another family",
             ) from None
 
     def _fixed_batch(self) -> int | None:

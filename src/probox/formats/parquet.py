@@ -27,6 +27,7 @@ from probox.formats.parquet_file import ParquetFile
 from probox.formats.parquet_truth import read_parquet_truth, write_truth
 from probox.formats.problems import Problems
 from probox.groundtruth import GroundTruth
+from probox.labels import require_label_matrix
 from probox.parallel import thread_count
 
 __all__ = ["DetectionFile", "known_rows", "parquet_draft", "read_parquet", "read_parquet_truth", "write_parquet"]
@@ -128,6 +129,7 @@ class DetectionFile:
         labels = file.numbers(table, "label", np.int32)
         self._check_labels(labels, image_ids)
         scores = file.numbers(table, "score", np.float64) if stated else None
+        require_label_matrix(len(image_ids), len(classes), self.name)
         if given:
             label_probs = self._label_probs(probs, len(image_ids), groups)
         else:

@@ -95,6 +95,13 @@ class TruthFile:
         if not (arrow.types.is_string(names.type) or arrow.types.is_large_string(names.type)):
             raise InputError(f"expected text, but the column is {names.type}", file=self.source, entry="file_name")
         there = np.asarray(table.column("class").is_valid().to_numpy())
+        stated = np.asarray(table.column("object_id").is_valid().to_numpy())
+        if (stated & ~there).any():
+            at = int(np.flatnonzero(stated & ~there)[0])
+            raise InputError(
+                "an object has no class", file=self.source, image=int(ids[at]),
+                entry=f"row {int(file.row_numbers(groups)[at])}: class", remedy="give every object a class",
+            )  # fmt: skip
         objects = table.filter(arrow.array(there)) if not there.all() else table
         masks = self._masks(objects, ids[there])
         boxes, sizes = file.boxes(objects)

@@ -61,13 +61,6 @@ def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, problems: Prob
     draft = _draft(data, Path(path), truth, slice(None), problems)
     if truth.filter_small:
         return _by_challenge_rules([draft], str(path), truth)
-    unknown = [draft.classes[column] for column in unknown_classes(draft.classes, truth.classes)]
-    if unknown:
-        named = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-        draft.notes.append(
-            f"{len(unknown)} of {len(draft.classes)} classes are not in the ground truth ({named}): "
-            "their probability is lost"
-        )
     return draft
 
 
@@ -80,7 +73,7 @@ def check_rvc1(data: bytes, file: str) -> None:
         raise InputError(
             f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
             file=file,
-            remedy="add --truth FILE to write them too",
+            remedy="give the ground truth, to write them too",
         )
 
 
@@ -135,7 +128,10 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
         _require_keys(columns, file, problems)
     rows, notes = np.arange(columns["images"]), list[str]()
     if complete and columns["has_detections"]:
-        rows, notes = rows_of_lists(columns, image_ids, truth.file_names[image_rows], file, problems)
+        names = truth.file_names[image_rows]
+        if image_rows != slice(None):  # a sequence, whose name its images need not repeat
+            names = tuple(name.split("/", 1)[-1] for name in names)
+        rows, notes = rows_of_lists(columns, image_ids, names, file, problems)
     _warn_of_classes(columns, truth, file, problems)
     positions, entries = columns["image_rows"], columns["entries"]
     draft = Draft(

@@ -103,11 +103,20 @@ def _rows_by_name(names: Sequence[str], file_names: Sequence[str]) -> Ids:
             key = way(name)
             place[key] = row if key not in place else -1  # what two images have in common names neither
         place.pop("", None)
+        taken = set(rows.tolist())  # by a stricter way
         for at in np.flatnonzero(rows < 0).tolist():
-            rows[at] = place.get(way(names[at]), -1)
+            row = place.get(way(names[at]), -1)
+            if row not in taken and _folders_agree(names[at], file_names[row]):
+                rows[at] = row
         if (rows >= 0).all():
             break
     return rows
+
+
+def _folders_agree(one: str, other: str) -> bool:
+    """Return whether two names may lie in the same folder: where both say which, it must have the same name."""
+    folders = [PurePosixPath(name.replace("\\", "/")).parent.name for name in (one, other)]
+    return not all(folders) or folders[0] == folders[1]
 
 
 def _refuse_twins(rows: Ids, names: Sequence[str], image_ids: Ids, file: str, problems: Problems) -> None:

@@ -187,7 +187,7 @@ class _Sequence:
 
 def _in_order(keys: list[str]) -> list[int]:
     """Return the order of images: by number, as the challenge counts them; by name where a name is no number."""
-    numbers = all(key.isascii() and key.isdigit() for key in keys)
+    numbers = all(key.isascii() and key.isdigit() and len(key) < 40 for key in keys)
     return sorted(range(len(keys)), key=lambda at: (int(keys[at]) if numbers else 0, keys[at]))
 
 

@@ -19,7 +19,8 @@ from probox.formats.kinds import check_replaceable
 from probox.formats.output import Content, json_bytes, write_files
 from probox.formats.rvc1 import sequences_of
 from probox.groundtruth import GroundTruth
-from probox.labels import align_labels, column_of_each
+from probox.labels import align_labels, column_of_each, unknown_classes
+from probox.notes import some_names
 
 __all__ = ["coco_results_text", "write_coco_results", "write_rvc1"]
 
@@ -57,7 +58,7 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tu
 def coco_results_text(found: Detections, truth: GroundTruth, file: str) -> tuple[bytes, tuple[str, ...]]:
     """Return COCO results as JSON, and what they cannot hold; `file` is named in errors."""
     if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
-        raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead (--to rvc1)")
+        raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead")
     notes: list[str] = []
     probs = align_labels(found.label_probs, found.classes, truth.classes)
     labels, scores = _stated(found, probs, truth, notes)
@@ -164,19 +165,23 @@ def _stated(
     """Return class and score as stated in the file; a class that it cannot name gives way to the most probable one."""
     if len(found) and not len(truth.classes):
         raise InputError("the ground truth has no classes", file=truth.source or None)
-    columns = column_of_each(found.classes, truth.classes)
-    labels = columns[found.labels] if len(found) else np.zeros(0, np.int64)
-    nameless = labels < 0
-    scores: Floats = found.scores
-    if nameless.any():
-        best = probs[nameless].argmax(axis=1)
-        labels[nameless] = best
-        scores = scores.copy()
-        scores[nameless] = probs[nameless, best]
+    labels, scores = found.named_classes(truth.classes)
+    own = column_of_each(truth.classes, found.classes)
+    other = own[labels] != found.labels if len(labels) else np.zeros(0, bool)
+    if other.any():
         notes.append(
-            f"{int(nameless.sum())} detections name a class that the ground truth lacks: "
+            f"{int(other.sum())} detections name a class that the ground truth lacks: "
             "their most probable other class is stated instead"
         )
+    unknown = [found.classes[column] for column in unknown_classes(found.classes, truth.classes)]
+    if unknown:
+        notes.append(
+            f"{len(unknown)} of {len(found.classes)} classes are not in the ground truth ({some_names(unknown)}): "
+            "their probability is lost"
+        )
+    nameless = labels < 0
+    if nameless.any():
+        labels = np.where(nameless, probs.argmax(axis=1), labels)
     return labels.astype(np.int32), scores
 
 

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probox.oddities.checks import check_agreement, check_classes, check_coverage, check_duplicates, check_outside
+from probox.oddities.checks import (
+    check_agreement,
+    check_classes,
+    check_coverage,
+    check_duplicates,
+    check_objects,
+    check_outside,
+)
 from probox.oddities.columns import Columns, Oddity
 from probox.oddities.overlaps import Sample
 from probox.oddities.readings import check_readings
@@ -28,7 +35,7 @@ def find_oddities(columns: Columns) -> list[Oddity]:
     columns : Columns
         The tables.
     """
-    found = check_classes(columns) + check_coverage(columns) + check_duplicates(columns)
+    found = check_objects(columns) + check_classes(columns) + check_coverage(columns) + check_duplicates(columns)
     sample = Sample.draw(columns)
     readings = check_readings(columns, sample)
     if readings:  # such boxes lie outside, far from objects and far from their variances: said once

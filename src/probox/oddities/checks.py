@@ -14,6 +14,7 @@ __all__ = [
     "check_classes",
     "check_coverage",
     "check_duplicates",
+    "check_objects",
     "check_outside",
     "corners_outside",
     "describe_corner",
@@ -80,6 +81,14 @@ def _mixed(columns: Columns) -> npt.NDArray[np.uint64]:
         key = (key ^ part) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     return key
+
+
+def check_objects(columns: Columns) -> list[Oddity]:
+    """Say if there is nothing to be found."""
+    if len(columns.object_image) or not len(columns.box):
+        return []
+    remedy = "check that it has annotations, and classes that are asked for"
+    return [Oddity("no objects", "the ground truth has not one object: every detection is wrong", remedy)]
 
 
 def check_classes(columns: Columns) -> list[Oddity]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.columns import rows_of
-from probox.labels import column_of_each
+from probox.labels import named_classes
 
 if TYPE_CHECKING:
     from probox.evaluation import Evaluation
@@ -75,11 +75,7 @@ class Columns:
     def of_draft(cls, truth: GroundTruth, draft: Draft, rows: Rows) -> Columns:
         """Return the columns of ground truth and of the rows of a draft that are fit to be scored."""
         part = draft.select(rows)
-        labels = np.zeros(len(part), np.int32) if part.labels is None else part.labels
-        if part.labels is None and part.classes:
-            labels = part.label_probs.argmax(axis=1).astype(np.int32)
-        best = part.label_probs.max(axis=1, initial=0.0).astype(np.float64)
-        own_class = column_of_each(part.classes, truth.classes).astype(np.int32)
+        named, scores = named_classes(part.label_probs, part.classes, truth.classes, part.labels, part.scores)
         return cls(
             shapes=np.stack([truth.widths, truth.heights], axis=1).astype(np.float64),
             object_image=truth.object_image,
@@ -87,9 +83,9 @@ class Columns:
             object_box=truth.boxes,
             crowd=truth.crowd,
             image=rows_of(part.image_ids, truth.image_ids),
-            class_index=own_class[labels] if len(own_class) else np.full(len(part), -1, np.int32),
+            class_index=named,
             box=part.boxes,
-            score=best if part.scores is None else part.scores,
+            score=scores,
             covariances=None if part.covariances is None or not part.covariances.any() else part.covariances,
         )
 

@@ -118,7 +118,12 @@ def _score(
     parts: list[tuple[Any, Any, Any]] = []
     for rows in columns.portions(begin, end):
         arguments = columns.of_images(begin, end, rows)
-        detection, obj, qualities = _core.score_images(settings_of(convention), threads, *arguments)
+        try:
+            detection, obj, qualities = _core.score_images(settings_of(convention), threads, *arguments)
+        except ValueError as error:
+            if not str(error).isdigit():
+                raise
+            raise columns.too_many_pairs(begin + int(str(error))) from None
         parts.append((detection + rows.start, columns.objects[obj + columns.object_offsets[begin]], qualities))
     if len(parts) == 1:
         return parts[0]
@@ -133,7 +138,7 @@ def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, i
     Objects without pixels have no row.
     """
     masks = truth.as_box_masks() if convention.box_truth else truth.masks
-    columns = _Columns(truth, masks, found, convention)
+    columns = _Columns(truth, masks, found, convention.for_truth(challenge=truth.filter_small))
     return _core.pair_qualities(settings_of(convention), *columns.of_images(image, image + 1))
 
 
@@ -178,12 +183,12 @@ def heatmap(
     """Return P(x in S), the probability of every pixel of a width x height image to belong to the detected object."""
     corners = np.ascontiguousarray(box, dtype=np.float64)
     given = np.zeros((0, 2, 2)) if covariances is None else np.ascontiguousarray(covariances, dtype=np.float64)
-    if given.size and _plain(given[None], convention)[0]:
+    if given.size and plain_rows(given[None], convention)[0]:
         given = np.zeros((0, 2, 2))
     return _core.heatmap(settings_of(convention), width, height, corners, given)
 
 
-def _plain(covariances: npt.NDArray[np.float64], convention: Convention) -> npt.NDArray[np.bool_]:
+def plain_rows(covariances: npt.NDArray[np.float64], convention: Convention) -> npt.NDArray[np.bool_]:
     """Return which detections count as boxes without spatial uncertainty."""
     flat = covariances.reshape(len(covariances), 8)
     return np.asarray(~flat.any(axis=1) if convention.sum_zero_is_plain is False else flat.sum(axis=1) == 0.0)
@@ -212,7 +217,7 @@ class _Columns:
             variance = np.eye(2) * convention.set_covariance
             self.covariances = np.ascontiguousarray(np.broadcast_to(variance, (len(found), 2, 2, 2)))
         if len(self.covariances):
-            self.kinds = np.where(_plain(self.covariances, convention), _PLAIN, _GAUSSIAN).astype(np.uint8)
+            self.kinds = np.where(plain_rows(self.covariances, convention), _PLAIN, _GAUSSIAN).astype(np.uint8)
         self._check_extent(rows, found, convention)
         self.heatmaps = found.heatmaps or (None,) * len(found)
         self.precision = np.float32 if convention.single_precision else np.float64
@@ -250,6 +255,16 @@ class _Columns:
                 entry=f"detection {int(found.numbers_in_image()[row])}",
                 remedy="leave such detections out, or scale image and boxes down",
             )
+
+    def too_many_pairs(self, image: int) -> InputError:
+        """Return what to say of an image whose objects and detections nearly all meet."""
+        objects, rows = np.diff(self.object_offsets)[image], self.rows_of(image, image + 1)
+        return InputError(
+            f"{objects:,} objects and {rows.stop - rows.start:,} detections make more than 2^24 pairs with a quality",
+            file=self.truth.source or None,
+            image=int(self.truth.image_ids[image]),
+            remedy="leave out detections of low score, or what stands there many times",
+        )
 
     def rows_of(self, begin: int, end: int) -> slice:
         """Return the rows of the detections of images begin..end - 1."""

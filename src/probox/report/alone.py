@@ -37,7 +37,7 @@ def read_alone(path: str, images: Path | None) -> Alone:
     photos in order of their names, if there are as many.
     """
     if is_folder(path):
-        raise InputError("is a folder of sequences", file=path, remedy="say what it was run on with --truth")
+        raise InputError("is a folder of sequences", file=path, remedy="say on which truth it was run")
     data = read_bytes(path)
     try:
         content = json.loads(data)

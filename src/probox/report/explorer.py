@@ -96,6 +96,10 @@ def write_report(
             raise InputError("is not a folder", file=str(images), remedy="give the folder of photos")
         photos = [find_photo(folder, image_id, name) for image_id, name in zip(ids, names, strict=True)]
         missing = [image_id for image_id, photo in zip(ids, photos, strict=True) if photo is None]
+        if len(missing) == len(ids) > 0:
+            raise InputError(
+                f"has no photo of any of the {len(ids):,} images", file=str(images), remedy="give the folder of photos"
+            )
         if missing:
             notes.append(f"{len(missing)} images have no photo in {folder} (the first: {missing[0]}): plain ground")
     maps = [_stored_maps(evaluation, given) for evaluation, given in zip(results.values(), detections, strict=False)]

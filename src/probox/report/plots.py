@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -258,6 +259,14 @@ def _styled(dark: bool) -> Iterator[Theme]:
     theme = theme_called(dark)
     with matplotlib.rc_context(theme.settings()):
         yield theme
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep matplotlib from warning of every letter that its font lacks: such a letter is shown as a box."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield
 
 
 def _subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:

@@ -62,4 +62,11 @@ def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> 
         images = dict(zip(evaluation.images.id.tolist(), sizes, strict=True))
         kept = GroundTruth.from_boxes(evaluation.classes, images, [], np.zeros((0, 4)), [])
         truth = dataclasses.replace(kept, file_names=tuple(map(str, evaluation.images.file_name)))
+        try:
+            return read_detections(path, truth)
+        except InputError as error:  # say, a file by position with lists for images that were not evaluated
+            raise InputError(
+                error.problem, file=error.file, image=error.image, entry=error.entry,
+                remedy="give the ground truth that it was evaluated on",
+            ) from None  # fmt: skip
     return read_detections(path, truth)

@@ -90,7 +90,7 @@ def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections 
         height=height,
         file_name=str(evaluation.images.file_name[image]),
         classes=evaluation.classes,
-        convention=evaluation.convention,
+        convention=evaluation.convention.replace(sum_zero_is_plain=False),  # the table has zeros for plain boxes
         objects=there.replace(partner=_local(there.partner, rows_found)),
         masks=evaluation.masks.take(rows_there),
         detections=found,

@@ -30,6 +30,6 @@ def choose_family(signature: Signature, name: str = "auto", classes: Sequence[st
         these = " or ".join(family.name for family in fitting) or "none of " + ", ".join(FAMILIES)
         raise InputError(
             f"can't tell the family from the outputs {signature.describe()}: {these} would fit",
-            remedy="name it with --family",
+            remedy="name the detector's family",
         )
     return fitting[0](signature, classes)

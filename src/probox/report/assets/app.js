@@ -148,14 +148,17 @@
 
   function renderCharts() {
     const results = store.results.map((_, r) => r);
-    const pickThreshold = (x) => probox.update({ t: Math.round(100 * x) / 100 || null });
+    const pickThreshold = (x) => {
+      const value = Math.round(100 * x) / 100;
+      probox.update({ t: value > store.index.lowest ? value : null });
+    };
     probox.lineChart(byId("chart-pdq"), { xRange: [0, 1], xLabel: "label threshold", yLabel: "PDQ, %", marker: state.t ?? NaN,
       label: "PDQ against the label threshold", format: (value) => (Number.isFinite(value) ? value.toFixed(2) : "–"), onPick: pickThreshold,
       series: results.map((r) => ({ ...named(r), x: store.index.thresholds, y: store.results[r].curve.PDQ.map((v) => (v === null ? NaN : 100 * v)) })) });
     const styles = [["TP", ""], ["FP", "7 4"], ["FN", "2 4"]];
     const cap = 3 * store.objects.class.length || Infinity; // false positives by the thousand would hide the rest
     probox.lineChart(byId("chart-counts"), { xRange: [0, 1], xLabel: "label threshold", yLabel: "count", marker: state.t ?? NaN,
-      label: "true positives, false positives and missed objects against the label threshold", format: (value) => probox.count(value),
+      label: "true positives, false positives and missed objects against the label threshold", format: (value) => (Number.isFinite(value) ? probox.count(value) : "–"),
       onPick: pickThreshold, yRange: store.results.some((result) => Math.max(...result.curve.FP) > cap) ? [0, cap] : null,
       series: results.flatMap((r) => styles.map(([key, dash]) => ({ ...named(r), name: `${store.results[r].name} ${key}`, dash,
         x: store.index.thresholds, y: store.results[r].curve[key] }))) });
