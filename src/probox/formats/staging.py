@@ -19,7 +19,10 @@ try:
 except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Staging", "claim", "move_into_place", "named_errors", "parents_made", "remove_if_empty", "staging", "sweep"]
+__all__ = [
+    "Staging", "claim", "is_staging_name", "move_into_place", "named_errors", "parents_made", "remove_if_empty",
+    "staging", "sweep",
+]  # fmt: skip
 
 _MARKER = "made-by-probox"
 
@@ -114,12 +117,16 @@ def sweep(parent: Path, name: str | None = None) -> None:
     The name must fit, the marker inside must repeat it, and no living process may claim it. One that was killed at the
     very beginning or end has an empty marker, or is empty itself.
     """
-    middle = r".+" if name is None else re.escape(name[:40])
-    pattern = re.compile(rf"\.{middle}\.[0-9a-f]{{8}}\.part", re.DOTALL)
     with suppress(OSError):
         for entry in os.scandir(parent):
-            if pattern.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+            if is_staging_name(entry.name, name) and entry.is_dir(follow_symlinks=False):
                 _remove_abandoned(Path(entry.path))
+
+
+def is_staging_name(found: str, name: str | None = None) -> bool:
+    """Return whether a hidden folder for making `name`, or anything, may be called this."""
+    middle = r".+" if name is None else re.escape(name[:40])
+    return re.fullmatch(rf"\.{middle}\.[0-9a-f]{{8}}\.part", found, re.DOTALL) is not None
 
 
 def _remove_abandoned(folder: Path) -> None:
