@@ -35,7 +35,6 @@ _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
     "notes": list, "digest": str,
 }  # fmt: skip
-_MAY_BE_NONE = ("set_covariance", "label_threshold", "object_filter", "sum_zero_is_plain")
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
 
@@ -177,10 +176,10 @@ def _read_words(folder: Path) -> dict[str, Any]:
 
 
 def _convention(words: dict[str, Any], file: str) -> Convention:
-    """Return the convention, every field of which must be there and of its type."""
+    """Return the convention, every field of which must be there."""
     given = words["convention"]
     for field in dataclasses.fields(Convention):
-        if field.name not in given or not _fits(given[field.name], field.default, field.name in _MAY_BE_NONE):
+        if field.name not in given:
             raise InputError(
                 f"expected a value like {json.dumps(field.default)}",
                 file=file, entry=f"convention.{field.name}", remedy="evaluate anew",
@@ -189,12 +188,3 @@ def _convention(words: dict[str, Any], file: str) -> Convention:
         return Convention.from_dict(given)
     except InputError as error:
         raise InputError(error.problem, file=file, entry="convention", remedy=error.remedy or "evaluate anew") from None
-
-
-def _fits(value: Any, default: Any, may_be_none: bool) -> bool:
-    """Return whether a value is of the type of a field's default; fields without one are numbers or yes and no."""
-    if value is None or default is None:
-        return may_be_none and (value is None or isinstance(value, (bool, int, float)))
-    if isinstance(default, float):
-        return type(value) in (int, float) and abs(value) < float("inf")  # NaN is not
-    return type(value) is type(default)
