@@ -171,7 +171,7 @@ def test_bad_words(tmp_path: Path, evaluation: Evaluation, name: str) -> None:
 def test_words_too_long(tmp_path: Path, evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluation.save(tmp_path)
     monkeypatch.setattr("probox.storage.MAX_WORDS", 100)
-    assert "expected the words of an evaluation in JSON" in refused(tmp_path)
+    assert "expected at most 100 bytes, but this file is larger; give a folder that" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(

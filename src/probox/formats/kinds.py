@@ -16,7 +16,7 @@ __all__ = ["GENERATOR", "GRAPH_MARK", "check_none_is_input", "check_not_input", 
 
 GENERATOR = b'name="generator" content="probox'
 """What a page of the explorer has near its beginning."""
-GRAPH_MARK = b"probox_dropout"
+GRAPH_MARK = "probox_dropout"
 """What the masks in a graph are called after."""
 
 _HEAD = 1 << 16
@@ -107,7 +107,7 @@ def _parquet_of(table: str) -> Callable[[Path], bool]:
 
 def _holds_mask_nodes(path: Path) -> bool:
     try:
-        return GRAPH_MARK in path.read_bytes()
+        return GRAPH_MARK.encode() in path.read_bytes()
     except OSError:
         return False
 

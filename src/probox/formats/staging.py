@@ -20,8 +20,8 @@ except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "Staging", "claim", "is_staging_name", "move_into_place", "named_errors", "parents_made", "remove_if_empty",
-    "staging", "sweep",
+    "Staging", "claim", "folder_made", "is_staging_name", "move_into_place", "named_errors", "parents_made",
+    "remove_if_empty", "staging", "sweep",
 ]  # fmt: skip
 
 _MARKER = "made-by-probox"
@@ -184,16 +184,40 @@ def _second_name(path: Path, other: Path) -> None:
 @contextmanager
 def parents_made(path: Path) -> Iterator[None]:
     """Make the folders above a path that are missing; when the block fails, those that are still empty go again."""
-    missing = [folder for folder in reversed(path.parents) if not folder.exists()]
+    with folder_made(path.parent):
+        yield
+
+
+@contextmanager
+def folder_made(folder: Path) -> Iterator[None]:
+    """Make a folder and those above it that are missing; when the block fails, those that are still empty go again."""
+    missing: list[Path] = []
     try:
-        with named_errors(path):
-            for folder in missing:
-                folder.mkdir(exist_ok=True)
+        with named_errors(folder):
+            missing += _missing(folder)
+            for path in missing:
+                path.mkdir(exist_ok=True)
         yield
     except BaseException:
-        for folder in reversed(missing):
-            remove_if_empty(folder)
+        for path in reversed(missing):
+            remove_if_empty(path)
         raise
+
+
+def _missing(folder: Path) -> list[Path]:
+    """Return the folders that are missing on the way to one, the topmost first."""
+    if "\0" in str(folder):
+        raise InputError(
+            "cannot be written: a null character in its name", file=str(folder), remedy="choose another name"
+        )
+    missing: list[Path] = []
+    for path in (folder, *folder.parents):
+        if path.is_dir():
+            break
+        if path.exists():
+            raise InputError("is a file, expected a folder to write to", file=str(path), remedy="choose another name")
+        missing.append(path)
+    return missing[::-1]
 
 
 def remove_if_empty(folder: Path) -> None:
