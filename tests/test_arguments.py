@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,12 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a flag in text": (lambda: Convention(box_truth="no"), "expected box_truth to be True or False, got 'no'"),
     "a number for a filter": (lambda: Convention(object_filter=1), "object_filter to be True or False or None, got 1"),
-    "a number without end": (lambda: Convention(min_pixels=10**400), r"expected min_pixels to be a number up to 2\^53"),
+    "a number without end": (lambda: Convention(min_pixels=10**400), r"min_pixels to be a whole number up to 2\^53"),
+    "half a pixel": (lambda: Convention(min_width=12.5), "expected min_width to be a whole number, got 12.5"),
+    "an infinite quality": (lambda: Convention(min_quality=math.inf), "expected min_quality to be finite, got inf"),
+    "no number": (lambda: Convention(snap_zero=math.nan), "expected snap_zero to be finite, got nan"),
+    "no number for NumPy": (lambda: Convention(snap_one=np.float32("nan")), "expected snap_one to be finite, got nan"),
+    "a threshold that is none": (lambda: Convention(label_threshold=math.nan), "label_threshold between 0 and 1"),
     "a flag for a number": (lambda: Convention(label_weight=True), "expected label_weight to be a number, got True"),
     "a threshold that is none": (
         lambda: scored().at_threshold(None),

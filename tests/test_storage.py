@@ -80,6 +80,19 @@ def test_every_field_of_the_convention_comes_back(trip, tmp_path):
     assert trip(evaluate(*random_world(3), convention=convention), tmp_path).convention == convention
 
 
+@TRIPS
+def test_numbers_of_numpy_are_numbers(trip, tmp_path):
+    convention = Convention(
+        name=np.str_("mine"), box_truth=np.bool_(True), min_width=np.int64(3), label_weight=np.float32(0.25)
+    )
+    assert convention == Convention(name="mine", box_truth=True, min_width=3, label_weight=0.25)
+    assert {type(value).__module__ for value in convention.to_dict().values()} == {"builtins"}
+    result = evaluate(*random_world(3), convention=convention)
+    again = trip(result.at_threshold(np.float32(0.5)), tmp_path)
+    assert again.convention == convention.replace(label_threshold=0.5)
+    assert_equal(again, result.at_threshold(0.5))
+
+
 def test_an_unknown_field_is_from_a_newer_probox():
     with pytest.raises(InputError, match="unknown convention field 'wider'; use a newer probox") as caught:
         Convention.from_dict({**Convention().to_dict(), "wider": 1})

@@ -8,8 +8,11 @@ convention that made it.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
+
+import numpy as np
 
 from probox.errors import InputError
 
@@ -103,6 +106,10 @@ class Convention:
     confidence_denominator: bool = False
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value: Any = getattr(self, field.name)
+            if isinstance(value, np.generic):
+                object.__setattr__(self, field.name, value.item())
         self._check_types()
         if self.assignment not in ("optimal", "greedy"):
             raise InputError(f"expected assignment to be 'optimal' or 'greedy', got {self.assignment!r}")
@@ -119,6 +126,9 @@ class Convention:
         # Below, float64 loses digits; above, log(1 + epsilon) of pixels without probability would begin to count.
         if not 1e-300 <= self.epsilon <= 1e-9:
             raise InputError(f"expected epsilon between 1e-300 and 1e-9, got {self.epsilon!r}")
+        for name, value in self.to_dict().items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InputError(f"expected {name} to be finite, got {value!r}")
 
     def _check_types(self) -> None:
         """Raise for a field of another type than its default's; those whose default is None are numbers or flags."""
@@ -128,10 +138,13 @@ class Convention:
             if optional and value is None:
                 continue
             flag = isinstance(usual, bool) or field.name in ("object_filter", "sum_zero_is_plain")
-            wanted: Any = bool if flag else str if isinstance(usual, str) else int | float
+            whole = isinstance(usual, int)
+            wanted: Any = bool if flag else str if isinstance(usual, str) else int if whole else int | float
             endless = isinstance(value, int) and abs(value) > 2**53  # Python's integers have no end, the kernel's do
             if not isinstance(value, wanted) or (isinstance(value, bool) and not flag) or endless:
-                kind = "True or False" if flag else "text" if wanted is str else "a number"
+                kind = (
+                    "True or False" if flag else "text" if wanted is str else "a whole number" if whole else "a number"
+                )
                 kind += " up to 2^53" if endless else ""
                 raise InputError(
                     f"expected {field.name} to be {kind}{' or None' if optional else ''}, got {value!r:.40}"

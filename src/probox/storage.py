@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation import MEASURES, Evaluation
+from probox.formats.files import read_regular
 from probox.formats.output import write_files
+from probox.formats.staging import folder_made
 from probox.masks import Masks
-from probox.storage_archive import digest, open_regular, read_archive, to_stored, write_archive
+from probox.storage_archive import digest, read_archive, to_stored, write_archive
 from probox.storage_checks import check_evaluation
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Table
 
@@ -35,7 +38,6 @@ _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
     "notes": list, "digest": str,
 }  # fmt: skip
-_MAY_BE_NONE = ("set_covariance", "label_threshold", "object_filter", "sum_zero_is_plain")
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
 
@@ -49,17 +51,12 @@ def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
 
     A folder that was interrupted between its two files is refused when it is loaded: their digest does not match.
     """
-    made: list[Path] = []
     files: dict[Path, Any] = {}
-    try:
+    with ExitStack() as stack:  # if anything fails: what was there before stays; of what was made, nothing does
         for folder, evaluation in evaluations.items():
-            made += _make_folders(folder)
+            stack.enter_context(folder_made(folder))
             files |= _files_of(evaluation, folder)
         write_files(files)
-    except BaseException:
-        for path in reversed(made):  # what was there before stays; of what was made, nothing does
-            _remove_if_empty(path)
-        raise
 
 
 def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
@@ -106,33 +103,6 @@ def load_evaluation(folder: Path) -> Evaluation:
     return evaluation
 
 
-def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder and those above it that are missing; return them, the topmost first."""
-    missing: list[Path] = []
-    try:
-        for path in (folder, *folder.parents):
-            if not path.exists():
-                missing.append(path)
-            elif not path.is_dir():
-                raise InputError(
-                    "is a file, expected a folder to write to", file=str(path), remedy="choose another name"
-                )
-        folder.mkdir(parents=True, exist_ok=True)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot be made: {reason}", file=str(folder), remedy="choose another place") from None
-    return missing[::-1]
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return
-
-
 def _canonical(words: dict[str, Any]) -> bytes:
     """Return the words but their digest, as bytes that do not depend on white space or on the order of keys."""
     said = {name: value for name, value in words.items() if name != "digest"}
@@ -148,10 +118,9 @@ def _read_words(folder: Path) -> dict[str, Any]:
         missing = True
     if missing:
         raise InputError(f"holds no {WORDS}", file=str(folder), remedy=_REMEDY)
-    with open_regular(path) as file:
-        data = file.read(MAX_WORDS + 1)
+    data = read_regular(path, most=MAX_WORDS, remedy=_REMEDY)
     try:
-        words = json.loads(data.decode()) if len(data) <= MAX_WORDS else None
+        words = json.loads(data.decode())
     except (ValueError, RecursionError):
         words = None
     if not isinstance(words, dict) or "format" not in words:
@@ -177,10 +146,10 @@ def _read_words(folder: Path) -> dict[str, Any]:
 
 
 def _convention(words: dict[str, Any], file: str) -> Convention:
-    """Return the convention, every field of which must be there and of its type."""
+    """Return the convention, every field of which must be there."""
     given = words["convention"]
     for field in dataclasses.fields(Convention):
-        if field.name not in given or not _fits(given[field.name], field.default, field.name in _MAY_BE_NONE):
+        if field.name not in given:
             raise InputError(
                 f"expected a value like {json.dumps(field.default)}",
                 file=file, entry=f"convention.{field.name}", remedy="evaluate anew",
@@ -189,12 +158,3 @@ def _convention(words: dict[str, Any], file: str) -> Convention:
         return Convention.from_dict(given)
     except InputError as error:
         raise InputError(error.problem, file=file, entry="convention", remedy=error.remedy or "evaluate anew") from None
-
-
-def _fits(value: Any, default: Any, may_be_none: bool) -> bool:
-    """Return whether a value is of the type of a field's default; fields without one are numbers or yes and no."""
-    if value is None or default is None:
-        return may_be_none and (value is None or isinstance(value, (bool, int, float)))
-    if isinstance(default, float):
-        return type(value) in (int, float) and abs(value) < float("inf")  # NaN is not
-    return type(value) is type(default)

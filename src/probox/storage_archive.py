@@ -6,18 +6,19 @@ import dataclasses
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.formats.files import open_regular
+from probox.pdq.kernel import QUALITIES
 
-__all__ = ["digest", "open_regular", "read_archive", "to_stored", "write_archive"]
+__all__ = ["digest", "read_archive", "to_stored", "write_archive"]
 
 ALWAYS_FINE = 1 << 28
 """Columns of up to this many bytes are read whatever the archive's size."""
@@ -45,7 +46,7 @@ def _columns(table: str, **kinds: str | tuple[str, tuple[int, ...]]) -> dict[str
     return columns
 
 
-_QUALITIES: dict[str, Any] = dict.fromkeys(("pPDQ", "spatial", "label", "foreground", "background"), "<f8")
+_QUALITIES: dict[str, Any] = dict.fromkeys(QUALITIES, "<f8")
 _JUDGED: dict[str, Any] = _QUALITIES | {"verdict": "|u1", "partner": "<i8", "image_id": "<i8", "class_index": "<i4"}
 _BOX: dict[str, Any] = {"box": ("<f8", (4,)), "size": ("<f8", (2,))}
 
@@ -101,27 +102,9 @@ def write_archive(file: IO[bytes], arrays: Arrays) -> None:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a file to read; pipes and devices, which may never end, are refused without waiting for them."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise InputError("no such file", file=str(path), remedy="evaluate anew") from None
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot be read: {reason}", file=str(path), remedy="check its permissions") from None
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(handle, "rb")
-    os.close(handle)
-    raise InputError(
-        "expected a file, but this is a folder, a pipe or a device", file=str(path), remedy="evaluate anew"
-    )
-
-
 def read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of the schema, whose types and lengths fit together; other members are not looked at."""
-    with open_regular(path) as file:
+    with open_regular(path, remedy="evaluate anew") as file:
         try:
             with ZipFile(file) as archive:
                 return _Members(archive, os.fstat(file.fileno()).st_size).read()

@@ -74,6 +74,22 @@ def test_heatmaps(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path
     assert len(list(tmp_path.glob("a.*.npy"))) == 6
 
 
+def test_heatmaps_that_are_read_stay(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    """A file of the same name but for its ending would have heatmap files of the same names."""
+    source, truth = golden_dir / "probseg" / "detections.json", golden_dir / "probseg" / "ground_truth.json"
+    assert run(capsys, source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    words = (tmp_path / "a.json", tmp_path / "a.json.gz", "--truth", truth, "--to", "rvc1")
+    status, _, err = run(capsys, *words)
+    assert status == 1
+    assert ".npy: would replace what it is made from; choose another name" in err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    (tmp_path / "there").symlink_to(tmp_path)
+    status, _, err = run(capsys, tmp_path / "a.json", tmp_path / "there" / "a.json.gz", *words[2:])
+    assert status == 1
+    assert run(capsys, tmp_path / "a.json", tmp_path / "b.json.gz", *words[2:])[0] == 0
+
+
 def test_repair(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
     truth = golden_dir / "pbox_full" / "ground_truth.json"
     detections = json.loads((golden_dir / "pbox_full" / "detections.json").read_text())

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from probox.detect import Detector, ImageFile, Options, detect_images, find_images, save_detections
+from probox.detect.run import Partial
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats import read_detections
+from probox.formats.staging import claim, staging
 from probox.groundtruth import GroundTruth
 
 CLASSES = ("cup", "dog", "car")
@@ -105,6 +109,48 @@ def test_a_run_without_results_leaves_nothing(ssd: Path, tmp_path: Path) -> None
     with pytest.raises(InputError, match="none of the images"):
         detect_images(_detector(ssd), find_images(tmp_path / "bad"), tmp_path / "found.json", Options())
     assert not (tmp_path / "found.json.partial").exists()
+
+
+def test_a_run_that_ends_leaves_the_next_one_alone(tmp_path: Path) -> None:
+    with Partial(tmp_path / "found.json", {"score": 0.1}) as first:
+        first.remove()
+        following = Partial(tmp_path / "found.json", {"score": 0.2})
+        following.__enter__()
+    assert sorted(path.name for path in following.folder.iterdir()) == ["lock", "settings.json"]
+    with pytest.raises(InputError, match="another run is working"):
+        Partial(tmp_path / "found.json", {"score": 0.2}).__enter__()
+    following.__exit__()
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED_AT_ONCE = """
+import os, sys
+from pathlib import Path
+from probox.detect.run import Partial
+os.replace = lambda *paths: os._exit(9)
+Partial(Path(sys.argv[1]), {}).__enter__()
+"""
+
+
+def test_a_run_killed_while_it_wrote_its_settings(ssd: Path, photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "found.json"
+    out.parent.mkdir()
+    assert subprocess.run([sys.executable, "-c", KILLED_AT_ONCE, str(out)], timeout=60).returncode == 9
+    left = sorted(path.name for path in out.with_name("found.json.partial").iterdir())
+    assert len(left) == 2
+    assert left[0].startswith(".settings.json.")
+    detect_images(_detector(ssd), find_images(photos), out, Options())
+    assert [path.name for path in out.parent.iterdir()] == ["found.json"]
+
+
+def test_a_run_that_is_just_writing_its_settings(tmp_path: Path) -> None:
+    kept = Partial(tmp_path / "found.json", {})
+    kept.folder.mkdir()
+    claimed = claim(kept.folder / "lock")
+    assert claimed is not None
+    with staging(kept.folder, "settings.json"), pytest.raises(InputError, match="another run is working"):
+        kept.__enter__()
+    os.close(claimed)
 
 
 def test_a_bad_image_is_named_and_skipped(ssd: Path, photos: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_no_archives(tmp_path: Path, evaluation: Evaluation, content: bytes) -> 
 def test_a_missing_archive(tmp_path: Path, evaluation: Evaluation) -> None:
     evaluation.save(tmp_path)
     (tmp_path / COLUMNS).unlink()
-    assert "no such file" in refused(tmp_path)
+    assert "no such file; evaluate anew" in refused(tmp_path)
 
 
 def test_members_that_are_not_needed_are_not_read(tmp_path: Path, evaluation: Evaluation) -> None:
@@ -101,7 +101,7 @@ def test_pipes_are_not_waited_for(tmp_path: Path, evaluation: Evaluation, name: 
     script = "import sys; from probox import Evaluation; Evaluation.load(sys.argv[1])"
     out = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, timeout=60)
     assert b"InputError" in out.stderr
-    message = f"holds no {WORDS}" if name == WORDS else "this is a folder, a pipe or a device"
+    message = f"holds no {WORDS}" if name == WORDS else "expected a file, but this is a pipe; evaluate anew"
     assert message.encode() in out.stderr
 
 
@@ -110,10 +110,10 @@ def test_devices_and_folders(tmp_path: Path, evaluation: Evaluation) -> None:
     evaluation.save(tmp_path)
     (tmp_path / COLUMNS).unlink()
     (tmp_path / COLUMNS).symlink_to("/dev/zero")
-    assert "this is a folder, a pipe or a device" in refused(tmp_path)
+    assert "expected a file, but this is a device; evaluate anew" in refused(tmp_path)
     (tmp_path / COLUMNS).unlink()
     (tmp_path / COLUMNS).mkdir()
-    assert "this is a folder, a pipe or a device" in refused(tmp_path)
+    assert "expected a file, but this is a folder; evaluate anew" in refused(tmp_path)
 
 
 def test_no_folder(tmp_path: Path) -> None:

@@ -171,19 +171,19 @@ def test_bad_words(tmp_path: Path, evaluation: Evaluation, name: str) -> None:
 def test_words_too_long(tmp_path: Path, evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluation.save(tmp_path)
     monkeypatch.setattr("probox.storage.MAX_WORDS", 100)
-    assert "expected the words of an evaluation in JSON" in refused(tmp_path)
+    assert "expected at most 100 bytes, but this file is larger; give a folder that" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("epsilon", "a", "convention.epsilon: expected a value like 1e-14"),
+        ("epsilon", "a", "convention: expected epsilon to be a number, got 'a'"),
         pytest.param("epsilon", 10**400, "convention: expected epsilon", id="huge"),
-        ("min_quality", float("nan"), "convention.min_quality: expected a value like"),
-        ("min_width", 1.5, "convention.min_width: expected a value like 10"),
-        ("region_of_interest", 1, "convention.region_of_interest: expected a value like true"),
-        ("name", None, "convention.name: expected a value like"),
-        ("label_threshold", [0.5], "convention.label_threshold: expected a value like null"),
+        ("min_quality", float("nan"), "convention: expected min_quality to be finite, got nan"),
+        ("min_width", 1.5, "convention: expected min_width to be a whole number, got 1.5"),
+        ("region_of_interest", 1, "convention: expected region_of_interest to be True or False"),
+        ("name", None, "convention: expected name to be text, got None"),
+        ("label_threshold", [0.5], "convention: expected label_threshold to be a number or None"),
         ("label_threshold", float("nan"), "convention: expected label_threshold between 0 and 1"),
         ("assignment", "best", "convention: expected assignment to be"),
         ("colour", "blue", "convention: unknown convention field 'colour'"),
@@ -198,4 +198,4 @@ def test_bad_conventions(tmp_path: Path, evaluation: Evaluation, field: str, val
     else:
         words["convention"][field] = value
     write(tmp_path, words, arrays)
-    assert message in refused(tmp_path)
+    assert f"{WORDS}: {message}" in refused(tmp_path)

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probox.errors import InputError
+from probox.formats.kinds import GRAPH_MARK
 
 if TYPE_CHECKING:
     import onnx
 
 __all__ = ["Layer", "find_layers", "insert_dropout", "split_random"]
 
-PREFIX = "probox_dropout"
 HEAD_DEPTH = 2
 """How many layers before each output are a head: depthwise and pointwise, or hidden and last."""
 
@@ -141,7 +141,7 @@ def insert_dropout(
         if index in by_node:
             number = by_node[index]
             layer = chosen[number]
-            masked = f"{PREFIX}_{number}_masked"
+            masked = f"{GRAPH_MARK}_{number}_masked"
             nodes.extend(
                 _mask_nodes(number, layer, node.input[layer.data_input], masked, rate, masks, float(seeds[number]))
             )
@@ -159,7 +159,7 @@ def _mask_nodes(
     from onnx import helper
 
     def name(what: str) -> str:
-        return f"{PREFIX}_{number}_{what}"
+        return f"{GRAPH_MARK}_{number}_{what}"
 
     def constant(what: str, value: float) -> onnx.NodeProto:
         tensor = helper.make_tensor(name(what), layer.element_type, [1], [value])

@@ -22,7 +22,7 @@ from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.by_name import check_output
 from probox.formats.output import write_files
-from probox.formats.staging import claim, named_errors, remove_if_empty, sweep
+from probox.formats.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
 
 __all__ = ["Run", "detect_images"]
 
@@ -123,6 +123,7 @@ class Partial:
         self._lock = self.folder / "lock"
         self._described = json.loads(json.dumps(settings, default=str))
         self._claim: int | None = None
+        self._removed = False
 
     def __enter__(self) -> Partial:
         with named_errors(self.folder):
@@ -137,15 +138,19 @@ class Partial:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if not any(self.folder.glob("*.npz")):
+        if not self._removed and not any(self.folder.glob("*.npz")):  # once removed, it may be the next run's
             self.remove()  # nothing to go on from
         self._give_up()
 
     def _refuse_others(self) -> None:
-        """Raise if a folder of this name is there that no run made."""
+        """Raise if a folder of this name is there that no run made.
+
+        One that was killed while it wrote its settings, or is just writing them, has a hidden folder for that.
+        """
         if not os.path.lexists(self.folder):
             return
         inside = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else {"not a folder"}
+        inside = {name for name in inside if not is_staging_name(name, self._note.name)}
         if self.folder.is_symlink() or not (inside <= {self._lock.name} or self._note.name in inside):
             raise InputError(
                 "is in the way: kept results of `probox detect` would go here",
@@ -243,6 +248,7 @@ class Partial:
 
     def remove(self) -> None:
         """Remove what was kept: the output is written. Anything else in the folder stays, and the folder with it."""
+        self._removed = True
         for path in [*self.folder.glob("*.npz"), self._note, self._lock]:
             if path.stem.lstrip("-").isdigit() or path in (self._note, self._lock):
                 path.unlink(missing_ok=True)

@@ -41,7 +41,7 @@ _NOT_JSON = (
 )
 
 
-def open_regular(path: Paths, *, pipe: bool = False) -> BinaryIO:
+def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None) -> BinaryIO:
     """Open a file for reading, never waiting for it: pipes and devices are refused.
 
     Parameters
@@ -50,6 +50,8 @@ def open_regular(path: Paths, *, pipe: bool = False) -> BinaryIO:
         The file.
     pipe : bool
         Accept a pipe too, for a path that the user named: ``<(zcat x.json.gz)``.
+    remedy : str, optional
+        What to do if there is no file, or none that can be used, where the user did not choose the path.
     """
     name = str(path)
     try:
@@ -62,16 +64,17 @@ def open_regular(path: Paths, *, pipe: bool = False) -> BinaryIO:
             return open(descriptor, "rb")
         os.close(descriptor)
     except FileNotFoundError:
-        raise InputError("no such file", file=name, remedy="check the path") from None
+        raise InputError("no such file", file=name, remedy=remedy or "check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         raise _unreadable(error, name) from None
     if stat.S_ISDIR(mode):
-        raise InputError("expected a file, but this is a folder", file=name, remedy="name a file in it")
+        raise InputError("expected a file, but this is a folder", file=name, remedy=remedy or "name a file in it")
     kind = "pipe" if stat.S_ISFIFO(mode) else "device"
-    raise InputError(f"expected a file, but this is a {kind}", file=name, remedy="put a regular file in its place")
+    problem = f"expected a file, but this is a {kind}"
+    raise InputError(problem, file=name, remedy=remedy or "put a regular file in its place")
 
 
-def read_regular(path: Paths, *, most: int | None = None, pipe: bool = False) -> bytes:
+def read_regular(path: Paths, *, most: int | None = None, pipe: bool = False, remedy: str | None = None) -> bytes:
     """Return the bytes of a regular file.
 
     Parameters
@@ -82,9 +85,11 @@ def read_regular(path: Paths, *, most: int | None = None, pipe: bool = False) ->
         A larger file is refused, unread.
     pipe : bool
         Accept a pipe too, for a path that the user named.
+    remedy : str, optional
+        What to do if there is no file, or none that can be used, where the user did not choose the path.
     """
     name = str(path)
-    with open_regular(path, pipe=pipe) as file:
+    with open_regular(path, pipe=pipe, remedy=remedy) as file:
         try:
             if most is None:
                 return file.read()
@@ -92,12 +97,13 @@ def read_regular(path: Paths, *, most: int | None = None, pipe: bool = False) ->
         except OSError as error:
             raise _unreadable(error, name) from None
         if len(data) > most:
-            raise InputError(f"expected at most {most:,} bytes, but this file is larger", file=name)
+            raise InputError(f"expected at most {most:,} bytes, but this file is larger", file=name, remedy=remedy)
         return data
 
 
 def _unreadable(error: OSError | ValueError, name: str) -> InputError:
-    return InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=name)
+    remedy = "check its permissions" if isinstance(error, PermissionError) else None
+    return InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=name, remedy=remedy)
 
 
 def read_bytes(path: Paths, *, pipe: bool = True, expansion: int = DETECTIONS_EXPAND) -> bytes:

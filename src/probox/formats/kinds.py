@@ -6,16 +6,17 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from probox.errors import InputError
 from probox.formats.files import Paths
 
-__all__ = ["GENERATOR", "GRAPH_MARK", "check_not_input", "check_replaceable"]
+__all__ = ["GENERATOR", "GRAPH_MARK", "check_none_is_input", "check_not_input", "check_replaceable"]
 
 GENERATOR = b'name="generator" content="probox'
 """What a page of the explorer has near its beginning."""
-GRAPH_MARK = b"probox_dropout"
+GRAPH_MARK = "probox_dropout"
 """What the masks in a graph are called after."""
 
 _HEAD = 1 << 16
@@ -47,16 +48,25 @@ def check_replaceable(path: Paths, kind: str, *, folder: bool = False) -> None:
 
 def check_not_input(path: Paths, inputs: Iterable[Paths | None]) -> None:
     """Raise if `path` is one of the files or folders that are read to make it."""
-    for given in inputs:
-        if given is not None and _same(path, given):
+    check_none_is_input([path], inputs)
+
+
+def check_none_is_input(paths: Iterable[Paths], inputs: Iterable[Paths | None]) -> None:
+    """Raise if one of many files to write is one of the many files or folders that are read to make them."""
+    known = {sign for given in inputs if given is not None for sign in _signs(given)}
+    for path in paths:
+        if not known.isdisjoint(_signs(path)):
             raise InputError("would replace what it is made from", file=str(path), remedy="choose another name")
 
 
-def _same(one: Paths, other: Paths) -> bool:
-    try:
-        return os.path.realpath(one) == os.path.realpath(other) or os.path.samefile(one, other)
-    except (OSError, ValueError):  # one of them is not there
-        return False
+def _signs(path: Paths) -> list[str | tuple[int, int]]:
+    """Return what two names of one file have in common: where they lead to and, for a file that is there, itself."""
+    signs: list[str | tuple[int, int]] = []
+    with suppress(OSError, ValueError):  # it is not there, or cannot be
+        signs.append(os.path.realpath(path))
+        found = os.stat(path)
+        signs.append((found.st_dev, found.st_ino))
+    return signs
 
 
 def _head(path: Path) -> bytes:
@@ -97,7 +107,7 @@ def _parquet_of(table: str) -> Callable[[Path], bool]:
 
 def _holds_mask_nodes(path: Path) -> bool:
     try:
-        return GRAPH_MARK in path.read_bytes()
+        return GRAPH_MARK.encode() in path.read_bytes()
     except OSError:
         return False
 

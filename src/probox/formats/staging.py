@@ -19,7 +19,10 @@ try:
 except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Staging", "claim", "move_into_place", "named_errors", "parents_made", "remove_if_empty", "staging", "sweep"]
+__all__ = [
+    "Staging", "claim", "folder_made", "is_staging_name", "move_into_place", "named_errors", "parents_made",
+    "remove_if_empty", "staging", "sweep",
+]  # fmt: skip
 
 _MARKER = "made-by-probox"
 
@@ -114,12 +117,16 @@ def sweep(parent: Path, name: str | None = None) -> None:
     The name must fit, the marker inside must repeat it, and no living process may claim it. One that was killed at the
     very beginning or end has an empty marker, or is empty itself.
     """
-    middle = r".+" if name is None else re.escape(name[:40])
-    pattern = re.compile(rf"\.{middle}\.[0-9a-f]{{8}}\.part", re.DOTALL)
     with suppress(OSError):
         for entry in os.scandir(parent):
-            if pattern.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+            if is_staging_name(entry.name, name) and entry.is_dir(follow_symlinks=False):
                 _remove_abandoned(Path(entry.path))
+
+
+def is_staging_name(found: str, name: str | None = None) -> bool:
+    """Return whether a hidden folder for making `name`, or anything, may be called this."""
+    middle = r".+" if name is None else re.escape(name[:40])
+    return re.fullmatch(rf"\.{middle}\.[0-9a-f]{{8}}\.part", found, re.DOTALL) is not None
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -177,16 +184,40 @@ def _second_name(path: Path, other: Path) -> None:
 @contextmanager
 def parents_made(path: Path) -> Iterator[None]:
     """Make the folders above a path that are missing; when the block fails, those that are still empty go again."""
-    missing = [folder for folder in reversed(path.parents) if not folder.exists()]
+    with folder_made(path.parent):
+        yield
+
+
+@contextmanager
+def folder_made(folder: Path) -> Iterator[None]:
+    """Make a folder and those above it that are missing; when the block fails, those that are still empty go again."""
+    missing: list[Path] = []
     try:
-        with named_errors(path):
-            for folder in missing:
-                folder.mkdir(exist_ok=True)
+        with named_errors(folder):
+            missing += _missing(folder)
+            for path in missing:
+                path.mkdir(exist_ok=True)
         yield
     except BaseException:
-        for folder in reversed(missing):
-            remove_if_empty(folder)
+        for path in reversed(missing):
+            remove_if_empty(path)
         raise
+
+
+def _missing(folder: Path) -> list[Path]:
+    """Return the folders that are missing on the way to one, the topmost first."""
+    if "\0" in str(folder):
+        raise InputError(
+            "cannot be written: a null character in its name", file=str(folder), remedy="choose another name"
+        )
+    missing: list[Path] = []
+    for path in (folder, *folder.parents):
+        if path.is_dir():
+            break
+        if path.exists():
+            raise InputError("is a file, expected a folder to write to", file=str(path), remedy="choose another name")
+        missing.append(path)
+    return missing[::-1]
 
 
 def remove_if_empty(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -15,9 +15,10 @@ from probox import _core
 from probox.detections import Detections
 from probox.errors import InputError
 from probox.formats.files import Paths
-from probox.formats.kinds import check_replaceable
+from probox.formats.kinds import check_none_is_input, check_replaceable
 from probox.formats.output import Content, json_bytes, write_files
 from probox.formats.rvc1 import sequences_of
+from probox.formats.segmentation import StoredHeatmap
 from probox.groundtruth import GroundTruth
 from probox.labels import align_labels, column_of_each, unknown_classes
 from probox.notes import some_names
@@ -89,7 +90,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
     ----------
     path : path
         The file or folder; its parent is made if it is missing. Files that are there are replaced if they hold
-        detections.
+        detections, but no file that heatmaps of `found` are read from.
     found : Detections
         What to write; all in images of the truth.
     truth : GroundTruth
@@ -136,6 +137,8 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
             described["img_names"] = list(names)
         head = json.dumps(described, ensure_ascii=False)[:-1].encode()
         files[file] = json_bytes(file, head + b', "detections": ' + body + b"}\n")
+    heatmaps: Iterable[object] = found.heatmaps or ()
+    check_none_is_input(files, {heatmap.file.path for heatmap in heatmaps if isinstance(heatmap, StoredHeatmap)})
     for file in files:
         check_replaceable(file, "detections" if file in parts else "heatmaps")
     write_files(files)
