@@ -121,7 +121,7 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "no number for NumPy": (lambda: Convention(snap_one=np.float32("nan")), "expected snap_one to be finite, got nan"),
     "a threshold that is none": (lambda: Convention(label_threshold=math.nan), "label_threshold between 0 and 1"),
     "a flag for a number": (lambda: Convention(label_weight=True), "expected label_weight to be a number, got True"),
-    "a threshold that is none": (
+    "a threshold that is nothing": (
         lambda: scored().at_threshold(None),
         "threshold to be a number between 0 and 1, got No",
     ),

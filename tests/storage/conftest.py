@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.escapes import printable
 from probox.storage import COLUMNS, WORDS, _canonical
 from probox.storage_archive import SCHEMA, digest, write_archive
 
@@ -66,7 +67,7 @@ def refused(folder: Path) -> str:
     with pytest.raises(InputError) as raised:
         Evaluation.load(folder)
     text = str(raised.value)
-    assert text.startswith(str(folder))
+    assert text.startswith(printable(str(folder)))
     assert raised.value.remedy
     assert "\n" not in text
     assert not re.search(r"--\w", text)  # no option of the command line
