@@ -13,18 +13,19 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation import MEASURES, Evaluation
 from probox.formats.files import read_regular
+from probox.formats.kinds import EVALUATION_WORDS, check_replaceable
 from probox.formats.output import write_files
-from probox.formats.staging import folder_made
+from probox.formats.staging import folder_made, named_errors
 from probox.masks import Masks
 from probox.storage_archive import digest, read_archive, to_stored, write_archive
 from probox.storage_checks import check_evaluation
 from probox.tables import DetectionTable, ImageTable, ObjectTable, PairTable, Table
 
-__all__ = ["load_evaluation", "save_evaluation", "save_evaluations"]
+__all__ = ["COLUMNS", "WORDS", "check_place", "load_evaluation", "save_evaluation", "save_evaluations"]
 
 FORMAT = 2
 """Since 2, a digest says that words and columns belong together and that nobody changed them."""
-WORDS, COLUMNS = "evaluation.json", "tables.npz"
+WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
 _TABLES: dict[str, type[Table]] = {
@@ -42,7 +43,7 @@ _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
 
 def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
-    """Write an evaluation into `folder`, which is made if it is missing."""
+    """Write an evaluation into `folder`, which is made if it is missing; another one there is replaced."""
     save_evaluations({folder: evaluation})
 
 
@@ -55,8 +56,16 @@ def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
     with ExitStack() as stack:  # if anything fails: what was there before stays; of what was made, nothing does
         for folder, evaluation in evaluations.items():
             stack.enter_context(folder_made(folder))
+            check_place(folder)
             files |= _files_of(evaluation, folder)
         write_files(files)
+
+
+def check_place(folder: Path) -> None:
+    """Raise if an evaluation in `folder` would replace files that are of none."""
+    with named_errors(folder):
+        for name in (WORDS, COLUMNS):
+            check_replaceable(folder / name, "an evaluation")
 
 
 def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:

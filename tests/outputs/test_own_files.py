@@ -151,6 +151,23 @@ def test_a_second_picture_joins_the_first(capsys: pytest.CaptureFixture[str], in
     assert set(tree(tmp_path)) == {"scene-01.png", "scene-02.png", ".probox.json"}
 
 
+@pytest.mark.parametrize("name", ["evaluation.json", "tables.npz"])
+def test_evaluations_replace_nothing_else(
+    capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "sure" / name
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    words = ("evaluate", inputs / "truth.json", inputs / "sure.json", "--out", tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("probox.cli.evaluate._Truth.evaluate", None)  # it is refused before any work is done
+        assert f"{name}: is there already and does not hold an evaluation" in refused(capsys, *words)
+    assert tree(tmp_path) == {f"sure/{name}": b"mine"}
+    mine.unlink()
+    assert run(capsys, *words)[0] == 0
+    assert run(capsys, *words)[0] == 0
+
+
 class TestNamedFiles:
     def test_inputs_are_never_replaced(self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
         for name in ("truth.json", "sure.json", "unsure.json", "ssd.onnx", "names.txt"):

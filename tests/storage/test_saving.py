@@ -77,6 +77,45 @@ def test_saving_over_a_result_replaces_it(tmp_path: Path, evaluation: Evaluation
     assert sorted(path.name for path in tmp_path.iterdir()) == [WORDS, COLUMNS]
 
 
+OTHERS: dict[str, bytes] = {
+    WORDS: b'{"accuracy": 0.9}',
+    COLUMNS: b"PK\x03\x04 somebody's own",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_files_of_others_stay(tmp_path: Path, evaluation: Evaluation, name: str) -> None:
+    (tmp_path / name).write_bytes(OTHERS[name])
+    with pytest.raises(InputError, match="is there already and does not hold an evaluation") as raised:
+        save_evaluations({tmp_path / "a" / "b": evaluation, tmp_path: evaluation})
+    assert raised.value.file == str(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == OTHERS[name]
+
+
+def test_arrays_of_others_stay(tmp_path: Path, evaluation: Evaluation) -> None:
+    np.savez(tmp_path / COLUMNS, mine=np.arange(3))
+    with pytest.raises(InputError, match=r"tables\.npz: is there already and does not hold an evaluation"):
+        evaluation.save(tmp_path)
+    with np.load(tmp_path / COLUMNS) as archive:
+        assert archive.files == ["mine"]
+
+
+@pytest.mark.parametrize("name", [WORDS, COLUMNS])
+@pytest.mark.parametrize("part", ["nothing", "half", "gone"])
+def test_what_is_left_of_an_evaluation_is_replaced(
+    tmp_path: Path, evaluation: Evaluation, name: str, part: str
+) -> None:
+    evaluation.save(tmp_path)
+    content = (tmp_path / name).read_bytes()
+    if part == "gone":
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(content[: len(content) // 2] if part == "half" else b"")
+    evaluation.save(tmp_path)
+    assert (tmp_path / name).read_bytes() == content
+
+
 @pytest.mark.parametrize("name", ["file", "file/below", "x" * 300, "nul\0"])
 def test_places_that_cannot_be_written(tmp_path: Path, evaluation: Evaluation, name: str) -> None:
     (tmp_path / "file").write_text("mine")

@@ -28,16 +28,21 @@ def refuse_other_runs(
     image_ids: npt.NDArray[np.int64],
     classes: Sequence[str],
 ) -> None:
-    """Raise if results that are to stay in `out` were not measured as new ones will be; `names` are replaced."""
+    """Raise if results that are to stay in `out` were not measured as new ones will be; `names` are replaced.
+
+    Files in the folders of `names` that are of no result are not.
+    """
     from probox.evaluation import Evaluation
     from probox.report.results import find_results
-    from probox.storage import WORDS
+    from probox.storage import WORDS, check_place
 
     if out.exists() and not out.is_dir():
         raise InputError("is a file, expected a folder to write to", file=str(out), remedy="choose another name")
     remedy = "keep this run in another folder, or remove that result first"
     if (out / WORDS).is_file():
         raise InputError(f"holds a result itself ({WORDS}), which would hide those in it", file=str(out), remedy=remedy)
+    for name in names:
+        check_place(out / name)
     for folder in find_results([str(out)]):
         if folder == out or folder.name in names:
             continue

@@ -8,16 +8,19 @@ import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from zipfile import ZipFile
 
 from probox.errors import InputError
 from probox.formats.files import Paths
 
-__all__ = ["GENERATOR", "GRAPH_MARK", "check_none_is_input", "check_not_input", "check_replaceable"]
+__all__ = ["EVALUATION_WORDS", "GENERATOR", "GRAPH_MARK", "check_none_is_input", "check_not_input", "check_replaceable"]
 
 GENERATOR = b'name="generator" content="probox'
 """What a page of the explorer has near its beginning."""
 GRAPH_MARK = "probox_dropout"
 """What the masks in a graph are called after."""
+EVALUATION_WORDS = "evaluation.json"
+"""The file of a stored evaluation that says what it is."""
 
 _HEAD = 1 << 16
 
@@ -30,7 +33,7 @@ def check_replaceable(path: Paths, kind: str, *, folder: bool = False) -> None:
     path : path
         Where a file is to be written.
     kind : {"detections", "detections in Parquet", "ground truth in Parquet", "heatmaps", "a report", \
-"a graph with masks"}
+"a graph with masks", "an evaluation"}
         What it will hold.
     folder : bool
         Whether its folder must be there.
@@ -112,6 +115,26 @@ def _holds_mask_nodes(path: Path) -> bool:
         return False
 
 
+def _is_evaluation(path: Path) -> bool:
+    """Return whether a file is one of the two of an evaluation; beside its words, the archive may be a damaged one."""
+    head = _head(path)
+    if head.startswith(b"PK\x03\x04"):
+        return _holds_masks(path) or _is_words(_head(path.with_name(EVALUATION_WORDS)))
+    return _is_words(head)
+
+
+def _is_words(head: bytes) -> bool:
+    return bool(re.match(rb"\s*\{", head)) and b'"format"' in head and b'"convention"' in head
+
+
+def _holds_masks(path: Path) -> bool:
+    try:
+        with ZipFile(path) as archive:
+            return "masks.boxes.npy" in archive.namelist()
+    except Exception:  # zipfile raises whatever a damaged directory makes it stumble over
+        return False
+
+
 _KINDS: dict[str, Callable[[Path], bool]] = {
     "detections": _is_detections,
     "heatmaps": lambda path: _head(path).startswith(b"\x93NUMPY"),
@@ -119,4 +142,5 @@ _KINDS: dict[str, Callable[[Path], bool]] = {
     "ground truth in Parquet": _parquet_of("truth"),
     "a report": lambda path: GENERATOR in _head(path),
     "a graph with masks": _holds_mask_nodes,
+    "an evaluation": _is_evaluation,
 }
