@@ -160,7 +160,7 @@ def test_measures_have_one_order(truth, found):
 
 @pytest.mark.parametrize("threads", [0, -1])
 def test_at_least_one_thread(truth, found, threads):
-    with pytest.raises(InputError, match=r"expected threads to be .*at least 1"):
+    with pytest.raises(InputError, match=r"expected threads to be .*from 1 to"):
         evaluate(truth, found, threads=threads)
 
 
@@ -214,7 +214,7 @@ def test_joined_parts_name_every_file_and_note_once(truth, found):
 
     parts = [
         dataclasses.replace(
-            part(truth, found, image), inputs=("truth.json", f"{image}.json"), notes=("same", f"{image}")
+            part(truth, found, image), inputs=("truth.json", f"{image}.json"), plain_notes=("same", f"{image}")
         )
         for image in (8, 3, 5)
     ]

@@ -60,21 +60,6 @@ def evaluate(
     >>> round(probox.evaluate(truth, found).pdq, 6)  # a perfect box: only the label costs
     0.9
     """
-    return evaluate_part(
-        truth, found, convention=convention, measures=measures, threads=threads, progress=progress
-    ).noted()
-
-
-def evaluate_part(
-    truth: GroundTruth,
-    found: Detections,
-    *,
-    convention: str | Convention,
-    measures: Sequence[str],
-    threads: int | None,
-    progress: Progress | None = None,
-) -> Evaluation:
-    """Return what `evaluate` does, without a word on what is odd: that can be told of the whole alone."""
     check_tables(truth, found, "evaluate")
     chosen = resolve_convention(convention)
     resolved = chosen.for_truth(challenge=truth.filter_small)
@@ -106,7 +91,7 @@ def evaluate_part(
         masks=masks,
         measures=wanted,
         inputs=tuple(name for name in (truth.source, found.source) if name),
-        notes=(*truth.notes, *found.notes, *notes),
+        plain_notes=(*truth.notes, *found.notes, *notes),
         version=__version__,
     )
     return evaluation.rematched() if "pdq" in wanted else evaluation
@@ -160,7 +145,7 @@ class Evaluator:
                 "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
             )
         self._add(
-            evaluate_part(
+            evaluate(
                 truth,
                 found,
                 convention=self.convention,
@@ -187,7 +172,7 @@ class Evaluator:
                 label_probs=np.zeros((0, len(self.classes)), np.float32),
             )
             return evaluate(nothing, none, convention=self.convention, measures=self.measures)
-        return join_evaluations(self._parts).noted()
+        return join_evaluations(self._parts)
 
     def _add(self, part: Evaluation) -> None:
         mine = self.convention, self.classes, self.measures

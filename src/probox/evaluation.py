@@ -54,8 +54,8 @@ class Evaluation:
         What `summary` holds: ``pdq``, ``map``, ``lrp``.
     inputs : tuple of str
         The files that were read, truth first.
-    notes : tuple of str
-        What was left out or replaced, and what is odd about the input, one sentence each.
+    plain_notes : tuple of str
+        What was left out or replaced, one sentence each; `notes` has these and what is odd about the input.
     version : str
         The probox that made it.
     """
@@ -69,7 +69,7 @@ class Evaluation:
     masks: Masks
     measures: tuple[str, ...] = MEASURES
     inputs: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    plain_notes: tuple[str, ...] = ()
     version: str = ""
 
     # --- numbers ---
@@ -205,9 +205,9 @@ class Evaluation:
             convention=convention,
             detections=self.detections.take(rows),
             pairs=pairs,
-            notes=notes_at_threshold(self.plain_notes, len(kept) - len(rows), threshold),
+            plain_notes=notes_at_threshold(self.plain_notes, len(kept) - len(rows), threshold),
         )
-        return (thresholded.rematched() if "pdq" in self.measures else thresholded).noted()
+        return thresholded.rematched() if "pdq" in self.measures else thresholded
 
     def rematched(self) -> Evaluation:
         """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
@@ -242,23 +242,15 @@ class Evaluation:
 
         return tuple(oddities_of(self))
 
-    def noted(self) -> Evaluation:
-        """Return the evaluation with what is odd among its notes."""
-        noted = dataclasses.replace(self, notes=(*self.plain_notes, *map(str, self.oddities)))
-        noted.__dict__["oddities"] = self.oddities  # the same tables: what was found out need not be found out again
-        return noted
-
     @property
-    def plain_notes(self) -> tuple[str, ...]:
-        """Return the notes without those about what is odd."""
-        odd = {str(oddity) for oddity in self.oddities} if self.notes else set()
-        return tuple(text for text in self.notes if text not in odd)
+    def notes(self) -> tuple[str, ...]:
+        """Return what was left out or replaced, and what is odd about the input, one sentence each."""
+        return (*self.plain_notes, *map(str, self.oddities))
 
     # --- together ---
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        parts = [dataclasses.replace(part, notes=part.plain_notes) for part in (self, other)]
-        return join_evaluations(parts).noted()
+        return join_evaluations([self, other])
 
     def on(self, images: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of these images alone, given by their ids.
@@ -397,6 +389,6 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         pairs=pairs,
         masks=masks,
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
-        notes=join_notes(part.notes for part in parts),
+        plain_notes=join_notes(part.plain_notes for part in parts),
     )
     return joined.rematched() if "pdq" in first.measures else joined

@@ -80,7 +80,7 @@ def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
         "classes": list(evaluation.classes),
         "measures": list(evaluation.measures),
         "inputs": list(evaluation.inputs),
-        "notes": list(evaluation.notes),
+        "notes": list(evaluation.plain_notes),
     }
     words["digest"] = digest(_canonical(words), stored)
     text = json.dumps(words, indent=1)  # ASCII: names of files need not be valid text
@@ -104,7 +104,7 @@ def load_evaluation(folder: Path) -> Evaluation:
         measures=tuple(words["measures"]),
         masks=Masks(*(arrays[f"masks.{name}"] for name in _MASKS)),
         inputs=tuple(words["inputs"]),
-        notes=tuple(words["notes"]),
+        plain_notes=tuple(words["notes"]),
         version=words["version"],
         **tables,
     )

@@ -104,7 +104,7 @@ def evaluate_parquet(
         notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
     notes += label_notes(kept - len(result.detections), file.classes, there.classes, chosen)
     inputs = tuple(name for name in (there.source, file.name) if name)
-    return dataclasses.replace(result, notes=tuple(notes), inputs=inputs).noted()
+    return dataclasses.replace(result, plain_notes=tuple(notes), inputs=inputs)
 
 
 def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:

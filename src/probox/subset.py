@@ -31,9 +31,9 @@ def evaluation_of_images(evaluation: Evaluation, images: npt.ArrayLike) -> Evalu
         detections=evaluation.detections.take(found),
         pairs=pairs.replace(detection=new_detection[pairs.detection], object=new_object[pairs.object]),
         masks=masks,
-        notes=_notes(evaluation, len(ids), masks),
+        plain_notes=_notes(evaluation, len(ids), masks),
     )
-    return (part.rematched() if "pdq" in part.measures else part).noted()
+    return part.rematched() if "pdq" in part.measures else part
 
 
 def _notes(evaluation: Evaluation, images: int, masks: Masks) -> tuple[str, ...]:
