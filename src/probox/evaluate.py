@@ -262,10 +262,12 @@ def _detection_table(
     truth: GroundTruth, kept: Detections, numbers: npt.NDArray[np.int64], convention: Convention
 ) -> DetectionTable:
     n = len(kept)
-    covariances = np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances
-    plain = plain_rows(covariances, convention)
-    if covariances[plain].any():  # which sums count as 0 is a matter of the convention; the table says what was scored
-        covariances = np.where(plain[:, None, None, None], 0.0, covariances)
+    covariances = np.zeros((n, 2, 2, 2))
+    if kept.covariances is not None:
+        # Which sums count as 0 is a matter of the convention; the table says what was scored.
+        plain = plain_rows(kept.covariances, convention)
+        spread = kept.covariances[plain].any()
+        covariances = np.where(plain[:, None, None, None], 0.0, kept.covariances) if spread else kept.covariances
     named, scores = kept.named_classes(truth.classes)
     real = np.array([canonical_name(name) not in BACKGROUND_NAMES for name in kept.classes], dtype=bool)
     probs = kept.label_probs

@@ -87,13 +87,11 @@ def read_for_images(path: str, truth: GroundTruth, part: GroundTruth, *, repair:
     from probox.formats import read_detections
     from probox.formats.files import is_folder
 
-    tables = [part, truth] if is_folder(path) else [truth, part]
-    for table in tables if part is not truth else [truth]:
-        try:
-            found = read_detections(path, table, repair=repair)
-        except InputError as error:
-            if table is tables[-1] or "images, as the ground truth has, but got" not in error.problem:
-                raise
-        else:
-            return found if table is part else found.select(np.isin(found.image_ids, part.image_ids))
-    raise AssertionError("the last table returns or raises")
+    first, second = (part, truth) if is_folder(path) else (truth, part)
+    try:
+        found = read_detections(path, first, repair=repair)
+    except InputError as error:
+        if part is truth or "images, as the ground truth has, but got" not in error.problem:
+            raise
+        found = read_detections(path, second, repair=repair)
+    return found if part is truth else found.select(np.isin(found.image_ids, part.image_ids))

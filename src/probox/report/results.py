@@ -13,6 +13,7 @@ from probox.errors import InputError
 from probox.evaluation import Evaluation
 from probox.formats import read_detections
 from probox.groundtruth import GroundTruth
+from probox.notes import some_names
 from probox.storage import WORDS
 
 __all__ = ["find_results", "load_results", "only_result", "read_again"]
@@ -35,7 +36,7 @@ def only_result(path: str) -> Path | None:
     """Return the folder of the one evaluation in a folder, itself or one in it; None if there is none."""
     found = [folder for folder in find_results([path]) if (folder / WORDS).is_file()]
     if len(found) > 1:
-        names = ", ".join(folder.name for folder in found[:3]) + (", ..." if len(found) > 3 else "")
+        names = some_names([folder.name for folder in found])
         raise InputError(f"holds {len(found)} results ({names})", file=path, remedy=f"name one, say {found[0]}")
     return found[0] if found else None
 
