@@ -324,6 +324,12 @@ def test_names_that_two_images_share_name_neither(write: Write) -> None:
     assert found.image_ids.tolist() == [8]
 
 
+def test_a_name_that_fits_better_goes_first(write: Write, truth: GroundTruth) -> None:
+    found = read_rvc1(write(named(["nine.png", "nine.jpg"], [entry(), entry()], [entry(bbox=[0, 0, 3, 3])])), truth)
+    assert found.boxes.tolist() == [[0, 0, 3, 3]]
+    assert any(note.startswith("2 detections") for note in found.notes)
+
+
 def test_without_file_names_the_order_counts(write: Write) -> None:
     truth = GroundTruth.from_boxes(["cup"], {7: (9, 9), 8: (9, 9)}, [], np.zeros((0, 4)), [])
     found = read_rvc1(write(named(["b.jpg", "a.jpg"], [entry()], [])), truth)
