@@ -45,7 +45,7 @@ def worker(workload: str, contender: str, data: Path) -> None:
     else:
         import probox
         from benchmarks.workloads import WORKLOADS
-        from probox.pdq import definition
+        from probox.measures.pdq import definition
 
         truth, found = WORKLOADS[workload][1](data)
         if contender == "definition":

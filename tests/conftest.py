@@ -1,12 +1,18 @@
-"""Where test data lies, and how much Hypothesis tries."""
+"""Where test data lies, the demo that many tests look at, and how much Hypothesis tries."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import probox
+from probox import Evaluation
+from probox.demo import Demo, make_demo
 
 # In CI the same examples every time: a new counter-example is a discovery for a desk, not a reason to stop a landing.
 settings.register_profile(
@@ -16,6 +22,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("probox")
+os.environ.setdefault("MPLBACKEND", "Agg")
 
 SHARED = Path(os.environ.get("PROBOX_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
@@ -32,3 +39,30 @@ def coco_dir() -> Path:
 def golden_dir() -> Path:
     """Return the folder of golden cases: a copy of the small ones lives beside the tests."""
     return Path(__file__).resolve().parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def demo() -> Demo:
+    return make_demo()
+
+
+@pytest.fixture(scope="session")
+def results(demo: Demo) -> dict[str, Evaluation]:
+    return {name: probox.evaluate(demo.truth, found) for name, found in demo.detectors.items()}
+
+
+@pytest.fixture(scope="session")
+def demo_files(demo: Demo, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the demo's files, its photos and both evaluations."""
+    folder = tmp_path_factory.mktemp("demo files")
+    demo.save(folder)
+    for name, result in results.items():
+        result.save(folder / "results" / name)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

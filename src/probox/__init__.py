@@ -12,17 +12,16 @@ qualities in per cent; convention: reference
 """
 
 from probox.convention import Convention
-from probox.detections import Detections
 from probox.errors import InputError, ProboxError
-from probox.groundtruth import GroundTruth
-from probox.masks import Masks
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 
 __version__ = "0.1.0"
 
-from probox.boxes import AveragePrecision, average_precision
-from probox.boxes.lrp import LRP, lrp
-from probox.evaluate import Evaluator, evaluate
-from probox.evaluation import Evaluation
+from probox.evaluation.result import Evaluation
+from probox.evaluation.run import Evaluator, evaluate
+from probox.evaluation.streaming import evaluate_parquet
 from probox.formats import (
     read_coco,
     read_coco_results,
@@ -34,8 +33,9 @@ from probox.formats import (
     read_truth,
     write_parquet,
 )
-from probox.report.pictures import draw
-from probox.streaming import evaluate_parquet
+from probox.measures.boxes import AveragePrecision, average_precision
+from probox.measures.boxes.optimal_lrp import LRP, lrp
+from probox.pictures.drawing import draw
 
 __all__ = [
     "LRP",

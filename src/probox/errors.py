@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probox.escapes import printable
+from probox.support.words import printable
 
 __all__ = ["InputError", "ProboxError"]
 

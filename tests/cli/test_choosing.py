@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_evaluate import probox
-from tests.oddities.mistakes import corners_as_sizes
+from tests.evaluation.oddities.mistakes import corners_as_sizes
 
 from probox import Evaluation, evaluate, read_truth, write_parquet
 from probox.cli.choosing import parse_images

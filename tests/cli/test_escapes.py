@@ -13,7 +13,7 @@ import pytest
 from rich.table import Table
 
 from probox.cli import console, main
-from probox.escapes import printable
+from probox.support.words import printable
 
 EVIL = "\x1b]0;pwned\x07\x9b2J\r\x7f\u202ecup\u2066"
 SHOWN = "\\x1b]0;pwned\\x07\\x9b2J\\r\\x7f\\u202ecup\\u2066"

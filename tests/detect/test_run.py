@@ -13,11 +13,11 @@ import pytest
 
 from probox.detect import Detector, ImageFile, Options, detect_images, find_images, save_detections
 from probox.detect.run import Partial
-from probox.detections import Detections
 from probox.errors import InputError
+from probox.files.staging import claim, staging
 from probox.formats import read_detections
-from probox.formats.staging import claim, staging
-from probox.groundtruth import GroundTruth
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 CLASSES = ("cup", "dog", "car")
 

@@ -96,7 +96,7 @@ def test_aligned_truth_has_a_box_that_is_perfect_for_all() -> None:
     odd = synthetic_truth(10)
     odd = dataclasses.replace(odd, boxes=odd.boxes + np.array([0.3, 0.4, -0.2, 0.1]), sizes=None)
     found = SimulatedDetector().detect(odd)
-    from probox.boxes import lrp
+    from probox.measures.boxes import lrp
 
     assert lrp(odd, found).molrp > 0
     assert lrp(pixel_aligned(odd), found).molrp == 0

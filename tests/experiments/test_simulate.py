@@ -10,8 +10,8 @@ import pytest
 
 import probox
 from probox import GroundTruth, InputError
-from probox.boxes import average_precision, lrp
 from probox.experiments import SimulatedDetector, synthetic_truth
+from probox.measures.boxes import average_precision, lrp
 
 
 def many_boxes(count: int = 20_000) -> GroundTruth:

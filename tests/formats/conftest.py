@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from probox.formats import read_truth
-from probox.groundtruth import GroundTruth
+from probox.tables.groundtruth import GroundTruth
 
 TRUTH: dict[str, Any] = {
     "images": [

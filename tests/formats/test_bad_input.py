@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probox import GroundTruth, InputError
+from probox.analysis.validation import validate
 from probox.formats import read_coco, read_detections, read_truth
-from probox.validation import validate
 
 from .conftest import TRUTH
 
@@ -88,7 +88,7 @@ def test_contents(tmp_path: Path, truth: GroundTruth, content: str) -> None:
 
 
 def test_a_file_that_grows_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from probox.formats import files
+    from probox.files import reading as files
 
     monkeypatch.setattr(files, "_ALWAYS_FINE", 1 << 20)
     path = tmp_path / "bomb.json.gz"
@@ -99,7 +99,7 @@ def test_a_file_that_grows_without_end_is_refused(tmp_path: Path, monkeypatch: p
 
 def test_detections_may_shrink_more_than_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Label probabilities that are all alike take next to no space in a gzip file."""
-    from probox.formats import files
+    from probox.files import reading as files
 
     monkeypatch.setattr(files, "_ALWAYS_FINE", 1 << 10)
     equal = "[" + ",".join(f'"{at:05}{"." * 250}"' for at in range(1000)) + "]"

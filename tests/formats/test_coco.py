@@ -16,7 +16,7 @@ from pycocotools.cocoeval import COCOeval
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_coco, read_coco_results, read_truth
-from probox.tables import Verdict
+from probox.tables.results import Verdict
 
 from .conftest import TRUTH
 

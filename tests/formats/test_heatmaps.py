@@ -13,11 +13,11 @@ import pytest
 
 import probox
 from probox import InputError
-from probox.detections import Detections
 from probox.formats import read_detections, write_rvc1
-from probox.formats.segmentation import StoredHeatmap
-from probox.groundtruth import GroundTruth
-from probox.pdq import kernel
+from probox.formats.rvc1.heatmaps import StoredHeatmap
+from probox.measures.pdq import kernel
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 Write = Callable[..., Path]
 
@@ -48,7 +48,7 @@ def test_every_type_and_order(
     order: Any,
     block: int,
 ) -> None:
-    monkeypatch.setattr("probox.formats.segmentation._BLOCK", block)
+    monkeypatch.setattr("probox.formats.rvc1.heatmaps._BLOCK", block)
     maps = random_maps(3, np.dtype(dtype))
     np.save(tmp_path / "nine.npy", np.asarray(maps, order=order))
     found = read(write, truth, *numbered(3))

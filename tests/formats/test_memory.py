@@ -17,8 +17,8 @@ import pytest
 
 import probox
 from probox import InputError
-from probox.formats.png import decode_png
-from probox.labels import require_label_matrix
+from probox.formats.rvc1.png import decode_png
+from probox.tables.labels import require_label_matrix
 
 LIMIT = 120
 """Seconds after which a command hangs."""

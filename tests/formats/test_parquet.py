@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from tests.strategies import random_world
 
 from probox import Detections, GroundTruth, InputError
-from probox.formats import parquet_columns, read_detections, read_truth
-from probox.formats.parquet import DetectionFile, read_parquet, read_parquet_truth, write_parquet
-from probox.formats.parquet_file import ParquetFile
-from probox.masks import Masks
+from probox.formats import read_detections, read_truth
+from probox.formats.parquet import columns as parquet_columns
+from probox.formats.parquet.detections import DetectionFile, read_parquet, read_parquet_truth, write_parquet
+from probox.formats.parquet.file import ParquetFile
+from probox.tables.masks import Masks
 
 
 def assert_same(one: Any, other: Any, *, but: tuple[str, ...] = ("source",)) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probox import InputError
-from probox.formats.png import decode_png
+from probox.formats.rvc1.png import decode_png
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

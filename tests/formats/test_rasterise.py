@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pycocotools.coco import COCO
 
 from probox.formats import read_coco
-from probox.formats.coco import coco_truth_from_bytes
+from probox.formats.coco.truth import coco_truth_from_bytes
 from probox.formats.problems import Problems
-from probox.groundtruth import GroundTruth
-from probox.masks import Masks
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 
 # The COCO API's own way of making arrays, on today's NumPy.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

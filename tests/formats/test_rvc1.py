@@ -13,8 +13,8 @@ import pytest
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_detections, read_rvc1, read_rvc1_truth, write_rvc1
-from probox.pdq.kernel import pair_tables
-from probox.report.view import view_of_image
+from probox.measures.pdq.kernel import pair_tables
+from probox.pictures.view import view_of_image
 
 Write = Callable[..., Path]
 COVARS = [[[4.0, 1.0], [1.0, 2.0]], [[9.0, 0.0], [0.0, 1.0]]]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from probox import InputError
-from probox.formats.files import open_regular, read_bytes, read_regular
+from probox.files.reading import open_regular, read_bytes, read_regular
 
 from .conftest import TRUTH
 

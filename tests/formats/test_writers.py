@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probox import Detections, GroundTruth, InputError
+from probox.files.output import write_files
 from probox.formats import (
     read_coco_results,
     read_detections,
@@ -22,7 +23,6 @@ from probox.formats import (
     write_coco_results,
     write_rvc1,
 )
-from probox.formats.output import write_files
 
 
 def assert_same(read: Detections, written: Detections, *columns: str) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from probox.storage import COLUMNS, WORDS, _canonical
-from probox.storage_archive import SCHEMA, digest, write_archive
+from probox.evaluation.archive import SCHEMA, digest, write_archive
+from probox.evaluation.storage import COLUMNS, WORDS, _canonical
 
 from . import seeds
 from .mutate import NUMBERS, dump, mutate_bytes, mutate_json, parse

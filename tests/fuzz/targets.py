@@ -13,8 +13,8 @@ from random import Random
 
 import probox
 from probox import Evaluation, GroundTruth, InputError
-from probox.evaluation import MEASURES
-from probox.validation import validate
+from probox.analysis.validation import validate
+from probox.evaluation.result import MEASURES
 
 from . import seeds
 from .checks import check_detections, check_error, check_evaluation, check_truth
@@ -214,7 +214,7 @@ TARGETS: dict[str, Target] = {
     "validate": Target(_pair, _use_pair),
 }
 with contextlib.suppress(InputError):
-    from probox.formats.parquet_columns import pyarrow
+    from probox.formats.parquet.columns import pyarrow
 
     pyarrow()
     TARGETS["parquet-truth"] = Target(_parquet("truth"), _in_file(_use_truth))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from probox import InputError, read_detections, read_parquet, read_parquet_truth, write_parquet
-from probox.formats import parquet_file
+from probox.formats.parquet import file as parquet_file
 
 from . import seeds
 

@@ -11,7 +11,7 @@ import click
 
 from probox import __version__
 from probox.errors import ProboxError
-from probox.escapes import printable
+from probox.support.words import printable
 
 __all__ = ["main"]
 

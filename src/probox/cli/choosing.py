@@ -14,8 +14,8 @@ import numpy as np
 from probox.errors import InputError
 
 if TYPE_CHECKING:
-    from probox.detections import Detections
-    from probox.groundtruth import GroundTruth
+    from probox.tables.detections import Detections
+    from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["images_option", "parse_images", "read_for_images"]
 
@@ -84,8 +84,8 @@ def read_for_images(path: str, truth: GroundTruth, part: GroundTruth, *, repair:
     RVC1 without names pairs lists with images by position: a file may have a list for each image of the whole, or of
     the part. A folder of sequences may lack those that the part does not have.
     """
+    from probox.files.reading import is_folder
     from probox.formats import read_detections
-    from probox.formats.files import is_folder
 
     first, second = (part, truth) if is_folder(path) else (truth, part)
     try:

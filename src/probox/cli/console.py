@@ -13,7 +13,7 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from probox.escapes import one_line, printable, printable_json
+from probox.support.words import one_line, printable, printable_json
 
 __all__ = [
     "file_title",

@@ -35,8 +35,8 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
       probox convert results.json detections.parquet --truth instances_val2017.json
       probox convert instances_val2017.json truth.parquet
     """
+    from probox.files.replacing import check_not_input
     from probox.formats import detection_format
-    from probox.formats.kinds import check_not_input
 
     given = detection_format(source)
     what = "detections"
@@ -87,7 +87,7 @@ def _rewrite(source: str, target: str, truth: str, wanted: str, repair: bool) ->
 def _to_parquet(source: str, target: str, given: str, repair: bool) -> tuple[str, int, tuple[str, ...]]:
     """Write Parquet of what needs no ground truth beside it: ground truth itself, and detections in Parquet."""
     from probox.formats import read_parquet, read_truth, write_parquet
-    from probox.formats.parquet_file import holds_truth
+    from probox.formats.parquet.file import holds_truth
 
     if given == "coco":
         raise _needs_truth(source, "parquet")
@@ -106,8 +106,8 @@ def _to_parquet(source: str, target: str, given: str, repair: bool) -> tuple[str
 
 
 def _is_rvc1(source: str) -> bool:
-    from probox.formats.files import read_bytes
-    from probox.formats.rvc1 import check_rvc1
+    from probox.files.reading import read_bytes
+    from probox.formats.rvc1.detections import check_rvc1
 
     try:
         check_rvc1(read_bytes(source), source)
@@ -118,11 +118,11 @@ def _is_rvc1(source: str) -> bool:
 
 def _repack(source: str, target: str, form: str) -> tuple[str, ...]:
     """Copy a file, checked, with or without compression."""
-    from probox.formats.coco_results import check_coco_results
-    from probox.formats.files import read_bytes
-    from probox.formats.kinds import check_replaceable
-    from probox.formats.output import json_bytes, write_files
-    from probox.formats.rvc1 import check_rvc1
+    from probox.files.output import json_bytes, write_files
+    from probox.files.reading import read_bytes
+    from probox.files.replacing import check_replaceable
+    from probox.formats.coco.results import check_coco_results
+    from probox.formats.rvc1.detections import check_rvc1
 
     data = read_bytes(source)
     check = check_coco_results if form == "coco" else check_rvc1

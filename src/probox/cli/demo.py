@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from probox.cli.console import note, print_json, results
-from probox.escapes import printable
+from probox.support.words import printable
 
 WHAT_TO_SEE = (
     "Both detectors give the same boxes and labels, so mAP cannot tell them apart; the second also says how unsure "
@@ -24,8 +24,8 @@ def command(save: str | None, as_json: bool) -> None:
     probox demo --save demo    # truth, detections and pictures, to try every other command on
     """
     from probox.demo import make_demo
-    from probox.evaluate import evaluate
-    from probox.text import summary_text
+    from probox.evaluation.run import evaluate
+    from probox.evaluation.text import summary_text
 
     demo = make_demo()
     evaluations = {name: evaluate(demo.truth, found) for name, found in demo.detectors.items()}

@@ -66,9 +66,9 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     _require_extra()
     from probox.detect import Detector, Dropout, Options, detect_images, find_images
     from probox.detect.classes import read_classes
+    from probox.files.output import write_files
+    from probox.files.replacing import check_not_input, check_replaceable
     from probox.formats.by_name import check_output
-    from probox.formats.kinds import check_not_input, check_replaceable
-    from probox.formats.output import write_files
     from probox.fusion import Spread
 
     inputs = (model, given["truth"], given["classes"])

@@ -106,11 +106,11 @@ def _judged(
     chosen: dict[str, int],
     wanted: tuple[str, ...],
 ) -> _Job:
-    from probox.evaluation import Evaluation
+    from probox.analysis.choosing import choose_images, find_images
+    from probox.evaluation.folders import only_result, read_again
+    from probox.evaluation.result import Evaluation
     from probox.formats import read_detections, read_truth
-    from probox.report.choosing import choose_images, find_images
-    from probox.report.photos import find_photo
-    from probox.report.results import only_result, read_again
+    from probox.pictures.photos import find_photo
 
     found: Any = None
     result = only_result(source)
@@ -119,7 +119,7 @@ def _judged(
         if detections is not None:
             found = read_again(detections, evaluation, read_truth(truth) if truth else None)
     elif truth is not None:
-        from probox.evaluate import evaluate
+        from probox.evaluation.run import evaluate
 
         table = read_truth(truth)
         found = read_detections(source, table)
@@ -153,7 +153,7 @@ def _alone(
 ) -> _Job:
     import numpy as np
 
-    from probox.report.alone import read_alone
+    from probox.formats.alone import read_alone
 
     if chosen and set(chosen) != {"crowded"}:
         raise click.UsageError(f"--{next(iter(chosen))} needs a truth: give --truth, or a folder of results")
@@ -183,16 +183,16 @@ def _note_missing(job: _Job, photos: Path | None) -> None:
 
 
 def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, quiet: bool) -> list[tuple[int, Path]]:
-    from probox.report.photos import load_photo, require
+    from probox.pictures.photos import load_photo, require
 
     require("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
-    from probox.detections import Detections
-    from probox.formats.folder import output_folder
-    from probox.report.pictures import draw_view
-    from probox.report.plots import quietly
-    from probox.report.view import view_of_detections, view_of_image
+    from probox.files.folder import output_folder
+    from probox.pictures.drawing import draw_view
+    from probox.pictures.view import view_of_detections, view_of_image
+    from probox.plots.plots import quietly
+    from probox.tables.detections import Detections
 
     written: list[tuple[int, Path]] = []
     names = {image_id: f"{stem}.{ending}" for image_id, stem in _file_names(job.images).items()}

@@ -92,7 +92,7 @@ def command(
         described = [_as_dict(path, evaluation) for path, evaluation in zip(detections, rows.values(), strict=True)]
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
-    from probox.text import summary_text
+    from probox.evaluation.text import summary_text
 
     text = summary_text([(name if len(rows) > 1 else "", e.summary()) for name, e in rows.items()], convention)
     results().print(text, markup=False, soft_wrap=True)
@@ -111,11 +111,11 @@ class _Truth:
     """
 
     def __init__(self, path: str, detections: tuple[str, ...], images: str | None) -> None:
-        from probox.columns import chosen_ids
+        from probox.evaluation.notes import notes_of_part
         from probox.formats import read_truth
-        from probox.formats.parquet_columns import is_parquet
-        from probox.formats.parquet_truth import TruthFile
-        from probox.notes import notes_of_part
+        from probox.formats.parquet.columns import is_parquet
+        from probox.formats.parquet.truth import TruthFile
+        from probox.tables.columns import chosen_ids
 
         in_parts = is_parquet(path) and all(map(is_parquet, detections))
         self.whole: Any = TruthFile(path) if in_parts else read_truth(path)
@@ -133,9 +133,9 @@ class _Truth:
 
     def evaluate(self, path: str, repair: bool, **options: Any) -> Any:
         """Return the evaluation of one file; Parquet files go row group by row group."""
-        from probox.evaluate import evaluate
-        from probox.formats.parquet_columns import is_parquet
-        from probox.streaming import evaluate_parquet
+        from probox.evaluation.run import evaluate
+        from probox.evaluation.streaming import evaluate_parquet
+        from probox.formats.parquet.columns import is_parquet
 
         if is_parquet(path):
             return evaluate_parquet(self.path or self.whole, path, repair=repair, images=self.images, **options)
@@ -152,7 +152,7 @@ def _convention(preset: str, choices: dict[str, Any]) -> Convention:
 
 
 def _measures(text: str) -> tuple[str, ...]:
-    from probox.evaluation import MEASURES
+    from probox.evaluation.result import MEASURES
 
     names = tuple(name.strip().lower() for name in text.split(","))
     unknown = [name for name in names if name not in MEASURES]

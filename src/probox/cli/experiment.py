@@ -96,7 +96,7 @@ def run_command(
     from probox.experiments.figures import style
     from probox.experiments.outcome import KEPT, Setting, file_names, find_experiments, perform
     from probox.experiments.page import PAGES, write_page
-    from probox.formats.folder import output_folder
+    from probox.files.folder import output_folder
 
     try:
         chosen = find_experiments(names)

@@ -54,9 +54,9 @@ def command(
     \b
     probox fuse instances_val2017.json ssd.json yolo.json rcnn.json --out ensemble.json
     """
+    from probox.files.replacing import check_not_input
     from probox.formats import read_detections, read_truth
     from probox.formats.by_name import check_output, write_detections
-    from probox.formats.kinds import check_not_input
     from probox.fusion import fuse_detections
 
     check_output(out)

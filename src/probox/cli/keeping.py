@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from probox.convention import Convention
-    from probox.evaluation import Evaluation
+    from probox.evaluation.result import Evaluation
 
 __all__ = ["keep_results", "refuse_other_runs"]
 
@@ -32,9 +32,9 @@ def refuse_other_runs(
 
     Files in the folders of `names` that are of no result are not.
     """
-    from probox.evaluation import Evaluation
-    from probox.report.results import find_results
-    from probox.storage import WORDS, check_place
+    from probox.evaluation.folders import find_results
+    from probox.evaluation.result import Evaluation
+    from probox.evaluation.storage import WORDS, check_place
 
     if out.exists() and not out.is_dir():
         raise InputError("is a file, expected a folder to write to", file=str(out), remedy="choose another name")
@@ -60,6 +60,6 @@ def refuse_other_runs(
 
 def keep_results(out: Path, results: Mapping[str, Evaluation]) -> None:
     """Write results to `out`, a folder each, all of them or none."""
-    from probox.storage import save_evaluations
+    from probox.evaluation.storage import save_evaluations
 
     save_evaluations({out / name: evaluation for name, evaluation in results.items()})

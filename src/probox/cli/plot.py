@@ -29,12 +29,12 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     probox plot results --out plots
     probox plot results/ssd results/yolo --out plots --format pdf
     """
-    from probox.formats.folder import output_folder
-    from probox.report.photos import require
-    from probox.report.results import load_results
+    from probox.evaluation.folders import load_results
+    from probox.files.folder import output_folder
+    from probox.pictures.photos import require
 
     require("matplotlib").use("Agg")
-    from probox.report.plots import PLOTS, draw_all, quietly
+    from probox.plots.plots import PLOTS, draw_all, quietly
 
     loaded = load_results(results)
     named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded

@@ -52,10 +52,10 @@ def command(
     probox report results/ssd results/yolo --images val2017 --out report.html --embed
     """
     from probox.errors import InputError
+    from probox.evaluation.folders import load_results, read_again
+    from probox.explorer.page import write_report
+    from probox.files.folder import files_written
     from probox.formats import read_truth
-    from probox.formats.folder import files_written
-    from probox.report.explorer import write_report
-    from probox.report.results import load_results, read_again
 
     started = time.perf_counter()
     loaded = load_results(results)

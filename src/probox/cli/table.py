@@ -74,9 +74,9 @@ def command(
     probox table truth.json sure.json unsure.json --format latex
     """
     from probox.convention import Convention
-    from probox.evaluate import evaluate
+    from probox.evaluation.run import evaluate
+    from probox.evaluation.text import format_table
     from probox.formats import read_truth
-    from probox.text import format_table
 
     whole = read_truth(truth)
     table = whole if images is None else whole.select_images(parse_images(images))

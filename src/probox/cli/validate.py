@@ -8,11 +8,11 @@ import click
 from rich.text import Text
 
 from probox.cli.console import in_flags, print_json, results
-from probox.escapes import one_line
+from probox.support.words import one_line
 
 if TYPE_CHECKING:
+    from probox.analysis.validation import Report
     from probox.formats.problems import Finding
-    from probox.validation import Report
 
 
 @click.command("validate", short_help="Say everything that is wrong or odd in the files.")
@@ -28,7 +28,7 @@ def command(truth: str, detections: str, as_json: bool) -> int:
     Example:
       probox validate instances_val2017.json detections.json
     """
-    from probox.validation import validate
+    from probox.analysis.validation import validate
 
     report = validate(truth, detections)
     if as_json:

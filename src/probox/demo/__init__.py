@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from probox.demo.detectors import detect
 from probox.demo.scene import Scene, ground_truth, make_scenes
-from probox.detections import Detections
-from probox.groundtruth import GroundTruth
-from probox.masks import Masks
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 
 __all__ = ["Demo", "make_demo"]
 
@@ -45,9 +45,9 @@ class Demo:
 
         All files appear together. Those of an earlier demo are replaced, others of the same name are refused.
         """
-        from probox.formats.folder import output_folder
+        from probox.files.folder import output_folder
         from probox.formats.writers import coco_results_text
-        from probox.report.photos import require
+        from probox.pictures.photos import require
 
         pillow = require("PIL.Image")
         detections = {f"{name.replace(' ', '_')}.json": found for name, found in self.detectors.items()}

@@ -8,8 +8,8 @@ import numpy as np
 
 from probox.demo.scene import Scene
 from probox.demo.shapes import Floats
-from probox.detections import Detections
-from probox.groundtruth import GroundTruth
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["detect"]
 

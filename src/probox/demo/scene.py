@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.demo.shapes import SHAPES, Floats, distance
-from probox.groundtruth import GroundTruth
-from probox.masks import Masks
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 
 __all__ = ["Scene", "Thing", "ground_truth", "make_scenes"]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probox.errors import InputError
-from probox.formats.kinds import GRAPH_MARK
+from probox.files.replacing import GRAPH_MARK
 
 if TYPE_CHECKING:
     import onnx

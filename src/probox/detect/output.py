@@ -9,10 +9,10 @@ import numpy as np
 
 from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.detect.images import ImageFile
-from probox.detections import Detections
 from probox.formats.by_name import write_detections
-from probox.groundtruth import GroundTruth
-from probox.masks import Masks
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
 
 __all__ = ["save_detections"]
 

@@ -18,11 +18,11 @@ import numpy as np
 from probox.detect.images import ImageFile, Pixels, read_image
 from probox.detect.output import save_detections
 from probox.detect.uncertainty import Options, Runner, check_options, detect
-from probox.detections import Detections
 from probox.errors import InputError
+from probox.files.output import write_files
+from probox.files.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
 from probox.formats.by_name import check_output
-from probox.formats.output import write_files
-from probox.formats.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
+from probox.tables.detections import Detections
 
 __all__ = ["Run", "detect_images"]
 

@@ -21,7 +21,7 @@ from probox.experiments.scenes import (
 )
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.table import ResultTable
-from probox.groundtruth import GroundTruth
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = [
     "duplicates",

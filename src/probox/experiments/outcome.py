@@ -14,8 +14,8 @@ from probox.experiments.registry import EXPERIMENTS, Experiment
 from probox.experiments.running import Run
 from probox.experiments.scenes import first_images, synthetic_truth
 from probox.experiments.table import ResultTable
-from probox.formats.folder import OutputFolder
-from probox.groundtruth import GroundTruth
+from probox.files.folder import OutputFolder
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["Outcome", "Setting", "file_names", "find_experiments", "perform"]
 

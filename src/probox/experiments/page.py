@@ -10,7 +10,7 @@ from pathlib import Path
 
 from probox.experiments.claims import Verdict
 from probox.experiments.outcome import Outcome
-from probox.formats.folder import OutputFolder
+from probox.files.folder import OutputFolder
 
 __all__ = ["PAGES", "html_page", "markdown_page", "write_page"]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from probox.detections import Detections
 from probox.experiments.table import ResultTable
-from probox.formats.output import write_files
-from probox.formats.staging import named_errors
-from probox.groundtruth import GroundTruth
+from probox.files.output import write_files
+from probox.files.staging import named_errors
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["Run", "measure", "pdq"]
 
@@ -31,7 +31,7 @@ def measure(truth: GroundTruth, found: Detections, *, threads: int | None = None
     >>> {name: round(value, 6) for name, value in measured.items()}
     {'PDQ': 0.5, 'PDQ_paper': 0.5, 'mAP': 1.0, 'moLRP': 0.0}
     """
-    from probox.boxes import LRP, AveragePrecision, match_boxes
+    from probox.measures.boxes import LRP, AveragePrecision, match_boxes
 
     matches = match_boxes(truth, found, threads=threads)
     return {
@@ -44,7 +44,7 @@ def measure(truth: GroundTruth, found: Detections, *, threads: int | None = None
 
 def pdq(truth: GroundTruth, found: Detections, *, convention: str = "reference", threads: int | None = None) -> float:
     """Return PDQ alone."""
-    from probox.evaluate import evaluate
+    from probox.evaluation.run import evaluate
 
     return evaluate(truth, found, convention=convention, measures=("pdq",), threads=threads).pdq
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from probox.detections import Detections
 from probox.errors import InputError
-from probox.groundtruth import GroundTruth
-from probox.masks import Masks, box_pixels
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks, box_pixels
 
 __all__ = [
     "border_squares",

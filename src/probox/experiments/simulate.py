@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from probox.detections import Detections, smallest_eigenvalues
 from probox.errors import InputError
-from probox.groundtruth import GroundTruth
+from probox.tables.detections import Detections, smallest_eigenvalues
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["SimulatedDetector"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.formats.output import write_files
+from probox.files.output import write_files
 
 __all__ = ["ResultTable"]
 

@@ -22,7 +22,7 @@ from probox.experiments.scenes import (
 )
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.table import ResultTable
-from probox.groundtruth import GroundTruth
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = [
     "box_probability",
@@ -200,7 +200,7 @@ def plane(*, run: Run | None = None) -> ResultTable:
         One row: `IoU`, `covered` (the share of the object's pixels in the box), `AP50`, and `PDQ`, `PDQ_paper`,
         which are the pPDQ of the one pair.
     """
-    from probox.boxes import average_precision
+    from probox.measures.boxes import average_precision
 
     run = run or Run()
     truth = plane_scene()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from probox.detections import Detections
 from probox.experiments.claims import Verdict
 from probox.experiments.running import Run
 from probox.experiments.table import ResultTable
-from probox.groundtruth import GroundTruth
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["precision_recall", "worked_example"]
 
@@ -94,7 +94,7 @@ def _greedy_hits(objects: npt.NDArray[np.float64], boxes: npt.NDArray[np.float64
 
 def claims_of_precision_recall(table: ResultTable) -> list[Verdict]:
     """Judge the three steps by the text of the paper, and the result by the measure itself."""
-    from probox.boxes import average_precision
+    from probox.measures.boxes import average_precision
 
     truth, found = worked_example()
     library = average_precision(truth, found)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from probox.arguments import check_reading, expect_path
-from probox.detections import Detections
 from probox.errors import InputError
-from probox.formats.coco import coco_truth_from_bytes, read_coco
-from probox.formats.coco_results import coco_results_from_bytes, read_coco_results
+from probox.files.reading import TRUTH_EXPANDS, Paths, first_character, is_folder, read_bytes
+from probox.formats.coco.results import coco_results_from_bytes, read_coco_results
+from probox.formats.coco.truth import coco_truth_from_bytes, read_coco
 from probox.formats.draft import Draft
-from probox.formats.files import TRUTH_EXPANDS, Paths, first_character, is_folder, read_bytes
-from probox.formats.parquet import parquet_draft, read_parquet, read_parquet_truth, write_parquet
-from probox.formats.parquet_columns import is_parquet
+from probox.formats.parquet.columns import is_parquet
+from probox.formats.parquet.detections import parquet_draft, read_parquet, read_parquet_truth, write_parquet
 from probox.formats.problems import Problems
-from probox.formats.rvc1 import read_rvc1, rvc1_from_bytes, rvc1_from_folder
-from probox.formats.rvc1_truth import read_rvc1_truth, rvc1_truth_from_folder
+from probox.formats.rvc1.detections import read_rvc1, rvc1_from_bytes, rvc1_from_folder
+from probox.formats.rvc1.truth import read_rvc1_truth, rvc1_truth_from_folder
 from probox.formats.writers import write_coco_results, write_rvc1
-from probox.groundtruth import GroundTruth
+from probox.tables.arguments import check_reading, expect_path
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = [
     "read_coco",

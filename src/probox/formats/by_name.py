@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from probox.detections import Detections
 from probox.errors import InputError
-from probox.formats.files import Paths
-from probox.formats.kinds import check_replaceable
-from probox.formats.parquet import write_parquet
+from probox.files.reading import Paths
+from probox.files.replacing import check_replaceable
+from probox.formats.parquet.detections import write_parquet
 from probox.formats.writers import write_coco_results, write_rvc1
-from probox.groundtruth import GroundTruth
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["check_output", "write_detections"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detections import Detections, nearest_covariances
+from probox.tables.detections import Detections, nearest_covariances
 
 __all__ = ["Draft"]
 

@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
-from probox.detections import Detections
 from probox.errors import InputError
-from probox.formats.files import Paths
-from probox.formats.kinds import check_none_is_input, check_replaceable
-from probox.formats.output import Content, json_bytes, write_files
-from probox.formats.rvc1 import sequences_of
-from probox.formats.segmentation import StoredHeatmap
-from probox.groundtruth import GroundTruth
-from probox.labels import align_labels, column_of_each, unknown_classes
-from probox.notes import some_names
+from probox.evaluation.notes import some_names
+from probox.files.output import Content, json_bytes, write_files
+from probox.files.reading import Paths
+from probox.files.replacing import check_none_is_input, check_replaceable
+from probox.formats.rvc1.detections import sequences_of
+from probox.formats.rvc1.heatmaps import StoredHeatmap
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import align_labels, column_of_each, unknown_classes
 
 __all__ = ["coco_results_text", "write_coco_results", "write_rvc1"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from probox.detections import Detections
 from probox.errors import InputError
 from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.gaussian import floor_std, keep_inside
+from probox.tables.detections import Detections
 
 __all__ = ["edge_corners", "edge_moments", "from_edge_distributions"]
 

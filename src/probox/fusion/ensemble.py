@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detections import Detections
 from probox.errors import InputError
 from probox.fusion.fuse import fuse_samples
-from probox.labels import align_labels
+from probox.tables.detections import Detections
+from probox.tables.labels import align_labels
 
 __all__ = ["fuse_detections"]
 

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from probox.columns import frozen
-from probox.detections import Detections
 from probox.errors import InputError
 from probox.fusion.clustering import cluster_sequentially, members_of_survivors, survivors_of
 from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std, keep_inside
+from probox.tables.columns import frozen
+from probox.tables.detections import Detections
 
 __all__ = ["fuse_candidates", "fuse_samples"]
 

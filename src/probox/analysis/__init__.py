@@ -1,0 +1,1 @@
+"""What evaluations and files can tell beyond their numbers."""

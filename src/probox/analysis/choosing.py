@@ -1,0 +1,53 @@
+"""Which images are worth a look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.evaluation.result import Evaluation
+
+__all__ = ["CHOICES", "choose_images", "find_images"]
+
+CHOICES = {
+    "worst": "lowest PDQ",
+    "best": "highest PDQ",
+    "false-positives": "most false positives",
+    "missed": "most missed objects",
+    "crowded": "most objects and detections",
+}
+"""Ways to choose images, and what each goes by."""
+
+
+def choose_images(evaluation: Evaluation, choice: str, n: int) -> list[int]:
+    """Return the ids of the `n` images that a choice puts first; ties go by id, images with nothing in them last."""
+    table = evaluation.per_image()
+    filled = ~np.isnan(table["PDQ"])
+    key = {
+        "worst": np.nan_to_num(table["PDQ"]),
+        "best": -np.nan_to_num(table["PDQ"]),
+        "false-positives": -table["FP"],
+        "missed": -table["FN"],
+        "crowded": -(2 * table["TP"] + table["FP"] + table["FN"]),
+    }[choice]
+    order = np.lexsort((table["image_id"], key, ~filled))
+    return [int(image_id) for image_id in table["image_id"][order[:n]]]
+
+
+def find_images(evaluation: Evaluation, wanted: Sequence[str]) -> list[int]:
+    """Return the ids of images given by id or by file name."""
+    by_name = {str(name): int(i) for i, name in zip(evaluation.images.id, evaluation.images.file_name, strict=True)}
+    by_name.update({name.rsplit("/", 1)[-1]: image_id for name, image_id in list(by_name.items())})
+    ids = set(evaluation.images.id.tolist())
+    found = []
+    for text in wanted:
+        image_id = int(text) if text.lstrip("-").isdigit() else by_name.get(text)
+        if image_id is None or image_id not in ids:
+            some = ", ".join(map(str, evaluation.images.id[:3].tolist()))
+            raise InputError(
+                f"no image {text!r} in the evaluation", remedy=f"give an id such as {some}, or a file name"
+            )
+        found.append(image_id)
+    return found

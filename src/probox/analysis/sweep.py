@@ -1,0 +1,161 @@
+"""All label thresholds at once: how matches and numbers change as detections drop out, one by one.
+
+Above a threshold t an image keeps the detections with a confidence greater than t. Its matches can only
+change at its own detections' confidences, so there are no more states of an image than detections in it,
+and the exact curve over all thresholds costs one assignment per state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.evaluation.result import Evaluation
+from probox.measures.pdq.kernel import QUALITIES, Pairs, assign
+from probox.tables.results import Verdict
+
+__all__ = ["Rematches", "find_rematches", "threshold_curve"]
+
+_CHUNK = 2_000_000  # pairs at a time
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rematches:
+    """Detections that get another partner when others have dropped out, in the order in which it happens.
+
+    From thresholds of at least `threshold` on, `detection` is matched by the pair `pair` (a row of the
+    evaluation's pairs), or with nothing if that is -1; until it drops out itself or is rematched again.
+    """
+
+    threshold: npt.NDArray[np.float32]
+    detection: npt.NDArray[np.int64]
+    pair: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.threshold)
+
+
+def find_rematches(evaluation: Evaluation) -> Rematches:
+    """Return every change of partner that raising the label threshold brings about."""
+    pairs, table = evaluation.pairs, evaluation.detections
+    if not len(pairs):
+        return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    image_of_pair = table.image_id[pairs.detection]
+    starts = np.flatnonzero(np.concatenate([[True], image_of_pair[1:] != image_of_pair[:-1]]))
+    ends = np.concatenate([starts[1:], [len(pairs)]])
+    parts: list[list[npt.NDArray[np.generic]]] = []
+    states: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]] = []
+    waiting = 0
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        rows = np.arange(start, end)
+        confidence = table.confidence[pairs.detection[rows]]
+        steps = np.unique(confidence)[:-1]  # beyond the last step nothing is left
+        # State 0 has all detections, state k those surer than the k-th step.
+        kept = np.vstack([np.ones((1, len(rows)), bool), confidence[None, :] > steps[:, None]])
+        state, place = np.nonzero(kept)
+        states.append((rows[place], state, np.concatenate([np.zeros(1, np.float32), steps])))
+        waiting += len(state)
+        if waiting > _CHUNK:
+            parts.append(_changes(evaluation, states))
+            states, waiting = [], 0
+    if states:
+        parts.append(_changes(evaluation, states))
+    threshold, detection, pair = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(threshold, kind="stable")
+    return Rematches(
+        threshold[order].astype(np.float32), detection[order].astype(np.int64), pair[order].astype(np.int64)
+    )
+
+
+def _changes(
+    evaluation: Evaluation,
+    states: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]],
+) -> list[npt.NDArray[np.generic]]:
+    """Match every state of some images; return threshold, detection and pair of each change of a kept detection."""
+    pairs, table = evaluation.pairs, evaluation.detections
+    rows = np.concatenate([rows for rows, _, _ in states])
+    firsts = np.cumsum([0] + [len(steps) for _, _, steps in states])
+    state = np.concatenate([state + first for (_, state, _), first in zip(states, firsts, strict=False)])
+    step = np.concatenate([steps for _, _, steps in states])
+    qualities = np.stack([getattr(pairs, name)[rows] for name in QUALITIES], axis=1)
+    matched = assign(
+        state, Pairs(pairs.detection[rows], pairs.object[rows], qualities), evaluation.convention.assignment
+    )
+    # One entry per state and kept detection: the pair that matches it, or -1.
+    key = state * (len(table) + 1) + pairs.detection[rows]
+    present, inverse = np.unique(key, return_inverse=True)
+    partner = np.full(len(present), -1)
+    partner[inverse[matched]] = rows[matched]
+    of_state, detection = present // (len(table) + 1), present % (len(table) + 1)
+    # The same detection one state before (it was there: states only lose detections).
+    before = np.searchsorted(present, present - (len(table) + 1))
+    later = ~np.isin(of_state, firsts[:-1])
+    changed = np.flatnonzero(later)
+    changed = changed[partner[changed] != partner[before[changed]]]
+    return [step[of_state[changed]], detection[changed], partner[changed]]
+
+
+def threshold_curve(
+    evaluation: Evaluation, thresholds: npt.ArrayLike, rematches: Rematches | None = None
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Return PDQ, TP, FP and FN at each label threshold, as ``evaluation.at_threshold(t).summary()`` gives them.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured. Below its own label threshold the curve is NaN: those detections are gone.
+    thresholds : array of float
+        Ascending.
+    rematches : Rematches, optional
+        From `find_rematches`, if at hand.
+    """
+    events = find_rematches(evaluation) if rematches is None else rematches
+    table, objects, pairs = evaluation.detections, evaluation.objects, evaluation.pairs
+    levels = np.asarray(thresholds, dtype=np.float32)
+    confidence = np.where(np.isnan(table.confidence), 0, table.confidence).astype(np.float32)
+    # Each detection's history: from when on it is matched how. It ends where the detection drops out.
+    row_of_pair = _pair_rows(evaluation)
+    since = np.concatenate([np.full(len(table), -1, np.float32), events.threshold])
+    detection = np.concatenate([np.arange(len(table)), events.detection])
+    pair = np.concatenate([row_of_pair, events.pair])
+    order = np.lexsort((np.arange(len(since)), since, detection))
+    since, detection, pair = since[order], detection[order], pair[order]
+    last = np.concatenate([detection[1:] != detection[:-1], [True]]) if len(detection) else np.zeros(0, bool)
+    until = np.where(last, confidence[detection], np.concatenate([since[1:], [0.0]]) if len(since) else since)
+
+    quality = np.where(pair >= 0, pairs.pPDQ[pair] if len(pairs) else 0.0, 0.0)
+    ignored = np.where(pair >= 0, objects.small[pairs.object[pair]] if len(pairs) else False, False)
+    right = (pair >= 0) & ~ignored
+    begin = np.searchsorted(levels, since, side="left")  # first level >= since
+    end = np.searchsorted(levels, until, side="left")  # kept while the level is below the confidence
+    n = len(levels)
+
+    def along(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        steps = np.bincount(begin, weights, n + 1) - np.bincount(np.maximum(end, begin), weights, n + 1)
+        return np.asarray(np.cumsum(steps)[:n])
+
+    tp = np.rint(along(right.astype(np.float64)))
+    fp = np.rint(along((pair < 0).astype(np.float64)))
+    cost = fp if not evaluation.convention.confidence_denominator else along(
+        np.where(pair < 0, table.cost[detection].astype(np.float64), 0.0)
+    )  # fmt: skip
+    fn = float((~objects.small).sum()) - tp
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pdq = np.maximum(along(np.where(right, quality, 0.0)), 0.0) / (tp + cost + fn)
+    own = evaluation.convention.label_threshold
+    unknown = np.zeros(n, bool) if own is None else levels < np.float32(own)
+    curves = {"PDQ": pdq, "TP": tp, "FP": fp, "FN": fn}
+    return {name: np.where(unknown, np.nan, curve) for name, curve in curves.items()}
+
+
+def _pair_rows(evaluation: Evaluation) -> npt.NDArray[np.int64]:
+    """Return for each detection the row of the pair that matches it, or -1."""
+    pairs, table = evaluation.pairs, evaluation.detections
+    rows = np.full(len(table), -1)
+    if len(pairs):
+        is_match = table.partner[pairs.detection] == pairs.object
+        rows[pairs.detection[is_match]] = np.flatnonzero(is_match)
+    assert ((rows >= 0) == np.isin(table.verdict, (Verdict.TP, Verdict.IGNORED))).all()
+    return rows

@@ -1,0 +1,174 @@
+"""Everything wrong or odd in a pair of files, found in one pass."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.evaluation.oddities import Columns, find_oddities
+from probox.evaluation.oddities.checks import CLIP, CORNER, OUTSIDE, boxes_outside, corners_outside, describe_corner
+from probox.evaluation.oddities.columns import Rows
+from probox.files.reading import Paths
+from probox.formats import load_detections, load_truth
+from probox.formats.draft import Draft
+from probox.formats.problems import Finding, Problems
+from probox.tables.detections import find_problems
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["Report", "validate"]
+
+Located = Callable[[int, str, str], InputError]
+"""Makes an error of a row of the draft, a text and a remedy."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What `validate` found.
+
+    Parameters
+    ----------
+    truth, detections : str
+        The files.
+    findings : tuple of Finding
+        Kinds of problems, each with a count and its first examples; errors stop an evaluation, warnings do not.
+    counts : dict of str to int
+        What could be read: images, objects, classes, detections, probabilistic boxes, heatmaps.
+    notes : tuple of str
+        What readers leave out or replace.
+    """
+
+    truth: str
+    detections: str
+    findings: tuple[Finding, ...]
+    counts: dict[str, int]
+    notes: tuple[str, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """Return the kinds of problems that stop an evaluation."""
+        return tuple(finding for finding in self.findings if finding.is_error)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Return the kinds of oddities that do not."""
+        return tuple(finding for finding in self.findings if not finding.is_error)
+
+    @property
+    def ok(self) -> bool:
+        """Return whether the files can be evaluated."""
+        return not self.errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as a dictionary that JSON can hold."""
+
+        def plain(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
+            return [{"kind": f.kind, "count": f.count, "examples": [str(e) for e in f.examples]} for f in findings]
+
+        return {
+            "ok": self.ok,
+            "truth": self.truth,
+            "detections": self.detections,
+            "errors": plain(self.errors),
+            "warnings": plain(self.warnings),
+            "counts": self.counts,
+            "notes": list(self.notes),
+        }
+
+
+def validate(truth: Paths, detections: Paths) -> Report:
+    """Read ground truth and detections and report everything wrong or odd, by kind.
+
+    A file that is not JSON, or not the kind of file that is expected, ends the reading of that file; everything
+    else is gathered. The report has no errors exactly when an evaluation of the files would start.
+
+    Examples
+    --------
+    >>> report = validate("instances_val2017.json", "detections.json")  # doctest: +SKIP
+    >>> report.ok, [(finding.kind, finding.count) for finding in report.findings]  # doctest: +SKIP
+    (False, [('inverted box', 3)])
+    """
+    problems = Problems(lenient=True)
+    counts: dict[str, int] = {}
+    notes: list[str] = []
+    table = _read_truth(truth, problems)
+    if table is not None:
+        notes += table.notes
+        counts |= {"images": len(table.image_ids), "objects": len(table), "classes": len(table.classes)}
+    if table is None or problems.stopped:
+        notes.append("the detections were not checked: the ground truth must be readable first")
+    else:
+        draft = _read_draft(detections, table, problems)
+        if draft is not None:
+            notes += draft.notes
+            counts |= _counts(draft)
+            _check_rows(draft, table, problems)
+    return Report(str(truth), str(detections), tuple(problems.findings), counts, tuple(notes))
+
+
+def _read_truth(path: Paths, problems: Problems) -> GroundTruth | None:
+    try:
+        return load_truth(path, problems)
+    except InputError as error:
+        problems.stop(error)
+        return None
+
+
+def _read_draft(path: Paths, truth: GroundTruth, problems: Problems) -> Draft | None:
+    try:
+        return load_detections(path, truth, problems)
+    except InputError as error:
+        problems.stop(error)
+        return None
+
+
+def _counts(draft: Draft) -> dict[str, int]:
+    probabilistic = 0 if draft.covariances is None else int(draft.covariances.any(axis=(1, 2, 3)).sum())
+    heatmaps = sum(heatmap is not None for heatmap in draft.heatmaps or ())
+    return {"detections": len(draft), "probabilistic": probabilistic, "heatmaps": heatmaps}
+
+
+def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
+    def located(row: int, text: str, remedy: str) -> InputError:
+        file, entry = draft.place(row)
+        return InputError(text, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=remedy or None)
+
+    unusable = np.zeros(len(draft), bool)
+    for problem in find_problems(
+        draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps, draft.sizes, draft.scores
+    ):
+        unusable[problem.rows] = True
+        text, remedy = problem.text, problem.remedy
+        problems.add(
+            problem.kind,
+            problem.rows.tolist(),
+            lambda row, text=text, remedy=remedy: located(row, text(row), remedy),  # type: ignore[misc]
+        )
+    columns = Columns.of_draft(truth, draft, np.flatnonzero(~unusable))
+    _warn_of_places(columns, np.flatnonzero(~unusable), located, problems)
+    if problems.stopped or any(finding.kind == "image count" for finding in problems.findings):
+        return  # a part of a file, or one of other images, would look odd for that alone
+    for oddity in find_oddities(columns):
+        if oddity.kind not in (OUTSIDE, CORNER):  # listed above, however few
+            examples = [InputError(oddity.text, file=draft.source, remedy=oddity.remedy)]
+            rows = np.flatnonzero(~unusable)[oddity.rows]
+            examples += [located(int(row), "is one of them", "") for row in rows[:2]]
+            problems.warn_of_all(oddity.kind, max(1, len(rows)), examples)
+
+
+def _warn_of_places(columns: Columns, rows: Rows, located: Located, problems: Problems) -> None:
+    """Warn of every Gaussian corner and of every box outside the image; `rows` are the draft's."""
+
+    def describe_box(at: int) -> InputError:
+        width, height = columns.shapes[columns.image[at]].astype(int)
+        text = f"{columns.box[at].tolist()} lies outside the image of {width} x {height} pixels"
+        return located(int(rows[at]), text, "check the scale of boxes and the order of images")
+
+    def corner(at: int) -> InputError:
+        return located(int(rows[at]), describe_corner(columns, at), CLIP)
+
+    problems.warn(CORNER, corners_outside(columns).tolist(), corner)
+    problems.warn(OUTSIDE, boxes_outside(columns).tolist(), describe_box)

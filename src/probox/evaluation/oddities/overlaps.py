@@ -1,0 +1,106 @@
+"""How well detections overlap objects, as their boxes stand or read in another way."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.evaluation.oddities.columns import Columns, Floats, Rows
+
+__all__ = ["Sample", "iou"]
+
+MAX_IMAGES = 200
+"""So many images, spread evenly, tell as much as all of them."""
+MAX_PER_IMAGE = 10
+"""The surest detections of an image; those below overlap something by chance."""
+HALF = 0.5
+"""An overlap (IoU) from which on a detection is about that object."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sample:
+    """Pairs of an object and a detection of the same image, in some images: all pairs of the surest detections.
+
+    Parameters
+    ----------
+    columns : Columns
+        The tables.
+    objects : rows
+        Objects that take part, none of them a crowd.
+    object, detection : rows
+        The pairs; `object` counts in `objects`.
+    """
+
+    columns: Columns
+    objects: Rows
+    object: Rows
+    detection: Rows
+
+    @classmethod
+    def draw(cls, columns: Columns) -> Sample:
+        """Return the pairs of images that have both objects and detections."""
+        plain = np.flatnonzero(~columns.crowd)
+        there, found = (np.zeros(len(columns.shapes), bool) for _ in range(2))
+        there[columns.object_image[plain]] = True
+        found[columns.image] = True
+        both = np.flatnonzero(there & found)
+        if len(both) > MAX_IMAGES:
+            both = both[np.linspace(0, len(both) - 1, MAX_IMAGES).astype(np.int64)]
+        chosen = np.zeros(len(columns.shapes), bool)
+        chosen[both] = True
+        objects = plain[chosen[columns.object_image[plain]]]
+        surest = _surest(columns, chosen)
+        # Detections are sorted by image, so those of an object's image are one range.
+        images = columns.image[surest]
+        begin = np.searchsorted(images, columns.object_image[objects], side="left")
+        count = np.searchsorted(images, columns.object_image[objects], side="right") - begin
+        owner = np.repeat(np.arange(len(objects)), count)
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+        return cls(columns, objects, owner, surest[np.repeat(begin, count) + within])
+
+    def overlaps(self, boxes: Floats | None = None) -> Floats:
+        """Return the overlap (IoU) of every pair, with these boxes of the pairs' detections instead of their own."""
+        theirs = self.columns.box[self.detection] if boxes is None else boxes
+        return iou(self.columns.object_box[self.objects[self.object]], theirs)
+
+    def found(self, overlaps: Floats) -> float:
+        """Return the share of objects that some detection, of whatever class, overlaps by half."""
+        hit = np.zeros(len(self.objects), bool)
+        hit[self.object[overlaps >= HALF]] = True
+        return float(hit.mean()) if len(hit) else 0.0
+
+    def surest_right(self, overlaps: Floats) -> tuple[float, int]:
+        """Return in which share of how many images the surest detection overlaps an object by half."""
+        images, scores = self.columns.image[self.detection], self.columns.score[self.detection]
+        order = np.lexsort((-overlaps, self.detection, -scores, images))
+        _, first = np.unique(images[order], return_index=True)
+        share = float((overlaps[order[first]] >= HALF).mean()) if len(first) else 0.0
+        return share, len(first)
+
+    def best_pairs(self, chosen: npt.NDArray[np.bool_], order: Floats) -> Rows:
+        """Return, for each object that has one, the pair of highest `order` among the chosen."""
+        pairs = np.flatnonzero(chosen)
+        pairs = pairs[np.lexsort((-order[pairs], self.object[pairs]))]
+        _, first = np.unique(self.object[pairs], return_index=True)
+        return pairs[first]
+
+
+def _surest(columns: Columns, chosen: npt.NDArray[np.bool_]) -> Rows:
+    """Return the surest detections of each chosen image, by image."""
+    rows = np.flatnonzero(chosen[columns.image])
+    rows = rows[np.lexsort((-columns.score[rows], columns.image[rows]))]
+    of = columns.image[rows]
+    starts = np.searchsorted(of, of, side="left")
+    return rows[np.arange(len(rows)) - starts < MAX_PER_IMAGE]
+
+
+def iou(one: Floats, other: Floats) -> Floats:
+    """Return intersection over union of boxes, row by row; 0 for boxes without area."""
+    low, high = np.maximum(one[:, :2], other[:, :2]), np.minimum(one[:, 2:], other[:, 2:])
+    both = np.prod(np.maximum(high - low, 0.0), axis=1)
+    areas = np.prod(one[:, 2:] - one[:, :2], axis=1) + np.prod(np.maximum(other[:, 2:] - other[:, :2], 0.0), axis=1)
+    union = areas - both
+    result: Floats = np.divide(both, union, out=np.zeros(len(both)), where=union > 0)
+    return result

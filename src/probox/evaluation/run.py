@@ -1,0 +1,288 @@
+"""From tables to an `Evaluation`: all images in one call, or a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.convention import Convention, resolve_convention
+from probox.errors import InputError
+from probox.evaluation.notes import empty_mask_note, some_names, threshold_note, unknown_image_note
+from probox.evaluation.result import MEASURES, Evaluation, join_evaluations
+from probox.measures.pdq.kernel import QUALITIES, Pairs, plain_rows, score_pairs
+from probox.support.parallel import thread_count
+from probox.tables.arguments import check_classes, check_tables, expect
+from probox.tables.columns import rows_of
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import BACKGROUND_NAMES, canonical_name, repeated_classes, unknown_classes
+from probox.tables.masks import Masks
+from probox.tables.results import DetectionTable, ImageTable, ObjectTable, PairTable
+
+__all__ = ["Evaluator", "evaluate"]
+
+Progress = Callable[[int, int], None]
+
+
+def evaluate(
+    truth: GroundTruth,
+    found: Detections,
+    *,
+    convention: str | Convention = "reference",
+    measures: Sequence[str] = MEASURES,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Measure detections against ground truth.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        What is there.
+    found : Detections
+        What the detector says; detections of images that the truth does not have are left out.
+    convention : str or Convention
+        ``"reference"``, ``"paper"``, ``"challenge"``, or your own.
+    measures : sequence of {"pdq", "map", "lrp"}
+        What the summary holds. Without ``"pdq"`` no pixel is looked at, and nobody is matched with anybody.
+    threads : int, optional
+        How many threads share the work; default: as many as there are processors. No number depends on it.
+    progress : callable, optional
+        Called with the numbers of images done and in all.
+
+    Examples
+    --------
+    >>> import probox
+    >>> truth = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+    >>> found = probox.Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=[[0.81]])
+    >>> round(probox.evaluate(truth, found).pdq, 6)  # a perfect box: only the label costs
+    0.9
+    """
+    check_tables(truth, found, "evaluate")
+    chosen = resolve_convention(convention)
+    resolved = chosen.for_truth(challenge=truth.filter_small)
+    rows, notes = _rows_to_score(truth, found, chosen)
+    kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
+    masks = truth.as_box_masks() if chosen.box_truth else truth.masks
+    wanted = _known_measures(measures)
+    empty = int((masks.pixels == 0).sum())
+    if empty:
+        notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
+    pairs = Pairs.none()
+    if "pdq" in wanted:
+        pairs = score_pairs(truth, masks, kept, resolved, threads=thread_count(threads), progress=progress)
+    from probox import __version__
+
+    evaluation = Evaluation(
+        convention=chosen,
+        classes=truth.classes,
+        images=ImageTable(
+            id=truth.image_ids, width=truth.widths, height=truth.heights, file_name=np.array(truth.file_names, np.str_)
+        ),
+        objects=_object_table(truth, masks, resolved),
+        detections=_detection_table(truth, kept, found.numbers_in_image()[rows], resolved),
+        pairs=PairTable(
+            detection=pairs.detection,
+            object=pairs.object,
+            **{name: np.ascontiguousarray(pairs.qualities[:, column]) for column, name in enumerate(QUALITIES)},
+        ),
+        masks=masks,
+        measures=wanted,
+        inputs=tuple(name for name in (truth.source, found.source) if name),
+        plain_notes=(*truth.notes, *found.notes, *notes),
+        version=__version__,
+    )
+    return evaluation.rematched() if "pdq" in wanted else evaluation
+
+
+class Evaluator:
+    """Evaluates a few images at a time, in any order, as a training loop or a large file wants it.
+
+    Parameters
+    ----------
+    classes : sequence of str
+        The truth's classes.
+    convention, measures
+        As for `evaluate`.
+    threads : int, optional
+        As for `evaluate`.
+
+    Examples
+    --------
+    >>> import probox
+    >>> evaluator = probox.Evaluator(["cup"])
+    >>> for image_id in (7, 3):
+    ...     truth = probox.GroundTruth.from_boxes(["cup"], {image_id: (64, 48)}, [image_id], [[10, 20, 40, 40]], [0])
+    ...     found = probox.Detections(
+    ...         classes=["cup"], image_ids=[image_id], boxes=[[10, 20, 40, 40]], label_probs=[[1]])
+    ...     evaluator.update(truth, found)
+    >>> evaluator.result().pdq
+    1.0
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        *,
+        convention: str | Convention = "reference",
+        measures: Sequence[str] = MEASURES,
+        threads: int | None = None,
+    ) -> None:
+        self.classes = check_classes(classes)
+        self.measures = _known_measures(measures)
+        self.convention = resolve_convention(convention)
+        self.threads = thread_count(threads)
+        self._parts: list[Evaluation] = []
+        self._images: set[int] = set()
+
+    def update(self, truth: GroundTruth, found: Detections, *, progress: Progress | None = None) -> None:
+        """Add images, their objects and detections; each image once."""
+        check_tables(truth, found, "update")
+        if truth.classes != self.classes:
+            raise InputError(
+                "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
+            )
+        self._add(
+            evaluate(
+                truth,
+                found,
+                convention=self.convention,
+                measures=self.measures,
+                threads=self.threads,
+                progress=progress,
+            )
+        )
+
+    def merge(self, other: Evaluator) -> None:
+        """Add everything that another evaluator has seen, say one of another process."""
+        expect(other, Evaluator, "other")
+        for part in other._parts:
+            self._add(part)
+
+    def result(self) -> Evaluation:
+        """Return the evaluation of everything so far: to the bit what one call of `evaluate` would give."""
+        if not self._parts:
+            nothing = GroundTruth.from_boxes(self.classes, {}, [], np.zeros((0, 4)), [])
+            none = Detections(
+                classes=self.classes,
+                image_ids=np.zeros(0, np.int64),
+                boxes=np.zeros((0, 4)),
+                label_probs=np.zeros((0, len(self.classes)), np.float32),
+            )
+            return evaluate(nothing, none, convention=self.convention, measures=self.measures)
+        return join_evaluations(self._parts)
+
+    def _add(self, part: Evaluation) -> None:
+        mine = self.convention, self.classes, self.measures
+        if (part.convention, part.classes, part.measures) != mine:
+            raise InputError("evaluators of different conventions, classes or measures do not merge")
+        for image_id in part.images.id.tolist():
+            if image_id in self._images:
+                raise InputError("the image was added before", image=image_id, remedy="add each image once")
+        self._images.update(part.images.id.tolist())
+        self._parts.append(part)
+
+
+def _known_measures(measures: Sequence[str]) -> tuple[str, ...]:
+    wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else None
+    if not wanted or any(name not in MEASURES for name in wanted):
+        remedy = f'write measures=("{measures if measures in MEASURES else MEASURES[0]}",)'
+        raise InputError(f"expected measures to be some of {', '.join(MEASURES)}, got {measures!r:.80}", remedy=remedy)
+    return tuple(name for name in MEASURES if name in wanted)
+
+
+def _rows_to_score(
+    truth: GroundTruth, found: Detections, convention: Convention
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return the rows of the detections that take part, by image, and what to say of the others."""
+    place = rows_of(found.image_ids, truth.image_ids)
+    known = place >= 0
+    kept = known
+    if convention.label_threshold is not None:
+        sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.label_threshold)
+        kept = known & sure
+    rows = np.flatnonzero(kept)
+    notes = []
+    if not known.all():
+        notes.append(unknown_image_note(int((~known).sum())))
+    notes += label_notes(int(known.sum()) - len(rows), found.classes, truth.classes, convention)
+    return rows[np.argsort(place[rows], kind="stable")], notes
+
+
+def label_notes(
+    below: int, found_classes: Sequence[str], truth_classes: Sequence[str], convention: Convention
+) -> list[str]:
+    """Say how many detections are below the label threshold, and which classes the truth does not know."""
+    notes: list[str] = []
+    if convention.label_threshold is not None:
+        notes.append(threshold_note(below, convention.label_threshold))
+    unknown = [found_classes[column] for column in unknown_classes(found_classes, truth_classes)]
+    if unknown:
+        notes.append(
+            f"{len(unknown)} classes are unknown to the truth, their probabilities are dropped: {some_names(unknown)}"
+        )
+    repeated = [found_classes[column] for column in repeated_classes(found_classes, truth_classes)]
+    if repeated:
+        notes.append(
+            f"{len(repeated)} classes are named again by a later column, which counts alone; the probabilities of "
+            f"the earlier ones are dropped: {some_names(repeated)}"
+        )
+    return notes
+
+
+def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> ObjectTable:
+    n = len(truth)
+    extent = masks.boxes[:, 2:] - masks.boxes[:, :2]
+    small = (
+        (extent[:, 0] <= convention.min_width)
+        | (extent[:, 1] <= convention.min_height)
+        | (masks.pixels <= convention.min_pixels)
+    )
+    return ObjectTable(
+        image_id=truth.image_ids[truth.object_image],
+        id=truth.object_ids,
+        class_index=truth.object_class,
+        box=truth.boxes,
+        size=truth.sizes,
+        area=truth.areas,
+        crowd=truth.crowd,
+        pixels=masks.pixels,
+        mask_box=masks.boxes,
+        # An object without pixels cannot be found, so PDQ ignores it like a small one.
+        small=small if convention.object_filter else masks.pixels == 0,
+        verdict=np.zeros(n, np.uint8),
+        partner=np.full(n, -1, np.int64),
+        **{name: np.full(n, np.nan) for name in QUALITIES},
+    )
+
+
+def _detection_table(
+    truth: GroundTruth, kept: Detections, numbers: npt.NDArray[np.int64], convention: Convention
+) -> DetectionTable:
+    n = len(kept)
+    covariances = np.zeros((n, 2, 2, 2))
+    if kept.covariances is not None:
+        # Which sums count as 0 is a matter of the convention; the table says what was scored.
+        plain = plain_rows(kept.covariances, convention)
+        spread = kept.covariances[plain].any()
+        covariances = np.where(plain[:, None, None, None], 0.0, kept.covariances) if spread else kept.covariances
+    named, scores = kept.named_classes(truth.classes)
+    real = np.array([canonical_name(name) not in BACKGROUND_NAMES for name in kept.classes], dtype=bool)
+    probs = kept.label_probs
+    best = probs.max(axis=1, initial=0.0)
+    return DetectionTable(
+        image_id=kept.image_ids,
+        number=numbers,
+        class_index=named,
+        score=scores,
+        confidence=best,
+        cost=best if real.all() else probs[:, real].max(axis=1, initial=0.0),
+        box=kept.boxes,
+        size=kept.sizes,
+        covariances=covariances,
+        verdict=np.zeros(n, np.uint8),
+        partner=np.full(n, -1, np.int64),
+        **{name: np.full(n, np.nan) for name in QUALITIES},
+    )

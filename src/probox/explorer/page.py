@@ -1,0 +1,244 @@
+"""The explorer: a page with all results, their numbers, plots and images, that opens from disk."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.evaluation.naming import label_results
+from probox.evaluation.result import Evaluation
+from probox.explorer.copies import copy_photos, embedded_photos, small_png
+from probox.explorer.payload import chunk_payloads, index_payload, to_script_json
+from probox.files.folder import OutputFolder, output_folder
+from probox.files.output import write_files
+from probox.files.replacing import check_replaceable
+from probox.files.staging import parents_made
+from probox.pictures.photos import find_photo, require
+from probox.pictures.style import DARK, LIGHT
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
+
+__all__ = ["write_report"]
+
+_SCRIPTS = ("dom", "store", "geometry", "heatmap", "paint", "charts", "tables", "gallery", "viewer", "app")
+_CHUNK = 50
+_DARK_COLOURS = (
+    "color-scheme: dark; --page: #0e1116; --panel: #171b22; --ink: #e6e9ee; --soft: #a3adbb; --edge: #2c333e; "
+    "--ground: #232932; --right: #5b9bff; --wrong: #ff9a3d; --neutral: #868c96; --right-ink: #7fb2ff; "
+    "--wrong-ink: #ffb06b; --mark: #1d2c47; --accent: #6ea2ff; "
+)
+
+Progress = Callable[[int, int], None]
+
+
+def write_report(
+    results: Mapping[str, Evaluation],
+    out: str | Path,
+    *,
+    images: str | Path | None = None,
+    truth: GroundTruth | None = None,
+    detections: Sequence[Detections | None] = (),
+    title: str = "probox report",
+    embed: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Path, list[str]]:
+    """Write the explorer's page.
+
+    It appears when all of it is made, and replaces an earlier report there; a failure leaves that as it was. Files that
+    no report wrote, or that were changed since, are neither removed nor replaced.
+
+    Parameters
+    ----------
+    results : mapping of str to Evaluation
+        Evaluations of the same truth, by name.
+    out : path
+        A folder, new or empty or of an earlier report; with `embed` it may be the name of a file that ends in
+        ``.html``, new or of an earlier report.
+    images : path, optional
+        A folder of photos, which are copied. Default: a plain ground.
+    truth : GroundTruth, optional
+        Shows its masks and file names in place of those that were scored, say where boxes were scored.
+    detections : sequence of Detections or None, optional
+        One per result: where given heatmaps come from (probabilistic segmentation).
+    title : str
+        The page's heading.
+    embed : bool
+        Put everything into one file.
+    progress : callable, optional
+        Called with the numbers of photos done and in all.
+
+    Returns
+    -------
+    path, list of str
+        The page, and what could not be shown.
+    """
+    _check_same_truth(results)
+    results = label_results(results)
+    first = next(iter(results.values()))
+    masks, names = first.masks, [str(name) for name in first.images.file_name]
+    if truth is not None:
+        masks, names = _shown_truth(first, truth)
+    ids = first.images.id.tolist()
+    sizes = list(zip(first.images.width.tolist(), first.images.height.tolist(), strict=True))
+    photos: list[Path | None] = [None] * len(ids)
+    notes: list[str] = []
+    if images is not None:
+        folder = Path(images)
+        if not folder.is_dir():
+            raise InputError("is not a folder", file=str(images), remedy="give the folder of photos")
+        photos = [find_photo(folder, image_id, name) for image_id, name in zip(ids, names, strict=True)]
+        missing = [image_id for image_id, photo in zip(ids, photos, strict=True) if photo is None]
+        if len(missing) == len(ids) > 0:
+            raise InputError(
+                f"has no photo of any of the {len(ids):,} images", file=str(images), remedy="give the folder of photos"
+            )
+        if missing:
+            notes.append(f"{len(missing)} images have no photo in {folder} (the first: {missing[0]}): plain ground")
+    maps = [_stored_maps(evaluation, given) for evaluation, given in zip(results.values(), detections, strict=False)]
+    chunks = chunk_payloads(results, masks, _CHUNK, maps)
+    if any(photos):
+        require("PIL.Image")
+
+    def embedded(file: BinaryIO) -> None:
+        shown, failures = embedded_photos(photos, sizes, progress) if any(photos) else ([""] * len(ids), [])
+        notes.extend(failures)
+        index = index_payload(results, [".jpg" if photo else "" for photo in shown], _CHUNK, names)
+        _write_embedded(file, title, index, chunks, shown)
+
+    if embed and Path(out).suffix.lower() in (".html", ".htm"):
+        return _write_file(Path(out), embedded), notes
+    with output_folder(out, "report", names=("index.html",), fresh=True) as target:
+        if embed:
+            return target.write("index.html", embedded), notes
+        endings, failures = copy_photos(photos, sizes, target, progress) if any(photos) else ([""] * len(ids), [])
+        index = index_payload(results, endings, _CHUNK, names)
+        return _write_folder(target, title, index, chunks), notes + failures
+
+
+def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
+    if not results:
+        raise InputError("there is nothing to report")
+    named = iter(results.items())
+    first_name, first = next(named)
+    for name, other in named:
+        same = (
+            other.classes == first.classes
+            and np.array_equal(other.images.id, first.images.id)
+            and np.array_equal(other.objects.image_id, first.objects.image_id)
+            and np.array_equal(other.objects.class_index, first.objects.class_index)
+        )
+        if not same:
+            raise InputError(
+                f"{first_name!r} and {name!r} were measured on different truths",
+                remedy="evaluate all detectors on the same truth, or make one report each",
+            )
+
+
+def _shown_truth(evaluation: Evaluation, truth: GroundTruth) -> tuple[Masks, list[str]]:
+    """Return masks and file names to show: the truth's where it has the object or image, else what was scored."""
+    image_ids = truth.image_ids[truth.object_image].tolist()
+    row_of = {key: row for row, key in enumerate(zip(image_ids, truth.object_ids.tolist(), strict=True))}
+    own = zip(evaluation.objects.image_id.tolist(), evaluation.objects.id.tolist(), strict=True)
+    rows = np.array([row_of.get(key, -1) for key in own], dtype=np.int64)
+    if len(rows) and (rows < 0).all():
+        raise InputError("has none of the objects that were measured", file=truth.source or "truth")
+    both = Masks.concatenate([truth.masks, evaluation.masks])
+    masks = both.take(np.where(rows >= 0, rows, len(truth) + np.arange(len(rows))))
+    known = dict(zip(truth.image_ids.tolist(), truth.file_names, strict=True))
+    names = zip(evaluation.images.id.tolist(), evaluation.images.file_name, strict=True)
+    return masks, [known.get(image_id) or str(name) for image_id, name in names]
+
+
+def _stored_maps(evaluation: Evaluation, given: Detections | None) -> dict[int, list[Any]]:
+    """Return given heatmaps by detection row: a picture of the part above 0, and where that part lies."""
+    if given is None or given.heatmaps is None:
+        return {}
+    row_of = {
+        key: row
+        for row, key in enumerate(zip(given.image_ids.tolist(), given.numbers_in_image().tolist(), strict=True))
+    }
+    table = evaluation.detections
+    maps: dict[int, list[Any]] = {}
+    for row, key in enumerate(zip(table.image_id.tolist(), table.number.tolist(), strict=True)):
+        if key not in row_of:
+            raise InputError("the detections are not those that were evaluated", image=key[0])
+        heatmap = given.heatmaps[row_of[key]]
+        if heatmap is None:
+            continue
+        values = (
+            np.asarray(heatmap) if heatmap.dtype == np.uint8 else np.rint(255.0 * np.asarray(heatmap)).astype(np.uint8)
+        )
+        y, x = np.flatnonzero(values.any(axis=1)), np.flatnonzero(values.any(axis=0))
+        if len(y):
+            part = values[y[0] : y[-1] + 1, x[0] : x[-1] + 1]
+            maps[row] = [small_png(part), int(x[0]), int(y[0]), part.shape[1], part.shape[0]]
+    return maps
+
+
+def _asset(name: str) -> str:
+    return (resources.files("probox.explorer") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _style() -> str:
+    def lines(colours: Sequence[str]) -> str:
+        return " ".join(f"--line-{number}: {colour};" for number, colour in enumerate(colours))
+
+    return Template(_asset("explorer.css")).substitute(
+        light_lines=lines(LIGHT.lines), dark=_DARK_COLOURS + lines(DARK.lines)
+    )
+
+
+def _script() -> str:
+    return "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+
+
+def _page(title: str, style: str, scripts: str) -> str:
+    from probox import __version__
+
+    return Template(_asset("explorer.html")).substitute(
+        title=html.escape(title), version=__version__, style=style, scripts=scripts
+    )
+
+
+def _write_file(path: Path, content: Callable[[BinaryIO], None]) -> Path:
+    check_replaceable(path, "a report")
+    with parents_made(path):
+        write_files({path: content})
+    return path
+
+
+def _write_folder(
+    folder: OutputFolder, title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]]
+) -> Path:
+    folder.write("assets/explorer.css", _style().encode())
+    folder.write("assets/explorer.js", _script().encode())
+    for number, chunk in enumerate(chunks):
+        folder.write(f"data/chunk-{number}.js", f"probox.receive({number},{to_script_json(chunk)});\n".encode())
+    folder.write("data/index.js", f"probox.start({to_script_json(index)});\n".encode())
+    style = '<link rel="stylesheet" href="assets/explorer.css">'
+    scripts = '<script src="assets/explorer.js"></script>\n<script src="data/index.js"></script>'
+    # The page comes last: where it is, all it needs is there.
+    return folder.write("index.html", _page(title, style, scripts).encode())
+
+
+def _write_embedded(
+    file: IO[bytes], title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]], photos: Sequence[str]
+) -> None:
+    marker = "<!-- data -->"
+    before, after = _page(title, f"<style>{_style()}</style>", marker).split(marker)
+    file.write(before.encode())
+    for number, chunk in enumerate(chunks):
+        file.write(f'<script type="application/json" id="chunk-{number}">{to_script_json(chunk)}</script>\n'.encode())
+    for number, photo in enumerate(photos):
+        if photo:
+            file.write(f'<script type="text/plain" id="photo-{number}">{photo}</script>\n'.encode())
+    file.write(f"<script>{_script()}</script>\n<script>probox.start({to_script_json(index)});</script>".encode())
+    file.write(after.encode())

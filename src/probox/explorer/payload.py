@@ -1,0 +1,228 @@
+"""What the explorer's page is told: columns of all results for its tables, and geometry in chunks of images."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
+from probox.evaluation.result import Evaluation
+from probox.measures.boxes.matching import AREA_RANGES
+from probox.measures.pdq.kernel import QUALITIES
+from probox.pictures.view import scored_boxes, scored_covariances
+from probox.plots.plots import mean_curve
+from probox.tables.masks import Masks
+
+__all__ = ["chunk_payloads", "index_payload", "to_script_json"]
+
+_KINDS = {"u1": "u8", "i2": "i16", "u2": "u16", "i4": "i32", "u4": "u32", "f4": "f32", "f8": "f64"}
+_THRESHOLDS = np.linspace(0.0, 1.0, 201)
+
+
+def to_script_json(value: Any) -> str:
+    """Return JSON that is safe inside a script element: no text in it can end the element."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def packed(values: npt.ArrayLike, kind: str) -> list[str]:
+    """Return a column as its type's name and its bytes, little end first, in base64."""
+    array = np.ascontiguousarray(np.asarray(values), dtype=f"<{kind}")
+    return [_KINDS[kind], base64.b64encode(array.tobytes()).decode("ascii")]
+
+
+def index_payload(
+    results: Mapping[str, Evaluation], photos: Sequence[str], chunk: int, file_names: Sequence[str]
+) -> dict[str, Any]:
+    """Return what the page needs at once: everything but boxes and masks."""
+    first = next(iter(results.values()))
+    objects = first.objects
+    return {
+        "classes": list(first.classes),
+        "chunk": chunk,
+        "thresholds": [round(float(value), 4) for value in _THRESHOLDS],
+        # Detections below a result's own threshold are gone: the slider begins at the highest of them.
+        "lowest": max(evaluation.convention.label_threshold or 0.0 for evaluation in results.values()),
+        "images": {
+            "id": first.images.id.tolist(),
+            "w": first.images.width.tolist(),
+            "h": first.images.height.tolist(),
+            "name": list(file_names),
+            "photo": list(photos),
+        },
+        "objects": {
+            "offsets": packed(_offsets(first, objects.image_id), "u4"),
+            "class": packed(objects.class_index, "u2"),
+            "size": packed(_size_bits(objects.area), "u1"),
+        },
+        "results": [_result(name, evaluation) for name, evaluation in results.items()],
+    }
+
+
+def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
+    rematches = find_rematches(evaluation)
+    table, pairs = evaluation.detections, evaluation.pairs
+    # Only pairs that are a match at some threshold are told; -1 stands for none.
+    is_match = table.partner[pairs.detection] == pairs.object if len(pairs) else np.zeros(0, bool)
+    used = np.union1d(np.flatnonzero(is_match), rematches.pair[rematches.pair >= 0]).astype(np.int64)
+    pair_of_detection = np.full(len(table), -1)
+    pair_of_detection[pairs.detection[is_match]] = np.searchsorted(used, np.flatnonzero(is_match))
+    detections = {
+        "offsets": packed(_offsets(evaluation, table.image_id), "u4"),
+        "class": packed(table.class_index, "i2"),
+        "size": packed(_size_bits(table.size[:, 0] * table.size[:, 1]), "u1"),
+        "confidence": packed(table.confidence, "f4"),
+        "score": packed(table.score, "f4"),
+        "pair": packed(pair_of_detection, "i4"),
+    }
+    if evaluation.convention.confidence_denominator:
+        detections["cost"] = packed(table.cost, "f4")
+    qualities = {q: packed(getattr(pairs, q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
+    summary = evaluation.summary()
+    fixed = {"mAP": summary.get("mAP", math.nan), "mLRP": 1.0 - summary.get("moLRP", math.nan)}
+    return {
+        "name": name,
+        "about": _about(evaluation),
+        "fixed": {key: _number(value) for key, value in fixed.items()},
+        "detections": detections,
+        "pairs": {"object": packed(pairs.object[used], "i4"), **qualities},
+        "events": _events(rematches, used),
+        "small": packed(evaluation.objects.small, "u1"),
+        "curve": _curve(evaluation, rematches),
+        "recall": _recall(evaluation),
+    }
+
+
+def _events(rematches: Rematches, used: npt.NDArray[np.int64]) -> dict[str, list[str]]:
+    pair = np.where(rematches.pair >= 0, np.searchsorted(used, rematches.pair), -1)
+    return {
+        "threshold": packed(rematches.threshold, "f4"),
+        "detection": packed(rematches.detection, "u4"),
+        "pair": packed(pair, "i4"),
+    }
+
+
+def _curve(evaluation: Evaluation, rematches: Rematches) -> dict[str, list[float | None]]:
+    curve = threshold_curve(evaluation, _THRESHOLDS, rematches)
+    told: dict[str, list[float | None]] = {"PDQ": [_number(value, 8) for value in curve["PDQ"]]}
+    return told | {name: [_number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
+
+
+def _recall(evaluation: Evaluation) -> dict[str, list[float]] | None:
+    """Return the mean precision at 101 recalls for IoU 0.50 and 0.75, or None where it was not asked for."""
+    if "map" not in evaluation.measures:
+        return None
+    curves = {text: mean_curve(evaluation, iou) for text, iou in (("50", 0.5), ("75", 0.75))}
+    return {text: np.round(curve[1], 5).tolist() for text, curve in curves.items() if curve is not None} or None
+
+
+def _about(evaluation: Evaluation) -> str:
+    """Return in words what made the numbers."""
+    parts = [f"convention: {evaluation.convention.describe()}"]
+    if evaluation.inputs:
+        parts.append("read from " + ", ".join(evaluation.inputs))
+    parts += evaluation.notes
+    if evaluation.version:
+        parts.append(f"probox {evaluation.version}")
+    return "; ".join(parts)
+
+
+def _number(value: float, digits: int = 12) -> float | None:
+    return round(float(value), digits) if math.isfinite(value) else None
+
+
+def _offsets(evaluation: Evaluation, image_id: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each image's rows start, one more entry than images."""
+    place = np.searchsorted(evaluation.images.id, image_id)
+    return np.searchsorted(place, np.arange(len(evaluation.images) + 1))
+
+
+def _size_bits(area: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return which of COCO's sizes an area is, as bits: 1 small, 2 medium, 4 large; on a limit it is of both."""
+    within = (area[:, None] >= AREA_RANGES[1:, 0]) & (area[:, None] <= AREA_RANGES[1:, 1])
+    return np.asarray(within @ (1 << np.arange(len(AREA_RANGES) - 1)), dtype=np.int64)
+
+
+def chunk_payloads(
+    results: Mapping[str, Evaluation],
+    masks: Masks,
+    chunk: int,
+    heatmaps: Sequence[Mapping[int, list[Any]]] = (),
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the geometry of `chunk` images at a time.
+
+    Per image: ``o``, its objects as ``x0, y0, x1, y1`` and encoded runs unless the mask fills its box; and
+    ``d``, for each result its detections as box and corner covariances ``xx, xy, yy`` (twice) unless they
+    are all 0; or as box and a stored heatmap, `heatmaps` having those by detection row.
+    """
+    first = next(iter(results.values()))
+    object_offsets = _offsets(first, first.objects.image_id).tolist()
+    boxes, runs = masks.boxes.tolist(), encoded_runs(masks)
+    found = []
+    for number, evaluation in enumerate(results.values()):
+        rows = _detection_rows(evaluation)
+        for row, extra in (heatmaps[number] if number < len(heatmaps) else {}).items():
+            rows[row] = rows[row][:4] + extra
+        found.append((_offsets(evaluation, evaluation.detections.image_id).tolist(), rows))
+    for start in range(0, len(first.images), chunk):
+        yield [
+            {
+                "o": [
+                    boxes[row] + ([runs[row]] if runs[row] else [])
+                    for row in range(object_offsets[image], object_offsets[image + 1])
+                ],
+                "d": [rows[offsets[image] : offsets[image + 1]] for offsets, rows in found],
+            }
+            for image in range(start, min(start + chunk, len(first.images)))
+        ]
+
+
+def _detection_rows(evaluation: Evaluation) -> list[list[Any]]:
+    table = evaluation.detections
+    image = np.searchsorted(evaluation.images.id, table.image_id)
+    scored = scored_boxes(
+        evaluation.convention, table.box, evaluation.images.width[image], evaluation.images.height[image]
+    )
+    boxes = np.round(scored, 2).tolist()
+    covariances = scored_covariances(evaluation.convention, table.covariances)
+    numbers = covariances[:, :, [0, 0, 1], [0, 1, 1]].reshape(len(table), 6)
+    certain = np.asarray(~numbers.any(axis=1))
+    rows: list[list[Any]] = boxes
+    for row, values in enumerate(numbers.tolist()):
+        if not certain[row]:
+            rows[row] = boxes[row] + [float(f"{value:.4g}") for value in values]
+    return rows
+
+
+def encoded_runs(masks: Masks) -> list[str]:
+    """Return each mask's runs as text; empty where the mask fills its box.
+
+    Three numbers per run: rows since the run before (the first: since the box's top), by how much its
+    begin lies right of that one's (the first: of the box's left), by how much it is longer. The last two
+    have their sign in the lowest bit. All in groups of seven bits, lowest first, bytes in base64.
+    """
+    if not len(masks.runs):
+        return [""] * len(masks)
+    counts = np.diff(masks.offsets)
+    owner = np.repeat(np.arange(len(masks)), counts)
+    starts = masks.offsets[:-1][counts > 0]
+    y, begin = masks.runs[:, 0].astype(np.int64), masks.runs[:, 1].astype(np.int64)
+    length = masks.runs[:, 2].astype(np.int64) - begin
+    steps = np.stack([np.diff(y, prepend=0), np.diff(begin, prepend=0), np.diff(length, prepend=0)], axis=1)
+    steps[starts, 0] = y[starts] - masks.boxes[owner[starts], 1]
+    steps[starts, 1] = begin[starts] - masks.boxes[owner[starts], 0]
+    steps[starts, 2] = length[starts]
+    steps[:, 1:] = np.where(steps[:, 1:] < 0, -2 * steps[:, 1:] - 1, 2 * steps[:, 1:])
+    values = steps.reshape(-1)
+    groups = np.stack([(values >> shift) & 127 for shift in (0, 7, 14, 21)], axis=1)
+    needed = 1 + (values > 127).astype(int) + (values > 16383) + (values > 2097151)
+    more = np.arange(4) < (needed - 1)[:, None]
+    data = (groups | (more << 7)).astype(np.uint8)[np.arange(4) < needed[:, None]].tobytes()
+    ends = np.concatenate([[0], np.cumsum(needed)])[3 * masks.offsets].tolist()
+    return [base64.b64encode(data[ends[row] : ends[row + 1]]).decode("ascii") for row in range(len(masks))]

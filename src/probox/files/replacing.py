@@ -1,0 +1,146 @@
+"""Which existing files a writer may replace: those of the kind it writes, and never one that it reads."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from zipfile import ZipFile
+
+from probox.errors import InputError
+from probox.files.reading import Paths
+
+__all__ = ["EVALUATION_WORDS", "GENERATOR", "GRAPH_MARK", "check_none_is_input", "check_not_input", "check_replaceable"]
+
+GENERATOR = b'name="generator" content="probox'
+"""What a page of the explorer has near its beginning."""
+GRAPH_MARK = "probox_dropout"
+"""What the masks in a graph are called after."""
+EVALUATION_WORDS = "evaluation.json"
+"""The file of a stored evaluation that says what it is."""
+
+_HEAD = 1 << 16
+
+
+def check_replaceable(path: Paths, kind: str, *, folder: bool = False) -> None:
+    """Raise if there is a file at `path` that is neither empty nor of this kind.
+
+    Parameters
+    ----------
+    path : path
+        Where a file is to be written.
+    kind : {"detections", "detections in Parquet", "ground truth in Parquet", "heatmaps", "a report", \
+"a graph with masks", "an evaluation"}
+        What it will hold.
+    folder : bool
+        Whether its folder must be there.
+    """
+    place = Path(path)
+    if folder and not place.resolve().parent.is_dir():
+        raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
+    if not place.is_file() or place.is_symlink():
+        return  # nothing there, or something that writing refuses anyway
+    if place.stat().st_size and not _KINDS[kind](place):
+        raise InputError(
+            f"is there already and does not hold {kind}", file=str(path), remedy="choose another name, or move it away"
+        )
+
+
+def check_not_input(path: Paths, inputs: Iterable[Paths | None]) -> None:
+    """Raise if `path` is one of the files or folders that are read to make it."""
+    check_none_is_input([path], inputs)
+
+
+def check_none_is_input(paths: Iterable[Paths], inputs: Iterable[Paths | None]) -> None:
+    """Raise if one of many files to write is one of the many files or folders that are read to make them."""
+    known = {sign for given in inputs if given is not None for sign in _signs(given)}
+    for path in paths:
+        if not known.isdisjoint(_signs(path)):
+            raise InputError("would replace what it is made from", file=str(path), remedy="choose another name")
+
+
+def _signs(path: Paths) -> list[str | tuple[int, int]]:
+    """Return what two names of one file have in common: where they lead to and, for a file that is there, itself."""
+    signs: list[str | tuple[int, int]] = []
+    with suppress(OSError, ValueError):  # it is not there, or cannot be
+        signs.append(os.path.realpath(path))
+        found = os.stat(path)
+        signs.append((found.st_dev, found.st_ino))
+    return signs
+
+
+def _head(path: Path) -> bytes:
+    """Return how a file begins, decompressed if it is gzip."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_HEAD)
+        return zlib.decompressobj(wbits=31).decompress(data, _HEAD) if data.startswith(b"\x1f\x8b") else data
+    except (OSError, zlib.error):
+        return b""
+
+
+def _is_detections(path: Path) -> bool:
+    head = _head(path)
+    if re.match(rb"\s*\[", head):
+        return b'"image_id"' in head or not head.strip(b"[] \t\r\n")
+    named = b'"classes"' in head and b'"img_names"' in head  # names of many images may fill the beginning
+    return bool(re.match(rb"\s*\{", head)) and (b'"detections"' in head or named)
+
+
+def _parquet_of(table: str) -> Callable[[Path], bool]:
+    """Return a test for Parquet files that a writer of probox has marked; what marks them is plain in their footer."""
+    word = f'"table": "{table}"'.encode()
+
+    def has_word(path: Path) -> bool:
+        try:
+            with open(path, "rb") as file:
+                file.seek(-8, os.SEEK_END)
+                end = file.read(8)
+                length = int.from_bytes(end[:4], "little")
+                file.seek(-8 - length, os.SEEK_END)
+                return end.endswith(b"PAR1") and word in file.read(length)
+        except (OSError, ValueError):
+            return False
+
+    return has_word
+
+
+def _holds_mask_nodes(path: Path) -> bool:
+    try:
+        return GRAPH_MARK.encode() in path.read_bytes()
+    except OSError:
+        return False
+
+
+def _is_evaluation(path: Path) -> bool:
+    """Return whether a file is one of the two of an evaluation; beside its words, the archive may be a damaged one."""
+    head = _head(path)
+    if head.startswith(b"PK\x03\x04"):
+        return _holds_masks(path) or _is_words(_head(path.with_name(EVALUATION_WORDS)))
+    return _is_words(head)
+
+
+def _is_words(head: bytes) -> bool:
+    return bool(re.match(rb"\s*\{", head)) and b'"format"' in head and b'"convention"' in head
+
+
+def _holds_masks(path: Path) -> bool:
+    try:
+        with ZipFile(path) as archive:
+            return "masks.boxes.npy" in archive.namelist()
+    except Exception:  # zipfile raises whatever a damaged directory makes it stumble over
+        return False
+
+
+_KINDS: dict[str, Callable[[Path], bool]] = {
+    "detections": _is_detections,
+    "heatmaps": lambda path: _head(path).startswith(b"\x93NUMPY"),
+    "detections in Parquet": _parquet_of("detections"),
+    "ground truth in Parquet": _parquet_of("truth"),
+    "a report": lambda path: GENERATOR in _head(path),
+    "a graph with masks": _holds_mask_nodes,
+    "an evaluation": _is_evaluation,
+}

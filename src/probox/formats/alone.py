@@ -1,0 +1,143 @@
+"""Detections without truth: a stand-in tells the readers which images and classes there are."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.files.reading import is_folder, read_bytes
+from probox.formats import read_detections
+from probox.formats.rvc1.heatmaps import HeatmapFile
+from probox.pictures.photos import ENDINGS, find_photo, require
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["Alone", "read_alone"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Alone:
+    """Detections, and per image its width, height and photo."""
+
+    detections: Detections
+    sizes: dict[int, tuple[int, int]]
+    photos: dict[int, Path | None]
+
+
+def read_alone(path: str, images: Path | None) -> Alone:
+    """Read COCO results or an RVC1 file with nothing to compare with.
+
+    Sizes come from the photos in `images`, else from heatmaps, else from how far the boxes reach. COCO
+    results name images by id and classes by number; an RVC1 file names classes, and its images are the
+    photos in order of their names, if there are as many.
+    """
+    if is_folder(path):
+        raise InputError("is a folder of sequences", file=path, remedy="say on which truth it was run")
+    data = read_bytes(path)
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        content = []  # the reader says what is wrong, and where
+    stand_in, photos = _for_rvc1(content, path, images) if isinstance(content, dict) else _for_coco(content, images)
+    detections = read_detections(path, stand_in)
+    sizes = dict(
+        zip(
+            stand_in.image_ids.tolist(),
+            zip(stand_in.widths.tolist(), stand_in.heights.tolist(), strict=True),
+            strict=True,
+        )
+    )
+    return Alone(detections, sizes, photos)
+
+
+def _for_coco(content: Any, images: Path | None) -> tuple[GroundTruth, dict[int, Path | None]]:
+    entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
+    ids = sorted({entry["image_id"] for entry in entries if _is_id(entry.get("image_id"))})
+    categories = {entry["category_id"] for entry in entries if _is_id(entry.get("category_id"))}
+    scores = [len(entry["all_scores"]) for entry in entries if isinstance(entry.get("all_scores"), list)]
+    if scores and categories and max(categories) <= max(scores):
+        categories = set(range(1, max(scores) + 1))  # one score per category: they are numbered from 1
+    photos = {image_id: find_photo(images, image_id) if images else None for image_id in ids}
+    reach: dict[int, tuple[int, int]] = {}
+    for entry in entries:
+        box: Any = entry.get("bbox")
+        if _is_id(entry.get("image_id")) and _is_box(box):
+            _stretch(reach, entry["image_id"], box[0] + box[2], box[1] + box[3])
+    sizes = {image_id: _photo_size(photos[image_id]) or reach.get(image_id, (64, 64)) for image_id in ids}
+    return _stand_in(tuple(f"class {number}" for number in sorted(categories)), sizes, sorted(categories)), photos
+
+
+def _for_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[GroundTruth, dict[int, Path | None]]:
+    classes = content.get("classes")
+    lists = content.get("detections")
+    lists = lists if isinstance(lists, list) else []
+    names = tuple(name for name in classes if isinstance(name, str)) if isinstance(classes, list) else ()
+    files = sorted(file for file in images.iterdir() if file.suffix.lower() in ENDINGS) if images else []
+    photos: dict[int, Path | None] = {
+        number: files[number] if len(files) == len(lists) else None for number in range(len(lists))
+    }
+    sizes: dict[int, tuple[int, int]] = {}
+    reach: dict[int, tuple[int, int]] = {}
+    for number, entries in enumerate(lists):
+        for entry in entries if isinstance(entries, list) else ():
+            if not isinstance(entry, dict):
+                continue
+            if isinstance(entry.get("masks_file"), str) and number not in sizes:
+                known = _map_size(Path(path).parent, entry["masks_file"])
+                sizes.update({number: known} if known else {})
+            if _is_box(entry.get("bbox")):
+                _stretch(reach, number, entry["bbox"][2], entry["bbox"][3])
+        sizes[number] = sizes.get(number) or _photo_size(photos[number]) or reach.get(number, (64, 64))
+    return _stand_in(names, sizes, list(range(1, len(names) + 1))), photos
+
+
+def _stand_in(classes: tuple[str, ...], sizes: dict[int, tuple[int, int]], categories: list[int]) -> GroundTruth:
+    empty = GroundTruth.from_boxes(classes, sizes, [], np.zeros((0, 4)), [])
+    return dataclasses.replace(empty, category_ids=np.array(categories, dtype=np.int64))
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
+
+
+def _is_box(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 4
+        and all(isinstance(number, int | float) and abs(number) < 1e6 for number in value)
+    )
+
+
+def _stretch(reach: dict[int, tuple[int, int]], image: int, x: float, y: float) -> None:
+    """Make an image large enough for a point, and a margin."""
+    width, height = reach.get(image, (64, 64))
+    reach[image] = max(width, int(x) + 17), max(height, int(y) + 17)
+
+
+def _map_size(folder: Path, name: str) -> tuple[int, int] | None:
+    """Return the size of the heatmaps in a file; None if they cannot be read, which their reader explains."""
+    base = folder.resolve()
+    try:
+        if base not in (folder / name).resolve().parents:
+            return None
+        _, height, width = HeatmapFile.open(folder / name).shape
+    except (OSError, ValueError):
+        return None
+    return (width, height) if min(width, height) > 0 else None
+
+
+def _photo_size(path: Path | None) -> tuple[int, int] | None:
+    if path is None:
+        return None
+    pillow = require("PIL.Image")
+    try:
+        with pillow.open(path) as image:
+            width, height = image.size
+            return int(width), int(height)
+    except (OSError, ValueError, SyntaxError):
+        return None

@@ -1,0 +1,1 @@
+"""COCO's files: ground truth and results."""

@@ -1,0 +1,73 @@
+"""COCO results: a JSON list of detections with ``image_id``, ``category_id``, ``bbox`` and ``score``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from probox import _core
+from probox.errors import InputError
+from probox.files.reading import Paths, read_bytes
+from probox.formats.draft import Draft, unknown_images_note
+from probox.formats.problems import Problems
+from probox.tables.arguments import check_reading
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import require_label_matrix
+
+__all__ = ["check_coco_results", "coco_results_from_bytes", "read_coco_results"]
+
+
+def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
+    """Read COCO results from a ``.json`` or ``.json.gz`` file.
+
+    The stated class gets the `score`, the others share the rest evenly. Where a detection has
+    ``all_scores`` (one per category, in order of category id) these are its label probabilities; where it
+    has ``covars`` (2 x 2 x 2) its corners are Gaussian. Detections in images that the truth does not have
+    are left out and counted in `notes`.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    truth : GroundTruth
+        What it was run on: tells images and categories.
+    repair : bool
+        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
+    """
+    check_reading(path, truth, "read_coco_results")
+    return coco_results_from_bytes(read_bytes(path), str(path), truth, Problems()).to_table(repair=repair)
+
+
+def check_coco_results(data: bytes, file: str) -> None:
+    """Raise if the content is no list of results; images and categories may be any."""
+    nothing = np.zeros(0, np.int64)
+    _columns, found = _core.read_coco_results(data, False, nothing, nothing, lenient=False)
+    Problems().add_raw(found, file)
+
+
+def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems: Problems) -> Draft:
+    """Return the draft of a results file's content."""
+    columns, found = _core.read_coco_results(data, True, truth.image_ids, truth.category_ids, lenient=problems.lenient)
+    problems.add_raw(found, file)
+    require_label_matrix(len(columns["image_ids"]), len(truth.classes), file)
+    notes: list[str] = []
+    if columns["unknown_image_rows"]:
+        images = np.unique(columns["unknown_images"])
+        notes.append(unknown_images_note(int(columns["unknown_image_rows"]), len(images)))
+        problems.warn("unknown image", images.tolist(), lambda image: InputError(
+            "the ground truth does not have this image: its detections are left out", file=file, image=image
+        ))  # fmt: skip
+    entries = columns["entries"]
+    return Draft(
+        classes=truth.classes,
+        image_ids=columns["image_ids"],
+        boxes=columns["boxes"],
+        label_probs=columns["label_probs"],
+        covariances=columns["covariances"],
+        labels=columns["labels"],
+        scores=columns["scores"],
+        sizes=columns["sizes"],
+        source=file,
+        place=lambda row: (file, f"[{entries[row]}]"),
+        notes=notes,
+    )

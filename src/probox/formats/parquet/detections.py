@@ -1,0 +1,276 @@
+"""Detections in Parquet: one row per detection, columns of numbers, row groups of whole images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.files.reading import Paths
+from probox.formats.draft import Draft, unknown_images_note
+from probox.formats.parquet.columns import (
+    SIZES,
+    as_columns,
+    box_columns,
+    cut_at_images,
+    pyarrow,
+    same_bits,
+    write_row_groups,
+)
+from probox.formats.parquet.file import ParquetFile
+from probox.formats.parquet.truth import read_parquet_truth, write_truth
+from probox.formats.problems import Problems
+from probox.support.parallel import thread_count
+from probox.tables.arguments import expect_path
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import require_label_matrix
+
+__all__ = ["DetectionFile", "known_rows", "parquet_draft", "read_parquet", "read_parquet_truth", "write_parquet"]
+
+COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
+TRANSPOSED = ("cov1_yx", "cov2_yx")
+
+Floats = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.int64]
+
+
+def write_parquet(path: Paths, table: Detections | GroundTruth) -> None:
+    """Write detections or ground truth to a Parquet file; reading it gives back every bit.
+
+    Detections are written by ascending image, those of one image in their order.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    table : Detections or GroundTruth
+        What to write. Heatmaps cannot be held by this format.
+    """
+    expect_path(path, remedy="the order is write_parquet(path, table)")
+    if isinstance(table, GroundTruth):
+        write_truth(path, table)
+    elif isinstance(table, Detections):
+        _write_detections(path, table)
+    else:
+        raise InputError(
+            f"expected argument `table` to be Detections or GroundTruth, but got {type(table).__name__}",
+            remedy="an evaluation is kept with its method save",
+        )
+
+
+def read_parquet(path: Paths, *, image_ids: npt.ArrayLike | None = None, repair: bool = False) -> Detections:
+    """Read detections that `write_parquet` or ``probox convert`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    image_ids : sequence of int, optional
+        Read the detections of these images alone; row groups without any of them are passed over.
+    repair : bool
+        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
+
+    Examples
+    --------
+    >>> found = read_parquet("detections.parquet", image_ids=[139, 285])  # doctest: +SKIP
+    """
+    file = DetectionFile(path)
+    draft = file.read() if image_ids is None else file.read_images(np.asarray(image_ids, np.int64).reshape(-1))
+    return draft.to_table(repair=repair)
+
+
+def parquet_draft(path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
+    """Return the draft of a file's detections in images of the truth; the others are left out and counted."""
+    draft, unknown = known_rows(DetectionFile(path).read(), truth.image_ids)
+    if len(unknown):
+        images = np.unique(unknown)
+        draft.notes.append(unknown_images_note(len(unknown), len(images)))
+        problems.warn("unknown image", images.tolist(), lambda image: InputError(
+            "the ground truth does not have this image: its detections are left out", file=str(path), image=image
+        ))  # fmt: skip
+    return draft
+
+
+def known_rows(draft: Draft, image_ids: Ids) -> tuple[Draft, Ids]:
+    """Return the rows in images of the truth, and the image ids of the others."""
+    known = np.isin(draft.image_ids, image_ids)
+    if known.all():
+        return draft, np.zeros(0, np.int64)
+    return draft.select(np.flatnonzero(known)), draft.image_ids[~known]
+
+
+class DetectionFile:
+    """An open Parquet file of detections, read whole or by row groups."""
+
+    def __init__(self, path: Paths) -> None:
+        self._file = ParquetFile(path, "detections")
+        self.name = self._file.name
+        self.classes = self._file.classes
+        self.notes: list[str] = list(self._file.words.get("notes", []))
+        self._starts = self._file.group_starts()
+
+    def read(self, groups: Sequence[int] | None = None) -> Draft:
+        """Return the rows of all or some row groups."""
+        file, classes = self._file, self.classes
+        probs = _probability_names(len(classes))
+        given = [name for name in probs if name in file.columns]
+        stated = ["score"] if not given or "score" in file.columns else []
+        columns = ["image_id", *file.box_names(), "label", *stated]
+        some_covariance = any(name in file.columns for name in (*COVARIANCES, *TRANSPOSED))
+        columns += COVARIANCES if some_covariance else ()
+        table = file.read(columns, groups, optional=TRANSPOSED)
+        image_ids = file.numbers(table, "image_id", np.int64)
+        file.check_order(image_ids)
+        labels = file.numbers(table, "label", np.int32)
+        self._check_labels(labels, image_ids)
+        scores = file.numbers(table, "score", np.float64) if stated else None
+        require_label_matrix(len(image_ids), len(classes), self.name)
+        if given:
+            label_probs = self._label_probs(probs, len(image_ids), groups)
+        else:
+            assert scores is not None
+            label_probs = _core.spread_scores(scores, labels, len(classes), thread_count(None))
+        boxes, sizes = file.boxes(table)
+        rows = file.row_numbers(groups)
+        if scores is not None:
+            file.check_values("score", scores, rows)
+        if sizes is not None:
+            for name, column in zip(SIZES, sizes.T, strict=True):
+                file.check_values(name, column, rows, at_least=0.0)
+        return Draft(
+            classes=classes,
+            image_ids=image_ids,
+            boxes=boxes,
+            label_probs=label_probs,
+            covariances=self._covariances(table) if some_covariance else None,
+            labels=labels,
+            scores=scores,
+            sizes=sizes,
+            source=self.name,
+            place=lambda row: (self.name, f"row {rows[row]}"),
+            notes=list(self.notes),
+        )
+
+    def read_in_order(self) -> Iterator[tuple[Draft, bool]]:
+        """Yield the rows of one row group after the other, and whether it is the last; each image lies in one of them.
+
+        A file without rows is one part without rows.
+        """
+        groups = np.flatnonzero(np.diff(self._starts)).tolist()
+        last: int | None = None
+        for group in groups:
+            draft = self.read([group])
+            self._file.check_order(draft.image_ids, after=last)
+            last = int(draft.image_ids[-1])
+            yield draft, group == groups[-1]
+        if not groups:
+            yield self.read([]), True
+
+    def read_images(self, image_ids: Ids) -> Draft:
+        """Return the rows of these images."""
+        groups: list[int] = []
+        if len(image_ids):
+            groups = self._file.groups_between(int(image_ids.min()), int(image_ids.max()))
+        draft = self.read(groups)
+        return draft.select(np.flatnonzero(np.isin(draft.image_ids, image_ids)))
+
+    def _label_probs(self, names: list[str], rows: int, groups: Sequence[int] | None) -> npt.NDArray[np.float32]:
+        """Return the label probabilities of row groups; one by one, for together they would take twice the memory."""
+        matrix = np.empty((rows, len(names)), np.float32)
+        first = 0
+        for group in range(self._file.row_groups) if groups is None else groups:
+            table = self._file.read(names, [group])
+            self._file.fill_rows(matrix, first, table, names)
+            first += len(table)
+        return matrix
+
+    def _covariances(self, table: Any) -> Floats:
+        columns = {name: self._file.numbers(table, name, np.float64) for name in COVARIANCES}
+        for name in TRANSPOSED:
+            given = name in table.column_names
+            columns[name] = self._file.numbers(table, name, np.float64) if given else columns[name.replace("yx", "xy")]
+        order = [columns[f"cov{corner}_{entry}"] for corner in (1, 2) for entry in ("xx", "xy", "yx", "yy")]
+        return np.ascontiguousarray(np.stack(order).T).reshape(-1, 2, 2, 2)
+
+    def _check_labels(self, labels: npt.NDArray[np.int32], image_ids: Ids) -> None:
+        wrong = np.flatnonzero((labels < 0) | (labels >= max(1, len(self.classes))))
+        if len(wrong):
+            raise InputError(
+                f"expected a label below {len(self.classes)}, but got {labels[wrong[0]]}",
+                file=self.name, image=int(image_ids[wrong[0]]), remedy="count in the classes of the metadata, from 0",
+            )  # fmt: skip
+
+
+def _probability_names(classes: int) -> list[str]:
+    return [f"prob_{column}" for column in range(classes)]
+
+
+def _write_detections(path: Paths, found: Detections) -> None:
+    if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
+        raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead")
+    arrow, _ = pyarrow()
+    order = np.argsort(found.image_ids, kind="stable")
+    by_image = found if np.array_equal(order, np.arange(len(order))) else found.select(order)
+    arrays: dict[str, Any] = {"image_id": arrow.array(by_image.image_ids)}
+    arrays |= as_columns(box_columns(by_image.boxes, by_image.sizes))
+    arrays |= as_columns(_covariance_columns(by_image))
+    arrays["label"] = arrow.array(by_image.labels)
+    spread = _is_spread(by_image)
+    if spread or not same_bits(_scores_by_default(by_image), by_image.scores):
+        arrays |= as_columns({"score": by_image.scores})
+    if not spread:
+        probs = dict(
+            zip(_probability_names(len(found.classes)), np.ascontiguousarray(by_image.label_probs.T), strict=True)
+        )
+        arrays |= as_columns(probs, alike=True)
+    schema = arrow.schema([arrow.field(name, array.type, nullable=False) for name, array in arrays.items()])
+    whole = arrow.Table.from_arrays(list(arrays.values()), schema=schema)
+    cuts = cut_at_images(by_image.image_ids, sum(kind.bit_width // 8 for kind in schema.types))
+
+    def parts() -> Iterator[Any]:
+        for rows in cuts:
+            yield whole.slice(rows.start, rows.stop - rows.start)
+
+    words = {
+        "table": "detections",
+        "classes": list(found.classes),
+        "source": found.source,
+        "notes": list(found.notes),
+    }
+    write_row_groups(path, schema, words, parts(), ["label"])
+
+
+def _covariance_columns(found: Detections) -> dict[str, Floats]:
+    if found.covariances is None:
+        return {}
+    columns = {
+        f"cov{corner + 1}_{'xy'[row]}{'xy'[column]}": found.covariances[:, corner, row, column]
+        for corner in (0, 1)
+        for row in (0, 1)
+        for column in (0, 1)
+    }
+    wanted = [*COVARIANCES]
+    wanted += [name for name in TRANSPOSED if not same_bits(columns[name], columns[name.replace("yx", "xy")])]
+    return {name: columns[name] for name in wanted}
+
+
+def _is_spread(found: Detections) -> bool:
+    """Return whether label probabilities follow from class and score, so that the file need not hold them."""
+    if not len(found.classes):
+        return True
+    piece = 1 << 16
+    for begin in range(0, len(found), piece):
+        rows = slice(begin, begin + piece)
+        again = _core.spread_scores(found.scores[rows], found.labels[rows], len(found.classes), 1)
+        if not np.array_equal(again.view(np.uint32), found.label_probs[rows].view(np.uint32)):
+            return False
+    return True
+
+
+def _scores_by_default(found: Detections) -> Floats:
+    return found.label_probs[np.arange(len(found)), found.labels].astype(np.float64)

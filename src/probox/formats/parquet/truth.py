@@ -1,0 +1,244 @@
+"""Ground truth in Parquet: one row per object, and one for an image without objects; masks as runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.files.reading import Paths
+from probox.formats.parquet.columns import (
+    ENDS,
+    SIZES,
+    STARTS,
+    as_columns,
+    box_columns,
+    cut_at_images,
+    pyarrow,
+    write_row_groups,
+)
+from probox.formats.parquet.file import ParquetFile
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks, box_pixels, unusable_masks
+
+__all__ = ["TruthFile", "read_parquet_truth", "write_truth"]
+
+IMAGE_COLUMNS = ("image_id", "image_width", "image_height", "file_name")
+MASK_BOX = ("mask_x0", "mask_y0", "mask_x1", "mask_y1")
+RUNS = ("run_y", "run_begin", "run_end")
+OBJECT_COLUMNS = ("object_id", "class", "area", "crowd", *MASK_BOX, *RUNS)
+
+Ids = npt.NDArray[np.int64]
+
+
+def read_parquet_truth(path: Paths, *, image_ids: npt.ArrayLike | None = None) -> GroundTruth:
+    """Read ground truth that `write_parquet` or ``probox convert`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    image_ids : sequence of int, optional
+        Read these images alone; row groups without any of them are passed over.
+
+    Examples
+    --------
+    >>> truth = read_parquet_truth("truth.parquet", image_ids=[139, 285])  # doctest: +SKIP
+    """
+    file = TruthFile(path)
+    return file.read() if image_ids is None else file.select_images(np.asarray(image_ids, np.int64).reshape(-1))
+
+
+class TruthFile:
+    """An open Parquet file of ground truth, read whole or by images, as `GroundTruth.select_images` does."""
+
+    def __init__(self, path: Paths) -> None:
+        self._file = ParquetFile(path, "truth")
+        self.source = self._file.name
+        self.classes = self._file.classes
+        self.notes: tuple[str, ...] = tuple(self._file.words.get("notes", []))
+
+    @property
+    def image_ids(self) -> Ids:
+        """Return the ids of all images, read from their column alone."""
+        ids = self._file.numbers(self._file.read(["image_id"]), "image_id", np.int64)
+        self._file.check_order(ids)
+        return np.unique(ids)
+
+    def select_images(self, image_ids: Ids) -> GroundTruth:
+        """Return the table of these images alone; all of them must be here."""
+        groups: list[int] = []
+        if len(image_ids):
+            groups = self._file.groups_between(int(image_ids.min()), int(image_ids.max()))
+        return self.read(groups).select_images(image_ids)
+
+    def read(self, groups: Sequence[int] | None = None) -> GroundTruth:
+        """Return the images and objects of all or some row groups."""
+        arrow, _ = pyarrow()
+        file, words = self._file, self._file.words
+        table = file.read([*IMAGE_COLUMNS, *file.box_names(), *OBJECT_COLUMNS], groups)
+        ids = file.numbers(table, "image_id", np.int64)
+        file.check_order(ids)
+        first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])) if len(ids) else np.zeros(0, np.int64)
+        place = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(ids))))
+        images: dict[str, npt.NDArray[Any]] = {}
+        for name in ("image_width", "image_height"):
+            column = file.numbers(table, name, np.int32)
+            if not np.array_equal(column, column[first][place]):
+                at = int(np.flatnonzero(column != column[first][place])[0])
+                raise InputError(f"rows of one image differ in {name}", file=self.source, image=int(ids[at]))
+            images[name] = column[first]
+        names = table.column("file_name")
+        if not (arrow.types.is_string(names.type) or arrow.types.is_large_string(names.type)):
+            raise InputError(f"expected text, but the column is {names.type}", file=self.source, entry="file_name")
+        there = np.asarray(table.column("class").is_valid().to_numpy())
+        stated = np.asarray(table.column("object_id").is_valid().to_numpy())
+        if (stated & ~there).any():
+            at = int(np.flatnonzero(stated & ~there)[0])
+            raise InputError(
+                "an object has no class", file=self.source, image=int(ids[at]),
+                entry=f"row {int(file.row_numbers(groups)[at])}: class", remedy="give every object a class",
+            )  # fmt: skip
+        objects = table.filter(arrow.array(there)) if not there.all() else table
+        masks = self._masks(objects, ids[there])
+        boxes, sizes = file.boxes(objects)
+        areas = file.numbers(objects, "area", np.float64)
+        rows = file.row_numbers(groups)[there]
+        file.check_values("area", areas, rows, at_least=0.0)
+        for name, column in zip((*STARTS, *ENDS), boxes.T, strict=True):
+            file.check_values(name, column, rows)
+        if sizes is not None:
+            for name, column in zip(SIZES, sizes.T, strict=True):
+                file.check_values(name, column, rows, at_least=0.0)
+        numbered = words.get("category_ids", list(range(1, len(self.classes) + 1)))
+        try:
+            return GroundTruth(
+                classes=self.classes,
+                image_ids=ids[first],
+                widths=images["image_width"],
+                heights=images["image_height"],
+                object_image=place[there],
+                object_class=file.numbers(objects, "class", np.int32),
+                boxes=boxes,
+                masks=masks,
+                sizes=sizes,  # type: ignore[arg-type]  # None: the table finds them
+                areas=areas,
+                crowd=file.numbers(objects, "crowd", np.bool_),
+                object_ids=file.numbers(objects, "object_id", np.int64),
+                file_names=tuple(name or "" for name in names.take(arrow.array(first)).to_pylist()),
+                category_ids=numbered,
+                filter_small=bool(words.get("filter_small", False)),
+                source=self.source,
+                notes=self.notes,
+            )
+        except InputError as error:
+            if error.file is None:
+                error.file = self.source
+            raise
+
+    def _masks(self, objects: Any, image_ids: Ids) -> Masks:
+        boxes = self._file.matrix(objects, MASK_BOX, np.int32)
+        counts, columns = self._runs(objects)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        runs = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
+        pixels = box_pixels(boxes)
+        owner = np.repeat(np.arange(len(boxes)), counts)
+        lengths = (runs[:, 2].astype(np.int64) - runs[:, 1]) if len(runs) else np.zeros(0, np.int64)
+        with_runs = counts > 0
+        pixels[with_runs] = np.bincount(owner, lengths, len(boxes)).astype(np.int64)[with_runs]
+        wrong = unusable_masks(boxes, offsets, runs)
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            raise InputError(
+                "expected runs by row and column, not touching, that fill the mask's box to its edges",
+                file=self.source, image=int(image_ids[at]), entry=f"object {at}",
+            )  # fmt: skip
+        return Masks(boxes, pixels, offsets, runs)
+
+    def _runs(self, objects: Any) -> tuple[Ids, list[npt.NDArray[np.int32]]]:
+        """Return how many runs each object has, and the three columns of all runs."""
+        arrow, _ = pyarrow()
+        counts: list[Ids] = []
+        columns = []
+        for name in RUNS:
+            lists = objects.column(name)
+            kind = lists.type
+            if not (arrow.types.is_list(kind) or arrow.types.is_large_list(kind)) or lists.null_count:
+                raise InputError(
+                    f"expected a list of whole numbers per object, but the column is {kind}"
+                    + (f" with {lists.null_count} missing" if lists.null_count else ""),
+                    file=self.source, entry=name,
+                )  # fmt: skip
+            flat = arrow.table({name: arrow.chunked_array([c.flatten() for c in lists.chunks], kind.value_type)})
+            columns.append(self._file.numbers(flat, name, np.int32))
+            lengths = [np.diff(chunk.offsets.to_numpy()).astype(np.int64) for chunk in lists.chunks]
+            counts.append(np.concatenate([np.zeros(0, np.int64), *lengths]))
+            if not np.array_equal(counts[0], counts[-1]):
+                raise InputError(f"expected as many numbers as in {RUNS[0]}", file=self.source, entry=name)
+        return counts[0], columns
+
+
+def write_truth(path: Paths, truth: GroundTruth) -> None:
+    """Write ground truth; see `probox.write_parquet`."""
+    arrow, _ = pyarrow()
+    objects = _object_arrays(truth)
+    # An image without objects has one row, in which everything about an object is missing.
+    counts = np.diff(truth.object_offsets)
+    image_of_row = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
+    has_object = (counts > 0)[image_of_row]
+    object_of_row = np.cumsum(has_object) - 1
+    fields = [
+        arrow.field("image_id", arrow.int64(), nullable=False),
+        arrow.field("image_width", arrow.int32(), nullable=False),
+        arrow.field("image_height", arrow.int32(), nullable=False),
+        arrow.field("file_name", arrow.string(), nullable=False),
+        *(arrow.field(name, array.type) for name, array in objects.items()),
+    ]
+    schema = arrow.schema(fields)
+    table = arrow.table(objects)
+    runs_per_row = 1 + len(truth.masks.runs) // max(1, len(truth))
+    cuts = cut_at_images(truth.image_ids[image_of_row], 128 + 12 * runs_per_row)
+
+    def parts() -> Iterator[Any]:
+        for rows in cuts:
+            images = image_of_row[rows]
+            chosen = table.take(arrow.array(object_of_row[rows], mask=~has_object[rows]))
+            columns = [
+                arrow.array(truth.image_ids[images]),
+                arrow.array(truth.widths[images]),
+                arrow.array(truth.heights[images]),
+                arrow.array([truth.file_names[int(image)] for image in images], arrow.string()),
+                *(column.combine_chunks() for column in chosen.columns),
+            ]
+            yield arrow.Table.from_arrays(columns, schema=schema)
+
+    words = {
+        "table": "truth",
+        "classes": list(truth.classes),
+        "category_ids": truth.category_ids.tolist(),
+        "filter_small": truth.filter_small,
+        "source": truth.source,
+        "notes": list(truth.notes),
+    }
+    write_row_groups(path, schema, words, parts(), ["image_width", "image_height", "file_name", "class"])
+
+
+def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
+    arrow, _ = pyarrow()
+    masks = truth.masks
+    arrays: dict[str, Any] = {
+        "object_id": arrow.array(truth.object_ids),
+        "class": arrow.array(truth.object_class),
+    }
+    arrays |= as_columns(box_columns(truth.boxes, truth.sizes))
+    arrays |= as_columns({"area": truth.areas})
+    arrays["crowd"] = arrow.array(truth.crowd)
+    arrays |= {name: arrow.array(np.ascontiguousarray(c)) for name, c in zip(MASK_BOX, masks.boxes.T, strict=True)}
+    offsets = arrow.array(masks.offsets)
+    for name, column in zip(RUNS, masks.runs.T, strict=True):
+        values = arrow.array(np.ascontiguousarray(column))
+        arrays[name] = arrow.LargeListArray.from_arrays(offsets, values)
+    return arrays

@@ -1,0 +1,242 @@
+"""RVC1 detections: per image a list of boxes with label probabilities and, optionally, corner covariances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.files.reading import Paths, is_folder, read_bytes
+from probox.formats.draft import Draft, joined
+from probox.formats.problems import Problems
+from probox.formats.rvc1.heatmaps import HeatmapFiles, box_of
+from probox.formats.rvc1.images import rows_of_lists
+from probox.formats.rvc1.truth import challenge_name
+from probox.tables.arguments import check_reading
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import align_labels, canonical_name, repeated_classes, unknown_classes
+
+__all__ = ["check_rvc1", "read_rvc1", "rvc1_from_bytes", "rvc1_from_folder", "sequences_of"]
+
+MIN_LABEL_SUM = 0.5
+"""A challenge submission's detection counts when its label probabilities add up to more than this."""
+
+FLOAT_ROUNDING = 1e-6
+"""What a sum of float32 probabilities may be above 1 without being normalised again."""
+
+
+def read_rvc1(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
+    """Read RVC1 detections: a ``.json`` or ``.json.gz`` file, or a folder of sequences for challenge truth.
+
+    Where a file has ``img_names``, these say which list of detections belongs to which image of the truth.
+    Otherwise the lists are those of the truth's images in ascending order of id, and there must be as many. In a
+    folder, ``SEQUENCE.json`` holds the detections of the truth's sequence of that name.
+
+    For challenge truth the challenge's rules hold: probabilities of other classes are dropped, a detection
+    whose remaining ones (background included) add up to at most one half is left out, and a sum above 1 is
+    normalised. Boxes of challenge detections end on their last pixel.
+
+    Parameters
+    ----------
+    path : path
+        The file or folder.
+    truth : GroundTruth
+        What it was run on.
+    repair : bool
+        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
+    """
+    check_reading(path, truth, "read_rvc1")
+    if is_folder(path):
+        return rvc1_from_folder(Path(path), truth, Problems()).to_table(repair=repair)
+    return rvc1_from_bytes(read_bytes(path), path, truth, Problems()).to_table(repair=repair)
+
+
+def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
+    """Return the draft of an RVC1 file's content; heatmaps are looked for beside `path`."""
+    draft = _draft(data, Path(path), truth, slice(None), problems)
+    if truth.filter_small:
+        return _by_challenge_rules([draft], str(path), truth)
+    return draft
+
+
+def check_rvc1(data: bytes, file: str) -> None:
+    """Raise if the content is no RVC1 file that can stand alone; images may be any."""
+    columns, found = _core.read_rvc1(data, lenient=False)
+    Problems().add_raw(found, file)
+    _require_keys(columns, file, Problems())
+    if columns["mask_file_names"]:
+        raise InputError(
+            f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
+            file=file,
+            remedy="give the ground truth, to write them too",
+        )
+
+
+def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Draft:
+    """Return the draft of a folder with one file per sequence of the challenge truth."""
+    sequences = sequences_of(truth)
+    if not sequences:
+        raise InputError(
+            "expected a file, but this is a folder",
+            file=str(folder),
+            remedy="folders of sequences go with challenge ground truth; name a JSON file in it",
+        )
+    drafts: list[Draft] = []
+    for name, rows in sequences.items():
+        file = next((f for f in (folder / f"{name}.json", folder / f"{name}.json.gz") if f.exists()), None)
+        try:
+            if file is None:
+                raise InputError(
+                    f"expected a file {name}.json for the sequence of that name",
+                    file=str(folder),
+                    remedy="write one file per sequence, with an empty list for images without detections",
+                )
+            drafts.append(_draft(read_bytes(file, pipe=False), file, truth, rows, problems))
+        except InputError as error:
+            problems.catch(error, "unusable file")
+    draft = _by_challenge_rules(drafts, str(folder), truth)
+    others = sorted(f.name for f in folder.glob("*.json*") if f.name.split(".json")[0] not in sequences)
+    if others:
+        draft.notes.append(f"{len(others)} files belong to no sequence of the ground truth ({others[0]})")
+        problems.warn("unknown sequence", range(len(others)), lambda at: InputError(
+            "belongs to no sequence of the ground truth", file=str(folder / others[at])
+        ))  # fmt: skip
+    return draft
+
+
+def sequences_of(truth: GroundTruth) -> dict[str, slice]:
+    """Return the image rows of each sequence of challenge truth, which file names ``SEQUENCE/IMAGE`` tell."""
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(truth.file_names if truth.filter_small else ()):
+        if "/" in name:
+            rows.setdefault(name.split("/")[0], []).append(row)
+    return {name: slice(at[0], at[-1] + 1) for name, at in rows.items()}
+
+
+def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, problems: Problems) -> Draft:
+    """Return the draft of one file, whose images are these of the truth."""
+    file = str(path)
+    columns, found = _core.read_rvc1(data, lenient=problems.lenient)
+    complete = problems.add_raw(found, file)
+    image_ids, widths, heights = truth.image_ids[image_rows], truth.widths[image_rows], truth.heights[image_rows]
+    if complete:
+        _require_keys(columns, file, problems)
+    rows, notes = np.arange(columns["images"]), list[str]()
+    if complete and columns["has_detections"]:
+        names = truth.file_names[image_rows]
+        if image_rows != slice(None):  # a sequence, whose name its images need not repeat
+            names = tuple(name.split("/", 1)[-1] for name in names)
+        rows, notes = rows_of_lists(columns, image_ids, names, file, problems)
+    _warn_of_classes(columns, truth, file, problems)
+    positions, entries = columns["image_rows"], columns["entries"]
+    draft = Draft(
+        classes=tuple(columns["classes"]),
+        image_ids=positions,
+        boxes=columns["boxes"],
+        label_probs=columns["label_probs"],
+        covariances=columns["covariances"],
+        source=file,
+        place=lambda row: (file, f"detections[{positions[row]}][{entries[row]}]"),
+        notes=notes,
+    )
+    images = np.append(rows, -1)[np.minimum(positions, len(rows))]
+    kept = np.flatnonzero((images >= 0) & (images < len(image_ids)))
+    if len(kept) < len(images):
+        draft = draft.select(kept)
+        images = images[kept]
+        columns = columns | {key: columns[key][kept] for key in ("mask_files", "mask_ids")}
+    draft.image_ids = image_ids[images]
+    if (columns["mask_files"] >= 0).any():
+        shapes = np.stack([heights, widths], axis=1)[images]
+        files = HeatmapFiles(path.parent, columns["mask_file_names"])
+        _add_heatmaps(draft, files, columns, shapes, problems, last_pixel=truth.filter_small)
+    return draft
+
+
+def _require_keys(columns: dict[str, Any], file: str, problems: Problems) -> None:
+    for key in ("classes", "detections"):
+        if columns[f"has_{key}"]:
+            continue
+        found = ", ".join(f'"{name}"' for name in columns["other_keys"]) or "no other keys"
+        remedy = "give RVC1 detections or COCO results"
+        if {"images", "annotations"} & set(columns["other_keys"]):
+            remedy = "this looks like COCO ground truth: name the ground truth first, then the detections"
+        problems.stop(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
+
+
+def _warn_of_classes(columns: dict[str, Any], truth: GroundTruth, file: str, problems: Problems) -> None:
+    classes: list[str] = columns["classes"]
+    if not problems.lenient:
+        return
+    names = [challenge_name(name) for name in classes] if truth.filter_small else classes
+    problems.warn("unknown class", unknown_classes(names, truth.classes), lambda at: InputError(
+        f"{classes[at]!r} is not in the ground truth: its probability is lost", file=file, entry=f"classes[{at}]"
+    ))  # fmt: skip
+    last = dict(zip(map(canonical_name, names), range(len(names)), strict=True))
+    problems.warn("duplicate class", repeated_classes(names, truth.classes), lambda at: InputError(
+        f"{classes[at]!r} means the same as classes[{last[canonical_name(names[at])]}], which counts alone: "
+        "its probability is lost",
+        file=file, entry=f"classes[{at}]",
+    ))  # fmt: skip
+
+
+def _add_heatmaps(
+    draft: Draft,
+    files: HeatmapFiles,
+    columns: dict[str, Any],
+    shapes: npt.NDArray[np.int32],
+    problems: Problems,
+    *,
+    last_pixel: bool,
+) -> None:
+    """Fill in the heatmaps, and the boxes of detections that have only a heatmap: these end where the truth's do."""
+    draft.heatmaps = [None] * len(draft)
+    boxes: npt.NDArray[np.float64] = draft.boxes.copy()
+    for row in np.flatnonzero(columns["mask_files"] >= 0):
+        file, entry = draft.place(int(row))
+        try:
+            heatmap = files.heatmap(int(columns["mask_files"][row]), int(columns["mask_ids"][row]), shapes[row])
+        except InputError as error:
+            problems.catch(
+                InputError(error.problem, file=file, image=int(draft.image_ids[row]), entry=entry, remedy=error.remedy),
+                "unusable heatmap",
+            )
+            boxes[row] = 0.0
+            continue
+        draft.heatmaps[int(row)] = heatmap
+        if np.isnan(boxes[row]).all():
+            boxes[row] = box_of(heatmap, last_pixel=last_pixel)
+    draft.boxes = boxes
+
+
+def _by_challenge_rules(drafts: list[Draft], source: str, truth: GroundTruth) -> Draft:
+    """Bring label probabilities to the challenge's classes and leave out detections that name none of them."""
+    notes: list[str] = []
+    aligned = []
+    for part in drafts:
+        names = [challenge_name(name) for name in part.classes]
+        aligned.append(align_labels(part.label_probs, names, truth.classes))
+        repeated = [part.classes[column] for column in repeated_classes(names, truth.classes)]
+        if repeated:
+            notes.append(
+                f"{len(repeated)} classes are named again by a later column, which counts alone ({repeated[0]})"
+            )
+    probs = np.concatenate([np.zeros((0, len(truth.classes)), np.float32), *aligned])
+    total = probs.sum(axis=1)
+    above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # what is not finite must stay to be rejected
+    probs[above] /= total[above, None]
+    draft = joined(drafts, probs, truth.classes, source)
+    draft.notes += dict.fromkeys(notes)
+    left_out = total <= MIN_LABEL_SUM  # not "not above": NaN must stay to be rejected
+    if left_out.any():
+        draft = draft.select(np.flatnonzero(~left_out))
+        count = int(left_out.sum())
+        draft.notes.append(
+            f"{count} detections whose label probabilities add up to at most {MIN_LABEL_SUM} were left out"
+        )
+    return draft

@@ -1,0 +1,221 @@
+"""Probabilistic segmentation: heatmaps in ``.npy`` files beside an RVC1 file, each read when it is used."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.files.reading import open_regular
+
+__all__ = ["HeatmapFile", "HeatmapFiles", "StoredHeatmap", "box_of"]
+
+NO_NUMBER = -(1 << 63)
+"""What the kernel gives for a ``mask_id`` that is not there."""
+
+_FORMAT = "store m x H x W float arrays in [0, 1] or uint8 arrays"
+_HEADER = 1 << 14
+"""The header of a plain array is far shorter than this."""
+_BLOCK = 1 << 24
+"""How many bytes of an array in Fortran's order are read at once."""
+
+
+@dataclasses.dataclass(frozen=True)
+class HeatmapFile:
+    """What the header of an ``.npy`` file says of its maps, m x H x W, and where they start."""
+
+    path: Path
+    shape: tuple[int, int, int]
+    dtype: np.dtype[Any]
+    fortran: bool
+    offset: int
+    state: tuple[int, int]
+    """Size and time of the last change: the file is read again later, and must be the same then."""
+
+    @classmethod
+    def open(cls, path: Path) -> HeatmapFile:
+        """Read the header; a file of one H x W map counts as one of 1 x H x W."""
+        with open_regular(path) as file:
+            head = io.BytesIO(file.read(_HEADER))
+            status = os.fstat(file.fileno())
+        try:
+            read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+            shape, fortran, dtype = read[np.lib.format.read_magic(head)](head)
+        except KeyError:
+            raise InputError("is no plain .npy file", file=str(path), remedy=_FORMAT) from None
+        except Exception as error:  # NumPy's reader of headers raises whatever a damaged header makes it stumble over
+            reason = " ".join(str(error).split())[:120]
+            raise InputError(f"is not a usable .npy file ({reason})", file=str(path), remedy=_FORMAT) from None
+        if dtype != np.uint8 and not np.issubdtype(dtype, np.floating):
+            raise InputError(f"expected floats or uint8, but got {dtype}", file=str(path), remedy=_FORMAT)
+        if len(shape) not in (2, 3) or min(shape) < 0:
+            found = " x ".join(map(str, shape)) or "a single number"
+            raise InputError(f"expected maps of m x H x W, but got {found}", file=str(path), remedy=_FORMAT)
+        needed = head.tell() + math.prod(shape) * dtype.itemsize
+        if needed > status.st_size:
+            raise InputError(
+                f"is cut short: expected {needed:,} bytes, but got {status.st_size:,}",
+                file=str(path),
+                remedy="write or copy it again",
+            )
+        count = shape[0] if len(shape) == 3 else 1
+        return cls(
+            path, (count, shape[-2], shape[-1]), dtype, fortran, head.tell(), (status.st_size, status.st_mtime_ns)
+        )
+
+    def read(self, number: int) -> npt.NDArray[np.generic]:
+        """Return map `number`."""
+        count, height, width = self.shape
+        with open_regular(self.path) as file:
+            status = os.fstat(file.fileno())
+            if (status.st_size, status.st_mtime_ns) != self.state:
+                raise self._changed()
+            if not self.fortran or count == 1:
+                file.seek(self.offset + number * height * width * self.dtype.itemsize)
+                values = self._read(file, height * width)
+                return values.reshape((width, height)).T if self.fortran else values.reshape((height, width))
+            # The maps alternate pixel by pixel, column by column: a few columns of all of them at once.
+            file.seek(self.offset)
+            heatmap = np.empty((height, width), self.dtype)
+            step = max(1, _BLOCK // max(1, count * height * self.dtype.itemsize))
+            for first in range(0, width, step):
+                columns = min(step, width - first)
+                block = self._read(file, columns * height * count).reshape((columns, height, count))
+                heatmap[:, first : first + columns] = block[:, :, number].T
+            return heatmap
+
+    def _read(self, file: Any, count: int) -> npt.NDArray[np.generic]:
+        values: npt.NDArray[np.generic] = np.empty(count, self.dtype)
+        if file.readinto(values.view(np.uint8)) != values.nbytes:
+            raise self._changed()
+        return values
+
+    def _changed(self) -> InputError:
+        return InputError("changed while it was in use", file=str(self.path), remedy="start again when it is complete")
+
+
+class StoredHeatmap(np.lib.mixins.NDArrayOperatorsMixin):
+    """One map of a file. It acts as an H x W array that is read when it is used, and not kept."""
+
+    ndim = 2
+
+    def __init__(self, file: HeatmapFile, number: int) -> None:
+        self.file = file
+        self.number = number
+        self.shape = file.shape[1:]
+        self.dtype = file.dtype
+        self.size = math.prod(self.shape)
+        self.nbytes = self.size * self.dtype.itemsize
+        self._range: tuple[Any, Any] | None = None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        values = self.file.read(self.number)
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        arrays = [np.asarray(value) if isinstance(value, StoredHeatmap) else value for value in inputs]
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        height, width = self.shape
+        return f"StoredHeatmap({height} x {width} {self.dtype}, map {self.number} of {self.file.path.name})"
+
+    def min(self) -> Any:
+        """Return the smallest value; the file is read for it once."""
+        return self._extremes()[0]
+
+    def max(self) -> Any:
+        """Return the largest value; the file is read for it once."""
+        return self._extremes()[1]
+
+    def _extremes(self) -> tuple[Any, Any]:
+        if self._range is None:
+            values = np.asarray(self)
+            self._range = values.min(), values.max()
+        return self._range
+
+
+class HeatmapFiles:
+    """The ``.npy`` files that one detections file names; each header is read once, each map where it is used."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        self._folder = folder
+        self._names = names
+        self._open: dict[int, HeatmapFile | InputError] = {}
+        self._maps: dict[tuple[int, int], StoredHeatmap] = {}
+
+    def heatmap(self, file: int, number: int, shape: npt.NDArray[np.int32]) -> npt.NDArray[np.generic]:
+        """Return map `number` of the file of that number, which must have the image's shape."""
+        if file not in self._open:
+            self._open[file] = self._load(self._names[file])
+        maps = self._open[file]
+        if isinstance(maps, InputError):
+            raise maps
+        name = self._names[file]
+        count = maps.shape[0]
+        if maps.shape[1:] != tuple(shape):
+            found = " x ".join(map(str, maps.shape))
+            raise InputError(
+                f"expected {name} to have shape m x {shape[0]} x {shape[1]} as the image, but got {found}",
+                remedy=_FORMAT,
+            )
+        if number == NO_NUMBER and count == 1:
+            number = 0
+        if number == NO_NUMBER:
+            raise InputError(
+                f'expected a key "mask_id", for {name} has {count} maps', remedy="say which of its maps is meant"
+            )
+        if not 0 <= number < count:
+            raise InputError(
+                f"expected mask_id to be one of the {count} maps of {name}, but got {number}",
+                remedy="count maps from 0",
+            )
+        # Detections that name the same map share it.
+        stored = self._maps.setdefault((file, number), StoredHeatmap(maps, number))
+        return cast("npt.NDArray[np.generic]", stored)
+
+    def _load(self, name: str) -> HeatmapFile | InputError:
+        parts = (*PurePosixPath(name).parts, *PureWindowsPath(name).parts)
+        anchored = PurePosixPath(name).is_absolute() or bool(PureWindowsPath(name).anchor)
+        if not name or "\0" in name or ".." in parts or anchored:
+            return InputError(
+                f"expected masks_file to lie beside this file, but got {name[:80]!r}", remedy="write a relative path"
+            )
+        path = self._folder / name
+        try:
+            return HeatmapFile.open(path)
+        except InputError as error:
+            if error.problem == "no such file":
+                return InputError(f"no such file: {path}", remedy="keep the .npy files beside the JSON")
+            return InputError(f"{path}: {error.problem}", remedy=error.remedy)
+
+
+def box_of(heatmap: npt.NDArray[Any], *, last_pixel: bool = False) -> list[float]:
+    """Return the box around the pixels with P >= 0.5, or around those with P > 0 if there are none.
+
+    ``x2, y2`` is the far edge of the last pixel, as in COCO's boxes: a map that is 1 on pixel (3, 4) alone has the
+    box ``[3, 4, 4, 5]``; with `last_pixel` it is that pixel itself, as in the challenge's, ``[3, 4, 3, 4]``. A map of
+    zeros has the box ``[0, 0, 0, 0]``.
+    """
+    beyond = 0.0 if last_pixel else 1.0
+    heatmap = np.asarray(heatmap)
+    half = 127.5 if heatmap.dtype == np.uint8 else 0.5
+    for chosen in (heatmap >= half, heatmap > 0):
+        columns, rows = np.flatnonzero(chosen.any(axis=0)), np.flatnonzero(chosen.any(axis=1))
+        if len(columns):
+            return [float(columns[0]), float(rows[0]), columns[-1] + beyond, rows[-1] + beyond]
+    return [0.0, 0.0, 0.0, 0.0]

@@ -1,0 +1,235 @@
+"""RVC1 ground truth: a folder per sequence with ``labels.json`` and one PNG of masks per image."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes, read_regular
+from probox.formats.problems import Problems
+from probox.formats.rvc1.png import Pixels, decode_png
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import canonical_name
+from probox.tables.masks import Masks
+
+__all__ = ["CHALLENGE_CLASSES", "read_rvc1_truth", "rvc1_truth_from_folder"]
+
+CHALLENGE_CLASSES = (
+    "none", "bottle", "cup", "knife", "bowl", "wine glass", "fork", "spoon", "banana", "apple", "orange", "cake",
+    "potted plant", "mouse", "keyboard", "laptop", "cell phone", "book", "clock", "chair", "dining table", "couch",
+    "bed", "toilet", "television", "microwave", "toaster", "refrigerator", "oven", "sink", "person",
+)  # fmt: skip
+"""The classes of the robotic vision challenge; the first means "no object"."""
+
+_SYNONYMS = {"stool": "chair", "cellphone": "cell phone", "wineglass": "wine glass"}
+"""What the challenge calls by two names, besides what means the same everywhere; elsewhere a stool may be no chair."""
+
+_NAMES = {canonical_name(name): name for name in CHALLENGE_CLASSES}
+_COLUMN = {name: column for column, name in enumerate(CHALLENGE_CLASSES)}
+
+
+def challenge_name(name: str) -> str:
+    """Return the challenge's name of a class, or the name itself if it is none of the challenge's.
+
+    >>> challenge_name("Stool"), challenge_name("tv"), challenge_name("bg"), challenge_name("dog")
+    ('chair', 'television', 'none', 'dog')
+    """
+    known = canonical_name(name)
+    return _NAMES.get(_SYNONYMS.get(known, known), name)
+
+
+def read_rvc1_truth(folder: Paths) -> GroundTruth:
+    """Read the ground truth of the robotic vision challenge.
+
+    Images are numbered from 0 on, by sequence, then image, whose names are numbers; `file_names` are
+    ``SEQUENCE/IMAGE``. An image without ``_metadata`` is empty. Boxes are the file's ``bounding_box``, or else that of
+    the mask; either ends on its last pixel. Small objects are ignored unless asked otherwise (`filter_small`).
+
+    Parameters
+    ----------
+    folder : path
+        Holds one folder per sequence, each with ``labels.json`` and PNG masks. An object's mask is where the
+        channel ``mask_channel`` of the PNG, counted blue, green, red, alpha, has the value ``mask_id``.
+    """
+    return rvc1_truth_from_folder(Path(folder), Problems())
+
+
+def rvc1_truth_from_folder(folder: Path, problems: Problems) -> GroundTruth:
+    """Return the table of a folder of sequences."""
+    try:
+        sequences = sorted(path.parent for path in folder.glob("*/labels.json"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(folder)) from None
+    if not sequences:
+        raise InputError(
+            "expected folders of sequences, each with a labels.json",
+            file=str(folder),
+            remedy="name the folder that holds the sequences' folders",
+        )
+    room = _Room()
+    return _table([_Sequence(path, problems, room) for path in sequences], str(folder))
+
+
+class _Room:
+    """How many runs of pixels the masks of a folder may still have: far more than those of photographs do."""
+
+    ALWAYS_FINE = 1 << 24
+    PER_BYTE = 4
+
+    def __init__(self) -> None:
+        self.runs = self.ALWAYS_FINE
+
+
+class _Sequence:
+    """Images and objects of one sequence."""
+
+    def __init__(self, folder: Path, problems: Problems, room: _Room) -> None:
+        self.folder = folder
+        self.room = room
+        self.file = str(folder / "labels.json")
+        self.image_names: list[str] = []
+        self.shapes: list[tuple[int, int] | None] = []  # None where no mask tells
+        self.object_images: list[npt.NDArray[np.int64]] = []
+        self.object_classes: list[npt.NDArray[np.int32]] = []
+        self.boxes: list[npt.NDArray[np.float64]] = []
+        self.masks: list[Masks] = []
+        self.boxless = self.other_class = self.maskless = 0
+        columns, found = _core.read_rvc1_labels(
+            read_bytes(self.file, pipe=False, expansion=TRUTH_EXPANDS), lenient=problems.lenient
+        )
+        problems.add_raw(found, self.file)
+        keys: list[str] = columns["images"]
+        order = _in_order(keys)
+        twice = [at for before, at in pairwise(order) if keys[at] == keys[before]]
+        problems.add("duplicate id", twice, lambda at: InputError(
+            "the same image stands here twice", file=self.file, image=keys[at], remedy="keep one of them"
+        ))  # fmt: skip
+        objects_end = np.searchsorted(columns["object_images"], np.arange(len(keys)), side="right")
+        objects_begin = np.searchsorted(columns["object_images"], np.arange(len(keys)))
+        for image in order:
+            rows = np.arange(objects_begin[image], objects_end[image])
+            pixels = None
+            if columns["has_mask"][image]:
+                try:
+                    pixels = self._pixels(columns, image)
+                except InputError as error:
+                    problems.catch(error, "unusable mask")
+            else:
+                self.maskless += len(rows)
+            if pixels is not None:
+                self._add_objects(columns, image, pixels, rows)
+            self.image_names.append(f"{self.folder.name}/{keys[image]}")
+            self.shapes.append(None if pixels is None else (pixels.shape[0], pixels.shape[1]))
+
+    def _pixels(self, columns: dict[str, Any], image: int) -> Pixels:
+        """Return the channel of the image's PNG in which its objects are marked."""
+        name, channel = columns["mask_names"][image], int(columns["channels"][image])
+        fail = partial(InputError, file=self.file, image=columns["images"][image])
+        path = self.folder / name
+        if PurePosixPath(name).name != name or PureWindowsPath(name).name != name or "\0" in name:
+            raise fail(f"expected the name of a file beside labels.json, but got {name[:80]!r}", entry="mask_name")
+        try:
+            data = read_regular(path)
+        except InputError as error:
+            raise fail(
+                f"{path}: {error.problem}", entry="mask_name", remedy="keep the masks beside labels.json"
+            ) from None
+        self.room.runs += _Room.PER_BYTE * len(data)
+
+        def choose(channels: int) -> int:
+            if channels <= 2:
+                return 0  # grey: all colours are the same
+            if not 0 <= channel < channels:
+                raise fail(f"expected a channel from 0 to {channels - 1}, but got {channel}", entry="mask_channel")
+            return 2 - channel if channel < 3 else 3  # challenge labels count as OpenCV does: blue, green, red, alpha
+
+        return decode_png(data, str(path), choose)
+
+    def _add_objects(self, columns: dict[str, Any], image: int, pixels: Pixels, rows: npt.NDArray[np.int64]) -> None:
+        """Add these objects of the image, which comes next."""
+        names = [columns["object_classes"][int(row)] for row in rows]
+        classes = np.array([_COLUMN.get(challenge_name(label), -1) for label in names], dtype=np.int32)
+        known = classes >= 0
+        self.other_class += int((~known).sum())
+        values, which = np.unique(columns["mask_ids"][rows[known]], return_inverse=True)
+        masks = self._masks(pixels, values, which.reshape(-1).astype(np.int64), columns["images"][image])
+        stated = columns["boxes"][rows[known]]
+        boxes = np.where(np.isnan(stated), masks.boxes, stated)
+        there = np.flatnonzero((masks.pixels > 0) | ~np.isnan(stated[:, 0]))
+        self.boxless += len(masks) - len(there)
+        self.object_images.append(np.full(len(there), len(self.image_names), dtype=np.int64))
+        self.object_classes.append(classes[known][there])
+        self.boxes.append(boxes[there])
+        self.masks.append(masks.take(there))
+
+    def _masks(self, pixels: Pixels, values: npt.NDArray[np.int64], which: npt.NDArray[np.int64], image: str) -> Masks:
+        """Return the masks of objects, which of the values each has; as many runs as there is room for."""
+        found = _core.label_runs(pixels, values, self.room.runs)
+        masks = None if found is None else Masks(*found)
+        if masks is not None:
+            self.room.runs -= int(np.diff(masks.offsets)[which].sum())
+        if masks is None or self.room.runs < 0:
+            raise InputError(
+                "the masks up to this one take far more memory than files of their size should need",
+                file=self.file,
+                image=image,
+                remedy="check the mask (is it a photograph?), or split the folder by sequences",
+            )
+        return masks.take(which)
+
+
+def _in_order(keys: list[str]) -> list[int]:
+    """Return the order of images: by number, as the challenge counts them; by name where a name is no number."""
+    numbers = all(key.isascii() and key.isdigit() and len(key) < 40 for key in keys)
+    return sorted(range(len(keys)), key=lambda at: (int(keys[at]) if numbers else 0, keys[at]))
+
+
+def _known_shapes(sequences: list[_Sequence]) -> npt.NDArray[np.int32]:
+    """Return the sizes of all images; those that nothing tells are that of another image of the sequence, or of any."""
+    everywhere = [shape for s in sequences for shape in s.shapes if shape is not None]
+    shapes: list[tuple[int, int]] = []
+    for sequence in sequences:
+        own = [shape for shape in sequence.shapes if shape is not None]
+        usual = (own or everywhere or [(1, 1)])[0]
+        shapes += [usual if shape is None else shape for shape in sequence.shapes]
+    return np.array(shapes, dtype=np.int32).reshape(-1, 2)
+
+
+def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
+    shapes = _known_shapes(sequences)
+    starts = np.cumsum([0] + [len(s.shapes) for s in sequences])
+    masks = Masks.concatenate([part for s in sequences for part in s.masks])
+    object_image = [part + start for s, start in zip(sequences, starts, strict=False) for part in s.object_images]
+    boxes = np.concatenate([np.zeros((0, 4)), *(part for s in sequences for part in s.boxes)])
+    notes: list[str] = []
+    boxless, other = sum(s.boxless for s in sequences), sum(s.other_class for s in sequences)
+    maskless = sum(s.maskless for s in sequences)
+    if boxless:
+        notes.append(f"{boxless} objects with neither a bounding_box nor a pixel in their mask were left out")
+    if other:
+        notes.append(f"{other} objects of classes outside the challenge were left out")
+    if maskless:
+        notes.append(f"{maskless} objects in images without _metadata were left out")
+    return GroundTruth(
+        classes=CHALLENGE_CLASSES,
+        image_ids=np.arange(len(shapes)),
+        widths=shapes[:, 1],
+        heights=shapes[:, 0],
+        object_image=np.concatenate([np.zeros(0, np.int64), *object_image]),
+        object_class=np.concatenate([np.zeros(0, np.int32), *(part for s in sequences for part in s.object_classes)]),
+        boxes=boxes,
+        masks=masks,
+        areas=np.where(masks.pixels > 0, masks.pixels, np.prod(boxes[:, 2:] - boxes[:, :2] + 1.0, axis=1)),
+        file_names=tuple(name for s in sequences for name in s.image_names),
+        category_ids=np.arange(len(CHALLENGE_CLASSES)),
+        filter_small=True,
+        source=source,
+        notes=tuple(notes),
+    )

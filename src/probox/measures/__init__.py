@@ -1,0 +1,1 @@
+"""The measures: PDQ, and those of plain boxes."""

@@ -1,0 +1,167 @@
+"""The box measures in plain NumPy: slow, readable, and what the kernel is tested against.
+
+Every function here does one thing as its definition says it, for one class, one area range, one IoU
+threshold at a time, and starts again from the boxes each time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.measures.boxes.matching import AREA_RANGES, SIZES
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["Outcome", "class_outcome", "coco_numbers", "match_greedily", "optimal_lrp", "overlaps"]
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+RANGES = dict(zip(SIZES, AREA_RANGES.tolist(), strict=True))
+
+
+def overlaps(found: Floats, truth: Floats, crowd: Flags) -> Floats:
+    """Return the IoU of boxes ``x, y, w, h``, detections in rows, objects in columns.
+
+    For a crowd: the share of the detection that lies in it.
+    """
+    d, g = found[:, None, :], truth[None, :, :]
+    sides = np.minimum(d[..., 2:] + d[..., :2], g[..., 2:] + g[..., :2]) - np.maximum(d[..., :2], g[..., :2])
+    meet = (sides > 0).all(axis=2)
+    both = np.where(meet, sides[..., 0] * sides[..., 1], 0.0)
+    found_area, truth_area = d[..., 2] * d[..., 3], g[..., 2] * g[..., 3]
+    either = np.where(crowd, found_area, found_area + truth_area - both)
+    return np.divide(both, either, out=np.zeros_like(both), where=meet)
+
+
+def match_greedily(ious: Floats, threshold: float, ignored: Flags, crowd: Flags) -> npt.NDArray[np.int64]:
+    """Return the object that each detection gets, or -1; detections (rows) come in order of score."""
+    taken = np.zeros(ious.shape[1], bool)
+    match = np.full(ious.shape[0], -1)
+    for row in range(ious.shape[0]):
+        able = (ious[row] >= min(threshold, 1 - 1e-10)) & (~taken | crowd)
+        for wanted in (able & ~ignored, able & ignored):
+            if wanted.any():
+                best = ious[row][wanted].max()
+                match[row] = np.flatnonzero(wanted & (ious[row] == best))[-1]
+                taken[match[row]] = True
+                break
+    return match
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The detections of one class by descending score: right, wrong (neither: ignored), IoU; and how many objects."""
+
+    score: Floats
+    right: Flags
+    wrong: Flags
+    iou: Floats
+    objects: int
+
+
+def class_outcome(
+    truth: GroundTruth, found: Detections, label: int, size: str, threshold: float, limit: int = 100
+) -> Outcome:
+    """Match the detections of one class in every image, and put the images' outcomes together."""
+    low, high = RANGES[size]
+    columns: list[tuple[Floats, Flags, Flags, Floats]] = []
+    objects = 0
+    named, scores = found.named_classes(truth.classes)
+    for in_truth, in_found in _images(truth, found, label, named):
+        in_found = in_found[np.argsort(-scores[in_found], kind="stable")][:100]
+        d = np.concatenate([found.boxes[in_found, :2], found.sizes[in_found]], axis=1)
+        g = np.concatenate([truth.boxes[in_truth, :2], truth.sizes[in_truth]], axis=1)
+        crowd = truth.crowd[in_truth]
+        ignored = crowd | (truth.areas[in_truth] < low) | (truth.areas[in_truth] > high)
+        ious = overlaps(d, g, crowd)
+        match = match_greedily(ious, threshold, ignored, crowd)
+        matched = match >= 0
+        area = d[:, 2] * d[:, 3]
+        neither = np.where(matched, np.append(ignored, False)[match], (area < low) | (area > high))
+        iou = np.append(ious, np.full((len(ious), 1), np.nan), axis=1)[np.arange(len(match)), match]
+        columns.append(
+            (
+                scores[in_found][:limit],
+                (matched & ~neither)[:limit],
+                (~matched & ~neither)[:limit],
+                iou[:limit],
+            )
+        )
+        objects += int((~ignored).sum())
+    if not columns:
+        empty = np.zeros(0)
+        return Outcome(empty, empty.astype(bool), empty.astype(bool), empty, 0)
+    score, right, wrong, iou = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    order = np.argsort(-score, kind="stable")
+    return Outcome(score[order], right[order], wrong[order], iou[order], objects)
+
+
+def _images(
+    truth: GroundTruth, found: Detections, label: int, named: npt.NDArray[np.int32]
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yield, image by image, the rows of the class's objects and of the detections that name it."""
+    for row, image_id in enumerate(truth.image_ids):
+        yield (
+            np.flatnonzero((truth.object_image == row) & (truth.object_class == label)),
+            np.flatnonzero((found.image_ids == image_id) & (named == label)),
+        )
+
+
+def coco_numbers(truth: GroundTruth, found: Detections) -> dict[str, float]:
+    """Return COCO's twelve numbers."""
+    ten = np.linspace(0.5, 0.95, 10)
+    classes = range(len(truth.classes))
+
+    def ap(size: str, thresholds: Floats) -> float:
+        return _mean([_area_under(class_outcome(truth, found, c, size, t)) for c in classes for t in thresholds])
+
+    def ar(size: str, limit: int) -> float:
+        return _mean([_final_recall(class_outcome(truth, found, c, size, t, limit)) for c in classes for t in ten])
+
+    return {
+        "mAP": ap("all", ten),
+        "AP50": ap("all", ten[:1]),
+        "AP75": ap("all", ten[5:6]),
+        **{f"AP_{size}": ap(size, ten) for size in ("small", "medium", "large")},
+        **{f"AR_{limit}": ar("all", limit) for limit in (1, 10, 100)},
+        **{f"AR_{size}": ar(size, 100) for size in ("small", "medium", "large")},
+    }
+
+
+def _mean(values: list[float]) -> float:
+    defined = [value for value in values if not np.isnan(value)]
+    return float(np.mean(defined)) if defined else float("nan")
+
+
+def _area_under(outcome: Outcome) -> float:
+    """Return the mean over 101 recalls of the best precision at that recall or above."""
+    if outcome.objects == 0:
+        return float("nan")
+    tp, fp = np.cumsum(outcome.right), np.cumsum(outcome.wrong)
+    recall = tp / outcome.objects
+    precision = tp / (tp + fp + np.spacing(1.0))
+    levels = np.linspace(0.0, 1.0, 101)
+    return float(np.mean([precision[recall >= level].max(initial=0.0) for level in levels]))
+
+
+def _final_recall(outcome: Outcome) -> float:
+    return float(outcome.right.sum() / outcome.objects) if outcome.objects else float("nan")
+
+
+def optimal_lrp(outcome: Outcome, thresholds: Floats) -> tuple[float, dict[float, float]]:
+    """Return the least LRP, and LRP at every score threshold: each is worked out from scratch."""
+    if outcome.objects == 0:
+        return float("nan"), {}
+    errors: dict[float, float] = {}
+    for s in thresholds:
+        kept = outcome.score >= s
+        tp, fp = int((outcome.right & kept).sum()), int((outcome.wrong & kept).sum())
+        fn = outcome.objects - tp
+        placed = float(((1 - outcome.iou[outcome.right & kept]) / (1 - 0.5)).sum())
+        errors[float(s)] = (placed + fp + fn) / (tp + fp + fn)
+    return min(errors.values(), default=1.0), errors

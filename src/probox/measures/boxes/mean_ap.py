@@ -1,0 +1,232 @@
+"""COCO's average precision and recall."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.measures.boxes.matching import (
+    IOU_THRESHOLDS,
+    SIZES,
+    BoxMatches,
+    class_index,
+    match_boxes,
+    mean_of_defined,
+    size_index,
+)
+from probox.support.parallel import thread_count
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["LIMITS", "RECALL_POINTS", "AveragePrecision", "PrecisionRecallCurve", "average_precision"]
+
+RECALL_POINTS = np.linspace(0.0, 1.0, 101)
+"""Where precision is read off."""
+
+LIMITS = (1, 10, 100)
+"""Detections per image and class for which recall is given."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PrecisionRecallCurve:
+    """Precision against recall of one class, at 101 recalls.
+
+    Parameters
+    ----------
+    recall : (101,) float64
+        0, 0.01 .. 1.
+    precision : (101,) float64
+        The highest precision at this recall or a higher one; 0 where no score reaches it.
+    score : (101,) float64
+        The score at which the recall is reached; NaN where it is not.
+    """
+
+    recall: npt.NDArray[np.float64]
+    precision: npt.NDArray[np.float64]
+    score: npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class AveragePrecision:
+    """Average precision and recall: overall, by object size, per class.
+
+    For an IoU threshold t and a class, with n objects, sort the detections by score and let TP(k) and
+    FP(k) count the right and wrong ones among the first k. With recall TP(k)/n and precision
+    TP(k)/(TP(k) + FP(k)),
+
+        AP_t = (1/101) sum over r in {0, 0.01 .. 1} of max{precision(k) : recall(k) >= r}.
+
+    AP is its mean over the ten thresholds, mAP the mean over the classes that have objects. AR is the
+    recall of all detections, averaged likewise. What is not defined is NaN.
+
+    Parameters
+    ----------
+    classes : tuple of str
+        Class names.
+    objects : (C, 4) int64
+        How many objects of each class count in each area range (all, small, medium, large).
+    precision : (10, 101, C, 4) float64
+        Interpolated precision by IoU threshold, recall, class, area range.
+    score : (10, 101, C, 4) float64
+        The score at which that recall is reached, NaN where it is not.
+    recall : (10, C, 4, 3) float64
+        Recall by IoU threshold, class, area range, and limit of detections per image (1, 10, 100).
+    """
+
+    classes: tuple[str, ...]
+    objects: npt.NDArray[np.int64]
+    precision: npt.NDArray[np.float64]
+    score: npt.NDArray[np.float64]
+    recall: npt.NDArray[np.float64]
+
+    @classmethod
+    def from_matches(cls, matches: BoxMatches, *, threads: int | None = None) -> AveragePrecision:
+        """Return the measure of matches at hand."""
+        order, offsets = matches.by_score(threads)
+        objects = matches.objects_per_class()
+        precision, score, recall = _core.precision_at_recall(
+            order,
+            offsets,
+            matches.score,
+            matches.rank,
+            matches.matched,
+            matches.ignored,
+            objects,
+            len(IOU_THRESHOLDS),
+            RECALL_POINTS,
+            np.array(LIMITS, np.int64),
+            thread_count(threads),
+        )
+        return cls(classes=matches.classes, objects=objects, precision=precision, score=score, recall=recall)
+
+    @property
+    def map(self) -> float:
+        """Mean average precision over IoU 0.50, 0.55 .. 0.95."""
+        return mean_of_defined(self._ap())
+
+    @property
+    def ap50(self) -> float:
+        """Mean average precision at IoU 0.50."""
+        return mean_of_defined(self._ap(threshold=0))
+
+    @property
+    def ap75(self) -> float:
+        """Mean average precision at IoU 0.75."""
+        return mean_of_defined(self._ap(threshold=5))
+
+    @property
+    def ap_small(self) -> float:
+        """Mean average precision on objects of at most 32 x 32 square pixels."""
+        return mean_of_defined(self._ap("small"))
+
+    @property
+    def ap_medium(self) -> float:
+        """Mean average precision on objects between 32 x 32 and 96 x 96 square pixels."""
+        return mean_of_defined(self._ap("medium"))
+
+    @property
+    def ap_large(self) -> float:
+        """Mean average precision on objects of at least 96 x 96 square pixels."""
+        return mean_of_defined(self._ap("large"))
+
+    @property
+    def ar_1(self) -> float:
+        """Average recall with one detection per image and class."""
+        return mean_of_defined(self._ar(limit=0))
+
+    @property
+    def ar_10(self) -> float:
+        """Average recall with ten detections per image and class."""
+        return mean_of_defined(self._ar(limit=1))
+
+    @property
+    def ar_100(self) -> float:
+        """Average recall with a hundred detections per image and class."""
+        return mean_of_defined(self._ar())
+
+    @property
+    def ar_small(self) -> float:
+        """Average recall on small objects."""
+        return mean_of_defined(self._ar("small"))
+
+    @property
+    def ar_medium(self) -> float:
+        """Average recall on medium objects."""
+        return mean_of_defined(self._ar("medium"))
+
+    @property
+    def ar_large(self) -> float:
+        """Average recall on large objects."""
+        return mean_of_defined(self._ar("large"))
+
+    def _ap(self, size: str = "all", threshold: int | None = None) -> npt.NDArray[np.float64]:
+        """Return each class's average precision."""
+        chosen = slice(None) if threshold is None else slice(threshold, threshold + 1)
+        per_class: npt.NDArray[np.float64] = self.precision[chosen, :, :, size_index(size)].mean(axis=(0, 1))
+        return per_class
+
+    def _ar(self, size: str = "all", limit: int = -1) -> npt.NDArray[np.float64]:
+        """Return each class's average recall."""
+        per_class: npt.NDArray[np.float64] = self.recall[:, :, size_index(size), limit].mean(axis=0)
+        return per_class
+
+    def summary(self) -> dict[str, float]:
+        """Return COCO's twelve numbers in their usual order."""
+        return {
+            "mAP": self.map,
+            "AP50": self.ap50,
+            "AP75": self.ap75,
+            "AP_small": self.ap_small,
+            "AP_medium": self.ap_medium,
+            "AP_large": self.ap_large,
+            "AR_1": self.ar_1,
+            "AR_10": self.ar_10,
+            "AR_100": self.ar_100,
+            "AR_small": self.ar_small,
+            "AR_medium": self.ar_medium,
+            "AR_large": self.ar_large,
+        }
+
+    def per_class(self) -> dict[str, npt.NDArray[Any]]:
+        """Return a table with one row per class, as columns; NaN for classes without objects."""
+        return {
+            "class": np.array(self.classes, dtype=np.str_),
+            "objects": self.objects[:, 0],
+            "AP": self._ap(),
+            "AP50": self._ap(threshold=0),
+            "AP75": self._ap(threshold=5),
+            **{f"AP_{size}": self._ap(size) for size in SIZES[1:]},
+            **{f"AR_{limit}": self._ar(limit=column) for column, limit in enumerate(LIMITS)},
+            **{f"AR_{size}": self._ar(size) for size in SIZES[1:]},
+        }
+
+    def curve(self, name: str, iou: float = 0.5, *, size: str = "all") -> PrecisionRecallCurve:
+        """Return the precision-recall curve of the class `name` at one of the ten IoU thresholds."""
+        near = np.flatnonzero(np.isclose(IOU_THRESHOLDS, iou, rtol=0.0, atol=1e-9))
+        if not len(near):
+            raise InputError(f"expected iou to be one of 0.50, 0.55 .. 0.95, got {iou!r}")
+        at = (int(near[0]), slice(None), class_index(self.classes, name), size_index(size))
+        return PrecisionRecallCurve(RECALL_POINTS.copy(), self.precision[at].copy(), self.score[at].copy())
+
+    def __repr__(self) -> str:
+        return f"AveragePrecision(mAP={self.map:.4f}, AP50={self.ap50:.4f}, AP75={self.ap75:.4f})"
+
+
+def average_precision(truth: GroundTruth, found: Detections, *, threads: int | None = None) -> AveragePrecision:
+    """Measure detections as the COCO challenge does.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+    >>> found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+    >>> average_precision(truth, found)
+    AveragePrecision(mAP=0.9000, AP50=1.0000, AP75=1.0000)
+    """
+    return AveragePrecision.from_matches(
+        match_boxes(truth, found, threads=threads, call="average_precision"), threads=threads
+    )

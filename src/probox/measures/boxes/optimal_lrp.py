@@ -1,0 +1,266 @@
+"""Localisation recall precision (LRP), and the score threshold at which each class does best."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.measures.boxes.matching import (
+    IOU_THRESHOLDS,
+    SIZES,
+    BoxMatches,
+    class_index,
+    match_boxes,
+    mean_of_defined,
+    size_index,
+)
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["GRID", "LRP", "LRPCurve", "Variant", "lrp", "lrp_curve"]
+
+Variant = Literal["grid", "exact"]
+
+GRID = np.linspace(0.0, 1.0, 101)
+"""The score thresholds of the variant ``grid``."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class LRPCurve:
+    """LRP and its components against the score threshold; the last axis is that of the thresholds.
+
+    Parameters
+    ----------
+    score : (S,) float64
+        Thresholds s, ascending: detections with score >= s are kept.
+    true_positives, false_positives : (..., S) int64
+        How many of them are right and wrong.
+    objects : (..., 1) int64
+        How many objects there are to find.
+    lrp : (..., S) float64
+        The error; NaN without objects.
+    loc : (..., S) float64
+        Mean ``1 - IoU`` of the true positives; NaN without any.
+    fp : (..., S) float64
+        1 - precision; NaN where nothing is kept.
+    fn : (..., S) float64
+        1 - recall; NaN without objects.
+    """
+
+    score: npt.NDArray[np.float64]
+    true_positives: npt.NDArray[np.int64]
+    false_positives: npt.NDArray[np.int64]
+    objects: npt.NDArray[np.int64]
+    lrp: npt.NDArray[np.float64]
+    loc: npt.NDArray[np.float64]
+    fp: npt.NDArray[np.float64]
+    fn: npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class LRP:
+    """Optimal LRP of every class, its components, and the threshold that attains it.
+
+    At IoU threshold tau = 0.5, for a class and the detections with score >= s,
+
+        LRP(s) = (sum over TP of (1 - IoU)/(1 - tau) + FP + FN) / (TP + FP + FN),
+
+    0 when everything is found perfectly, 1 when nothing is. ``oLRP = min over s of LRP(s)``; moLRP is
+    its mean over the classes that have objects. At the optimum (the lowest of equal ones),
+    ``loc`` is the mean 1 - IoU of the true positives, ``fp`` = 1 - precision, ``fn`` = 1 - recall;
+    their means leave out classes where they would divide by zero.
+
+    Parameters
+    ----------
+    variant : {"grid", "exact"}
+        Thresholds 0, 0.01 .. 1, or every distinct score of the class.
+    classes : tuple of str
+        Class names.
+    objects : (C, 4) int64
+        How many objects of each class count in each area range (all, small, medium, large).
+    olrp, olrp_loc, olrp_fp, olrp_fn : (C, 4) float64
+        The optimum of each class and area range, and its components.
+    thresholds : (C, 4) float64
+        The score threshold that attains it; NaN where there is no true positive at the optimum,
+        because then every threshold is as good.
+    """
+
+    variant: Variant
+    classes: tuple[str, ...]
+    objects: npt.NDArray[np.int64]
+    olrp: npt.NDArray[np.float64]
+    olrp_loc: npt.NDArray[np.float64]
+    olrp_fp: npt.NDArray[np.float64]
+    olrp_fn: npt.NDArray[np.float64]
+    thresholds: npt.NDArray[np.float64]
+
+    @classmethod
+    def from_matches(cls, matches: BoxMatches, *, variant: Variant = "grid", threads: int | None = None) -> LRP:
+        """Return the measure of matches at hand."""
+        order, offsets = matches.by_score(threads)
+        objects = matches.objects_per_class()
+        best = {name: np.full(objects.shape, np.nan) for name in ("lrp", "loc", "fp", "fn", "score")}
+        ranges = np.arange(len(SIZES))
+        for row in range(len(matches.classes)):
+            curve = _sweep(matches, order[offsets[row] : offsets[row + 1]], objects[row], variant)
+            optimum = np.argmin(curve.lrp, axis=1)  # the first, so the lowest threshold; all NaN: any
+            for name in ("lrp", "loc", "fp", "fn"):
+                best[name][row] = getattr(curve, name)[ranges, optimum]
+            has_right = curve.true_positives[ranges, optimum] > 0
+            best["score"][row] = np.where(has_right & (objects[row] > 0), curve.score[optimum], np.nan)
+        return cls(
+            variant=variant,
+            classes=matches.classes,
+            objects=objects,
+            olrp=best["lrp"],
+            olrp_loc=best["loc"],
+            olrp_fp=best["fp"],
+            olrp_fn=best["fn"],
+            thresholds=best["score"],
+        )
+
+    @property
+    def molrp(self) -> float:
+        """Mean optimal LRP."""
+        return mean_of_defined(self.olrp[:, 0])
+
+    @property
+    def loc(self) -> float:
+        """Mean localisation error at the optimum, over classes with a true positive there."""
+        return mean_of_defined(self.olrp_loc[:, 0])
+
+    @property
+    def fp(self) -> float:
+        """Mean of 1 - precision at the optimum, over classes with a detection there."""
+        return mean_of_defined(self.olrp_fp[:, 0])
+
+    @property
+    def fn(self) -> float:
+        """Mean of 1 - recall at the optimum."""
+        return mean_of_defined(self.olrp_fn[:, 0])
+
+    def summary(self) -> dict[str, float]:
+        """Return moLRP and its components."""
+        return {"moLRP": self.molrp, "moLRP_loc": self.loc, "moLRP_fp": self.fp, "moLRP_fn": self.fn}
+
+    def by_size(self) -> dict[str, npt.NDArray[Any]]:
+        """Return a table with one row per area range, as columns."""
+        means = {
+            name: np.array([mean_of_defined(column) for column in values.T])
+            for name, values in (
+                ("moLRP", self.olrp),
+                ("loc", self.olrp_loc),
+                ("fp", self.olrp_fp),
+                ("fn", self.olrp_fn),
+            )
+        }
+        return {"size": np.array(SIZES), "objects": self.objects.sum(axis=0), **means}
+
+    def per_class(self, *, size: str = "all") -> dict[str, npt.NDArray[Any]]:
+        """Return a table with one row per class, as columns; NaN for classes without objects."""
+        column = size_index(size)
+        return {
+            "class": np.array(self.classes, dtype=np.str_),
+            "objects": self.objects[:, column],
+            "oLRP": self.olrp[:, column],
+            "loc": self.olrp_loc[:, column],
+            "fp": self.olrp_fp[:, column],
+            "fn": self.olrp_fn[:, column],
+            "threshold": self.thresholds[:, column],
+        }
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={value:.4f}" for name, value in self.summary().items())
+        return f"LRP({self.variant}, {parts})"
+
+
+def lrp(truth: GroundTruth, found: Detections, *, variant: Variant = "grid", threads: int | None = None) -> LRP:
+    """Measure detections by optimal LRP.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        What is there.
+    found : Detections
+        What was found: stated class, score, box.
+    variant : {"grid", "exact"}
+        ``grid`` tries the thresholds 0, 0.01 .. 1, as the published figures do; ``exact`` every
+        distinct score, and is never above ``grid``.
+    threads : int, optional
+        Default: as many as the process may use.
+
+    Examples
+    --------
+    >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+    >>> found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+    >>> lrp(truth, found)
+    LRP(grid, moLRP=0.2000, moLRP_loc=0.1000, moLRP_fp=0.0000, moLRP_fn=0.0000)
+    """
+    return LRP.from_matches(match_boxes(truth, found, threads=threads, call="lrp"), variant=variant, threads=threads)
+
+
+def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Variant = "grid") -> LRPCurve:
+    """Return LRP and its components of the class `name` against the score threshold."""
+    row, column = class_index(matches.classes, name), size_index(size)
+    order, offsets = matches.by_score()
+    whole = _sweep(matches, order[offsets[row] : offsets[row + 1]], matches.objects_per_class()[row], variant)
+    rows = {
+        field.name: getattr(whole, field.name)[column] for field in dataclasses.fields(whole) if field.name != "score"
+    }
+    return LRPCurve(score=whole.score, **rows)
+
+
+def _sweep(
+    matches: BoxMatches, rows: npt.NDArray[np.int64], objects: npt.NDArray[np.int64], variant: Variant
+) -> LRPCurve:
+    """Return the curves of one class, `rows` its detections from the highest score down, one per area range."""
+    score = matches.score[rows]
+    matched, ignored = matches.matched[rows] & 1 == 1, matches.ignored[rows] & 1 == 1  # bit 0: IoU 0.5
+    right, wrong = matched & ~ignored, ~matched & ~ignored
+    error = np.where(right, 1.0 - matches.iou[rows], 0.0)
+    thresholds, kept = _thresholds(score, variant)
+    tp, fp, misplaced = (_totals(values)[kept].T for values in (right, wrong, error))
+    n = objects[:, None]
+    fn = n - tp
+    slack = 1.0 - IOU_THRESHOLDS[0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lrp = (misplaced / slack + fp + fn) / (tp + fp + fn)
+        loc, wrong_share, missed_share = misplaced / tp, fp / (tp + fp), fn / n
+    undefined = np.broadcast_to(n == 0, tp.shape)
+    for values in (lrp, loc, wrong_share, missed_share):
+        values[undefined] = np.nan
+    return LRPCurve(
+        score=thresholds,
+        true_positives=tp,
+        false_positives=fp,
+        objects=n,
+        lrp=lrp,
+        loc=loc,
+        fp=wrong_share,
+        fn=missed_share,
+    )
+
+
+def _thresholds(
+    score: npt.NDArray[np.float64], variant: Variant
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return the score thresholds, ascending, and how many of the descending scores each keeps."""
+    if variant == "grid":
+        return GRID.copy(), np.searchsorted(-score, -GRID, side="right")
+    if variant != "exact":
+        raise InputError(f"expected variant to be 'grid' or 'exact', got {variant!r}")
+    if len(score) == 0:
+        return np.array([np.nan]), np.zeros(1, np.int64)  # nothing to choose: everything is missed
+    last_of_equals = np.flatnonzero(np.append(score[1:] != score[:-1], True))[::-1]
+    return score[last_of_equals], last_of_equals + 1
+
+
+def _totals(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the sums over the first 0, 1 .. N rows."""
+    totals = np.zeros((len(values) + 1, values.shape[1]), np.float64 if values.dtype == np.float64 else np.int64)
+    np.cumsum(values, axis=0, out=totals[1:])
+    return totals

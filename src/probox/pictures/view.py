@@ -1,0 +1,174 @@
+"""What there is to draw of one image: its objects, its detections, and how they were judged."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.convention import Convention
+from probox.errors import InputError
+from probox.evaluation.result import Evaluation
+from probox.measures.pdq.kernel import QUALITIES, heatmap
+from probox.tables.detections import Detections
+from probox.tables.masks import Masks
+from probox.tables.results import DetectionTable, ObjectTable
+
+__all__ = ["ImageView", "scored_boxes", "scored_covariances", "view_of_detections", "view_of_image"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImageView:
+    """One image of an evaluation, or of detections alone.
+
+    `objects` and `detections` hold the image's rows; their `partner` counts in the other one's rows here.
+    `judged` says whether there was a truth to judge by.
+    """
+
+    image_id: int
+    width: int
+    height: int
+    file_name: str
+    classes: tuple[str, ...]
+    convention: Convention
+    objects: ObjectTable
+    masks: Masks
+    detections: DetectionTable
+    heatmaps: tuple[npt.NDArray[Any] | None, ...]
+    judged: bool = True
+
+    def mask(self, row: int) -> npt.NDArray[np.bool_]:
+        """Return object `row`'s pixels as an (H, W) array."""
+        return self.masks.to_array(row, self.height, self.width)
+
+    def heatmap(self, row: int) -> npt.NDArray[np.float64]:
+        """Return P(x) of detection `row`: as given, or as its box and corner covariances induce it."""
+        given = self.heatmaps[row]
+        if given is not None:
+            scale = 255.0 if given.dtype == np.uint8 else 1.0
+            return np.asarray(given, dtype=np.float64) / scale
+        table = self.detections
+        return heatmap(table.box[row], table.covariances[row], self.width, self.height, self.convention)
+
+    def class_name(self, index: int) -> str:
+        """Return a class's name; a class that the truth does not know has none."""
+        return self.classes[index] if 0 <= index < len(self.classes) else "unknown class"
+
+
+def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections | None = None) -> ImageView:
+    """Return one image of an evaluation.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured.
+    image_id : int
+        Which image.
+    detections : Detections, optional
+        The detections that were measured: an evaluation does not keep given heatmaps (probabilistic
+        segmentation), they are taken from here.
+    """
+    at = np.flatnonzero(evaluation.images.id == image_id)
+    if not len(at):
+        raise InputError("the evaluation does not have this image", image=image_id, remedy="see result.images.id")
+    image = int(at[0])
+    rows_found = np.flatnonzero(evaluation.detections.image_id == image_id)
+    rows_there = np.flatnonzero(evaluation.objects.image_id == image_id)
+    found, there = evaluation.detections.take(rows_found), evaluation.objects.take(rows_there)
+    width, height = int(evaluation.images.width[image]), int(evaluation.images.height[image])
+    found = found.replace(
+        partner=_local(found.partner, rows_there),
+        box=scored_boxes(evaluation.convention, found.box, np.full(len(found), width), np.full(len(found), height)),
+        covariances=scored_covariances(evaluation.convention, found.covariances),
+    )
+    return ImageView(
+        image_id=image_id,
+        width=width,
+        height=height,
+        file_name=str(evaluation.images.file_name[image]),
+        classes=evaluation.classes,
+        convention=evaluation.convention.replace(sum_zero_is_plain=False),  # the table has zeros for plain boxes
+        objects=there.replace(partner=_local(there.partner, rows_found)),
+        masks=evaluation.masks.take(rows_there),
+        detections=found,
+        heatmaps=_given_heatmaps(detections, image_id, found.number),
+    )
+
+
+def view_of_detections(detections: Detections, image_id: int, size: tuple[int, int], file_name: str = "") -> ImageView:
+    """Return one image of detections alone: nothing is judged. `size` is the image's width and height."""
+    rows = np.flatnonzero(detections.image_ids == image_id)
+    kept = detections.select(rows)
+    n, nan = len(rows), np.full(len(rows), np.nan)
+    no_objects: dict[str, Any] = {
+        field.name: np.zeros((0, 4) if "box" in field.name else 0, np.int64)
+        for field in dataclasses.fields(ObjectTable)
+    }
+    columns: dict[str, Any] = {
+        "image_id": kept.image_ids,
+        "number": np.arange(n),
+        "class_index": kept.labels,
+        "score": kept.scores,
+        "confidence": kept.label_probs.max(axis=1, initial=0.0),
+        "cost": kept.label_probs.max(axis=1, initial=0.0),
+        "box": kept.boxes,
+        "size": kept.sizes,
+        "covariances": np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
+        "verdict": np.zeros(n, np.uint8),
+        "partner": np.full(n, -1),
+        **dict.fromkeys(QUALITIES, nan),
+    }
+    return ImageView(
+        image_id=image_id,
+        width=size[0],
+        height=size[1],
+        file_name=file_name,
+        classes=detections.classes,
+        convention=Convention(),
+        objects=ObjectTable(**no_objects),
+        masks=Masks.from_boxes(np.zeros((0, 4), np.int32)),
+        detections=DetectionTable(**columns),
+        heatmaps=kept.heatmaps or (None,) * n,
+        judged=False,
+    )
+
+
+def scored_boxes(
+    convention: Convention, boxes: npt.NDArray[np.float64], widths: npt.NDArray[Any], heights: npt.NDArray[Any]
+) -> npt.NDArray[np.float64]:
+    """Return the boxes that were scored: the detector's, or moved into the image if the convention says so."""
+    if convention.clip != "corners":
+        return boxes
+    last = np.stack([widths, heights], axis=1).astype(np.float64) - 1.0
+    return np.clip(boxes, 0.0, np.concatenate([last, last], axis=1))
+
+
+def scored_covariances(convention: Convention, covariances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the covariances that were scored: the detector's, or the one that the convention sets."""
+    if convention.set_covariance is None:
+        return covariances
+    return np.ascontiguousarray(np.broadcast_to(np.eye(2) * convention.set_covariance, covariances.shape))
+
+
+def _local(partner: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return partners as numbers among `rows`, which are ascending; -1 stays -1."""
+    return np.where(partner >= 0, np.searchsorted(rows, partner), -1)
+
+
+def _given_heatmaps(
+    detections: Detections | None, image_id: int, numbers: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[Any] | None, ...]:
+    if detections is None or detections.heatmaps is None:
+        return (None,) * len(numbers)
+    maps: Sequence[npt.NDArray[Any] | None] = detections.heatmaps
+    rows = np.flatnonzero(detections.image_ids == image_id)
+    if len(numbers) and int(numbers.max()) >= len(rows):
+        raise InputError(
+            "the detections are not those that were evaluated",
+            image=image_id,
+            remedy="give the file that was evaluated",
+        )
+    return tuple(maps[int(rows[number])] for number in numbers)

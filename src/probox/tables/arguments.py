@@ -1,0 +1,68 @@
+"""Arguments of the wrong kind: said by name, with what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from probox.errors import InputError
+
+__all__ = ["check_classes", "check_reading", "check_tables", "expect", "expect_path"]
+
+
+def expect(value: Any, kind: type, name: str, remedy: str | None = None) -> None:
+    """Raise unless an argument is of a kind.
+
+    >>> expect(3, str, "name", "give it in quotes")
+    Traceback (most recent call last):
+        ...
+    probox.errors.InputError: expected argument `name` to be str, but got int; give it in quotes
+    """
+    if not isinstance(value, kind):
+        raise InputError(
+            f"expected argument `{name}` to be {kind.__name__}, but got {type(value).__name__}", remedy=remedy
+        )
+
+
+def expect_path(value: Any, name: str = "path", remedy: str = "give a file name") -> None:
+    """Raise unless an argument is a path: a number would be taken for an open file."""
+    if not isinstance(value, str | os.PathLike):
+        problem = f"expected argument `{name}` to be a path, but got {type(value).__name__}"
+        raise InputError(problem, remedy=remedy)
+
+
+def check_tables(truth: Any, found: Any, call: str) -> None:
+    """Raise unless `truth` and `found` are the tables that ``call(truth, found)`` takes."""
+    from probox.tables.detections import Detections
+    from probox.tables.groundtruth import GroundTruth
+
+    order = f"the order is {call}(truth, found)"
+    swapped = isinstance(truth, Detections) or isinstance(found, GroundTruth)
+    is_path = isinstance(truth, str | os.PathLike)
+    expect(truth, GroundTruth, "truth", "read it first with probox.read_truth(path)" if is_path else order)
+    is_path = isinstance(found, str | os.PathLike) and not swapped
+    expect(found, Detections, "found", "read it first with probox.read_detections(path, truth)" if is_path else order)
+
+
+def check_reading(path: Any, truth: Any, call: str) -> None:
+    """Raise unless these are the path and the ground truth that ``call(path, truth)`` takes."""
+    from probox.tables.groundtruth import GroundTruth
+
+    order = f"the order is {call}(path, truth)"
+    expect_path(path, remedy=order)
+    is_path = isinstance(truth, str | os.PathLike)
+    expect(truth, GroundTruth, "truth", "read it first with probox.read_truth(path)" if is_path else order)
+
+
+def check_classes(classes: Any, name: str = "classes") -> tuple[str, ...]:
+    """Return class names as a tuple; one text is not several names."""
+    names = tuple(classes) if isinstance(classes, Iterable) and not isinstance(classes, str | bytes) else None
+    if names is None:
+        problem = f"expected argument `{name}` to be a sequence of names, but got {type(classes).__name__}"
+        raise InputError(problem, remedy='write ["cup", "dog"]')
+    wrong = [entry for entry in names if not isinstance(entry, str)]
+    if wrong:
+        problem = f"expected argument `{name}` to hold names, but got {type(wrong[0]).__name__} ({wrong[0]!r:.40})"
+        raise InputError(problem, remedy="give each class a name in text")
+    return names

@@ -1,0 +1,243 @@
+"""`probox draw`, `probox plot` and `probox report` as users meet them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import probox
+from probox import Detections, Evaluation, GroundTruth, evaluate
+from probox.cli import main
+from probox.plots.plots import PLOTS
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Run a command; return its exit code, output and words."""
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return int(exit_.value.code or 0), captured.out, captured.err
+
+
+def pixels(path: Path) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def draw(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, object]:
+    code, out, err = run(capsys, "draw", *arguments, "--json")
+    assert (code, err) == (0, "")
+    answer: dict[str, object] = json.loads(out)
+    return answer
+
+
+def ids(answer: dict[str, object]) -> list[int]:
+    return [picture["image_id"] for picture in answer["pictures"]]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_draws_one_image_in_every_format(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, ending: str
+) -> None:
+    source, photos = demo_files / "results" / "unsure", demo_files / "images"
+    answer = draw(capsys, source, "--images", photos, "--out", tmp_path, "--image", "scene-05.jpg", "--format", ending)
+    assert ids(answer) == [5]
+    data = (tmp_path / f"scene-05.{ending}").read_bytes()
+    assert data.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending])
+    if ending == "png":
+        height, width, _ = pixels(tmp_path / "scene-05.png").shape
+        assert width / height == pytest.approx(480 / 640, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("choice", "column", "sign"),
+    [("worst", "PDQ", 1), ("best", "PDQ", -1), ("false-positives", "FP", -1), ("missed", "FN", -1)],
+)
+def test_chooses_images(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, results: dict[str, Evaluation], tmp_path: Path,
+    choice: str, column: str, sign: int,
+) -> None:  # fmt: skip
+    answer = draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, "--labels", "none")
+    table = results["unsure"].per_image()
+    order = np.lexsort((table["image_id"], sign * table[column]))[:2]
+    assert ids(answer) == table["image_id"][order].tolist()
+
+
+def test_a_threshold_leaves_out_unsure_detections(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    options = ["--image", 2, "--label-threshold", 1, "--corners", "none", "--labels", "none"]
+    draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, *options)
+    picture = pixels(tmp_path / "scene-02.png").astype(int)
+    # Nothing is surer than 1: everything is missed, and missed is orange, so no pixel is blue.
+    assert ((picture[..., 2] - picture[..., 0]) > 60).sum() == 0
+    assert ((picture[..., 0] - picture[..., 2]) > 60).sum() > 1000
+
+
+def test_draws_detections_alone_and_judged(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    photos, found = demo_files / "images", demo_files / "unsure.json"
+    alone = draw(capsys, found, "--images", photos, "--out", tmp_path / "alone", "--image", 3)
+    assert ids(alone) == [3]
+    assert (tmp_path / "alone" / "scene-03.png").is_file()
+    plain = draw(capsys, found, "--out", tmp_path / "plain", "--crowded", 1)
+    assert len(ids(plain)) == 1
+    judged = draw(capsys, found, "--truth", demo_files / "truth.json", "--out", tmp_path / "judged", "--missed", 1)
+    assert len(ids(judged)) == 1
+    code, _, err = run(capsys, "draw", found, "--out", tmp_path, "--worst", 1)
+    assert code == 2
+    assert "--truth" in err
+
+
+def test_draws_rvc1_detections_alone(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    answer = draw(capsys, golden_dir / "mixed" / "detections.json", "--out", tmp_path, "--crowded", 1)
+    assert len(ids(answer)) == 1
+    maps = draw(capsys, golden_dir / "probseg" / "detections.json", "--out", tmp_path, "--heatmap", "--crowded", 1)
+    assert len(ids(maps)) == 1
+
+
+def test_heatmaps_are_read_again(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
+    folder = golden_dir / "probseg"
+    truth = probox.read_coco(folder / "ground_truth.json")
+    found = probox.read_detections(folder / "detections.json", truth)
+    probox.evaluate(truth, found).save(tmp_path / "r")
+    with_maps = ["--detections", folder / "detections.json"]
+    draw(capsys, tmp_path / "r", "--out", tmp_path / "a", "--heatmap", "--best", 1, *with_maps)
+    draw(capsys, tmp_path / "r", "--out", tmp_path / "b", "--heatmap", "--best", 1)
+    (one,), (other,) = list((tmp_path / "a").glob("*.png")), list((tmp_path / "b").glob("*.png"))
+    assert not np.array_equal(pixels(one), pixels(other))
+    code, _, err = run(capsys, "report", tmp_path / "r", "--out", tmp_path / "page", *with_maps)
+    assert code == 0
+    assert "data:image/png" in (tmp_path / "page" / "data" / "chunk-0.js").read_text()
+    code, _, err = run(capsys, "report", tmp_path / "r", "--out", tmp_path / "page", *with_maps, *with_maps)
+    assert code == 1
+    assert "--detections" in err
+
+
+def test_missing_and_damaged_photos_are_no_end(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    (photos / "scene-01.jpg").write_bytes(b"\xff\xd8\xff not a photo")
+    source = demo_files / "results" / "unsure"
+    answer = draw(capsys, source, "--images", photos, "--out", tmp_path / "p", "--image", 1, "--image", 2)
+    assert ids(answer) == [1, 2]
+    assert "no photo" in answer["notes"][0]  # type: ignore[index]
+    assert "scene-01.jpg" in answer["notes"][1]  # type: ignore[index]
+    code, out, _ = run(capsys, "report", source, "--images", photos, "--out", tmp_path / "r", "--json")
+    assert code == 0
+    assert len(json.loads(out)["notes"]) == 2
+
+
+def test_plots_all(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
+    code, out, _ = run(capsys, "plot", demo_files / "results", "--out", tmp_path, "--dark", "--json")
+    assert code == 0
+    assert [plot["name"] for plot in json.loads(out)["plots"]] == list(PLOTS)
+    for name in PLOTS:
+        corner = pixels(tmp_path / f"{name}.png")[2, 2]
+        assert corner.max() < 60
+    code, _, err = run(capsys, "plot", demo_files / "results" / "sure", "--out", tmp_path, "--format", "svg")
+    assert code == 0
+    assert "7 plots" in err
+
+
+def test_report_goes_into_a_new_folder_or_that_of_an_earlier_one(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    source, out = demo_files / "results", tmp_path / "my report"
+    code, text, _ = run(capsys, "report", source, "--images", demo_files / "images", "--out", out, "--json")
+    assert code == 0
+    answer = json.loads(text)
+    assert answer["results"] == ["sure", "unsure"]
+    assert answer["bytes"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    assert len(list((out / "photos").iterdir())) == 12
+    code, _, _ = run(capsys, "report", source, "--out", out)
+    assert code == 0
+    assert not (out / "photos").exists()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    code, _, err = run(capsys, "report", source, "--out", tmp_path / "full")
+    assert code == 1
+    assert "is not empty" in err
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.txt"]
+
+
+def test_report_shows_the_truths_masks_where_boxes_were_scored(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    truth, found = demo_files / "truth.json", demo_files / "sure.json"
+    assert run(capsys, "evaluate", truth, found, "--box-truth", "--out", tmp_path / "boxes")[0] == 0
+    assert run(capsys, "report", tmp_path / "boxes", "--out", tmp_path / "a")[0] == 0
+    assert run(capsys, "report", tmp_path / "boxes", "--truth", truth, "--out", tmp_path / "b")[0] == 0
+    sizes = [len((tmp_path / name / "data" / "chunk-0.js").read_bytes()) for name in "ab"]
+    assert sizes[1] > 2 * sizes[0]  # runs of odd shapes against boxes that say it all
+
+
+def test_results_of_different_truths_do_not_share_a_page(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, golden_dir: Path, tmp_path: Path
+) -> None:
+    truth = probox.read_coco(golden_dir / "bbox" / "ground_truth.json")
+    found = probox.read_detections(golden_dir / "bbox" / "detections.json", truth)
+    probox.evaluate(truth, found).save(tmp_path / "other")
+    code, _, err = run(capsys, "report", demo_files / "results" / "sure", tmp_path / "other", "--out", tmp_path / "r")
+    assert code == 1
+    assert "different truths" in err
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("command", ["draw", "plot", "report"])
+def test_wrong_folders_are_said_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
+    (tmp_path / "empty").mkdir()
+    code, out, err = run(capsys, command, tmp_path / "empty", "--out", tmp_path / "out")
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "evaluation.json" in err
+    assert not (tmp_path / "out").exists()
+    code, _, err = run(capsys, command, tmp_path / "missing", "--out", tmp_path / "out")
+    assert code == 1
+    assert err.count("\n") == 1
+
+
+def test_two_ways_to_choose_are_one_too_many(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    code, _, _ = run(capsys, "draw", demo_files / "results" / "sure", "--out", tmp_path, "--worst", 1, "--image", 2)
+    assert code == 2
+    code, _, err = run(capsys, "draw", demo_files / "results" / "sure", "--out", tmp_path, "--image", "77")
+    assert code == 1
+    assert "'77'" in err
+
+
+def test_a_folder_without_any_photo_replaces_no_report(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    source = demo_files / "results" / "unsure"
+    assert run(capsys, "report", source, "--images", demo_files / "images", "--out", tmp_path / "r")[0] == 0
+    before = sorted(path.name for path in (tmp_path / "r").rglob("*"))
+    (tmp_path / "empty").mkdir()
+    code, _, err = run(capsys, "report", source, "--images", tmp_path / "empty", "--out", tmp_path / "r")
+    assert code == 1
+    assert "has no photo of any of the 12 images" in err
+    assert sorted(path.name for path in (tmp_path / "r").rglob("*")) == before
+
+
+def test_letters_that_a_font_lacks_are_no_matter_for_the_terminal(tmp_path: Path) -> None:
+    """Neither warnings nor what a terminal would obey: a class may be called anything."""
+    truth = GroundTruth.from_boxes(["\x1b[31m杯子\x07"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+    found = Detections(classes=truth.classes, image_ids=[7], boxes=[[10, 20, 41, 40]], label_probs=[[0.9]])
+    evaluate(truth, found).save(tmp_path / "r")
+    for command in ("plot", "draw"):
+        answer = subprocess.run(
+            [sys.executable, "-c", "from probox.cli import main; main()", command, "r", "--out", command],
+            cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300,
+        )  # fmt: skip
+        assert "\x1b" not in answer.stderr
+        assert "Glyph" not in answer.stderr

@@ -1,0 +1,257 @@
+"""What is odd is noticed, what is not is passed over: made-up detectors, so that every threshold is met on purpose."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.evaluation.oddities.mistakes import MISTAKES, rooted, squared
+
+from probox import Detections, Evaluation, Evaluator, GroundTruth, evaluate, evaluate_parquet, read_truth, write_parquet
+from probox.analysis.validation import validate
+from probox.demo import make_demo
+from probox.formats import read_detections, write_coco_results
+
+CLASSES = tuple(f"class {number}" for number in range(10))
+
+
+def kinds(evaluation: Evaluation) -> list[str]:
+    return [oddity.kind for oddity in evaluation.oddities]
+
+
+def world(images: int = 60, seed: int = 5) -> tuple[GroundTruth, Detections]:
+    """Return images with two to eight objects, and a detector whose corners are as wrong as it says."""
+    rng = np.random.default_rng(seed)
+    shapes = {10 + 3 * i: ((640, 480), (480, 640), (500, 375))[i % 3] for i in range(images)}
+    owner = np.repeat(list(shapes), rng.integers(2, 9, images))
+    sizes = np.array([shapes[int(i)] for i in owner], float)
+    extent = sizes * np.exp(rng.uniform(np.log(0.05), np.log(0.6), (len(owner), 1))) * rng.uniform(0.7, 1, sizes.shape)
+    low = rng.uniform(0, 1, sizes.shape) * (sizes - extent)
+    boxes = np.concatenate([low, low + extent], axis=1)
+    labels = rng.integers(0, len(CLASSES), len(owner))
+    truth = GroundTruth.from_boxes(CLASSES, shapes, owner.tolist(), boxes, labels.tolist())
+    sigmas = np.tile(0.06 * extent, 2)
+    guess = boxes + rng.normal(size=boxes.shape) * sigmas
+    guess = np.concatenate([np.minimum(guess[:, :2], guess[:, 2:]), np.maximum(guess[:, :2], guess[:, 2:])], axis=1)
+    guess = np.clip(guess, 0, np.tile(sizes, 2) - 1)
+    covariances = np.zeros((len(owner), 2, 2, 2))
+    covariances[:, :, 0, 0], covariances[:, :, 1, 1] = sigmas[:, [0, 2]] ** 2, sigmas[:, [1, 3]] ** 2
+    probs = np.full((len(owner), len(CLASSES)), 0.02, np.float32)
+    probs[np.arange(len(owner)), labels] = 0.5 + 0.3 * rng.random(len(owner))
+    return truth, Detections(classes=CLASSES, image_ids=owner, boxes=guess, label_probs=probs, covariances=covariances)
+
+
+@pytest.fixture(scope="module")
+def good() -> tuple[GroundTruth, Detections]:
+    return world()
+
+
+def test_good_detections_are_passed_over(good: Any) -> None:
+    result = evaluate(*good)
+    assert kinds(result) == []
+    assert result.notes == ()
+    assert "warning" not in str(result)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_each_mistake_is_named_once(good: Any, name: str) -> None:
+    truth, found = good
+    mistake, kind = MISTAKES[name]
+    result = evaluate(truth, mistake(truth, found), measures=("map",))
+    assert kinds(result) == [kind]
+    (oddity,) = result.oddities
+    assert str(oddity) in result.notes
+    assert f"warning: {oddity.text}; {oddity.remedy}" in str(result)
+    assert "--" not in str(oddity)
+
+
+def test_deviations_and_squares_in_place_of_variances(good: Any) -> None:
+    truth, found = good
+    assert kinds(evaluate(truth, rooted(found), measures=("map",))) == ["deviations given as variances"]
+    assert kinds(evaluate(truth, squared(found), measures=("map",))) == ["squared variances"]
+
+
+@pytest.mark.parametrize("factor", [0.3, 1.7])
+def test_a_detector_too_sure_or_not_sure_enough_is_no_mistake(good: Any, factor: float) -> None:
+    truth, found = good
+    assert kinds(evaluate(truth, dataclasses.replace(found, covariances=found.covariances * factor**2))) == []
+
+
+@pytest.mark.parametrize("variance", [0.01, 1.0, 25.0, 400.0])
+def test_one_variance_for_all_is_no_mistake(good: Any, variance: float) -> None:
+    truth, found = good
+    same = np.tile(np.eye(2) * variance, (len(found), 2, 1, 1))
+    assert kinds(evaluate(truth, dataclasses.replace(found, covariances=same), measures=("map",))) == []
+
+
+def test_a_variance_that_the_convention_replaces_is_not_judged(good: Any) -> None:
+    from probox import Convention
+
+    truth, found = good
+    replaced = Convention.preset("reference", set_covariance=10.0)
+    assert kinds(evaluate(truth, rooted(found), convention=replaced, measures=("map",))) == []
+
+
+# --- thresholds ---
+
+
+def test_from_ten_duplicates_on(good: Any) -> None:
+    truth, found = good
+    for copies, expected in ((9, []), (10, ["duplicate detections"])):
+        rows = np.concatenate([np.arange(len(found)), np.arange(copies)])
+        assert kinds(evaluate(truth, found.select(rows), measures=("map",))) == expected
+
+
+def test_the_same_box_of_another_class_is_no_duplicate(good: Any) -> None:
+    truth, found = good
+    rows = np.tile(np.arange(len(found)), 2)
+    both = found.select(rows)
+    labels = both.labels.copy()
+    labels[len(found) :] = (labels[len(found) :] + 1) % len(CLASSES)
+    assert kinds(evaluate(truth, dataclasses.replace(both, labels=labels, scores=None), measures=("map",))) == []
+
+
+def test_from_a_tenth_of_images_without_detections_on(good: Any) -> None:
+    truth, found = good
+    for empty, expected in ((9, []), (10, ["images without detections"])):
+        rest = found.select(found.image_ids >= truth.image_ids[empty])
+        assert kinds(evaluate(truth, rest, measures=("map",))) == expected
+
+
+def test_a_rarely_sure_detector_leaves_images_empty(good: Any) -> None:
+    truth, found = good
+    for threshold in (0.6, 0.7, 0.75, 0.78):
+        result = evaluate(truth, found, measures=("map",)).at_threshold(threshold)
+        assert len(np.unique(result.detections.image_id)) < 60
+        assert kinds(result) == []
+
+
+def test_half_of_the_classes_unknown(good: Any) -> None:
+    truth, found = good
+    for unknown, expected in ((0.45, []), (0.5, ["unknown classes"])):
+        labels = np.arange(len(found)) >= unknown * len(found)
+        renamed = tuple(f"x{name}" for name in CLASSES)
+        probs = np.concatenate([found.label_probs * ~labels[:, None], found.label_probs * labels[:, None]], axis=1)
+        mixed = dataclasses.replace(found, classes=renamed + CLASSES, label_probs=probs, labels=None, scores=None)
+        assert kinds(evaluate(truth, mixed, measures=("map",))) == expected
+
+
+def test_corners_outside_are_counted(good: Any) -> None:
+    from probox import Convention
+
+    truth, found = good
+    moved = found.boxes.copy()
+    moved[::10, 0] = -200.0
+    outside = dataclasses.replace(found, boxes=moved, sizes=None)
+    assert kinds(evaluate(truth, outside)) == ["corner outside the image by more than 1 sigma"]
+    assert kinds(evaluate(truth, outside, convention=Convention.preset("reference", clip="corners"))) == []
+
+
+def test_no_detections(good: Any) -> None:
+    truth, found = good
+    assert kinds(evaluate(truth, found.select([]))) == ["no detections"]
+    nothing = GroundTruth.from_boxes(CLASSES, {1: (64, 48)}, [], np.zeros((0, 4)), [])
+    assert kinds(evaluate(nothing, found.select([]))) == []
+
+
+def test_no_objects(good: Any) -> None:
+    truth, found = good
+    nothing = truth.from_boxes(truth.classes, {int(i): (640, 480) for i in truth.image_ids}, [], np.zeros((0, 4)), [])
+    assert "no objects" in [oddity.kind for oddity in evaluate(nothing, found).oddities]
+
+
+def test_few_objects_prove_nothing() -> None:
+    truth, found = world(images=1, seed=3)
+    for mistake, _ in MISTAKES.values():
+        few = truth.select_images([10])
+        assert set(kinds(evaluate(few, mistake(few, found.select([0, 1])), measures=("map",)))) <= {
+            "unknown classes", "variance larger than the image", "no detections",
+        }  # fmt: skip
+
+
+# --- one set of checks for everything ---
+
+
+def test_parts_are_judged_together(good: Any) -> None:
+    """A few images at a time look odd, or not odd, for being few; all of them count."""
+    truth, found = good
+    part = MISTAKES["a part"][0](truth, found)
+    evaluator = Evaluator(CLASSES, measures=("map",))
+    halves: list[Evaluation] = []
+    for ids in (truth.image_ids[:30], truth.image_ids[30:]):
+        some = truth.select_images(ids), part.select(np.isin(part.image_ids, ids))
+        evaluator.update(*some)
+        halves.append(evaluate(*some, measures=("map",)))
+    whole = evaluate(truth, part, measures=("map",))
+    assert evaluator.result().notes == whole.notes
+    assert halves[0].notes == ()
+    assert halves[1].notes not in ((), whole.notes)
+    assert (halves[0] + halves[1]).notes == whole.notes
+
+
+def test_parquet_in_parts(good: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from probox.formats.parquet import columns as parquet_columns
+
+    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 2000)
+    truth, found = good
+    wrong = MISTAKES["xyxy"][0](truth, found)
+    write_parquet(tmp_path / "found.parquet", wrong)
+    result = evaluate_parquet(truth, tmp_path / "found.parquet", measures=("map",))
+    assert result.notes == evaluate(truth, wrong, measures=("map",)).notes != ()
+
+
+@pytest.mark.parametrize("name", ["xyxy", "twice", "a part", "shifted classes", "huge variances"])
+def test_validate_sees_the_same(good: Any, tmp_path: Path, name: str) -> None:
+    truth, found = good
+    mistake, kind = MISTAKES[name]
+    wrong = mistake(truth, found)
+    write_coco_results(tmp_path / "found.json", wrong, truth)
+    coco: dict[str, Any] = {
+        "images": [
+            {"id": int(i), "width": int(w), "height": int(h)}
+            for i, w, h in zip(truth.image_ids, truth.widths, truth.heights, strict=True)
+        ],
+        "categories": [{"id": n + 1, "name": each} for n, each in enumerate(CLASSES)],
+        "annotations": [
+            {"image_id": int(truth.image_ids[i]), "category_id": int(c) + 1, "bbox": [*map(float, (*b[:2], *s))]}
+            for i, c, b, s in zip(truth.object_image, truth.object_class, truth.boxes, truth.sizes, strict=True)
+        ],
+    }
+    (tmp_path / "truth.json").write_text(json.dumps(coco))
+    report = validate(tmp_path / "truth.json", tmp_path / "found.json")
+    assert report.ok
+    finding = next(finding for finding in report.warnings if finding.kind == kind)
+    evaluated = evaluate(truth, wrong, measures=("map",)).oddities[0]
+    assert finding.count == max(1, len(evaluated.rows))
+    assert str(finding.examples[0]).endswith(str(evaluated))
+
+
+def test_notes_survive_saving(good: Any, tmp_path: Path) -> None:
+    truth, found = good
+    result = evaluate(truth, MISTAKES["twice"][0](truth, found))
+    result.save(tmp_path / "r")
+    loaded = Evaluation.load(tmp_path / "r")
+    assert loaded.notes == result.notes != ()
+    assert loaded.plain_notes == ()
+
+
+# --- detectors and files that are as they should be ---
+
+
+@pytest.mark.parametrize("name", ["sure", "unsure"])
+def test_the_demo_is_silent(name: str) -> None:
+    demo = make_demo()
+    assert kinds(evaluate(demo.truth, demo.detectors[name])) == []
+
+
+@pytest.mark.parametrize(
+    "case", ["bbox", "mixed", "outside", "pbox_corr", "pbox_diag", "pbox_full", "pbox_huge", "pbox_tiny", "probseg"]
+)
+def test_golden_cases_are_silent(golden_dir: Path, case: str) -> None:
+    truth = read_truth(golden_dir / case / "ground_truth.json")
+    found = read_detections(golden_dir / case / "detections.json", truth)
+    assert kinds(evaluate(truth, found, measures=("map",))) == []

@@ -1,0 +1,70 @@
+"""Real detectors are silent as they are, and each mistake is noticed in each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.evaluation.oddities.mistakes import MISTAKES, rooted, squared
+
+from probox import Detections, GroundTruth, evaluate, read_coco, read_detections
+
+FILES = {
+    "nanodet": "nanodet_m_416_2881.json.gz",
+    "nanodet with variances": "nanodet_m_416_2881.rvc1.json.gz",
+    "ssdlite": "ssdlite_mbv2_2881.json.gz",
+    "yolox": "yolox_nano_2881.json.gz",
+}
+
+
+@pytest.fixture(scope="module")
+def whole(coco_dir: Path) -> GroundTruth:
+    return read_coco(coco_dir / "val2017_boxes.json")
+
+
+@pytest.fixture(scope="module")
+def truth(coco_dir: Path, whole: GroundTruth) -> GroundTruth:
+    return whole.select_images(json.loads((coco_dir / "subset_2881_image_ids.json").read_text()))
+
+
+@pytest.fixture(scope="module", params=FILES)
+def found(request: pytest.FixtureRequest, coco_dir: Path, truth: GroundTruth) -> Detections:
+    return read_detections(coco_dir / "results" / FILES[request.param], truth)
+
+
+def kinds(truth: GroundTruth, found: Detections) -> list[str]:
+    return [oddity.kind for oddity in evaluate(truth, found, measures=("map",)).oddities]
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 0.5, 0.7])
+def test_silent_at_every_threshold(truth: GroundTruth, found: Detections, threshold: float) -> None:
+    assert kinds(truth, found.select(found.label_probs.max(axis=1) > threshold)) == []
+
+
+@pytest.mark.parametrize("name", [name for name in MISTAKES if name != "a part"])
+def test_mistakes(truth: GroundTruth, found: Detections, name: str) -> None:
+    mistake, kind = MISTAKES[name]
+    assert kinds(truth, mistake(truth, found)) == [kind]
+
+
+def test_a_part_of_the_images(whole: GroundTruth, found: Detections) -> None:
+    result = evaluate(whole, found, measures=("map",))
+    assert [oddity.kind for oddity in result.oddities] == ["images without detections"]
+    assert result.oddities[0].text.startswith("2,07")
+    assert "of 4,952 images with objects have no detections" in result.oddities[0].text
+
+
+@pytest.mark.parametrize("file", ["nanodet_m_416_206", "nanodet_m_416_2881"])
+def test_variances(coco_dir: Path, truth: GroundTruth, file: str) -> None:
+    there = read_coco(coco_dir / "val2017_masks_206.json") if file.endswith("206") else truth
+    honest = read_detections(coco_dir / "results" / f"{file}.rvc1.json.gz", there)
+    for threshold in (0.0, 0.3, 0.4):
+        sure = honest.select(honest.label_probs.max(axis=1) > threshold)
+        assert kinds(there, sure) == []
+        assert kinds(there, rooted(sure)) == ["deviations given as variances"]
+        small = dataclasses.replace(sure, covariances=sure.covariances / np.float64(100))
+        assert kinds(there, small) == []  # too sure by a factor of ten, but these are variances
+    assert kinds(there, squared(honest)) == ["variance larger than the image"]

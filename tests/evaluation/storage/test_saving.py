@@ -1,0 +1,203 @@
+"""Evaluations on disk: what was saved comes back, and two runs are never mixed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.strategies import random_world
+
+import probox
+from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.evaluation.storage import COLUMNS, WORDS, save_evaluations
+
+from .conftest import refused
+
+# --- what comes back ---
+
+
+def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
+    evaluation.save(tmp_path / "one" / "two")
+    stored = Evaluation.load(tmp_path / "one" / "two")
+    for again in (stored, pickle.loads(pickle.dumps(evaluation)), copy.deepcopy(stored)):
+        assert again.notes == ("one thing was left out",)
+        assert again.inputs == ("found.json",)
+        assert again.version == probox.__version__
+        assert again.convention == evaluation.convention
+        assert again.summary() == evaluation.summary()
+        for table in ("images", "objects", "detections", "pairs"):
+            for name, column in getattr(evaluation, table).columns().items():
+                there = getattr(getattr(again, table), name)
+                assert there.dtype == column.dtype
+                np.testing.assert_array_equal(there, column)
+    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 2
+
+
+def test_errors_survive_pickling() -> None:
+    error = InputError("is odd", file="a.json", image=3, entry="row 1", remedy="mend it")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == "a.json: image 3: row 1: is odd; mend it"
+    assert (again.file, again.image, again.entry, again.remedy) == ("a.json", 3, "row 1", "mend it")
+
+
+@pytest.mark.parametrize("measures", [["map"], ["map", "lrp"], ["pdq"]])
+@pytest.mark.parametrize("changes", [{}, {"label_weight": 0.0}, {"label_weight": 1.0}, {"label_weight": 0.3}])
+def test_worlds_pass_their_own_checks(tmp_path: Path, measures: list[str], changes: dict[str, Any]) -> None:
+    for seed in range(25):
+        result = evaluate(*random_world(seed), measures=measures, convention=Convention.preset("reference", **changes))
+        for kept in (result, result.at_threshold(0.4)):
+            kept.save(tmp_path / "kept")
+            np.testing.assert_equal(Evaluation.load(tmp_path / "kept").summary(), kept.summary())
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    probox.Evaluator([]).result().save(tmp_path)
+    assert len(Evaluation.load(tmp_path).images) == 0
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (9, 9)}, [], np.zeros((0, 4)), [])
+    none = Detections(classes=["cup"], image_ids=[], boxes=[], label_probs=np.zeros((0, 1)), source="\udcff.json")
+    evaluate(truth, none).save(tmp_path)
+    assert Evaluation.load(tmp_path).inputs == ("\udcff.json",)
+
+
+def test_saving_over_a_result_replaces_it(tmp_path: Path, evaluation: Evaluation) -> None:
+    evaluation.save(tmp_path)
+    evaluation.at_threshold(0.65).save(tmp_path)
+    assert len(Evaluation.load(tmp_path).detections) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [WORDS, COLUMNS]
+
+
+OTHERS: dict[str, bytes] = {
+    WORDS: b'{"accuracy": 0.9}',
+    COLUMNS: b"PK\x03\x04 somebody's own",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_files_of_others_stay(tmp_path: Path, evaluation: Evaluation, name: str) -> None:
+    (tmp_path / name).write_bytes(OTHERS[name])
+    with pytest.raises(InputError, match="is there already and does not hold an evaluation") as raised:
+        save_evaluations({tmp_path / "a" / "b": evaluation, tmp_path: evaluation})
+    assert raised.value.file == str(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == OTHERS[name]
+
+
+def test_arrays_of_others_stay(tmp_path: Path, evaluation: Evaluation) -> None:
+    np.savez(tmp_path / COLUMNS, mine=np.arange(3))
+    with pytest.raises(InputError, match=r"tables\.npz: is there already and does not hold an evaluation"):
+        evaluation.save(tmp_path)
+    with np.load(tmp_path / COLUMNS) as archive:
+        assert archive.files == ["mine"]
+
+
+@pytest.mark.parametrize("name", [WORDS, COLUMNS])
+@pytest.mark.parametrize("part", ["nothing", "half", "gone"])
+def test_what_is_left_of_an_evaluation_is_replaced(
+    tmp_path: Path, evaluation: Evaluation, name: str, part: str
+) -> None:
+    evaluation.save(tmp_path)
+    content = (tmp_path / name).read_bytes()
+    if part == "gone":
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(content[: len(content) // 2] if part == "half" else b"")
+    evaluation.save(tmp_path)
+    assert (tmp_path / name).read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "x" * 300, "nul\0"])
+def test_places_that_cannot_be_written(tmp_path: Path, evaluation: Evaluation, name: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError) as raised:
+        evaluation.save(tmp_path / name)
+    assert raised.value.file == str(tmp_path / name.split("/")[0])
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_failed_save_leaves_no_folders(
+    tmp_path: Path, evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: Any, arrays: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("probox.evaluation.storage.write_archive", full)
+    with pytest.raises(InputError, match="No space left"):
+        evaluation.save(tmp_path / "one" / "two")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_or_none(tmp_path: Path, evaluation: Evaluation) -> None:
+    (tmp_path / "c").write_text("mine")
+    with pytest.raises(InputError, match="is a file, expected a folder"):
+        save_evaluations({tmp_path / "a" / "b": evaluation, tmp_path / "c": evaluation})
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    save_evaluations({tmp_path / "a": evaluation, tmp_path / "b": evaluation.at_threshold(0.65)})
+    assert [len(Evaluation.load(tmp_path / name).detections) for name in "ab"] == [4, 3]
+
+
+# --- two runs are never mixed ---
+
+
+def test_the_words_of_one_with_the_columns_of_another(tmp_path: Path, evaluation: Evaluation) -> None:
+    evaluation.save(tmp_path / "a")
+    evaluation.at_threshold(0.65).save(tmp_path / "b")
+    (tmp_path / "a" / WORDS).write_bytes((tmp_path / "b" / WORDS).read_bytes())
+    assert f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since; evaluate anew" in refused(
+        tmp_path / "a"
+    )
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from probox import Evaluation
+moved = []
+replace = os.replace
+def stop(*paths):
+    if moved:
+        os._exit(9)
+    moved.append(replace(*paths))
+result = Evaluation.load(sys.argv[1]).at_threshold(0.65)
+os.replace = stop
+result.save(sys.argv[1])
+"""
+
+
+def test_a_run_that_is_killed_between_two_files(tmp_path: Path, evaluation: Evaluation) -> None:
+    evaluation.save(tmp_path)
+    assert subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60).returncode == 9
+    assert "are not of one evaluation" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda words: words | {"classes": words["classes"][::-1]},
+        lambda words: words | {"notes": []},
+        lambda words: words | {"version": "9"},
+        lambda words: words | {"digest": "0" * 64},
+        lambda words: words | {"convention": words["convention"] | {"label_threshold": 0.01}},
+    ],
+)
+def test_words_that_were_changed(tmp_path: Path, evaluation: Evaluation, change: Callable[[Any], Any]) -> None:
+    evaluation.save(tmp_path)
+    (tmp_path / WORDS).write_text(json.dumps(change(json.loads((tmp_path / WORDS).read_text()))))
+    assert "are not of one evaluation, or were changed since" in refused(tmp_path)
+
+
+def test_words_that_were_only_laid_out_anew(tmp_path: Path, evaluation: Evaluation) -> None:
+    evaluation.save(tmp_path)
+    words = json.loads((tmp_path / WORDS).read_text())
+    (tmp_path / WORDS).write_text(json.dumps(dict(reversed(words.items()))))
+    assert Evaluation.load(tmp_path).summary() == evaluation.summary()

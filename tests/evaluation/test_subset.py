@@ -1,0 +1,95 @@
+"""Some images of a truth or an evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.evaluation.oddities.test_oddities import world
+
+from probox import Convention, Evaluation, InputError, evaluate, evaluate_parquet, read_truth, write_parquet
+from probox.formats import read_detections
+
+
+def assert_equal(one: Evaluation, other: Evaluation) -> None:
+    for name in ("images", "objects", "detections", "pairs"):
+        left, right = getattr(one, name).columns(), getattr(other, name).columns()
+        for column in left:
+            assert left[column].dtype.kind == right[column].dtype.kind, (name, column)
+            np.testing.assert_array_equal(left[column], right[column], err_msg=f"{name}.{column}")
+    for column in ("boxes", "pixels", "offsets", "runs"):
+        np.testing.assert_array_equal(getattr(one.masks, column), getattr(other.masks, column))
+    np.testing.assert_equal(one.summary(), other.summary())
+    assert [str(oddity) for oddity in one.oddities] == [str(oddity) for oddity in other.oddities]
+
+
+@pytest.mark.parametrize("measures", [("pdq", "map", "lrp"), ("map",)])
+@pytest.mark.parametrize("case", ["mixed", "bbox", "pbox_full", "probseg"])
+def test_on_is_evaluating_anew(golden_dir: Path, case: str, measures: tuple[str, ...]) -> None:
+    truth = read_truth(golden_dir / case / "ground_truth.json")
+    found = read_detections(golden_dir / case / "detections.json", truth)
+    whole = evaluate(truth, found, measures=measures)
+    for ids in (truth.image_ids[::3], truth.image_ids[:1], [], truth.image_ids):
+        part = truth.select_images(ids)
+        anew = evaluate(part, found.select(np.isin(found.image_ids, part.image_ids)), measures=measures)
+        assert_equal(whole.on(ids), anew)
+
+
+def test_on_takes_ids_in_any_order_and_once(golden_dir: Path) -> None:
+    truth = read_truth(golden_dir / "mixed" / "ground_truth.json")
+    result = evaluate(truth, read_detections(golden_dir / "mixed" / "detections.json", truth))
+    assert_equal(result.on([114, 107, 114]), result.on(np.array([107, 114])))
+
+
+def test_notes_are_those_of_the_part() -> None:
+    truth, found = world()
+    seen = truth.image_ids[:30]
+    some = dataclasses.replace(found.select(np.isin(found.image_ids, seen)), notes=("3 rows were left out",))
+    whole = evaluate(truth, some, measures=("map",))
+    assert [oddity.kind for oddity in whole.oddities] == ["images without detections"]
+    part = whole.on(seen)
+    assert part.oddities == ()
+    assert part.notes == (
+        "3 rows were left out",
+        "restricted to 30 of 60 images; what other notes count is of all of them",
+    )
+    assert whole.on(truth.image_ids).notes == whole.notes
+    assert part.on(seen[:3]).notes[-1] == "restricted to 3 of 60 images; what other notes count is of all of them"
+    assert (whole.on(seen[:3]) + whole.on(seen[3:30])).notes == ("3 rows were left out",)
+
+
+def test_what_is_counted_by_image_is_not_repeated_of_a_part() -> None:
+    truth, found = world()
+    whole = evaluate(truth, found, convention=Convention(label_threshold=0.5))
+    assert any("label threshold" in note for note in whole.notes)
+    assert not any("label threshold" in note for note in whole.on(truth.image_ids[:3]).notes)
+
+
+def test_unknown_images_are_named() -> None:
+    truth, found = world()
+    for choose in (truth.select_images, evaluate(truth, found, measures=("map",)).on):
+        with pytest.raises(InputError, match=r"image 11: there is no such image \(nor 1 more .*choose among the 60"):
+            choose([10, 11, 12])
+        with pytest.raises(InputError, match="image ids"):
+            choose(["a"])
+        with pytest.raises(InputError, match="image ids"):
+            choose([[10]])
+
+
+def test_parquet_of_some_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from probox.formats.parquet import columns as parquet_columns
+
+    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 2000)
+    truth, found = world()
+    write_parquet(tmp_path / "found.parquet", found)
+    write_parquet(tmp_path / "truth.parquet", truth)
+    for ids in (truth.image_ids[::4], truth.image_ids[-3:], truth.image_ids[:1], []):
+        anew = evaluate(truth.select_images(ids), found.select(np.isin(found.image_ids, ids)))
+        for there in (truth, tmp_path / "truth.parquet"):
+            result = evaluate_parquet(there, tmp_path / "found.parquet", images=ids)
+            assert_equal(result, anew)
+            assert result.notes == anew.notes
+    with pytest.raises(InputError, match="image 11: there is no such image"):
+        evaluate_parquet(truth, tmp_path / "found.parquet", images=[10, 11])

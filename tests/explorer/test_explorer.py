@@ -1,0 +1,276 @@
+"""The explorer in a real Chromium, opened from disk in a folder with spaces in its name."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.explorer.browser import Browser, percent, summary_cell
+
+import probox
+from probox import Evaluation
+from probox.demo import Demo
+from probox.explorer.page import write_report
+from probox.tables.results import Verdict
+
+
+def test_loads_without_a_word_and_without_leaving_the_page(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.js("document.getElementById('gallery').scrollIntoView({behavior: 'instant'})")
+    browser.wait(lambda: browser.count(".tile") == 12)
+    browser.js("document.querySelector('.tile').click()")
+    browser.wait(lambda: browser.js("return document.getElementById('viewer').open"))
+    asked = [url for url in browser.requests() if url != "about:blank"]
+    assert any("chunk-0.js" in url for url in asked)
+    assert any("/photos/" in url for url in asked)
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_shows_the_papers_table(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
+    browser.open(page)
+    for number, result in enumerate(results.values()):
+        summary = result.summary()
+        for name in ("mAP", "PDQ", "pPDQ", "spatial", "label", "foreground", "background"):
+            assert summary_cell(browser, number, name) == percent(summary[name])
+        assert summary_cell(browser, number, "mLRP") == percent(1 - summary["moLRP"])
+        for name in ("TP", "FP", "FN"):
+            assert summary_cell(browser, number, name) == str(int(summary[name]))
+    best = browser.js(
+        "return [...document.querySelectorAll('#summary td.best')]"
+        ".map(e => e.parentElement.dataset.result + e.dataset.column)"
+    )
+    assert "1PDQ" in best
+    assert "0PDQ" not in best
+    assert "1FP" in best  # fewer is better
+
+
+def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
+    browser.open(page)
+    names = lambda: browser.texts("#summary tbody th")  # noqa: E731
+    assert names() == ["unsure", "sure"]  # by PDQ, best first
+    browser.click('#summary [data-key="name"]')
+    assert names() == ["sure", "unsure"]
+    browser.click('#summary [data-key="name"]')
+    assert names() == ["unsure", "sure"]
+    assert browser.js("return document.querySelector('#summary th[aria-sort=descending]').textContent") == "detector"
+    for key in ("label", "FN", "foreground"):
+        browser.click(f'#summary [data-key="{key}"]')
+        assert names() == sorted(results, key=lambda name: -results[name].summary()[key])
+
+
+def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
+    browser.open(page)
+    browser.click("#markdown")
+    markdown = browser.wait(lambda: browser.js("return probox.copied"))
+    lines = markdown.splitlines()
+    assert lines[0] == "|  | mAP | mLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
+    assert lines[2].startswith("| unsure | ")
+    assert f"**{percent(results['unsure'].pdq)}**" in lines[2]
+    browser.click("#latex")
+    browser.wait(lambda: browser.js("return probox.copied") != markdown)
+    latex = browser.js("return probox.copied")
+    assert latex.startswith("\\begin{tabular}{lrrrrrrrrrrr}\n")
+    assert f"\\textbf{{{percent(results['unsure'].pdq)}}}" in latex
+
+
+@pytest.mark.parametrize("threshold", [0.01, 0.45, 0.7, 0.93, 1.0])
+def test_the_slider_moves_everything_to_what_evaluating_anew_gives(
+    browser: Browser, page: Path, demo: Demo, threshold: float
+) -> None:
+    browser.open(page)
+    browser.choose("#threshold", str(threshold))
+    convention = probox.Convention(label_threshold=threshold)
+    for number, found in enumerate(demo.detectors.values()):
+        summary = probox.evaluate(demo.truth, found, convention=convention).summary()
+        for name in ("PDQ", "pPDQ", "spatial", "label", "foreground", "background"):
+            shown = summary_cell(browser, number, name)
+            assert shown == ("\u2013" if np.isnan(summary[name]) else percent(summary[name]))
+        for name in ("TP", "FP", "FN"):
+            assert summary_cell(browser, number, name) == str(int(summary[name]))
+        readout = browser.text(f'#readout [data-result="{number}"]')
+        assert f"{int(summary['TP'])} TP · {int(summary['FP'])} FP · {int(summary['FN'])} FN" in readout
+    assert browser.js("return document.getElementById('exact').value") == str(threshold).removesuffix(".0")
+
+
+def test_classes_sizes_and_images_follow_the_slider_too(
+    browser: Browser, page: Path, results: dict[str, Evaluation]
+) -> None:
+    browser.open(page, "detector=1")
+    for threshold in (None, 0.8):
+        if threshold is not None:
+            browser.choose("#exact", str(threshold))
+        result = results["unsure"] if threshold is None else results["unsure"].at_threshold(threshold)
+        shown = browser.js(
+            "const numbers = (row) => [row.PDQ, row.TP, row.FP, row.FN];"
+            "const v = probox.store.view(1, probox.state().t); return {"
+            "classes: v.perClass().map(numbers), sizes: v.perSize().map(numbers), images: v.perImage().map(numbers)}"
+        )
+        for name, table in (("classes", result.per_class()), ("sizes", result.per_size())):
+            expected = [[row[key] for key in ("PDQ", "TP", "FP", "FN")] for row in table.values()]
+            np.testing.assert_allclose(np.array(shown[name], float), expected, atol=1e-12)
+        per_image = result.per_image()
+        expected = np.stack([per_image[key] for key in ("PDQ", "TP", "FP", "FN")], axis=1)
+        np.testing.assert_allclose(np.array(shown["images"], float), expected, atol=1e-12)
+
+
+def test_a_click_on_a_class_filters_the_gallery(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
+    browser.open(page, "detector=1")
+    key = results["unsure"].classes.index("leaf")
+    browser.click(f'#classes [data-key="row-{key}"]')
+    table, objects = results["unsure"].detections, results["unsure"].objects
+    with_leaf = set(objects.image_id[objects.class_index == key].tolist())
+    with_leaf |= set(table.image_id[(table.class_index == key) & (table.verdict == Verdict.FP)].tolist())
+    browser.wait(lambda: browser.text("#found").startswith(f"{len(with_leaf)} images"))
+    assert "class=leaf" in browser.js("return location.hash")
+    browser.choose("#verdict", "FN")
+    missed = objects.image_id[(objects.class_index == key) & (objects.verdict == Verdict.FN)]
+    browser.wait(lambda: browser.text("#found").startswith(f"{len(set(missed.tolist()))} image"))
+    browser.click("#clear")
+    browser.wait(lambda: browser.text("#found").startswith("12 images"))
+
+
+def test_filters_by_quality_range_and_name(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
+    browser.open(page, "detector=1&quality=spatial&from=0&to=0.3")
+    table = results["unsure"].detections
+    poor = table.image_id[(table.verdict == Verdict.TP) & (table.spatial <= 0.3)]
+    browser.wait(lambda: browser.text("#found").startswith(f"{len(set(poor.tolist()))} image"))
+    browser.open(page)
+    browser.choose("#find", "scene-07")
+    browser.wait(lambda: browser.text("#found").startswith("1 image "))
+    assert browser.js("return probox.order") == [6]
+
+
+@pytest.mark.parametrize("sort", ["worst", "best", "missed", "wrong"])
+def test_sorts_the_gallery(browser: Browser, page: Path, results: dict[str, Evaluation], sort: str) -> None:
+    browser.open(page, "detector=1")
+    browser.choose("#sort", sort)
+    order = browser.js("return probox.order")
+    per_image = results["unsure"].per_image()
+    key = {"worst": per_image["PDQ"], "best": -per_image["PDQ"], "missed": -per_image["FN"], "wrong": -per_image["FP"]}
+    assert order == np.lexsort((np.arange(12), key[sort])).tolist()
+
+
+def test_an_address_that_makes_no_sense_is_no_harm(browser: Browser, page: Path) -> None:
+    browser.open(page, "t=7&detector=9&beside=-1&class=%3Cscript%3E&layers=xyz&pick=q9&image=abc&sort=up&from=a")
+    assert summary_cell(browser, 0, "TP")
+    browser.open(page, "image=999")
+    browser.wait(lambda: "no image 999" in browser.text("#message"))
+
+
+def smallest_text(browser: Browser) -> float:
+    return float(
+        browser.js(
+            "const written = (e) => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());"
+            "const shown = [...document.querySelectorAll('body *')].filter(e => e.checkVisibility() && written(e));"
+            "return Math.min(...shown.map(e => parseFloat(getComputedStyle(e).fontSize)))"
+        )
+    )
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1360, False), (390, False), (390, True)])
+def test_is_readable_on_a_desk_and_on_a_phone(browser: Browser, page: Path, width: int, dark: bool) -> None:
+    browser.resize(width, 844, dark=dark)
+    for address in ("", "image=2&beside=1"):
+        browser.open(page, address)
+        if address:
+            browser.wait(lambda: browser.count("#items .item"))
+        assert smallest_text(browser) >= 12
+        # Nothing makes the page itself scroll sideways.
+        assert browser.js("return document.documentElement.scrollWidth") <= width
+    ground = browser.js("return getComputedStyle(document.body).backgroundColor")
+    light = np.mean([int(number) for number in re.findall(r"\d+", ground)[:3]])
+    assert (light < 60) == dark
+
+
+def test_the_theme_can_be_switched(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    before = browser.js("return getComputedStyle(document.body).backgroundColor")
+    browser.click("#theme")
+    assert browser.js("return getComputedStyle(document.body).backgroundColor") != before
+    browser.click("#theme")
+    assert browser.js("return getComputedStyle(document.body).backgroundColor") == before
+
+
+def test_everything_is_reached_by_tab(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    seen: list[str] = []
+    for _ in range(70):
+        browser.keys("TAB")
+        seen.append(browser.js("const e = document.activeElement; return e.id || e.dataset.key || e.className"))
+    for name in (
+        "threshold",
+        "exact",
+        "markdown",
+        "latex",
+        "PDQ",
+        "of",
+        "row-0",
+        "sort",
+        "class",
+        "verdict",
+        "find",
+        "tile",
+    ):
+        assert name in seen
+
+
+NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'&amp; </script> \u2028"
+
+
+def test_names_with_markup_are_shown_as_text(browser: Browser, tmp_path: Path) -> None:
+    truth = probox.GroundTruth.from_boxes([NASTY, "cup"], {1: (64, 48)}, [1], [[10, 10, 40, 40]], [0])
+    truth = dataclasses.replace(truth, file_names=(NASTY,))
+    found = probox.Detections(
+        classes=[NASTY, "cup"],
+        image_ids=[1],
+        boxes=[[10, 10, 40, 40]],
+        label_probs=[[0.9, 0.1]],
+        source=NASTY,
+        notes=[NASTY],
+    )
+    result = probox.evaluate(truth, found)
+    for embed in (False, True):
+        path, _ = write_report({NASTY: result}, tmp_path / f"nasty {embed}", title=NASTY, embed=embed)
+        browser.open(path, "image=1")
+        browser.wait(lambda: browser.count("#items .item"))
+        assert browser.js("return document.querySelector('img, main script, dialog script')") is None
+        assert browser.text("#title") == NASTY
+        assert browser.text("h1") == NASTY
+        assert NASTY in browser.text("#classes")
+        assert NASTY in browser.text("#summary")
+        assert NASTY in browser.text("#about")
+
+
+def nothing(n: int, images: dict[int, tuple[int, int]]) -> tuple[probox.GroundTruth, probox.Detections]:
+    truth = probox.GroundTruth.from_boxes(["cup"], images, [], np.zeros((0, 4)), [])
+    boxes = np.tile([[1.0, 1.0, 5.0, 5.0]], (n, 1))
+    probs = np.full((n, 1), 0.5)
+    return truth, probox.Detections(classes=["cup"], image_ids=[7] * n, boxes=boxes, label_probs=probs)
+
+
+@pytest.mark.parametrize(("found", "images"), [(0, {}), (0, {7: (20, 10)}), (2, {7: (20, 10)})])
+def test_a_report_of_next_to_nothing(
+    browser: Browser, tmp_path: Path, found: int, images: dict[int, tuple[int, int]]
+) -> None:
+    result = probox.evaluate(*nothing(found, images), measures=("pdq",))
+    path, _ = write_report({"none": result}, tmp_path / "r")
+    browser.open(path, "image=7" if images else "")
+    assert summary_cell(browser, 0, "FP") == str(found)
+    assert summary_cell(browser, 0, "PDQ") == ("0.00" if found else "\u2013")
+    assert browser.count('#summary [data-key="mAP"]') == 0
+    browser.choose("#threshold", "0.6")
+    assert summary_cell(browser, 0, "FP") == "0"
+
+
+def test_challenge_form_counts_false_positives_by_their_probability(
+    browser: Browser, demo: Demo, tmp_path: Path
+) -> None:
+    result = probox.evaluate(demo.truth, demo.detectors["unsure"], convention="challenge")
+    path, _ = write_report({"challenge": result}, tmp_path / "r")
+    browser.open(path)
+    assert summary_cell(browser, 0, "PDQ") == percent(result.pdq)
+    browser.choose("#exact", "0.5")
+    assert summary_cell(browser, 0, "PDQ") == percent(result.at_threshold(0.5).pdq)

@@ -1,0 +1,84 @@
+"""What the page is told: safe in a script, small, and nothing lost."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import random_mask, random_world
+
+import probox
+from probox import Evaluation
+from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload, to_script_json
+from probox.tables.masks import Masks
+
+
+def decoded(text: str, box: list[int]) -> list[tuple[int, int, int]]:
+    """Read runs as the page does, written from the format's description."""
+    data = list(base64.b64decode(text))
+    numbers, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append(value)
+            value, shift = 0, 0
+    runs, y, begin, length = [], box[1], box[0], 0
+    for step, across, longer in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+        y += step
+        begin += -(across + 1) // 2 if across % 2 else across // 2
+        length += -(longer + 1) // 2 if longer % 2 else longer // 2
+        runs.append((y, begin, begin + length))
+    return runs
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_runs_come_back(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    height, width = int(rng.integers(1, 60)), int(rng.integers(1, 700))
+    arrays = [random_mask(rng, height, width) for _ in range(int(rng.integers(1, 5)))]
+    masks = Masks.from_arrays(arrays)
+    for row, text in enumerate(encoded_runs(masks)):
+        begin, end = masks.offsets[row : row + 2]
+        assert bool(text) == (end > begin)
+        if text:
+            assert decoded(text, masks.boxes[row].tolist()) == [tuple(run) for run in masks.runs[begin:end].tolist()]
+
+
+@given(st.text())
+def test_no_text_can_end_a_script(text: str) -> None:
+    told = to_script_json({text: text})
+    assert json.loads(told) == {text: text}
+    for sign in "<>&\u2028\u2029":
+        assert sign not in told
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_chunks_hold_every_row_once(seed: int) -> None:
+    truth, found = random_world(seed, heatmaps=False)
+    result = probox.evaluate(truth, found)
+    images = [image for chunk in chunk_payloads({"a": result, "b": result}, result.masks, 2) for image in chunk]
+    assert len(images) == len(result.images)
+    objects = [row for image in images for row in image["o"]]
+    np.testing.assert_array_equal([row[:4] for row in objects], result.masks.boxes if objects else [])
+    for number in range(2):
+        rows = [row for image in images for row in image["d"][number]]
+        assert len(rows) == len(result.detections)
+        for row, box, covariances in zip(rows, result.detections.box, result.detections.covariances, strict=True):
+            np.testing.assert_allclose(row[:4], box, atol=0.006)
+            assert len(row) == (10 if covariances.any() else 4)
+            if len(row) == 10:
+                expected = [covariances[0, 0, 0], covariances[0, 0, 1], covariances[0, 1, 1], covariances[1, 0, 0]]
+                np.testing.assert_allclose(row[4:8], expected, rtol=1e-3, atol=1e-12)
+
+
+def test_index_is_plain_json(results: dict[str, Evaluation]) -> None:
+    index = index_payload(results, [""] * 12, 50, [f"{n}.jpg" for n in range(12)])
+    told = json.loads(to_script_json(index))
+    assert [result["name"] for result in told["results"]] == ["sure", "unsure"]
+    assert told["results"][1]["fixed"]["mAP"] == round(results["unsure"].summary()["mAP"], 12)
+    confidence = np.frombuffer(base64.b64decode(told["results"][0]["detections"]["confidence"][1]), "<f4")
+    np.testing.assert_array_equal(confidence, results["sure"].detections.confidence)

@@ -1,0 +1,193 @@
+"""The page's own script, run by Node: thresholds, masks and ellipses, as the measure has them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.strategies import random_mask, random_world
+
+import probox
+from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
+from probox.explorer.payload import chunk_payloads, index_payload
+
+ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not on this machine")
+
+SETTING = """
+const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
+globalThis.window = globalThis;
+globalThis.document = { getElementById: () => null };
+globalThis.Path2D = class {
+  constructor() { this.lines = []; this.rects = []; }
+  moveTo(x, y) { this.at = [x, y]; }
+  lineTo(x, y) { this.lines.push([...this.at, x, y]); this.at = [x, y]; }
+  rect(...numbers) { this.rects.push(numbers); }
+};
+"""
+
+
+def run(script: str, value: Any, *files: str) -> Any:
+    """Run the page's files and then a script that gives `answer`; NaN comes back as null."""
+    parts = [SETTING, *((ASSETS / name).read_text(encoding="utf-8") for name in files), script]
+    text = "\n".join([*parts, "process.stdout.write(JSON.stringify(answer));"])
+    done = subprocess.run(
+        [str(NODE), "--eval", text], input=json.dumps(value), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+# --- ellipses -------------------------------------------------------------------------------------------------------
+
+
+def test_ellipses_are_the_covariance_s_own() -> None:
+    random = np.random.default_rng(4)
+    roots = random.normal(size=(60, 2, 2)) * random.choice([0.1, 1.0, 30.0], (60, 1, 1))
+    matrices = [*(roots @ roots.swapaxes(1, 2)), np.diag([4.0, 9.0]), np.diag([9.0, 4.0]), np.ones((2, 2)) * 2,
+                np.array([[2.0, -2.0], [-2.0, 2.0]]), np.zeros((2, 2)), np.diag([0.0, 3.0])]  # fmt: skip
+    packed = [[float(m[0, 0]), float(m[0, 1]), float(m[1, 1])] for m in matrices]
+    answers = run("const answer = input.map((c) => probox.axes(c));", packed, "geometry.js")
+    for matrix, axes in zip(matrices, answers, strict=True):
+        assert axes["long"] >= axes["short"] >= 0
+        along = np.array([np.cos(axes["angle"]), np.sin(axes["angle"])])
+        across = np.array([-along[1], along[0]])
+        again = axes["long"] ** 2 * np.outer(along, along) + axes["short"] ** 2 * np.outer(across, across)
+        np.testing.assert_allclose(again, matrix, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(matrix).max()))
+
+
+def test_a_form_that_rounding_left_below_zero_has_no_short_axis() -> None:
+    (axes,) = run("const answer = input.map((c) => probox.axes(c));", [[1.0, 1.0000001, 1.0]], "geometry.js")
+    assert axes["short"] == 0
+    assert axes["long"] == pytest.approx(2**0.5)
+
+
+# --- masks ----------------------------------------------------------------------------------------------------------
+
+GEOMETRY = """
+const store = { index: { chunk: 2 }, images: { w: [0, 0, 0].fill(input.width), h: [0, 0, 0].fill(input.height) },
+  objects: { offsets: input.offsets }, results: [{ detections: { offsets: [0, 0, 0, 0] } }] };
+input.chunks.forEach((images, number) => probox.receive(number, images));
+const answer = [];
+for (let row = 0; row < 3; row++) probox.withGeometry(store, row, ({ objects }) => {
+  for (const object of objects) {
+    const inside = [];
+    for (let y = 0; y < input.height; y++) {
+      inside.push([]);
+      for (let x = 0; x < input.width; x++) inside[y].push(probox.contains(object, x, y + 0.5));
+    }
+    answer.push({ row: object.row, filled: object.filled, runs: object.runs, inside, box: [object.x0, object.y0,
+      object.x1, object.y1], area: probox.area(object).rects, outline: probox.outline(object).lines });
+  }
+});
+"""
+
+
+def sides(mask: np.ndarray) -> set[tuple[int, int, int, int]]:
+    """Return the unit sides between inside and outside, as x, y, x, y."""
+    padded = np.pad(mask, 1)
+    found = set()
+    for y, x in zip(*np.nonzero(padded[:, 1:] != padded[:, :-1]), strict=True):
+        found.add((int(x), int(y) - 1, int(x), int(y)))
+    for y, x in zip(*np.nonzero(padded[1:] != padded[:-1]), strict=True):
+        found.add((int(x) - 1, int(y), int(x), int(y)))
+    return found
+
+
+def unit_steps(line: list[int]) -> list[tuple[int, int, int, int]]:
+    x, y, to_x, to_y = line
+    if x == to_x:
+        return [(x, at, x, at + 1) for at in range(min(y, to_y), max(y, to_y))]
+    return [(at, y, at + 1, y) for at in range(min(x, to_x), max(x, to_x))]
+
+
+def test_masks_arrive_pixel_by_pixel_with_their_outlines() -> None:
+    rng = np.random.default_rng(11)
+    width, height = 150, 20
+    masks = [random_mask(rng, height, width) for _ in range(9)]
+    masks[0][:] = False
+    masks[0][3:5, 7:9] = True  # filled: no runs
+    truth = GroundTruth.from_masks(["cup"], [(image, masks[3 * image : 3 * image + 3], [0] * 3) for image in range(3)])
+    none = Detections(classes=["cup"], image_ids=[], boxes=[], label_probs=np.zeros((0, 1)))
+    results = {"none": evaluate(truth, none)}
+    value = {"width": width, "height": height, "offsets": [0, 3, 6, 9],
+             "chunks": list(chunk_payloads(results, truth.masks, 2))}  # fmt: skip
+    answers = run(GEOMETRY, value, "geometry.js")
+    assert [answer["row"] for answer in answers] == list(range(9))
+    for row, (mask, answer) in enumerate(zip(masks, answers, strict=True)):
+        assert answer["box"] == truth.masks.boxes[row].tolist()
+        assert answer["filled"] == (truth.masks.offsets[row] == truth.masks.offsets[row + 1])
+        if answer["filled"]:
+            assert answer["runs"] == []
+            x0, y0, x1, y1 = answer["box"]
+            assert answer["area"] == [[x0, y0, x1 - x0 + 1, y1 - y0 + 1]]
+            continue
+        np.testing.assert_array_equal(np.array(answer["inside"]), mask)
+        assert all(line[:2] != line[2:] for line in answer["outline"])
+        drawn = [step for line in answer["outline"] for step in unit_steps(line)]
+        assert len(drawn) == len(set(drawn))
+        assert set(drawn) == sides(mask)
+        assert sum(width for _, _, width, _ in answer["area"]) == mask.sum()
+
+
+# --- thresholds -----------------------------------------------------------------------------------------------------
+
+VIEWS = """
+const store = new probox.Store(input.index);
+const answer = input.thresholds.map((threshold) => {
+  const view = store.view(0, threshold);
+  return { total: view.total(), classes: view.perClass(), sizes: view.perSize(), images: view.perImage(),
+    verdict: [...view.verdict], objects: [...view.objectVerdict] };
+});
+"""
+NAMES = ("PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", "FP", "FN")
+
+
+def same(told: dict[str, float | None], summary: dict[str, float]) -> None:
+    for name in NAMES:
+        got = np.nan if told[name] is None else told[name]
+        # The page has qualities other than pPDQ in single precision.
+        assert got == pytest.approx(summary[name], rel=1e-6, abs=1e-12, nan_ok=True), name
+
+
+@pytest.mark.parametrize(
+    "convention",
+    [Convention(), Convention.preset("challenge"), Convention(object_filter=True, min_width=12, min_height=12),
+     Convention.preset("paper", assignment="greedy")],
+    ids=["reference", "challenge", "filter", "greedy"],
+)  # fmt: skip
+@pytest.mark.parametrize("seed", [0, 1, 6])
+def test_the_page_counts_what_the_measure_counts_at_every_confidence(seed: int, convention: Convention) -> None:
+    truth, found = random_world(seed, heatmaps=False)
+    # Confidences on few levels, so that thresholds hit several at once, exactly; and one of nothing at all.
+    levels = (np.floor(found.label_probs * 10) / 10).astype(np.float32)
+    levels[:1] = 0.0
+    changed = dataclasses.replace(found, label_probs=levels, scores=None, labels=None)
+    evaluation = evaluate(truth, changed, convention=convention)
+    # 0.3 is less than its nearest float: thresholds must be rounded before they are compared.
+    steps = [round(float(level), 1) for level in np.unique(evaluation.detections.confidence)]
+    below = [float(np.nextafter(np.float32(step), np.float32(0))) for step in steps]
+    thresholds = [None, *steps, *below]
+    index = index_payload({"one": evaluation}, [""] * len(truth.image_ids), 2, truth.file_names)
+    answers = run(VIEWS, {"index": index, "thresholds": thresholds}, "store.js")
+    for threshold, answer in zip(thresholds, answers, strict=True):
+        at: Evaluation = evaluation if threshold is None else evaluation.at_threshold(threshold)
+        same(answer["total"], at.summary())
+        kept = np.ones(len(evaluation.detections), bool)
+        if threshold is not None:
+            kept = evaluation.detections.confidence > np.float32(threshold)
+        assert (np.array(answer["verdict"]) != 4).tolist() == kept.tolist()
+        assert np.array(answer["verdict"])[kept].tolist() == at.detections.verdict.tolist()
+        assert answer["objects"] == at.objects.verdict.tolist()
+        for told, summary in zip(answer["classes"], at.per_class().values(), strict=True):
+            same(told, summary)
+        for name, column in at.per_image().items():
+            if name in ("TP", "FP", "FN"):
+                assert [told[name] for told in answer["images"]] == column.tolist()

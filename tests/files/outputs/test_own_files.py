@@ -1,0 +1,243 @@
+"""What a user has put somewhere is neither removed nor written over."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.files.outputs.commands import tree
+
+from probox.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as done:
+        main([str(word) for word in words])
+    return int(done.value.code or 0), capsys.readouterr().err
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """Run a command that must fail with one line; return it."""
+    status, said = run(capsys, *words)
+    assert status == 1, said
+    assert said.count("\n") == 1, said
+    return said
+
+
+class TestReport:
+    def test_folders_of_the_users_are_no_reports(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        project = tmp_path / "proj"
+        for name in ("photos", "data"):
+            (project / name).mkdir(parents=True)
+            (project / name / "mine.jpg").write_bytes(b"mine")
+        assert run(capsys, "report", inputs / "results", "--embed", "--out", project / "index.html")[0] == 0
+        before = tree(project)
+        assert "is not empty" in refused(capsys, "report", inputs / "results", "--out", project)
+        assert tree(project) == before
+
+    def test_a_mistake_leaves_the_earlier_report(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        words = ("report", inputs / "results", "--out", tmp_path / "r", "--images")
+        assert run(capsys, *words, inputs / "images")[0] == 0
+        before = tree(tmp_path)
+        assert "is not a folder" in refused(capsys, *words, inputs / "imagse")
+        assert tree(tmp_path) == before
+        assert run(capsys, *words, tmp_path / "r" / "photos")[0] == 0  # not even from its own photos
+
+    def test_what_is_beside_it_stays(self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
+        out = tmp_path / "r"
+        words = ("report", inputs / "results", "--out", out)
+        assert run(capsys, *words, "--images", inputs / "images")[0] == 0
+        (out / "photos" / "mine.jpg").write_bytes(b"mine")
+        (out / "notes.txt").write_text("mine")
+        (out / "empty").mkdir()
+        assert run(capsys, *words)[0] == 0
+        assert [path.name for path in (out / "photos").iterdir()] == ["mine.jpg"]
+        assert (out / "notes.txt").read_text() == "mine"
+        assert (out / "empty").is_dir()
+        assert not (out / "thumbs").exists()
+
+    def test_a_changed_page_stays(self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
+        words = ("report", inputs / "results", "--out", tmp_path / "r")
+        assert run(capsys, *words)[0] == 0
+        page = tmp_path / "r" / "index.html"
+        page.write_text(page.read_text() + "<!-- my remark -->")
+        before = tree(tmp_path)
+        assert "index.html: was changed since" in refused(capsys, *words)
+        assert tree(tmp_path) == before
+
+    def test_another_page_of_this_name_stays(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        page = tmp_path / "index.html"
+        page.write_text("<p>my home page")
+        words = ("report", inputs / "results", "--embed", "--out", page)
+        assert "does not hold a report" in refused(capsys, *words)
+        assert page.read_text() == "<p>my home page"
+        page.unlink()
+        assert run(capsys, *words)[0] == 0
+        assert run(capsys, *words)[0] == 0
+
+    def test_links(self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
+        """A link to a folder is followed, as it was named; links inside are not."""
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to("real")
+        words = ("report", inputs / "results", "--images", inputs / "images", "--out", tmp_path / "link")
+        assert run(capsys, *words)[0] == 0
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "real" / "index.html").is_file()
+        shutil.move(tmp_path / "real" / "photos", tmp_path / "elsewhere")
+        (tmp_path / "real" / "photos").symlink_to(tmp_path / "elsewhere")
+        before = tree(tmp_path)
+        assert "photos: is in the way" in refused(capsys, *words)
+        assert tree(tmp_path) == before
+        assert run(capsys, "report", inputs / "results", "--out", tmp_path / "link")[0] == 0
+        assert len(list((tmp_path / "elsewhere").iterdir())) == 2
+        (tmp_path / "nowhere").symlink_to("missing")
+        said = refused(capsys, "report", inputs / "results", "--out", tmp_path / "nowhere")
+        assert "leads nowhere" in said
+
+    def test_a_list_from_elsewhere_leads_nowhere(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        words = ("report", inputs / "results", "--out", tmp_path / "r")
+        assert run(capsys, *words)[0] == 0
+        mine = tmp_path / "mine.txt"
+        shutil.copy(tmp_path / "r" / "index.html", mine)
+        listing = tmp_path / "r" / ".probox.json"
+        content = json.loads(listing.read_text())
+        content["files"]["../mine.txt"] = content["files"]["index.html"]
+        listing.write_text(json.dumps(content))
+        assert ".probox.json: is not the list" in refused(capsys, *words)
+        assert mine.exists()
+
+
+def test_photos_are_not_drawn_over(capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for path in (inputs / "images").iterdir():
+        Image.open(path).save(photos / f"{path.stem}.png")
+    before = tree(tmp_path)
+    words = ("draw", inputs / "results" / "sure", "--images", photos, "--worst", 1, "--labels", "none", "--out")
+    said = refused(capsys, *words, photos)
+    assert "did not write it; choose another folder" in said
+    assert tree(tmp_path) == before
+    assert run(capsys, *words, tmp_path / "p")[0] == 0
+    assert run(capsys, *words, tmp_path / "p")[0] == 0  # its own pictures it may replace
+
+
+def test_commands_do_not_replace_each_others_files(
+    capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+) -> None:
+    assert run(capsys, "report", inputs / "results", "--out", tmp_path / "r")[0] == 0
+    before = tree(tmp_path)
+    (tmp_path / "r" / "truth.json").write_text("mine")
+    assert "truth.json" in refused(capsys, "demo", "--save", tmp_path / "r")
+    (tmp_path / "r" / "truth.json").unlink()
+    assert tree(tmp_path) == before
+
+
+def test_a_second_picture_joins_the_first(capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
+    for image in (1, 2):
+        words = ("draw", inputs / "results" / "sure", "--image", image, "--labels", "none", "--out", tmp_path)
+        assert run(capsys, *words)[0] == 0
+    assert set(tree(tmp_path)) == {"scene-01.png", "scene-02.png", ".probox.json"}
+
+
+@pytest.mark.parametrize("name", ["evaluation.json", "tables.npz"])
+def test_evaluations_replace_nothing_else(
+    capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "sure" / name
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    words = ("evaluate", inputs / "truth.json", inputs / "sure.json", "--out", tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("probox.cli.evaluate._Truth.evaluate", None)  # it is refused before any work is done
+        assert f"{name}: is there already and does not hold an evaluation" in refused(capsys, *words)
+    assert tree(tmp_path) == {f"sure/{name}": b"mine"}
+    mine.unlink()
+    assert run(capsys, *words)[0] == 0
+    assert run(capsys, *words)[0] == 0
+
+
+class TestNamedFiles:
+    def test_inputs_are_never_replaced(self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
+        for name in ("truth.json", "sure.json", "unsure.json", "ssd.onnx", "names.txt"):
+            shutil.copy(inputs / name, tmp_path)
+        before = tree(tmp_path)
+        truth, sure, unsure = (tmp_path / f"{name}.json" for name in ("truth", "sure", "unsure"))
+        os.link(sure, tmp_path / "same.json")
+        for out in (truth, sure, tmp_path / "same.json"):
+            refused(capsys, "convert", sure, out, "--truth", truth)
+            refused(capsys, "fuse", truth, sure, unsure, "--out", out)
+        detect = ("detect", tmp_path / "ssd.onnx", "--images", inputs / "photos", "--classes", tmp_path / "names.txt")
+        masks = ("--uncertainty", "mc-dropout", "--passes", 1, "--dropout-layers", "box")
+        assert "would replace" in refused(capsys, *detect, *masks, "--out", tmp_path / "x.json", "--save-graph",
+                                          tmp_path / "ssd.onnx")  # fmt: skip
+        (tmp_path / "same.json").unlink()
+        assert tree(tmp_path) == before
+
+    @pytest.mark.parametrize("name", ["out.json", "out.json.gz", "out.parquet"])
+    def test_other_content_is_not_replaced(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path, name: str
+    ) -> None:
+        out = tmp_path / name
+        words = ("fuse", inputs / "truth.json", inputs / "sure.json", inputs / "unsure.json", "--out", out)
+        for content in (b'{"images": [], "annotations": []}', b"my words", b"PAR1 not really PAR1", b'[{"name": 1}]'):
+            out.write_bytes(content)
+            assert "is there already and does not hold detections" in refused(capsys, *words)
+            assert out.read_bytes() == content
+        many = {"classes": ["cup"], "img_names": [f"{n:012d}.jpg" for n in range(9000)], "detections": []}
+        for content in (b"", b"[\n]\n", json.dumps(many).encode(), b'[{"image_id": 1}]'):
+            if name != "out.parquet" or not content:
+                out.write_bytes(content)
+                assert run(capsys, *words)[0] == 0
+        assert run(capsys, *words)[0] == 0
+
+    def test_truth_in_parquet_is_not_replaced_by_detections(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "a.parquet"
+        assert run(capsys, "convert", inputs / "truth.json", out)[0] == 0
+        assert run(capsys, "convert", inputs / "truth.json", out)[0] == 0
+        before = out.read_bytes()
+        words = ("convert", inputs / "sure.json", out, "--truth", inputs / "truth.json")
+        assert "does not hold detections in Parquet" in refused(capsys, *words)
+        assert out.read_bytes() == before
+
+    def test_links_and_devices_are_not_written_through(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "real.json").write_text("[]")
+        (tmp_path / "link.json").symlink_to("real.json")
+        os.mkfifo(tmp_path / "pipe.json")
+        for name, reason in (("link.json", "is a link"), ("pipe.json", "no ordinary file")):
+            words = ("convert", inputs / "sure.json", tmp_path / name, "--truth", inputs / "truth.json")
+            assert reason in refused(capsys, *words)
+        assert (tmp_path / "real.json").read_text() == "[]"
+        assert (tmp_path / "pipe.json").is_fifo()
+
+    def test_a_graph_is_replaced_by_its_like_only(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        graph = tmp_path / "masked.onnx"
+        words = (
+            "detect", inputs / "ssd.onnx", "--images", inputs / "photos", "--classes", inputs / "names.txt",
+            "--out", tmp_path / "x.json", "--uncertainty", "mc-dropout", "--passes", 1, "--dropout-layers", "box",
+            "--save-graph", graph,
+        )  # fmt: skip
+        shutil.copy(inputs / "ssd.onnx", graph)
+        assert "does not hold a graph with masks" in refused(capsys, *words)
+        assert graph.read_bytes() == (inputs / "ssd.onnx").read_bytes()
+        assert not (tmp_path / "x.json").exists()
+        graph.unlink()
+        assert run(capsys, *words)[0] == 0
+        assert run(capsys, *words)[0] == 0

@@ -1,0 +1,101 @@
+"""Average precision where it is easy to say by hand, and where it is not defined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from probox import Detections, GroundTruth, InputError
+from probox.measures.boxes import AveragePrecision, average_precision, match_boxes
+
+CLASSES = ("cup", "dog", "tv")
+
+
+def found_of(boxes, scores, labels=None):
+    return Detections(
+        classes=CLASSES,
+        image_ids=[1] * len(boxes),
+        boxes=boxes,
+        label_probs=np.zeros((len(boxes), 3)),
+        labels=labels or [0] * len(boxes),
+        scores=scores,
+    )
+
+
+@pytest.fixture
+def truth():
+    """Two cups, a dog, no television."""
+    return GroundTruth.from_boxes(
+        CLASSES, {1: (400, 400)}, [1, 1, 1], [[0, 0, 100, 100], [200, 0, 300, 100], [0, 200, 20, 220]], [0, 0, 1]
+    )
+
+
+def test_right_wrong_right(truth):
+    result = average_precision(
+        truth, found_of([[0, 0, 100, 100], [0, 300, 50, 350], [200, 0, 300, 100]], [0.9, 0.8, 0.7])
+    )
+    # Precision 1 up to recall 0.5 (51 points), 2/3 up to recall 1 (50 points).
+    assert result.per_class()["AP"][0] == pytest.approx((51 + 50 * 2 / 3) / 101, abs=1e-12)
+    assert result.map == pytest.approx((51 + 50 * 2 / 3) / 101 / 2, abs=1e-12)
+    assert (result.ar_1, result.ar_10) == (0.25, 0.5)
+    curve = result.curve("cup", 0.75)
+    assert curve.recall[50] == 0.5
+    np.testing.assert_allclose(curve.precision[[0, 50, 51, 100]], [1, 1, 2 / 3, 2 / 3], atol=1e-12)
+    assert curve.score[[0, 50, 51, 100]].tolist() == [0.9, 0.9, 0.7, 0.7]
+
+
+def test_columns_of_thresholds_are_those_of_the_summary(truth):
+    # An overlap of 0.77 is enough for six thresholds, 0.50 to 0.75.
+    result = average_precision(truth, found_of([[0, 0, 100, 77], [200, 0, 300, 77]], [0.9, 0.8]))
+    table = result.per_class()
+    np.testing.assert_allclose([table[name][0] for name in ("AP", "AP50", "AP75")], [0.6, 1, 1], atol=1e-12)
+    np.testing.assert_allclose([result.map, result.ap50, result.ap75], [0.3, 0.5, 0.5], atol=1e-12)
+    less = average_precision(truth, found_of([[0, 0, 100, 74], [200, 0, 300, 74]], [0.9, 0.8]))
+    assert (less.per_class()["AP75"][0], less.ap75) == (0, 0)
+    assert (less.per_class()["AP50"][0], less.ap50) == pytest.approx((1, 0.5), abs=1e-12)
+
+
+def test_a_class_without_objects_is_left_out(truth):
+    table = average_precision(truth, found_of([[0, 0, 9, 9]], [0.5], labels=[2])).per_class()
+    assert table["class"].tolist() == list(CLASSES)
+    assert table["objects"].tolist() == [2, 1, 0]
+    for name, column in table.items():
+        if name not in ("class", "objects"):
+            assert np.isnan(column[2]), name
+    assert table["AP"][:2].tolist() == [0, 0]
+    assert np.isnan(table["AP_small"][0])  # cups are large here
+    assert table["AP_small"][1] == 0
+
+
+def test_a_detector_that_says_nothing(truth):
+    result = average_precision(truth, found_of([], []))
+    assert result.map == 0
+    assert result.ar_100 == 0
+    assert np.isnan(result.ap_medium)
+    assert np.isnan(result.curve("cup").score).all()
+    assert result.curve("cup").precision.tolist() == [0] * 101
+
+
+def test_no_objects_anywhere():
+    empty = GroundTruth.from_boxes(CLASSES, {1: (400, 400)}, [], [], [])
+    result = average_precision(empty, found_of([[0, 0, 9, 9]], [0.5]))
+    assert all(np.isnan(value) for value in result.summary().values())
+    assert repr(result) == "AveragePrecision(mAP=nan, AP50=nan, AP75=nan)"
+
+
+def test_curves_are_named(truth):
+    result = average_precision(truth, found_of([], []))
+    assert np.isnan(result.curve("television").precision).all()  # a synonym of tv
+    with pytest.raises(InputError, match="no class 'cat'; choose one of cup, dog, tv"):
+        result.curve("cat")
+    with pytest.raises(InputError, match="expected iou"):
+        result.curve("cup", 0.52)
+    with pytest.raises(InputError, match="expected size"):
+        result.curve("cup", size="huge")
+
+
+def test_from_matches_is_the_same(truth):
+    found = found_of([[0, 0, 100, 90]], [0.5])
+    direct = average_precision(truth, found)
+    kept = AveragePrecision.from_matches(match_boxes(truth, found))
+    np.testing.assert_array_equal(direct.precision, kept.precision)

@@ -1,0 +1,108 @@
+"""Real detectors on COCO val2017: pycocotools' numbers, on the whole (kept here) and on a part (computed)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probox import Detections, GroundTruth, Masks
+from probox.measures.boxes import LRP, AveragePrecision, BoxMatches, average_precision, match_boxes
+
+# pycocotools 2.0.11 on the whole files; it takes about 20 seconds for each.
+PYCOCOTOOLS = {
+    "ssdlite_mbv2": [
+        0.2316477318543792, 0.37585448433399027, 0.2406161776214102, 0.01499126945885815, 0.1140518500285839,
+        0.4925464268537126, 0.21756112946860873, 0.3059644722804436, 0.3212191286927817, 0.032649511573335524,
+        0.22048058564855313, 0.6259482052808564,
+    ],
+    "yolox_nano": [
+        0.21361188053306396, 0.3561074669013833, 0.21954980980877953, 0.04519342118706658, 0.18500100483276002,
+        0.3546442022070449, 0.20694995815318748, 0.32543265337522503, 0.3465307737647065, 0.09022413316020467,
+        0.33568453794897246, 0.5342972269160421,
+    ],
+    "nanodet_m_416": [
+        0.17940187387622022, 0.31816481743789765, 0.17526957725038328, 0.04228295661517412, 0.16399942734204323,
+        0.2939995418849351, 0.18790650585147398, 0.30884763859337766, 0.32887332019489757, 0.09741505789880743,
+        0.32934336203837494, 0.5039607515805207,
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def truth(coco_dir: Path) -> GroundTruth:
+    data = json.loads((coco_dir / "val2017_boxes.json").read_text())
+    ids = sorted(json.loads((coco_dir / "subset_2881_image_ids.json").read_text()))
+    row = {image_id: at for at, image_id in enumerate(ids)}
+    categories = sorted(data["categories"], key=lambda category: category["id"])
+    column = {category["id"]: at for at, category in enumerate(categories)}
+    images = {image["id"]: image for image in data["images"]}
+    there = [annotation for annotation in data["annotations"] if annotation["image_id"] in row]
+    there.sort(key=lambda annotation: annotation["image_id"])
+    xywh = np.array([annotation["bbox"] for annotation in there], dtype=float)
+    return GroundTruth(
+        classes=[category["name"] for category in categories],
+        category_ids=list(column),
+        image_ids=ids,
+        widths=[images[image_id]["width"] for image_id in ids],
+        heights=[images[image_id]["height"] for image_id in ids],
+        object_image=[row[annotation["image_id"]] for annotation in there],
+        object_class=[column[annotation["category_id"]] for annotation in there],
+        boxes=np.concatenate([xywh[:, :2], xywh[:, :2] + xywh[:, 2:]], axis=1),
+        sizes=xywh[:, 2:],
+        masks=Masks.from_boxes(np.zeros((len(there), 4), np.int32)),
+        areas=[annotation["area"] for annotation in there],
+        crowd=[bool(annotation["iscrowd"]) for annotation in there],
+    )
+
+
+@pytest.fixture(scope="module", params=PYCOCOTOOLS)
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def found(coco_dir: Path, truth: GroundTruth, name: str) -> Detections:
+    results = json.loads(gzip.decompress((coco_dir / "results" / f"{name}_2881.json.gz").read_bytes()))
+    xywh = np.array([result["bbox"] for result in results], dtype=float)
+    labels = np.searchsorted(truth.category_ids, [result["category_id"] for result in results])
+    return Detections(
+        classes=truth.classes,
+        image_ids=[result["image_id"] for result in results],
+        boxes=np.concatenate([xywh[:, :2], xywh[:, :2] + xywh[:, 2:]], axis=1),
+        sizes=xywh[:, 2:],
+        label_probs=np.zeros((len(results), len(truth.classes)), np.float32),
+        labels=labels,
+        scores=[result["score"] for result in results],
+    )
+
+
+def test_twelve_numbers_on_the_whole(truth, found, name):
+    ours = list(average_precision(truth, found).summary().values())
+    np.testing.assert_allclose(ours, PYCOCOTOOLS[name], rtol=0, atol=1e-12)
+
+
+def test_twelve_numbers_on_a_part(coco_twelve, truth, found):
+    part = truth.image_ids[::20]
+    few, said = truth.select_images(part), found.select(np.isin(found.image_ids, part))
+    ours = list(average_precision(few, said).summary().values())
+    np.testing.assert_allclose(ours, coco_twelve(few, said), rtol=0, atol=1e-12)
+
+
+def test_parts_and_threads_make_no_difference(truth, found):
+    whole = match_boxes(truth, found, threads=1)
+    halves = [
+        match_boxes(truth.select_images(part), found.select(np.isin(found.image_ids, part)), threads=2)
+        for part in (truth.image_ids[1::2], truth.image_ids[::2])
+    ]
+    together = BoxMatches.concatenate(halves)
+    for column, values in whole.to_arrays().items():
+        np.testing.assert_array_equal(together.to_arrays()[column], values, err_msg=column)
+    assert AveragePrecision.from_matches(together).summary() == AveragePrecision.from_matches(whole).summary()
+    grid, exact = LRP.from_matches(together), LRP.from_matches(whole, variant="exact")
+    assert grid.summary() == LRP.from_matches(whole).summary()
+    assert exact.molrp < grid.molrp
+    assert not np.any(exact.olrp > grid.olrp)

@@ -1,0 +1,104 @@
+"""LRP where it is easy to say by hand, and where it is not defined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from probox import Detections, GroundTruth, InputError
+from probox.measures.boxes import LRP, lrp, lrp_curve, match_boxes
+
+CLASSES = ("cup", "dog", "tv")
+
+
+def found_of(boxes, scores, labels=None):
+    return Detections(
+        classes=CLASSES,
+        image_ids=[1] * len(boxes),
+        boxes=boxes,
+        label_probs=np.zeros((len(boxes), 3)),
+        labels=labels or [0] * len(boxes),
+        scores=scores,
+    )
+
+
+@pytest.fixture
+def truth():
+    """Two cups, a dog, no television."""
+    return GroundTruth.from_boxes(
+        CLASSES, {1: (400, 400)}, [1, 1, 1], [[0, 0, 100, 100], [200, 0, 300, 100], [0, 200, 20, 220]], [0, 0, 1]
+    )
+
+
+def test_by_hand(truth):
+    # One cup found with IoU 0.8, a wrong detection below it, the dog missed.
+    result = lrp(truth, found_of([[0, 0, 100, 80], [0, 300, 50, 350]], [0.715, 0.7149]))
+    table = result.per_class()
+    # Grid: 0.71 keeps both, 0.72 none. With both: (0.2/0.5 + 1 + 1) / 3.
+    np.testing.assert_allclose(table["oLRP"], [0.8, 1, np.nan], atol=1e-12)
+    np.testing.assert_allclose(table["loc"], [0.2, np.nan, np.nan], atol=1e-12)
+    np.testing.assert_allclose(table["fp"], [0.5, np.nan, np.nan], atol=1e-12)
+    np.testing.assert_allclose(table["fn"], [0.5, 1, np.nan], atol=1e-12)
+    np.testing.assert_array_equal(table["threshold"], [0.0, np.nan, np.nan])  # the lowest of equals
+    assert table["objects"].tolist() == [2, 1, 0]
+    assert result.molrp == pytest.approx(0.9, abs=1e-12)
+    assert (result.loc, result.fp, result.fn) == pytest.approx((0.2, 0.5, 0.75), abs=1e-12)
+
+
+def test_exact_finds_the_threshold_between_grid_points(truth):
+    result = lrp(truth, found_of([[0, 0, 100, 80], [0, 300, 50, 350]], [0.715, 0.7149]), variant="exact")
+    assert result.olrp[0, 0] == pytest.approx((0.4 + 0 + 1) / 2, abs=1e-12)
+    assert result.thresholds[0, 0] == 0.715
+    assert result.olrp_fp[0, 0] == 0
+
+
+def test_by_size(truth):
+    result = lrp(truth, found_of([[0, 0, 100, 80], [0, 200, 20, 220]], [0.5, 0.6], labels=[0, 1]))
+    table = result.by_size()
+    assert table["size"].tolist() == ["all", "small", "medium", "large"]
+    assert table["objects"].tolist() == [3, 1, 0, 2]
+    np.testing.assert_allclose(table["moLRP"], [(0.7 + 0) / 2, 0, np.nan, 0.7], atol=1e-12)
+    np.testing.assert_allclose(table["fn"], [0.25, 0, np.nan, 0.5], atol=1e-12)
+    assert result.per_class(size="small")["threshold"][1] == 0
+
+
+@pytest.mark.parametrize("variant", ["grid", "exact"])
+def test_no_true_positive(truth, variant):
+    result = lrp(truth, found_of([[0, 300, 50, 350]], [0.5]), variant=variant)
+    assert result.molrp == 1
+    assert np.isnan(result.loc)
+    assert result.fp == 1  # of the one class that has a detection
+    assert result.fn == 1
+    assert np.isnan(result.thresholds).all()
+
+
+@pytest.mark.parametrize("variant", ["grid", "exact"])
+def test_a_detector_that_says_nothing(truth, variant):
+    result = lrp(truth, found_of([], []), variant=variant)
+    assert result.molrp == 1
+    assert result.fn == 1
+    assert np.isnan(result.loc)
+    assert np.isnan(result.fp)
+
+
+@pytest.mark.parametrize("variant", ["grid", "exact"])
+def test_no_objects_anywhere(variant):
+    empty = GroundTruth.from_boxes(CLASSES, {1: (400, 400)}, [], [], [])
+    result = lrp(empty, found_of([[0, 0, 9, 9]], [0.5]), variant=variant)
+    assert all(np.isnan(value) for value in result.summary().values())
+    assert repr(result).startswith(f"LRP({variant}, moLRP=nan")
+
+
+def test_curve(truth):
+    matches = match_boxes(truth, found_of([[0, 0, 100, 80], [0, 300, 50, 350]], [0.75, 0.25]))
+    curve = lrp_curve(matches, "cup")
+    assert curve.true_positives[[0, 25, 26, 75, 76]].tolist() == [1, 1, 1, 1, 0]
+    assert curve.false_positives[[0, 25, 26, 75, 76]].tolist() == [1, 1, 0, 0, 0]
+    np.testing.assert_allclose(curve.lrp[[25, 26, 76]], [0.8, 0.7, 1], atol=1e-12)
+    assert np.isnan(curve.loc[76])
+    assert np.isnan(lrp_curve(matches, "tv").lrp).all()
+
+
+def test_variant_is_checked(truth):
+    with pytest.raises(InputError, match="'grid' or 'exact', got 'fine'"):
+        LRP.from_matches(match_boxes(truth, found_of([], [])), variant="fine")

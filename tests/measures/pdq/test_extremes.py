@@ -1,0 +1,227 @@
+"""Values at the edge of what is accepted: no crash, no NaN, and the definition's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from probox import Convention, Detections, GroundTruth, _core, evaluate
+from probox.errors import InputError
+from probox.measures.pdq import definition, kernel
+
+CLASSES = ("cup", "dog")
+PRESETS = ("reference", "paper", "challenge")
+TINY, HUGE = 1e-12, 1e9
+BELOW_ONE = 1.0 - 1e-15
+
+
+def covariance(sx: float, sy: float, rho: float) -> np.ndarray:
+    return np.array([[sx * sx, rho * sx * sy], [rho * sx * sy, sy * sy]])
+
+
+def check_map(box, covariances, width, height, convention):
+    """Require a map of probabilities, equal to the definition's."""
+    got = kernel.heatmap(box, covariances, width, height, convention)
+    with np.errstate(over="ignore", invalid="ignore"):
+        want = definition.heatmap(box, covariances, width, height, convention)
+    # One unit of float32 for the reference's maps; the equations' maps agree to the last bits of a double.
+    np.testing.assert_allclose(got, want, rtol=0, atol=2e-7 if convention.single_precision else 5e-15)
+    assert got.min() >= 0.0
+    assert got.max() <= 1.0
+    return got
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("rho", [1.0, -1.0])
+def test_a_variance_below_zero_by_rounding_counts_as_zero(preset, rho):
+    # Accepted as positive semi-definite to a millionth of the largest entry; its root was NaN, then a wild index.
+    first = np.array([[-5e-7, 0.0], [0.0, 1.0]])
+    second = np.array([[4.0, rho * 1e-6], [rho * 1e-6, -1e-6]])
+    got = check_map([5.3, 4.2, 30.6, 20.1], np.stack([first, second]), 40, 30, Convention.preset(preset))
+    assert got.max() == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("rho", [1.0, -1.0])
+def test_a_determinant_below_zero_by_rounding_keeps_the_definition_s_region(rho):
+    # The quadratic form then has no smallest value along a line of pixels but at the line's ends.
+    corner = np.array([[100.0, rho * 100.00005], [rho * 100.00005, 100.0]])
+    convention = Convention()
+    with np.errstate(invalid="ignore"):
+        check_map([60.0, 60.0, 90.0, 95.0], np.stack([corner, corner]), 160, 150, convention)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("sigma", [2e4, 1e6, HUGE])
+@pytest.mark.parametrize("rho", [0.5, 0.95, -0.999])
+def test_correlated_corners_of_huge_variance_need_no_huge_table(preset, sigma, rho):
+    # Tables of Phi grew with the deviation: past any memory, and past the range of an int.
+    flat, other = covariance(sigma, 3.0, rho), covariance(2.0, sigma, -rho)
+    check_map([4.0, 5.0, 20.0, 14.0], np.stack([flat, other]), 31, 22, Convention.preset(preset))
+    check_map([4.0, 5.0, 20.0, 14.0], np.stack([covariance(sigma, sigma, rho)] * 2), 31, 22, Convention.preset(preset))
+
+
+def test_corners_without_variance_on_a_border_meet_the_definition():
+    # Beyond 128 pixels a border and the point just before it are one number, so the pixel before counts.
+    covariances = np.stack([np.diag([0.0, 0.3]), np.diag([0.0, 40.0])])
+    check_map([200.0, 0.9, 563.0, 1.4], covariances, 1000, 3, Convention.preset("paper"))
+    check_map([9.0, 0.9, 563.0, 1.4], covariances, 1000, 3, Convention.preset("paper"))
+
+
+def test_the_fast_rows_end_at_a_deviation_without_a_step():
+    widest = 16384.0
+    maps = [
+        check_map([9.0, 9.0, 40.0, 30.0], np.stack([covariance(sigma, 2.0, 0.6), covariance(3.0, 2.0, 0.1)]), 3000, 40,
+                  Convention.preset("reference", min_probability=0.0))
+        for sigma in (widest, np.nextafter(widest, HUGE), widest * 1.001)
+    ]  # fmt: skip
+    np.testing.assert_allclose(maps[0], maps[1], rtol=0, atol=2e-7)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("sigma", [1e-30, 1e-50, 1e-100, 1e-150])
+@pytest.mark.parametrize("rho", [0.95, -0.95, BELOW_ONE, 0.5])
+def test_correlated_corners_of_vanishing_variance_are_steps(preset, sigma, rho):
+    # Standardised distances of 1e30 and more overflowed on the way to probabilities of 0 and 1.
+    pair = np.stack([covariance(sigma, sigma, rho), covariance(sigma, 1.0, rho)])
+    got = check_map([3.5, 2.5, 8.5, 7.5], pair, 12, 11, Convention.preset(preset))
+    assert got[5, 6] == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("far", [41.0, 1e6, 1e40, 1e160, np.inf])
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.95, -0.95, BELOW_ONE, -BELOW_ONE, 1.0, -1.0])
+def test_bivariate_cdf_of_a_bound_far_away_is_a_marginal(far, rho):
+    for k in (-2.0, 0.0, 0.7, far):
+        marginal = float(definition.bivariate_cdf(np.inf, k, 0.0))
+        assert (
+            _core.bivariate_cdf(far, k, rho) == _core.bivariate_cdf(k, far, rho) == pytest.approx(marginal, abs=1e-15)
+        )
+        assert _core.bivariate_cdf(-far, k, rho) == _core.bivariate_cdf(k, -far, rho) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-100, 1e-30, 1e-16, 1e-14])
+@pytest.mark.parametrize("background", ["box", "mask"])
+def test_small_epsilons_do_not_underflow(epsilon, background):
+    # Sums of logarithms are products with their exponents kept apart; 18 factors of 1e-30 were 0.
+    mask, probability = np.zeros((400, 60), bool), np.zeros((400, 60), np.float32)
+    mask[:, :40] = probability[:, :40] = True
+    probability[:20, 3], probability[30:50, 44] = 0.0, 1.0
+    mask[7, 5] = False
+    truth = GroundTruth.from_masks(CLASSES, [(1, [mask], [0])], shapes={1: mask.shape})
+    found = Detections(
+        classes=CLASSES, image_ids=[1], boxes=[[0, 0, 9, 9]], label_probs=[[0.7, 0.3]], heatmaps=[probability]
+    )
+    convention = Convention.preset("paper", epsilon=epsilon, background=background)
+    want = definition.pair_tables([mask], [probability], found.label_probs, [0], convention)
+    got = kernel.pair_tables(truth, found, convention, 0)
+    assert 0.1 < want["fg"][0, 0] < 1.0
+    for column, name in enumerate(("overall", "spatial", "label", "fg", "bg")):
+        np.testing.assert_allclose(got[:, :, column], want[name], rtol=1e-9)
+
+
+def test_an_epsilon_that_float64_cannot_hold_is_refused():
+    with pytest.raises(InputError, match="epsilon"):
+        Convention(epsilon=1e-310)
+
+
+def columns_of(truth, found):
+    return list(kernel._Columns(truth, truth.masks, found, Convention()).of_images(0, len(truth.image_ids)))
+
+
+def one_image():
+    mask = np.zeros((9, 9), bool)
+    mask[2:5, 3:6] = mask[7, 1] = True
+    truth = GroundTruth.from_masks(CLASSES, [(1, [mask], [0])], shapes={1: (9, 9)})
+    found = Detections(
+        classes=CLASSES,
+        image_ids=[1],
+        boxes=[[3, 2, 6, 5]],
+        label_probs=[[0.9, 0.1]],
+        covariances=np.ones((1, 2, 2, 2)),
+    )
+    return truth, found
+
+
+def test_kernel_refuses_runs_out_of_order():
+    columns = columns_of(*one_image())
+    runs = columns[6]
+    assert len(runs) == 4
+    columns[6] = np.ascontiguousarray(runs[::-1])
+    with pytest.raises(ValueError, match="sorted"):
+        _core.score_images(kernel.settings_of(Convention()), 1, *columns)
+
+
+def test_kernel_refuses_covariances_of_another_shape():
+    columns = columns_of(*one_image())
+    columns[10] = np.zeros((1, 2, 1, 1))
+    with pytest.raises(ValueError, match="covariances"):
+        _core.score_images(kernel.settings_of(Convention()), 1, *columns)
+
+
+def test_kernel_refuses_images_without_pixels():
+    columns = columns_of(*one_image())
+    columns[0] = np.array([-20], np.int32)
+    with pytest.raises(ValueError, match="at least one pixel"):
+        _core.score_images(kernel.settings_of(Convention()), 1, *columns)
+
+
+@pytest.mark.parametrize("quality", [np.nan, np.inf, -0.5])
+@pytest.mark.parametrize("greedy", [False, True])
+def test_assignment_refuses_what_is_no_quality(quality, greedy):
+    # The search for the cheapest column found none among NaN, and went on with column -1.
+    pair = np.zeros(1, np.int64)
+    with pytest.raises(ValueError, match="finite"):
+        _core.assign_pairs(np.array([0, 1]), pair, pair, np.array([quality]), greedy)
+
+
+SIGMAS = st.one_of(st.floats(np.log(TINY), np.log(HUGE)), st.floats(np.log(0.03), np.log(300.0))).map(np.exp)
+CORRELATIONS = st.one_of(
+    st.sampled_from([0.0, 1.0, -1.0, BELOW_ONE, -BELOW_ONE, 1 - 1e-8, 0.9996, -0.9994, 0.925, 1e-17, -1e-300]),
+    st.floats(-1, 1),
+)
+SIZES = st.sampled_from([(1, 1), (1, 7), (9, 1), (3000, 2), (2, 1500), (50, 40), (17, 33)])
+
+
+@st.composite
+def covariances(draw):
+    matrix = covariance(draw(SIGMAS), draw(SIGMAS), draw(CORRELATIONS))
+    flaw = draw(st.sampled_from([0.0, 0.0, 1e-9, 4e-7]))  # barely not positive semi-definite
+    return matrix * draw(st.sampled_from([1.0, 1.0, 0.0])) - np.eye(2) * np.abs(matrix).max() * flaw
+
+
+@st.composite
+def extreme_boxes(draw):
+    width, height = draw(SIZES)
+
+    def pair(size):
+        corner = st.one_of(st.sampled_from([-1e9, 1e9, 0.0, float(size)]), st.floats(-size - 2.0, 2.0 * size + 2.0))
+        low, high = sorted((draw(corner), draw(corner)))
+        return (low, low) if draw(st.integers(0, 5)) == 0 else (low, high)
+
+    (x1, x2), (y1, y2) = pair(width), pair(height)
+    return [x1, y1, x2, y2], np.stack([draw(covariances()), draw(covariances())]), width, height
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@settings(max_examples=120, deadline=None)
+@given(case=extreme_boxes(), background=st.sampled_from(["box", "mask"]), objects=st.integers(0, 2))
+def test_scores_of_extreme_boxes_are_numbers(preset, case, background, objects):
+    box, spread, width, height = case
+    convention = Convention.preset(preset, background=background)
+    masks = [np.zeros((height, width), bool) for _ in range(objects)]
+    for number, mask in enumerate(masks):
+        mask[height // 2, width // 2] = True
+        mask[: number * height, : number * width] = True
+    truth = GroundTruth.from_masks(CLASSES, [(1, masks, [0] * objects)], shapes={1: (height, width)})
+    try:
+        found = Detections(
+            classes=CLASSES, image_ids=[1], boxes=[box], label_probs=[[0.7, 0.3]], covariances=spread[None]
+        )
+    except InputError:  # too far from positive semi-definite after all
+        return
+    tables = kernel.pair_tables(truth, found, convention, 0)
+    assert np.all((tables >= 0.0) & (tables <= 1.0))
+    assert 0.0 <= evaluate(truth, found, convention=convention).summary()["PDQ"] <= 1.0
+    probability = kernel.heatmap(box, spread, width, height, convention)
+    assert np.all((probability >= 0.0) & (probability <= 1.0))

@@ -1,0 +1,236 @@
+"""Pictures: the right things in the right colours at the right places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.patches import Ellipse, FancyArrowPatch, FancyBboxPatch, Rectangle
+
+import probox
+from probox import Detections, Evaluation, GroundTruth
+from probox.demo import Demo
+from probox.pictures.corners import principal_axes
+from probox.pictures.photos import find_photo
+from probox.pictures.style import PALETTES
+from probox.tables.results import Verdict
+
+BLUE, ORANGE = PALETTES["blue-orange"].right, PALETTES["blue-orange"].wrong
+
+
+def tagged(axes: Any, start: str) -> dict[str, Any]:
+    """Return the artists whose id begins with `start`, by id."""
+    return {a.get_gid(): a for a in axes.get_children() if (a.get_gid() or "").startswith(start)}
+
+
+def one_detection(covariance: list[list[float]]) -> Detections:
+    both = [covariance, [[1.0, 0.0], [0.0, 1.0]]]
+    return Detections(classes=["cup"], image_ids=[7], boxes=[[20, 15, 44, 40]], label_probs=[[0.9]], covariances=[both])
+
+
+def test_ellipse_has_the_true_axes() -> None:
+    """Covariance [[4, 3], [3, 4]] has eigenvalues 7 and 1, the larger one's axis at 45 degrees."""
+    axes = probox.draw(one_detection([[4, 3], [3, 4]]), 7)
+    ellipses = tagged(axes, "corner-0-0")
+    assert set(ellipses) == {"corner-0-0-1", "corner-0-0-2", "corner-0-0-3"}
+    for deviations in (1, 2, 3):
+        ellipse = ellipses[f"corner-0-0-{deviations}"]
+        assert isinstance(ellipse, Ellipse)
+        assert ellipse.width / 2 == pytest.approx(deviations * np.sqrt(7))
+        assert ellipse.height / 2 == pytest.approx(deviations * 1)
+        assert ellipse.angle == pytest.approx(45)
+        assert ellipse.center == (20, 15)
+
+
+def test_drawn_ellipse_is_where_the_mahalanobis_distance_is_its_number_of_deviations() -> None:
+    """Whatever the covariance, points of the drawn outline lie at that distance: axes and angle are right together."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        root = rng.normal(size=(2, 2)) * rng.uniform(0.3, 6, 2)
+        covariance = root @ root.T
+        axes = probox.draw(one_detection(covariance.tolist()), 7, labels="none")
+        ellipse = tagged(axes, "corner-0-0")["corner-0-0-2"]
+        outline = ellipse.get_patch_transform().transform(ellipse.get_path().vertices[:-1])
+        away = outline[::3] - np.array([20, 15])  # every third vertex of a Bezier path lies on the curve
+        distance = np.sqrt(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away))
+        np.testing.assert_allclose(distance, 2.0, rtol=1e-3)
+        import matplotlib.pyplot as plt
+
+        plt.close("all")
+
+
+def test_singular_and_zero_covariances_are_drawn_as_what_they_are() -> None:
+    half_axes, angle = principal_axes([[9, 0], [0, 0]])
+    assert half_axes.tolist() == [3.0, 0.0]
+    assert angle == 0.0
+    plain = Detections(classes=["cup"], image_ids=[7], boxes=[[20, 15, 44, 40]], label_probs=[[0.9]])
+    assert not tagged(probox.draw(plain, 7), "corner")
+
+
+def test_arrows_reach_two_deviations_along_both_axes() -> None:
+    axes = probox.draw(one_detection([[4, 3], [3, 4]]), 7, corners="arrow")
+    long = tagged(axes, "corner-0-0")["corner-0-0-0"]
+    assert isinstance(long, FancyArrowPatch)
+    ends = np.array(long._posA_posB)
+    assert np.linalg.norm(ends[1] - ends[0]) / 2 == pytest.approx(2 * np.sqrt(7))
+    assert not any(isinstance(patch, Ellipse) for patch in axes.patches)
+
+
+@pytest.mark.parametrize("colours", list(PALETTES))
+def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation], colours: str) -> None:
+    result = results["unsure"]
+    right, wrong = PALETTES[colours].right, PALETTES[colours].wrong
+    axes = probox.draw(result, 2, colours=colours)
+    here = np.flatnonzero(result.detections.image_id == 2)
+    boxes = tagged(axes, "box-")
+    assert len(boxes) == len(here)
+    for number, row in enumerate(here):
+        box = boxes[f"box-{number}"]
+        assert isinstance(box, Rectangle)
+        expected = right if result.detections.verdict[row] == Verdict.TP else wrong
+        assert to_hex(box.get_edgecolor()) == expected
+        np.testing.assert_allclose(box.get_bbox().extents, result.detections.box[row])
+    masks = tagged(axes, "mask-")
+    there = np.flatnonzero(result.objects.image_id == 2)
+    assert len(masks) == len(there)
+    for number, row in enumerate(there):
+        expected = right if result.objects.verdict[row] == Verdict.TP else wrong
+        assert to_hex(masks[f"mask-{number}"].get_edgecolor()[0]) == expected
+
+
+def test_mask_is_filled_on_its_own_pixels_only() -> None:
+    mask = np.zeros((30, 40), bool)
+    mask[5:12, 8:20] = True
+    mask[7:9, 10:14] = False  # a hole
+    truth = GroundTruth.from_masks(["cup"], [(7, [mask], [0])])
+    nothing = Detections(classes=["cup"], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 1)))
+    axes = probox.draw(probox.evaluate(truth, nothing), 7)
+    overlay = next(image.get_array() for image in axes.images if np.shape(image.get_array())[:2] == mask.shape)
+    np.testing.assert_array_equal(np.asarray(overlay)[..., 3] > 0, mask)
+    assert to_hex(np.asarray(overlay)[5, 8, :3]) == ORANGE
+
+
+def test_heatmap_is_the_kernels(results: dict[str, Evaluation]) -> None:
+    from probox.pictures.view import view_of_image
+
+    view = view_of_image(results["unsure"], 1)
+    axes = probox.draw(results["unsure"], 1, heatmap=True)
+    overlay = np.asarray(axes.images[-1].get_array())[..., 3]
+    highest = np.max([view.heatmap(row) for row in range(len(view.detections))], axis=0)
+    np.testing.assert_allclose(overlay, 0.55 * highest, atol=1e-9)
+    assert highest.max() > 0.99
+
+
+def test_labels_say_class_and_qualities(results: dict[str, Evaluation]) -> None:
+    words = {text.get_text() for text in probox.draw(results["unsure"], 1).texts}
+    table = results["unsure"].detections
+    row = int(np.flatnonzero((table.image_id == 1) & (table.verdict == Verdict.TP))[0])
+    full = f"pPDQ {100 * table.pPDQ[row]:.0f}  Sp {100 * table.spatial[row]:.0f}  Lbl {100 * table.label[row]:.0f}"
+    assert full in words
+    short = {text.get_text() for text in probox.draw(results["unsure"], 1, labels="class").texts}
+    assert short <= {*results["unsure"].classes, *(f"missed {name}" for name in results["unsure"].classes)}
+    assert not probox.draw(results["unsure"], 1, labels="none").texts
+
+
+def test_class_names_are_text_whatever_is_in_them() -> None:
+    name = r"$\frac{1}{0}$ <b>_{"
+    truth = GroundTruth.from_boxes([name], {1: (640, 480)}, [1], [[100, 100, 300, 300]], [0])
+    found = Detections(classes=[name], image_ids=[1], boxes=[[100, 100, 300, 300]], label_probs=[[0.9]])
+    axes = probox.draw(probox.evaluate(truth, found), 1)
+    axes.get_figure().canvas.draw()  # would raise if it were taken for mathematics
+    assert any(text.get_text().startswith(name) for text in axes.texts)
+
+
+def label_boxes(axes: Any) -> list[Any]:
+    return [patch.get_window_extent() for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
+
+
+def test_labels_of_a_crowded_scene_stay_apart_and_inside() -> None:
+    rng = np.random.default_rng(1)
+    corners = rng.uniform(0, 300, (120, 2))
+    boxes = np.concatenate([corners, corners + rng.uniform(5, 60, (120, 2))], axis=1)
+    found = Detections(
+        classes=["a rather long class name"], image_ids=[1] * 120, boxes=boxes, label_probs=np.full((120, 1), 0.7)
+    )
+    axes = probox.draw(found, 1, image=np.zeros((360, 360, 3), np.uint8))
+    axes.get_figure().canvas.draw()
+    labels = label_boxes(axes)
+    assert 5 < len(labels) < 100  # some are there, not all
+    limits = axes.get_window_extent()
+    for number, one in enumerate(labels):
+        assert limits.x0 - 1 <= one.x0 <= one.x1 <= limits.x1 + 1
+        assert limits.y0 - 1 <= one.y0 <= one.y1 <= limits.y1 + 1
+        for other in labels[:number]:
+            width = min(one.x1, other.x1) - max(one.x0, other.x0)
+            height = min(one.y1, other.y1) - max(one.y0, other.y0)
+            assert max(width, 0) * max(height, 0) <= 0.02 * min(one.width * one.height, other.width * other.height)
+    assert sum(one.width * one.height for one in labels) < 0.2 * limits.width * limits.height
+
+
+def test_set_covariance_and_clipping_are_shown_as_they_were_scored() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (100, 80)}, [1], [[10, 10, 60, 60]], [0])
+    found = Detections(classes=["cup"], image_ids=[1], boxes=[[-8, 10, 130, 60]], label_probs=[[0.9]])
+    convention = probox.Convention(set_covariance=9.0, clip="corners")
+    axes = probox.draw(probox.evaluate(truth, found, convention=convention), 1)
+    assert tagged(axes, "corner-0-0")["corner-0-0-1"].width == pytest.approx(6.0)
+    np.testing.assert_allclose(tagged(axes, "box-")["box-0"].get_bbox().extents, [0, 10, 99, 60])
+
+
+def test_detections_alone_are_blue_and_the_size_comes_from_the_photo(demo: Demo) -> None:
+    axes = probox.draw(demo.detectors["unsure"], 5, image=demo.picture(5))
+    assert axes.get_xlim() == (-0.5, 479.5)
+    assert axes.get_ylim() == (639.5, -0.5)
+    assert {to_hex(box.get_edgecolor()) for box in tagged(axes, "box-").values()} == {BLUE}
+
+
+def test_probabilistic_segmentation_is_drawn_from_its_maps(golden_dir: Path) -> None:
+    truth = probox.read_coco(golden_dir / "probseg" / "ground_truth.json")
+    found = probox.read_detections(golden_dir / "probseg" / "detections.json", truth)
+    assert found.heatmaps is not None
+    result = probox.evaluate(truth, found)
+    image_id = int(found.image_ids[0])
+    axes = probox.draw(result, image_id, detections=found, heatmap=True)
+    overlay = np.asarray(axes.images[-1].get_array())[..., 3]
+    maps = [m for m, i in zip(found.heatmaps, found.image_ids, strict=True) if i == image_id]
+    scaled = [np.asarray(m, float) / (255 if m.dtype == np.uint8 else 1) for m in maps if m is not None]
+    np.testing.assert_allclose(overlay, 0.55 * np.max(scaled, axis=0), atol=1e-6)
+
+
+def test_draws_into_given_axes(results: dict[str, Evaluation]) -> None:
+    import matplotlib.pyplot as plt
+
+    _, (left, right) = plt.subplots(1, 2)
+    assert probox.draw(results["sure"], 1, ax=left) is left
+    assert probox.draw(results["unsure"], 1, ax=right) is right
+
+
+def test_wrong_arguments_are_said_in_one_line(results: dict[str, Evaluation]) -> None:
+    with pytest.raises(probox.InputError, match="image 999"):
+        probox.draw(results["sure"], 999)
+    with pytest.raises(probox.InputError, match="corners"):
+        probox.draw(results["sure"], 1, corners="blob")
+    with pytest.raises(probox.InputError, match="colours"):
+        probox.draw(results["sure"], 1, colours="pink")
+    with pytest.raises(probox.InputError, match="Evaluation or Detections"):
+        probox.draw("results", 1)  # type: ignore[arg-type]
+    with pytest.raises(probox.InputError, match="H x W x 3"):
+        probox.draw(results["sure"], 1, image=np.zeros(4))
+
+
+def test_photos_are_found_by_name_or_number_and_never_outside_their_folder(tmp_path: Path) -> None:
+    inside = tmp_path / "photos"
+    (inside / "sub").mkdir(parents=True)
+    for name in ("a.jpg", "000000000139.jpg", "sub/b.jpg", "COCO_val2014_000000000042.jpg"):
+        (inside / name).touch()
+    (tmp_path / "secret.jpg").touch()
+    assert find_photo(inside, 1, "a.jpg") == inside / "a.jpg"
+    assert find_photo(inside, 1, "elsewhere/a.jpg") == inside / "a.jpg"
+    assert find_photo(inside, 1, "sub/b.jpg") == inside / "sub" / "b.jpg"
+    assert find_photo(inside, 139) == inside / "000000000139.jpg"
+    assert find_photo(inside, 42) == inside / "COCO_val2014_000000000042.jpg"
+    assert find_photo(inside, 1, "../secret.jpg") is None
+    assert find_photo(inside, 1, str(tmp_path / "secret.jpg")) is None
+    assert find_photo(inside, 1, "a\0.jpg") is None

@@ -1,0 +1,93 @@
+"""Plots show the numbers that the evaluation has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+import probox
+from probox import Evaluation
+from probox.pictures.style import DARK, LIGHT
+from probox.plots.plots import PLOTS, Plots, draw_all
+from probox.tables.results import Verdict
+
+
+@pytest.mark.parametrize("name", list(PLOTS))
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_plot_in_both_themes(results: dict[str, Evaluation], name: str, dark: bool) -> None:
+    theme = DARK if dark else LIGHT
+    for source in (results["unsure"], results):
+        axes = np.ravel(PLOTS[name](Plots(source), dark=dark))
+        assert all(isinstance(one, Axes) for one in axes)
+        figure = axes[0].figure
+        figure.canvas.draw()
+        assert to_hex(figure.get_facecolor()) == theme.ground
+        assert to_hex(axes[0].xaxis.label.get_color()) == theme.ink
+        assert axes[0].get_xlabel() or name == "thresholds"
+
+
+def test_style_does_not_leak(results: dict[str, Evaluation]) -> None:
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    results["sure"].plot.sizes(dark=True)
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_threshold_curve_is_that_of_evaluating_anew(results: dict[str, Evaluation]) -> None:
+    axes = results["unsure"].plot.thresholds()
+    x, y = axes.lines[0].get_data()
+    at = int(np.flatnonzero(np.isclose(x, 0.6))[0])
+    assert y[at] == pytest.approx(100 * results["unsure"].at_threshold(0.6).pdq)
+
+
+def test_scatter_has_every_true_positive(results: dict[str, Evaluation]) -> None:
+    result = results["unsure"]
+    hit = result.detections.verdict == Verdict.TP
+    for axes, x, y in (
+        (result.plot.spatial_label(), "label", "spatial"),
+        (result.plot.foreground_background(), "background", "foreground"),
+    ):
+        points = np.asarray(axes.collections[-1].get_offsets())
+        np.testing.assert_allclose(points[:, 0], getattr(result.detections, x)[hit])
+        np.testing.assert_allclose(points[:, 1], getattr(result.detections, y)[hit])
+
+
+def test_bars_are_the_classes_and_sizes(results: dict[str, Evaluation]) -> None:
+    result = results["unsure"]
+    axes = result.plot.classes()
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    table = result.per_class()
+    np.testing.assert_allclose([bar.get_width() for bar in axes.patches], [100 * table[name]["PDQ"] for name in names])
+    sizes = [100 * row["PDQ"] for row in result.per_size().values()]
+    np.testing.assert_allclose([bar.get_width() for bar in result.plot.sizes().patches], sizes)
+
+
+def test_precision_recall_has_the_area_of_ap50(results: dict[str, Evaluation]) -> None:
+    axes = results["unsure"].plot.precision_recall()
+    _, precision = axes.lines[0].get_data()
+    assert np.mean(precision) == pytest.approx(results["unsure"].summary()["AP50"])
+
+
+def test_draws_into_given_axes(results: dict[str, Evaluation]) -> None:
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots()
+    assert results["sure"].plot.sizes(ax=axes) is axes
+
+
+def test_an_evaluation_of_nothing_can_be_plotted() -> None:
+    truth = probox.GroundTruth.from_boxes(["cup"], {1: (10, 10)}, [], np.zeros((0, 4)), [])
+    found = probox.Detections(classes=["cup"], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 1)))
+    drawn = [name for name, figure in draw_all({"": probox.evaluate(truth, found)}) if figure.canvas.draw() is None]
+    assert drawn == list(PLOTS)
+
+
+def test_class_names_are_text_whatever_is_in_them() -> None:
+    truth = probox.GroundTruth.from_boxes([r"$\frac{$"], {1: (99, 99)}, [1], [[10, 10, 60, 60]], [0])
+    found = probox.Detections(classes=[r"$\frac{$"], image_ids=[1], boxes=[[10, 10, 60, 60]], label_probs=[[0.9]])
+    result = probox.evaluate(truth, found)
+    for _, figure in draw_all({r"$\nix{$": result, "b": result}):
+        figure.canvas.draw()

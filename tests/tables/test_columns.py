@@ -1,0 +1,95 @@
+"""Columns: arrays of a known type and shape, whole numbers that stay whole, rows that are found again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from probox import InputError
+from probox.tables.columns import frozen, rows_of, rows_where_all
+from probox.tables.labels import align_labels, canonical_name, column_of_each
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([1.0, -2.0], np.int64),
+        (np.array([1, 2], np.uint8), np.int64),
+        ([2**31 - 1, -(2**31)], np.int32),
+        ([True, False], np.int32),
+        ([0, 255], np.uint8),
+    ],
+)
+def test_whole_numbers_of_any_type_are_taken(values, dtype):
+    column = frozen(values, dtype, (-1,), "ids")
+    assert column.dtype == dtype
+    np.testing.assert_array_equal(column, np.asarray(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [([1.5], np.int64), ([2**31], np.int32), ([-1], np.uint8), ([256], np.uint8), ([1e300], np.int64)],
+)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_numbers_that_would_change_are_refused(values, dtype):
+    with pytest.raises(InputError, match=r"expected ids to be (whole )?numbers"):
+        frozen(np.asarray(values), dtype, (-1,), "ids")
+
+
+@pytest.mark.parametrize(
+    ("values", "shape", "words"),
+    [
+        ([[1, 2], [3]], (-1, 2), "expected boxes to be numbers in rows of equal length"),
+        ([["a", "b"]], (-1, 2), "expected boxes to be numbers"),
+        ([[1, 2, 3]], (-1, 2), "expected boxes of shape N x 2, but got 1 x 3"),
+        ([1, 2], (-1, 2), "expected boxes of shape N x 2, but got 2"),
+        (np.zeros((0, 5)), (-1, 4), "expected boxes of shape N x 4, but got 0 x 5"),
+        ([[1, 2]], (3, 2), "expected boxes of shape 3 x 2, but got 1 x 2"),
+    ],
+)
+def test_another_shape_is_named(values, shape, words):
+    with pytest.raises(InputError, match=words):
+        frozen(values, np.float64, shape, "boxes")
+
+
+@pytest.mark.parametrize(("shape", "made"), [((-1,), (0,)), ((-1, 4), (0, 4)), ((0, 2, 2, 2), (0, 2, 2, 2))])
+def test_nothing_has_the_shape_that_is_asked_for(shape, made):
+    assert frozen([], np.float64, shape, "boxes").shape == made
+
+
+def test_a_column_does_not_follow_its_maker():
+    mine = np.arange(6.0)
+    for given in (mine, mine[1:4], mine.reshape(2, 3)[0]):
+        column = frozen(given, np.float64, (-1,), "column")
+        before = column.copy()
+        mine += 1
+        np.testing.assert_array_equal(column, before)
+        assert not column.flags.writeable
+    mine.flags.writeable = False
+    assert np.shares_memory(frozen(mine, np.float64, (-1,), "column"), mine)  # nobody can write to it: no copy
+
+
+def test_rows_are_found_and_others_are_minus_one():
+    table = np.array([2, 5, 9])
+    assert rows_of(np.array([9, 1, 2, 3, 5, 10, -4]), table).tolist() == [2, -1, 0, -1, 1, -1, -1]
+    assert rows_of(np.array([1, 2]), np.array([], np.int64)).tolist() == [-1, -1]
+    assert rows_of(np.array([], np.int64), table).tolist() == []
+
+
+def test_a_row_needs_all_its_flags():
+    flags = np.ones((4, 2, 3), bool)
+    flags[1, 1, 2] = flags[3] = False
+    assert rows_where_all(flags).tolist() == [True, False, True, False]
+    assert rows_where_all(np.array([[True, False], [True, True]])).tolist() == [False, True]
+
+
+def test_classes_meet_by_name():
+    assert column_of_each(["TV", "cup", "dog"], ["Cup", " television ", "ghost"]).tolist() == [1, 0, -1]
+    assert canonical_name("  MotorBike ") == canonical_name("motorcycle")
+
+
+def test_aligned_probabilities_are_zero_where_nothing_is_said():
+    given = np.array([[0.25, 0.5, 0.125]], np.float32)
+    aligned = align_labels(given, ["ghost", "dog", "cup"], ["cup", "cat", "dog"])
+    np.testing.assert_array_equal(aligned, np.float32([[0.125, 0.0, 0.5]]))
+    assert align_labels(given, ["a", "b", "c"], ["a", "b", "c"]) is given

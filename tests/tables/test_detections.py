@@ -1,0 +1,186 @@
+"""The table of detections: what it accepts to the last bit of its tolerances, and what it derives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probox import Detections, InputError
+from probox.tables.detections import FARTHEST, ROUNDING, SYMMETRY, nearest_covariances, smallest_eigenvalues
+
+USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}
+
+
+def table(**columns: Any) -> Detections:
+    return Detections(classes=["cup", "dog"], image_ids=[7], **{**USUAL, **columns})
+
+
+def corner(xx: float, xy: float, yy: float, yx: float | None = None) -> np.ndarray:
+    """Return covariances whose second corner is this one, the first a unit circle."""
+    return np.array([[np.eye(2), [[xx, xy], [xy if yx is None else yx, yy]]]])
+
+
+INSIDE, OUTSIDE = 0.98, 1.02
+BEYOND = float(np.nextafter(FARTHEST, np.inf))
+
+TOLERATED = [
+    ("a probability above 1", {"label_probs": [[0.0, 1 + INSIDE * ROUNDING]]}),
+    ("a probability below 0", {"label_probs": [[-INSIDE * ROUNDING, 0.5]]}),
+    ("a sum above 1", {"label_probs": [[0.5, 0.5 + INSIDE * ROUNDING]]}),
+    ("nothing at all", {"label_probs": [[0.0, 0.0]]}),
+    ("a corner at the farthest", {"boxes": [[-FARTHEST, 0, FARTHEST, 9]]}),
+    ("a box without area", {"boxes": [[10, 20, 10, 20]]}),
+    ("a variance at the farthest", {"covariances": corner(FARTHEST**2, 0, 1)}),
+    ("a skew", {"covariances": corner(4, 1, 4, 1 + 4 * INSIDE * SYMMETRY)}),
+    ("a skew beside a variance at the farthest", {"covariances": corner(FARTHEST**2, 1, 4, 1.5)}),
+    ("a variance below 0", {"covariances": corner(4, 0, -4 * INSIDE * SYMMETRY)}),
+    ("a determinant below 0", {"covariances": corner(4, 4 + 4 * INSIDE * SYMMETRY, 4)}),
+    ("a singular covariance", {"covariances": corner(4, 4, 4)}),
+    ("a heatmap of 0 and 1", {"heatmaps": [np.array([[0.0, 1.0]])]}),
+    ("a heatmap of bytes", {"heatmaps": [np.array([[0, 255]], np.uint8)]}),
+    ("a heatmap without pixels", {"heatmaps": [np.zeros((0, 3))]}),
+    ("no heatmap", {"heatmaps": [None]}),
+]
+
+REFUSED = [
+    ("a probability above 1", {"label_probs": [[0.0, 1 + OUTSIDE * ROUNDING]]}, "between 0 and 1, but got 1.00102"),
+    ("a probability below 0", {"label_probs": [[-OUTSIDE * ROUNDING, 0.5]]}, "between 0 and 1, but got -0.00102"),
+    ("a sum above 1", {"label_probs": [[0.5, 0.5 + OUTSIDE * ROUNDING]]}, "at most 1, but they make 1.00102"),
+    ("a probability that is none", {"label_probs": [[np.nan, 0.5]]}, "NaN or infinite"),
+    ("an endless probability", {"label_probs": [[-np.inf, 0.5]]}, "NaN or infinite"),
+    ("a corner beyond", {"boxes": [[-BEYOND, 0, 1, 1]]}, "four finite box corners"),
+    ("a corner that is none", {"boxes": [[0, 0, np.nan, 1]]}, "four finite box corners"),
+    ("x turned round", {"boxes": [[10, 20, np.nextafter(10, 0), 60]]}, "x1 <= x2"),
+    ("y turned round", {"boxes": [[10, 20, 50, np.nextafter(20, 0)]]}, "y1 <= y2"),
+    ("a variance beyond", {"covariances": corner(FARTHEST**2 * 1.001, 0, 1)}, "finite covariances"),
+    ("a variance that is none", {"covariances": corner(1, np.nan, 1)}, "finite covariances"),
+    ("a skew", {"covariances": corner(4, 1, 4, 1 + 4 * OUTSIDE * SYMMETRY)}, "differ by 4.08e-06"),
+    ("a variance below 0", {"covariances": corner(4, 0, -4 * OUTSIDE * SYMMETRY)}, "eigenvalue is -4.08e-06"),
+    ("a determinant below 0", {"covariances": corner(4, 4 + 4 * OUTSIDE * SYMMETRY, 4)}, "eigenvalue is -4.08"),
+    ("a heatmap above 1", {"heatmaps": [np.array([[0.0, np.nextafter(1, 2)]])]}, "between 0 and 1"),
+    ("a heatmap below 0", {"heatmaps": [np.array([[-1e-300, 1.0]])]}, "between 0 and 1"),
+    ("a heatmap with a hole", {"heatmaps": [np.array([[np.nan, 1.0]])]}, "between 0 and 1"),
+    ("a heatmap of whole numbers", {"heatmaps": [np.array([[0, 1]])]}, "H x W heatmap, but got int64 1 x 2"),
+    ("a heatmap of a line", {"heatmaps": [np.array([0.5])]}, "H x W heatmap, but got float64 1"),
+    ("a label below", {"labels": [-1]}, "labels (must|to) count in"),
+    ("a label above", {"labels": [2]}, "labels (must|to) count in"),
+]
+
+
+@pytest.mark.parametrize("columns", [columns for _, columns in TOLERATED], ids=[name for name, _ in TOLERATED])
+def test_within_tolerance_is_accepted_as_it_is(columns):
+    made = table(**columns)
+    for name, value in columns.items():
+        if name != "heatmaps":
+            np.testing.assert_array_equal(getattr(made, name), np.asarray(value, getattr(made, name).dtype))
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"), [(columns, words) for _, columns, words in REFUSED], ids=[name for name, *_ in REFUSED]
+)
+def test_beyond_tolerance_is_refused_in_words(columns, words):
+    with pytest.raises(InputError, match=words):
+        table(**columns)
+
+
+def test_the_last_label_is_a_label():
+    assert table(labels=[1]).labels.tolist() == [1]
+    assert table(labels=[0]).scores.tolist() == [np.float32(0.2)]
+
+
+def test_a_refusal_names_file_image_and_number():
+    probs = [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.5, 0.7], [0.5, 0.8]]
+    with pytest.raises(InputError) as caught:
+        Detections(
+            classes=["cup", "dog"],
+            image_ids=[7, 3, 7, 7, 3],
+            boxes=USUAL["boxes"] * 5,
+            label_probs=probs,
+            source="found.json",
+        )
+    assert (caught.value.file, caught.value.image, caught.value.entry) == ("found.json", 7, "detection 2")
+    assert caught.value.remedy
+
+
+def test_label_sums_of_many_classes_count_every_column():
+    # Columns are added up in blocks of eight with a rest: each must be in the sum.
+    for classes in (1, 7, 8, 9, 16, 17, 80):
+        for column in range(classes):
+            probs = np.full((1, classes), 0.5 / classes, np.float32)
+            probs[0, column] += 0.6
+            with pytest.raises(InputError, match=r"they make 1\.1"):
+                Detections(
+                    classes=[str(n) for n in range(classes)], image_ids=[1], boxes=USUAL["boxes"], label_probs=probs
+                ) if classes > 1 else table(label_probs=[[0.55, 0.55]])
+
+
+def test_numbers_count_within_each_image_in_the_order_of_the_table():
+    found = Detections(classes=["cup"], image_ids=[7, 3, 7, 7, 3, 1], boxes=USUAL["boxes"] * 6, label_probs=[[0.5]] * 6)
+    assert found.numbers_in_image().tolist() == [0, 0, 1, 2, 1, 0]
+    assert found.select([]).numbers_in_image().tolist() == []
+
+
+def test_what_is_not_given_follows_from_what_is():
+    found = Detections(
+        classes=["cup", "dog", "car"],
+        image_ids=[1, 2],
+        boxes=[[10, 20, 50, 65], [0, 0, 3, 4]],
+        label_probs=[[0.25, 0.5, 0.125], [0.25, 0.25, 0.125]],
+    )
+    assert found.labels.tolist() == [1, 0]  # the first of equals
+    assert found.scores.tolist() == [0.5, 0.25]
+    assert found.sizes.tolist() == [[40, 45], [3, 4]]
+    assert found.scores.dtype == np.float64
+
+
+def test_selecting_keeps_every_column_in_step():
+    maps = (np.zeros((2, 2)), None, np.ones((2, 2)))
+    found = Detections(
+        classes=["cup", "dog"],
+        image_ids=[1, 2, 3],
+        boxes=[[0, 0, n, n] for n in (1, 2, 3)],
+        label_probs=[[0.1, 0.2], [0.3, 0.4], [0.5, 0.25]],
+        covariances=np.arange(1, 4)[:, None, None, None] * np.eye(2)[None, None] * np.ones((3, 2, 1, 1)),
+        heatmaps=maps,
+        labels=[0, 1, 0],
+        scores=[0.9, 0.8, 0.7],
+        notes=("said",),
+        source="file",
+    )
+    chosen = found.select([2, 0])
+    assert chosen.image_ids.tolist() == [3, 1]
+    assert chosen.boxes[:, 2].tolist() == [3, 1]
+    np.testing.assert_array_equal(chosen.label_probs, found.label_probs[[2, 0]])
+    assert chosen.covariances[:, 0, 0, 0].tolist() == [3, 1]
+    assert chosen.heatmaps == (maps[2], maps[0])
+    assert chosen.labels.tolist() == [0, 0]
+    assert chosen.scores.tolist() == [0.7, 0.9]
+    assert chosen.sizes.tolist() == [[3, 3], [1, 1]]
+    assert (chosen.notes, chosen.source) == (("said",), "file")
+    assert found.select(np.array([False, True, False])).image_ids.tolist() == [2]
+
+
+def test_a_table_says_what_it_holds():
+    assert repr(table()) == "Detections(1 detections in 1 images, 2 classes)"
+    assert repr(table(covariances=np.zeros((1, 2, 2, 2)))).endswith("2 classes, 0 probabilistic)")
+    assert repr(table(covariances=corner(1, 0, 1))).endswith("2 classes, 1 probabilistic)")
+    assert repr(table(heatmaps=[None])).endswith("2 classes, 0 with heatmaps)")
+
+
+def test_eigenvalues_and_repairs_are_numpys():
+    random = np.random.default_rng(2)
+    matrices = random.normal(size=(200, 2, 2))
+    symmetric = (matrices + matrices.swapaxes(1, 2)) / 2
+    np.testing.assert_allclose(smallest_eigenvalues(symmetric), np.linalg.eigvalsh(symmetric)[:, 0], atol=1e-12)
+    nearest = nearest_covariances(matrices)
+    values, vectors = np.linalg.eigh(symmetric)
+    expected = np.einsum("nik,nk,njk->nij", vectors, values.clip(0), vectors)
+    np.testing.assert_allclose(nearest, expected, atol=1e-12)
+    good = values[:, 0] >= 0
+    assert 10 < good.sum() < 190
+    np.testing.assert_array_equal(nearest[good], symmetric[good])  # what is valid is not touched
+    singular = np.ones((1, 2, 2))
+    assert np.linalg.eigvalsh(singular)[0, 0] >= 0
+    np.testing.assert_array_equal(nearest_covariances(singular), singular)
