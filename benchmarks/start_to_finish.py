@@ -57,7 +57,7 @@ def write_results(path: Path, truth: Any, kind: str) -> None:
         x1, y1, x2, y2 = found.boxes[row].round(3).tolist()
         entry: dict[str, Any] = {
             "image_id": int(found.image_ids[row]),
-            "category_id": int(truth.category_ids[found.labels[row]]),
+            "category_id": int(truth.dataset.category_ids[found.labels[row]]),
             "bbox": [x1, y1, x2 - x1, y2 - y1],
             "score": round(float(found.scores[row]), 5),
         }

@@ -28,16 +28,15 @@ def jittered(truth: GroundTruth, kind: str, per_image: int | None = None, seed: 
     """
     rng = np.random.default_rng(seed)
     if per_image is None:
-        image, boxes, classes = truth.object_image, truth.boxes, truth.object_class
+        image, boxes, classes = truth.image_rows, truth.boxes, truth.labels
     else:
         image = np.repeat(np.arange(len(truth.image_ids)), per_image)
-        count = np.diff(truth.object_offsets)[image]
-        source = truth.object_offsets[image] + np.tile(np.arange(per_image), len(truth.image_ids)) % np.maximum(
-            count, 1
-        )
+        offsets = truth.dataset.offsets(truth.image_rows)
+        count = np.diff(offsets)[image]
+        source = offsets[image] + np.tile(np.arange(per_image), len(truth.image_ids)) % np.maximum(count, 1)
         source = np.minimum(source, len(truth) - 1)
-        boxes, classes = truth.boxes[source].copy(), truth.object_class[source]
-        size = np.stack([truth.widths, truth.heights], axis=1)[image].astype(float)
+        boxes, classes = truth.boxes[source].copy(), truth.labels[source]
+        size = truth.dataset.shapes[image].astype(float)
         ends = np.sort(rng.random((len(image), 2, 2)), axis=1) * size[:, None]
         boxes[count == 0] = ends.reshape(-1, 4)[count == 0]
     n = len(image)

@@ -60,13 +60,13 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
 
   const size_t rows = matches.image.size(), columns = static_cast<size_t>(ranges);
   nb::dict out;
-  out["image"] = to_numpy(std::move(matches.image), {rows});
-  out["label"] = to_numpy(std::move(matches.label), {rows});
-  out["rank"] = to_numpy(std::move(matches.rank), {rows});
-  out["number"] = to_numpy(std::move(matches.number), {rows});
-  out["matched_object"] = to_numpy(std::move(matches.object), {rows});
-  out["score"] = to_numpy(std::move(matches.score), {rows});
-  out["iou"] = to_numpy(std::move(matches.iou), {rows, columns});
+  out["image_rows"] = to_numpy(std::move(matches.image), {rows});
+  out["labels"] = to_numpy(std::move(matches.label), {rows});
+  out["ranks"] = to_numpy(std::move(matches.rank), {rows});
+  out["numbers"] = to_numpy(std::move(matches.number), {rows});
+  out["matched_objects"] = to_numpy(std::move(matches.object), {rows});
+  out["scores"] = to_numpy(std::move(matches.score), {rows});
+  out["ious"] = to_numpy(std::move(matches.iou), {rows, columns});
   out["matched"] = to_numpy(std::move(matches.matched), {rows, columns});
   out["ignored"] = to_numpy(std::move(matches.ignored), {rows, columns});
   return out;

@@ -161,8 +161,9 @@ class Convention:
         """Return a copy with these fields changed."""
         return dataclasses.replace(self, **changes)
 
-    def for_truth(self, *, challenge: bool) -> Convention:
-        """Return a copy in which nothing is left for the truth to decide."""
+    def for_rules(self, rules: str) -> Convention:
+        """Return a copy in which nothing is left to the rules of the data set, ``"coco"`` or ``"challenge"``."""
+        challenge = rules == "challenge"
         return self.replace(
             sum_zero_is_plain=not challenge if self.sum_zero_is_plain is None else self.sum_zero_is_plain,
             object_filter=challenge if self.object_filter is None else self.object_filter,

@@ -28,7 +28,7 @@ def test_curve_is_that_of_evaluating_anew(seed: int, assignment: str, preset: st
     truth, found = random_world(seed)
     convention = Convention.preset(preset, assignment=assignment, object_filter=bool(seed % 2))
     result = probox.evaluate(truth, found, convention=convention)
-    own = np.unique(result.detections.confidence)
+    own = np.unique(result.detections.confidences)
     check(result, np.unique(np.concatenate([own, np.linspace(0, 1, 11).astype(np.float32)])))
 
 
@@ -54,11 +54,11 @@ def test_a_detection_takes_over_when_a_surer_quality_drops_out() -> None:
         covariances=np.full((2, 2, 2, 2), 0.0) + np.eye(2),
     )
     result = probox.evaluate(truth, found)
-    assert result.detections.verdict.tolist() == [1, 2]
+    assert result.detections.verdicts.tolist() == [1, 2]
     events = find_rematches(result)
     assert events.detection.tolist() == [1]
     assert events.threshold.tolist() == [0.5]
-    assert result.pairs.object[events.pair].tolist() == [0]
+    assert result.pairs.objects[events.pair].tolist() == [0]
 
 
 def test_nothing_found_nothing_there() -> None:

@@ -59,8 +59,8 @@ def test_covariances_match_the_real_errors() -> None:
     found = many.detectors["unsure"]
     result = probox.evaluate(many.truth, found)
     table = result.detections
-    hit = np.flatnonzero((table.partner >= 0) & (table.label > 0.5))
-    error = table.box[hit] - result.objects.mask_box[table.partner[hit]]
+    hit = np.flatnonzero((table.partners >= 0) & (table.quality("label") > 0.5))
+    error = table.boxes[hit] - result.objects.mask_boxes[table.partners[hit]]
     distances = []
     for corner in range(2):
         # Corners at the image's border are put there, not drawn; leave them out.
@@ -73,17 +73,17 @@ def test_covariances_match_the_real_errors() -> None:
 
 def test_the_scene_has_variety(demo: Demo) -> None:
     truth = demo.truth
-    assert set(truth.object_class.tolist()) == set(range(len(truth.classes)))
-    right = truth.widths[truth.object_image] - 1
-    bottom = truth.heights[truth.object_image] - 1
+    assert set(truth.labels.tolist()) == set(range(len(truth.classes)))
+    right = truth.dataset.widths[truth.image_rows] - 1
+    bottom = truth.dataset.heights[truth.image_rows] - 1
     boxes = truth.masks.boxes
     at_border = (boxes[:, :2] == 0).any(axis=1) | (boxes[:, 2] == right) | (boxes[:, 3] == bottom)
     assert at_border.sum() >= 8
     ring = truth.classes.index("ring")
-    row = int(np.flatnonzero((truth.object_class == ring) & ~at_border)[0])
+    row = int(np.flatnonzero((truth.labels == ring) & ~at_border)[0])
     x0, y0, x1, y1 = boxes[row]
-    image = int(truth.object_image[row])
-    mask = truth.masks.to_array(row, int(truth.heights[image]), int(truth.widths[image]))
+    image = int(truth.image_rows[row])
+    mask = truth.masks.to_array(row, int(truth.dataset.heights[image]), int(truth.dataset.widths[image]))
     assert not mask[(y0 + y1) // 2, (x0 + x1) // 2]  # a ring has a hole
     verdicts = probox.evaluate(truth, demo.detectors["unsure"]).summary()
     assert min(verdicts["TP"], verdicts["FP"], verdicts["FN"]) > 5
@@ -101,7 +101,7 @@ def test_picture_shows_the_things(demo: Demo) -> None:
     assert picture.shape == (480, 640, 3)
     assert picture.dtype == np.uint8
     masks = demo.truth.masks
-    rows = np.flatnonzero(demo.truth.object_image == 2)
+    rows = np.flatnonzero(demo.truth.image_rows == 2)
     things = np.any([masks.to_array(int(row), 480, 640) for row in rows], axis=0)
     assert picture[things].std() > picture[~things].std()
 
@@ -117,8 +117,8 @@ def test_saved_files_hold_what_was_scored(demo: Demo, tmp_path: Path, capsys: py
 
     coco = COCO(str(folder / "truth.json"))
     for row, annotation in enumerate(coco.loadAnns(sorted(coco.getAnnIds()))):
-        image = int(demo.truth.object_image[row])
-        height, width = int(demo.truth.heights[image]), int(demo.truth.widths[image])
+        image = int(demo.truth.image_rows[row])
+        height, width = int(demo.truth.dataset.heights[image]), int(demo.truth.dataset.widths[image])
         mask = demo.truth.masks.to_array(row, height, width)
         np.testing.assert_array_equal(coco.annToMask(annotation).astype(bool), mask)
     unsure = json.loads((folder / "unsure.json").read_text())

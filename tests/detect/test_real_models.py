@@ -14,6 +14,7 @@ from probox.detect import Candidates, Detector, Dropout, Options, find_images, r
 from probox.detect.classes import COCO_CATEGORY_IDS
 from probox.detect.uncertainty import detect
 from probox.formats import read_truth
+from probox.tables.dataset import Dataset
 
 # mAP by pycocotools of each detector on the same photos: score above 0.005, at most 100 detections of an image.
 PUBLISHED = {"ssdlite_mobilenet_v2_300": 0.297, "yolox_nano_416": 0.285, "nanodet_m_416": 0.249}
@@ -116,15 +117,17 @@ def test_twenty_passes_of_dropout_raise_spatial_quality(coco_dir: Path) -> None:
 
 def _only(truth: probox.GroundTruth, rows: np.ndarray) -> probox.GroundTruth:
     """Return the truth of some images."""
-    keep = np.flatnonzero(rows[truth.object_image])
+    keep = np.flatnonzero(rows[truth.image_rows])
     renumbered = np.cumsum(rows) - 1
     return probox.GroundTruth(
-        classes=truth.classes,
-        image_ids=truth.image_ids[rows],
-        widths=truth.widths[rows],
-        heights=truth.heights[rows],
-        object_image=renumbered[truth.object_image[keep]],
-        object_class=truth.object_class[keep],
+        dataset=Dataset(
+            classes=truth.classes,
+            image_ids=truth.image_ids[rows],
+            widths=truth.dataset.widths[rows],
+            heights=truth.dataset.heights[rows],
+        ),
+        image_rows=renumbered[truth.image_rows[keep]],
+        labels=truth.labels[keep],
         boxes=truth.boxes[keep],
         masks=truth.masks.take(keep),
         crowd=truth.crowd[keep],

@@ -8,27 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.evaluation.equal import assert_equal
 from tests.strategies import CLASSES, random_world, worlds
 
 import probox
 from probox import Convention, Detections, Evaluation, Evaluator, GroundTruth, InputError, evaluate
 from probox.tables.results import Verdict
-
-TABLES = ("images", "objects", "detections", "pairs")
-
-
-def assert_equal(one: Evaluation, other: Evaluation) -> None:
-    """Assert that two evaluations are the same to the last bit."""
-    assert one.convention == other.convention
-    assert one.classes == other.classes
-    for table in TABLES:
-        mine, theirs = getattr(one, table).columns(), getattr(other, table).columns()
-        for name in mine:
-            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=f"{table}.{name}")
-            assert mine[name].dtype == theirs[name].dtype or mine[name].dtype.kind == "U"
-    for name in ("boxes", "pixels", "offsets", "runs"):
-        np.testing.assert_array_equal(getattr(one.masks, name), getattr(other.masks, name))
-    np.testing.assert_equal(one.summary(), other.summary())
 
 
 @given(world=worlds, preset=st.sampled_from(["reference", "paper", "challenge"]))
@@ -43,7 +28,7 @@ def test_results_do_not_depend_on_the_number_of_threads(world, preset):
 def test_qualities_lie_between_0_and_1(world, preset):
     evaluation = evaluate(*world, convention=preset)
     for name in ("pPDQ", "spatial", "label", "foreground", "background"):
-        values = getattr(evaluation.pairs, name)
+        values = evaluation.pairs.quality(name)
         assert np.all((values >= 0) & (values <= 1)), name
     assert np.isnan(evaluation.pdq) or 0 <= evaluation.pdq <= 1
 
@@ -60,8 +45,8 @@ def test_order_of_detections_does_not_matter(world, seed):
 def test_order_of_objects_does_not_matter(world, seed):
     truth, found = world
     order = np.random.default_rng(seed).permutation(len(truth))
-    order = order[np.argsort(truth.object_image[order], kind="stable")]
-    columns = ("object_image", "object_class", "boxes", "sizes", "areas", "crowd", "object_ids")
+    order = order[np.argsort(truth.image_rows[order], kind="stable")]
+    columns = ("image_rows", "labels", "boxes", "extents", "areas", "crowd", "ids")
     changed = {name: getattr(truth, name)[order] for name in columns}
     shuffled = dataclasses.replace(truth, masks=truth.masks.take(order), **changed)
     one, other = evaluate(truth, found).summary(), evaluate(shuffled, found).summary()
@@ -93,7 +78,7 @@ def test_optimal_assignment_is_never_below_greedy(world):
     truth, found = world
     optimal = evaluate(truth, found)
     greedy = evaluate(truth, found, convention=Convention(assignment="greedy"))
-    assert optimal.detections.pPDQ.sum() >= greedy.detections.pPDQ.sum() - 1e-12
+    assert optimal.detections.quality("pPDQ").sum() >= greedy.detections.quality("pPDQ").sum() - 1e-12
 
 
 @given(world=worlds, seed=st.integers(0, 1000))
@@ -156,7 +141,7 @@ def test_a_threshold_afterwards_equals_a_threshold_before(world, threshold, pres
     before = evaluate(truth, found, convention=convention)
     after = evaluate(truth, found, convention=preset).at_threshold(threshold)
     np.testing.assert_equal(after.summary(), before.summary())
-    np.testing.assert_array_equal(after.detections.partner, before.detections.partner)
+    np.testing.assert_array_equal(after.detections.partners, before.detections.partners)
 
 
 @given(world=worlds)
@@ -303,5 +288,5 @@ def test_filtered_objects_are_neither_misses_nor_matches():
     found = Detections(classes=["cup"], image_ids=[1], boxes=[[1, 1, 6, 6]], label_probs=[[1.0]])
     evaluation = evaluate(truth, found, convention=Convention(object_filter=True))
     assert (evaluation.tp, evaluation.fp, evaluation.fn) == (0, 0, 1)
-    assert evaluation.detections.verdict.tolist() == [Verdict.IGNORED]
-    assert evaluation.objects.verdict.tolist() == [Verdict.IGNORED, Verdict.FN]
+    assert evaluation.detections.verdicts.tolist() == [Verdict.IGNORED]
+    assert evaluation.objects.verdicts.tolist() == [Verdict.IGNORED, Verdict.FN]

@@ -45,31 +45,31 @@ def found() -> Detections:
 
 def test_rows_of_detections_are_by_image_then_as_in_the_file(truth, found):
     table = evaluate(truth, found).detections
-    assert table.image_id.tolist() == [3, 3, 5, 5]
-    assert table.number.tolist() == [0, 1, 0, 1]
-    assert table.class_index[[1, 2]].tolist() == [0, 1]
-    np.testing.assert_array_equal(table.confidence, np.float32([0.5, 0.81, 0.64, 0.75]))
-    np.testing.assert_array_equal(table.cost, np.float32([0.25, 0.81, 0.64, 0.75]))
-    np.testing.assert_array_equal(table.score[[1, 2]], np.float32([0.81, 0.64]).astype(float))
-    assert table.box[:, 0].tolist() == [40, 10, 50, 1]
-    assert table.size.tolist() == [[10, 10], [19, 19], [19, 19], [8, 10]]
-    assert table.verdict.tolist() == [Verdict.FP, Verdict.TP, Verdict.TP, Verdict.FP]
-    assert table.partner.tolist() == [-1, 0, 2, -1]
-    np.testing.assert_allclose(table.pPDQ, [0, 0.9, 0.8, 0], atol=1e-7)
-    np.testing.assert_allclose(table.label, [np.nan, 0.81, 0.64, np.nan], atol=1e-7)
-    np.testing.assert_array_equal(table.spatial, [np.nan, 1, 1, np.nan])
+    assert truth.image_ids[table.image_rows].tolist() == [3, 3, 5, 5]
+    assert table.numbers.tolist() == [0, 1, 0, 1]
+    assert table.labels[[1, 2]].tolist() == [0, 1]
+    np.testing.assert_array_equal(table.confidences, np.float32([0.5, 0.81, 0.64, 0.75]))
+    np.testing.assert_array_equal(table.costs, np.float32([0.25, 0.81, 0.64, 0.75]))
+    np.testing.assert_array_equal(table.scores[[1, 2]], np.float32([0.81, 0.64]).astype(float))
+    assert table.boxes[:, 0].tolist() == [40, 10, 50, 1]
+    assert table.extents.tolist() == [[10, 10], [19, 19], [19, 19], [8, 10]]
+    assert table.verdicts.tolist() == [Verdict.FP, Verdict.TP, Verdict.TP, Verdict.FP]
+    assert table.partners.tolist() == [-1, 0, 2, -1]
+    np.testing.assert_allclose(table.quality("pPDQ"), [0, 0.9, 0.8, 0], atol=1e-7)
+    np.testing.assert_allclose(table.quality("label"), [np.nan, 0.81, 0.64, np.nan], atol=1e-7)
+    np.testing.assert_array_equal(table.quality("spatial"), [np.nan, 1, 1, np.nan])
     assert not table.covariances.any()
 
 
 def test_rows_of_objects_say_who_found_them(truth, found):
     table = evaluate(truth, found).objects
-    assert table.image_id.tolist() == [3, 5, 5]
-    assert table.class_index.tolist() == [0, 0, 1]
-    assert table.verdict.tolist() == [Verdict.TP, Verdict.FN, Verdict.TP]
-    assert table.partner.tolist() == [1, -1, 2]
-    np.testing.assert_allclose(table.pPDQ, [0.9, 0, 0.8], atol=1e-7)
+    assert truth.image_ids[table.image_rows].tolist() == [3, 5, 5]
+    assert table.labels.tolist() == [0, 0, 1]
+    assert table.verdicts.tolist() == [Verdict.TP, Verdict.FN, Verdict.TP]
+    assert table.partners.tolist() == [1, -1, 2]
+    np.testing.assert_allclose(table.quality("pPDQ"), [0.9, 0, 0.8], atol=1e-7)
     assert table.pixels.tolist() == [400] * 3
-    assert table.mask_box.tolist() == [[10, 10, 29, 29], [10, 10, 29, 29], [50, 10, 69, 29]]
+    assert table.mask_boxes.tolist() == [[10, 10, 29, 29], [10, 10, 29, 29], [50, 10, 69, 29]]
     assert not table.small.any()
 
 
@@ -131,7 +131,7 @@ def test_known_classes_and_the_background_are_not_noted(truth, classes):
 def test_a_detector_without_classes_names_none_of_the_truth_s(truth):
     silent = Detections(classes=[], image_ids=[3], boxes=[[10, 10, 29, 29]], label_probs=np.zeros((1, 0)))
     result = evaluate(truth, silent)
-    assert result.detections.class_index.tolist() == [-1]
+    assert result.detections.labels.tolist() == [-1]
     assert (result.tp, result.fp, result.fn) == (0, 1, 3)
 
 
@@ -206,7 +206,7 @@ def test_an_evaluator_refuses_what_it_was_not_made_for(truth, found):
 
 def test_an_evaluator_that_saw_nothing_has_seen_no_images():
     nothing = Evaluator(CLASSES, convention="paper", measures=["pdq"]).result()
-    assert (len(nothing.images), nothing.convention.name, nothing.measures) == (0, "paper", ("pdq",))
+    assert (len(nothing.dataset), nothing.convention.name, nothing.measures) == (0, "paper", ("pdq",))
     assert nothing.classes == CLASSES
 
 
@@ -220,7 +220,7 @@ def test_joined_parts_name_every_file_and_note_once(truth, found):
     ]
     joined = parts[0] + parts[1] + parts[2]
     assert joined.inputs == ("truth.json", "8.json", "3.json", "5.json")
-    assert joined.images.id.tolist() == [3, 5, 8]
+    assert joined.dataset.image_ids.tolist() == [3, 5, 8]
     assert joined.notes[0] == "same"
     assert joined.notes.count("same") == 1
-    assert joined.detections.partner.tolist() == [-1, 0, 2, -1]
+    assert joined.detections.partners.tolist() == [-1, 0, 2, -1]

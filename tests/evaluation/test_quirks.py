@@ -98,7 +98,7 @@ def test_q6_classes_and_sizes_are_taken_as_they_are():
     found = one_box([20, 15, 40, 35], classes=("cup", "dog"), probs=[[0.9, 0.1]])
     evaluation = evaluate(truth, found)
     assert evaluation.summary()["mAP"] == pytest.approx(1.0)
-    assert evaluation.images.width.tolist() == [60, 7]
+    assert evaluation.dataset.widths.tolist() == [60, 7]
 
 
 def test_q7_inputs_are_never_changed():

@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from tests.evaluation.test_evaluation import assert_equal
+from tests.evaluation.equal import assert_equal
 from tests.strategies import random_world
 
 from probox import Convention, Evaluation, InputError, evaluate
@@ -136,8 +136,10 @@ def test_a_second_result_replaces_the_first(tmp_path):
 
 def test_columns_that_come_back_cannot_be_written_to(tmp_path):
     again = through_folder(with_words(), tmp_path)
-    for table in (again.images, again.objects, again.detections, again.pairs):
+    for table in (again.dataset, again.objects, again.detections, again.pairs):
         for name, column in table.columns().items():
+            if name == "file_names":
+                continue
             with pytest.raises(ValueError, match="read-only"):
                 column[...] = column
             assert not column.flags.writeable, name

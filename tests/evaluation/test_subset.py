@@ -7,21 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.evaluation.equal import assert_equal
 from tests.evaluation.oddities.test_oddities import world
 
 from probox import Convention, Evaluation, InputError, evaluate, evaluate_parquet, read_truth, write_parquet
 from probox.formats import read_detections
 
 
-def assert_equal(one: Evaluation, other: Evaluation) -> None:
-    for name in ("images", "objects", "detections", "pairs"):
-        left, right = getattr(one, name).columns(), getattr(other, name).columns()
-        for column in left:
-            assert left[column].dtype.kind == right[column].dtype.kind, (name, column)
-            np.testing.assert_array_equal(left[column], right[column], err_msg=f"{name}.{column}")
-    for column in ("boxes", "pixels", "offsets", "runs"):
-        np.testing.assert_array_equal(getattr(one.masks, column), getattr(other.masks, column))
-    np.testing.assert_equal(one.summary(), other.summary())
+def assert_same(one: Evaluation, other: Evaluation) -> None:
+    assert_equal(one, other)
     assert [str(oddity) for oddity in one.oddities] == [str(oddity) for oddity in other.oddities]
 
 
@@ -34,13 +28,13 @@ def test_on_is_evaluating_anew(golden_dir: Path, case: str, measures: tuple[str,
     for ids in (truth.image_ids[::3], truth.image_ids[:1], [], truth.image_ids):
         part = truth.select_images(ids)
         anew = evaluate(part, found.select(np.isin(found.image_ids, part.image_ids)), measures=measures)
-        assert_equal(whole.on(ids), anew)
+        assert_same(whole.on(ids), anew)
 
 
 def test_on_takes_ids_in_any_order_and_once(golden_dir: Path) -> None:
     truth = read_truth(golden_dir / "mixed" / "ground_truth.json")
     result = evaluate(truth, read_detections(golden_dir / "mixed" / "detections.json", truth))
-    assert_equal(result.on([114, 107, 114]), result.on(np.array([107, 114])))
+    assert_same(result.on([114, 107, 114]), result.on(np.array([107, 114])))
 
 
 def test_notes_are_those_of_the_part() -> None:
@@ -89,7 +83,7 @@ def test_parquet_of_some_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         anew = evaluate(truth.select_images(ids), found.select(np.isin(found.image_ids, ids)))
         for there in (truth, tmp_path / "truth.parquet"):
             result = evaluate_parquet(there, tmp_path / "found.parquet", images=ids)
-            assert_equal(result, anew)
+            assert_same(result, anew)
             assert result.notes == anew.notes
     with pytest.raises(InputError, match="image 11: there is no such image"):
         evaluate_parquet(truth, tmp_path / "found.parquet", images=[10, 11])

@@ -22,17 +22,17 @@ from probox.experiments.scenes import (
 
 def test_made_up_images_are_like_coco() -> None:
     truth = synthetic_truth(1000, seed=4)
-    per_image = np.bincount(truth.object_image, minlength=1000)
+    per_image = np.bincount(truth.image_rows, minlength=1000)
     assert 6.5 < per_image.mean() < 8.5
     assert 3 <= np.median(per_image) <= 6
     assert 0 < (per_image == 0).mean() < 0.03
-    area = truth.sizes.prod(axis=1)
+    area = truth.extents.prod(axis=1)
     shares = [(area < 32**2).mean(), ((area >= 32**2) & (area < 96**2)).mean(), (area >= 96**2).mean()]
     assert all(0.2 < share < 0.5 for share in shares), shares
     assert len(truth.classes) == 80
-    assert 0.2 < (truth.object_class == np.bincount(truth.object_class).argmax()).mean() < 0.4
+    assert 0.2 < (truth.labels == np.bincount(truth.labels).argmax()).mean() < 0.4
     box = truth.masks.boxes
-    last = np.stack([truth.widths, truth.heights], axis=1)[truth.object_image] - 1
+    last = np.stack([truth.dataset.widths, truth.dataset.heights], axis=1)[truth.image_rows] - 1
     cut = (box[:, :2] == 0).any(axis=1) | (box[:, 2:] == last).any(axis=1)
     assert 0.1 < cut.mean() < 0.3
 
@@ -40,8 +40,8 @@ def test_made_up_images_are_like_coco() -> None:
 def test_made_up_masks_are_what_their_runs_say() -> None:
     truth = synthetic_truth(30, seed=9)
     masks = [
-        truth.masks.to_array(row, int(truth.heights[image]), int(truth.widths[image]))
-        for row, image in enumerate(truth.object_image)
+        truth.masks.to_array(row, int(truth.dataset.heights[image]), int(truth.dataset.widths[image]))
+        for row, image in enumerate(truth.image_rows)
     ]
     again = probox.Masks.from_arrays(masks)
     np.testing.assert_array_equal(again.boxes, truth.masks.boxes)
@@ -60,10 +60,10 @@ def test_the_same_seed_gives_the_same_truth() -> None:
 def test_fingerprints_see_every_column() -> None:
     truth = synthetic_truth(5)
     others = [
-        dataclasses.replace(truth, object_class=np.roll(truth.object_class, 1)),
+        dataclasses.replace(truth, labels=np.roll(truth.labels, 1)),
         dataclasses.replace(truth, crowd=np.arange(len(truth)) == 0),
         dataclasses.replace(truth, boxes=truth.boxes + 0.5),
-        dataclasses.replace(truth, classes=truth.classes[::-1]),
+        truth.replace(dataset=truth.dataset.replace(classes=truth.classes[::-1])),
         first_images(truth, 4),
     ]
     assert len({fingerprint(table) for table in [truth, *others]}) == len(others) + 1
@@ -84,17 +84,17 @@ def test_square_scene() -> None:
     truth = square_scene(500, 2000, classes=3, extra=border_squares(2, 2000))
     assert len(truth) == 3
     assert truth.masks.boxes[0].tolist() == [750, 750, 1249, 1249]
-    assert truth.sizes[0].tolist() == [500.0, 500.0]
+    assert truth.extents[0].tolist() == [500.0, 500.0]
 
 
 def test_the_plane_is_thin() -> None:
     truth = plane_scene()
-    assert truth.masks.pixels[0] / truth.sizes[0].prod() < 0.3
+    assert truth.masks.pixels[0] / truth.extents[0].prod() < 0.3
 
 
 def test_aligned_truth_has_a_box_that_is_perfect_for_all() -> None:
     odd = synthetic_truth(10)
-    odd = dataclasses.replace(odd, boxes=odd.boxes + np.array([0.3, 0.4, -0.2, 0.1]), sizes=None)
+    odd = dataclasses.replace(odd, boxes=odd.boxes + np.array([0.3, 0.4, -0.2, 0.1]), extents=None)
     found = SimulatedDetector().detect(odd)
     from probox.measures.boxes import lrp
 
@@ -107,9 +107,9 @@ def test_numbering_classes_anew_in_each_image_changes_no_score() -> None:
     truth = synthetic_truth(60, seed=2)
     fewer = classes_within_images(truth)
     assert len(fewer.classes) < 15
-    same = truth.object_image[:, None] == truth.object_image[None, :]
-    before = truth.object_class[:, None] == truth.object_class[None, :]
-    after = fewer.object_class[:, None] == fewer.object_class[None, :]
+    same = truth.image_rows[:, None] == truth.image_rows[None, :]
+    before = truth.labels[:, None] == truth.labels[None, :]
+    after = fewer.labels[:, None] == fewer.labels[None, :]
     np.testing.assert_array_equal(before[same], after[same])
     detector = SimulatedDetector(corner_variance=30.0, reported_variance=30.0)
     for convention in ("reference", "paper"):

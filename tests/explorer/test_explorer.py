@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -121,12 +120,12 @@ def test_a_click_on_a_class_filters_the_gallery(browser: Browser, page: Path, re
     key = results["unsure"].classes.index("leaf")
     browser.click(f'#classes [data-key="row-{key}"]')
     table, objects = results["unsure"].detections, results["unsure"].objects
-    with_leaf = set(objects.image_id[objects.class_index == key].tolist())
-    with_leaf |= set(table.image_id[(table.class_index == key) & (table.verdict == Verdict.FP)].tolist())
+    with_leaf = set(objects.image_rows[objects.labels == key].tolist())
+    with_leaf |= set(table.image_rows[(table.labels == key) & (table.verdicts == Verdict.FP)].tolist())
     browser.wait(lambda: browser.text("#found").startswith(f"{len(with_leaf)} images"))
     assert "class=leaf" in browser.js("return location.hash")
     browser.choose("#verdict", "FN")
-    missed = objects.image_id[(objects.class_index == key) & (objects.verdict == Verdict.FN)]
+    missed = objects.image_rows[(objects.labels == key) & (objects.verdicts == Verdict.FN)]
     browser.wait(lambda: browser.text("#found").startswith(f"{len(set(missed.tolist()))} image"))
     browser.click("#clear")
     browser.wait(lambda: browser.text("#found").startswith("12 images"))
@@ -135,7 +134,7 @@ def test_a_click_on_a_class_filters_the_gallery(browser: Browser, page: Path, re
 def test_filters_by_quality_range_and_name(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page, "detector=1&quality=spatial&from=0&to=0.3")
     table = results["unsure"].detections
-    poor = table.image_id[(table.verdict == Verdict.TP) & (table.spatial <= 0.3)]
+    poor = table.image_rows[(table.verdicts == Verdict.TP) & (table.quality("spatial") <= 0.3)]
     browser.wait(lambda: browser.text("#found").startswith(f"{len(set(poor.tolist()))} image"))
     browser.open(page)
     browser.choose("#find", "scene-07")
@@ -222,7 +221,7 @@ NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'&amp; </script>
 
 def test_names_with_markup_are_shown_as_text(browser: Browser, tmp_path: Path) -> None:
     truth = probox.GroundTruth.from_boxes([NASTY, "cup"], {1: (64, 48)}, [1], [[10, 10, 40, 40]], [0])
-    truth = dataclasses.replace(truth, file_names=(NASTY,))
+    truth = truth.replace(dataset=truth.dataset.replace(file_names=(NASTY,)))
     found = probox.Detections(
         classes=[NASTY, "cup"],
         image_ids=[1],

@@ -61,13 +61,13 @@ def test_chunks_hold_every_row_once(seed: int) -> None:
     truth, found = random_world(seed, heatmaps=False)
     result = probox.evaluate(truth, found)
     images = [image for chunk in chunk_payloads({"a": result, "b": result}, result.masks, 2) for image in chunk]
-    assert len(images) == len(result.images)
+    assert len(images) == len(result.dataset)
     objects = [row for image in images for row in image["o"]]
     np.testing.assert_array_equal([row[:4] for row in objects], result.masks.boxes if objects else [])
     for number in range(2):
         rows = [row for image in images for row in image["d"][number]]
         assert len(rows) == len(result.detections)
-        for row, box, covariances in zip(rows, result.detections.box, result.detections.covariances, strict=True):
+        for row, box, covariances in zip(rows, result.detections.boxes, result.detections.covariances, strict=True):
             np.testing.assert_allclose(row[:4], box, atol=0.006)
             assert len(row) == (10 if covariances.any() else 4)
             if len(row) == 10:
@@ -81,4 +81,4 @@ def test_index_is_plain_json(results: dict[str, Evaluation]) -> None:
     assert [result["name"] for result in told["results"]] == ["sure", "unsure"]
     assert told["results"][1]["fixed"]["mAP"] == round(results["unsure"].summary()["mAP"], 12)
     confidence = np.frombuffer(base64.b64decode(told["results"][0]["detections"]["confidence"][1]), "<f4")
-    np.testing.assert_array_equal(confidence, results["sure"].detections.confidence)
+    np.testing.assert_array_equal(confidence, results["sure"].detections.confidences)

@@ -55,11 +55,11 @@ def all_of_val2017(coco_dir: Path) -> Evaluation:
     boxes = np.concatenate([corners[:, :2], np.maximum(corners[:, 2:], corners[:, :2] + 1)], axis=1)
     score = rng.beta(5, 2, len(truth))
     probs = np.zeros((len(truth), len(truth.classes)), np.float32)
-    probs[np.arange(len(truth)), truth.object_class] = score
+    probs[np.arange(len(truth)), truth.labels] = score
     correlated = np.array([[1.0, 0.5], [0.5, 1.0]])
     found = Detections(
         classes=truth.classes,
-        image_ids=truth.image_ids[truth.object_image],
+        image_ids=truth.image_ids[truth.image_rows],
         boxes=boxes,
         label_probs=probs,
         covariances=sigma[:, None, None, None] ** 2 * np.stack([correlated, correlated]),

@@ -172,20 +172,20 @@ def test_the_page_counts_what_the_measure_counts_at_every_confidence(seed: int, 
     changed = dataclasses.replace(found, label_probs=levels, scores=None, labels=None)
     evaluation = evaluate(truth, changed, convention=convention)
     # 0.3 is less than its nearest float: thresholds must be rounded before they are compared.
-    steps = [round(float(level), 1) for level in np.unique(evaluation.detections.confidence)]
+    steps = [round(float(level), 1) for level in np.unique(evaluation.detections.confidences)]
     below = [float(np.nextafter(np.float32(step), np.float32(0))) for step in steps]
     thresholds = [None, *steps, *below]
-    index = index_payload({"one": evaluation}, [""] * len(truth.image_ids), 2, truth.file_names)
+    index = index_payload({"one": evaluation}, [""] * len(truth.image_ids), 2, truth.dataset.file_names)
     answers = run(VIEWS, {"index": index, "thresholds": thresholds}, "store.js")
     for threshold, answer in zip(thresholds, answers, strict=True):
         at: Evaluation = evaluation if threshold is None else evaluation.at_threshold(threshold)
         same(answer["total"], at.summary())
         kept = np.ones(len(evaluation.detections), bool)
         if threshold is not None:
-            kept = evaluation.detections.confidence > np.float32(threshold)
+            kept = evaluation.detections.confidences > np.float32(threshold)
         assert (np.array(answer["verdict"]) != 4).tolist() == kept.tolist()
-        assert np.array(answer["verdict"])[kept].tolist() == at.detections.verdict.tolist()
-        assert answer["objects"] == at.objects.verdict.tolist()
+        assert np.array(answer["verdict"])[kept].tolist() == at.detections.verdicts.tolist()
+        assert answer["objects"] == at.objects.verdicts.tolist()
         for told, summary in zip(answer["classes"], at.per_class().values(), strict=True):
             same(told, summary)
         for name, column in at.per_image().items():

@@ -39,12 +39,13 @@ def open_image(browser: Browser, page: Path, address: str) -> None:
 def a_lonely_match(result: Evaluation, image_id: int) -> int:
     """Return a true positive whose middle no other box of the image covers."""
     table = result.detections
-    here = np.flatnonzero(table.image_id == image_id)
-    middle = (table.box[:, :2] + table.box[:, 2:]) / 2
+    here = np.flatnonzero(table.image_rows == result.dataset.rows_of([image_id]))
+    middle = (table.boxes[:, :2] + table.boxes[:, 2:]) / 2
     for row in here:
         others = [other for other in here if other != row]
-        inside = [(table.box[o, :2] <= middle[row]).all() and (table.box[o, 2:] >= middle[row]).all() for o in others]
-        if table.verdict[row] == Verdict.TP and not any(inside):
+        boxes = table.boxes[others]
+        inside = [(box[:2] <= middle[row]).all() and (box[2:] >= middle[row]).all() for box in boxes]
+        if table.verdicts[row] == Verdict.TP and not any(inside):
             return int(row)
     raise AssertionError("no such detection")
 
@@ -55,25 +56,24 @@ def test_hovering_a_detection_shows_its_partner_and_five_qualities(
     result = results["unsure"]
     open_image(browser, page, "image=1&detector=1")
     row = a_lonely_match(result, 1)
-    x1, y1, x2, y2 = result.detections.box[row]
+    x1, y1, x2, y2 = result.detections.boxes[row]
     browser.hover(*on_screen(browser, (x1 + x2) / 2, (y1 + y2) / 2))
     browser.wait(lambda: browser.js("return !document.getElementById('card').hidden"))
     for name in ("pPDQ", "spatial", "label", "foreground", "background"):
-        assert browser.text(f'#card [data-quality="{name}"]') == percent(getattr(result.detections, name)[row])
+        assert browser.text(f'#card [data-quality="{name}"]') == percent(result.detections.quality(name)[row])
     card = browser.text("#card")
     assert "true positive" in card
-    partner = int(result.detections.partner[row])
-    number = int(np.flatnonzero(np.flatnonzero(result.objects.image_id == 1) == partner)[0]) + 1
-    assert f"matched with object {result.classes[result.objects.class_index[partner]]} {number}" in card
+    partner = int(result.detections.partners[row])
+    number = int(np.flatnonzero(np.flatnonzero(result.objects.image_rows == 0) == partner)[0]) + 1
+    assert f"matched with object {result.classes[result.objects.labels[partner]]} {number}" in card
 
 
 def test_hovering_a_missed_object_says_so(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     result = results["unsure"]
-    missed = int(np.flatnonzero(result.objects.verdict == Verdict.FN)[0])
-    image_id = int(result.objects.image_id[missed])
-    open_image(browser, page, f"image={image_id}&detector=1&layers=m")
-    image = int(np.flatnonzero(result.images.id == image_id)[0])
-    mask = result.masks.to_array(missed, int(result.images.height[image]), int(result.images.width[image]))
+    missed = int(np.flatnonzero(result.objects.verdicts == Verdict.FN)[0])
+    image = int(result.objects.image_rows[missed])
+    open_image(browser, page, f"image={result.dataset.image_ids[image]}&detector=1&layers=m")
+    mask = result.masks.to_array(missed, int(result.dataset.heights[image]), int(result.dataset.widths[image]))
     rows, columns = np.nonzero(mask)
     middle = len(rows) // 2
     browser.hover(*on_screen(browser, columns[middle] + 0.5, rows[middle] + 0.5))

@@ -31,19 +31,19 @@ def changed(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
 
 def test_columns(truth: GroundTruth) -> None:
     assert truth.image_ids.tolist() == [4, 9]
-    assert truth.widths.tolist() == [16, 30]
-    assert truth.heights.tolist() == [12, 20]
-    assert truth.file_names == ("four.jpg", "nine.jpg")
-    assert truth.category_ids.tolist() == [3, 7]
+    assert truth.dataset.widths.tolist() == [16, 30]
+    assert truth.dataset.heights.tolist() == [12, 20]
+    assert truth.dataset.file_names == ("four.jpg", "nine.jpg")
+    assert truth.dataset.category_ids.tolist() == [3, 7]
     assert truth.classes == ("cup", "dog")
-    assert truth.object_ids.tolist() == [51, 50, 52]
-    assert truth.object_image.tolist() == [0, 1, 1]
-    assert truth.object_class.tolist() == [0, 1, 0]
+    assert truth.ids.tolist() == [51, 50, 52]
+    assert truth.image_rows.tolist() == [0, 1, 1]
+    assert truth.labels.tolist() == [0, 1, 0]
     assert truth.crowd.tolist() == [False, False, True]
     assert truth.boxes.tolist() == [[1.2, 2.0, 4.7, 6.0], [2.5, 3.0, 8.5, 7.0], [0, 0, 30, 20]]
-    assert truth.sizes.tolist() == [[3.5, 4.0], [6.0, 4.0], [30, 20]]
+    assert truth.extents.tolist() == [[3.5, 4.0], [6.0, 4.0], [30, 20]]
     assert truth.areas.tolist() == [25, 24, 25]  # stated where it is, otherwise the pixels of the mask
-    assert not truth.filter_small
+    assert truth.dataset.rules == "coco"
 
 
 def test_the_box_is_the_mask_where_there_is_no_segmentation(truth: GroundTruth) -> None:
@@ -64,14 +64,14 @@ NOWHERE = [[100.0, 100, 110, 100, 110, 110]]
 
 def test_an_annotation_without_pixels_keeps_its_box(write: Write) -> None:
     truth = read_coco(write(changed(lambda t: t["annotations"][0].update(segmentation=NOWHERE))))
-    assert truth.object_ids.tolist() == [51, 50, 52]
+    assert truth.ids.tolist() == [51, 50, 52]
     assert truth.masks.pixels.tolist() == [25, 0, 25]
     assert truth.boxes[1].tolist() == [2.5, 3.0, 8.5, 7.0]
     none = Detections(classes=truth.classes, image_ids=[], boxes=[], label_probs=np.zeros((0, 2)))
     evaluation = evaluate(truth, none)
     assert evaluation.fn == 2  # PDQ leaves it out
     assert evaluation.average_precision.objects[:, 0].tolist() == [1, 1]  # mAP counts it, not the crowd
-    assert evaluation.objects.verdict.tolist() == [Verdict.FN, Verdict.IGNORED, Verdict.FN]
+    assert evaluation.objects.verdicts.tolist() == [Verdict.FN, Verdict.IGNORED, Verdict.FN]
     assert "1 objects whose mask has no pixel are left out of PDQ; mAP and LRP count them" in evaluation.notes
     by_box = evaluate(truth, none, convention=Convention(box_truth=True))
     assert by_box.fn == 3
@@ -89,7 +89,7 @@ def test_a_perfect_box_of_an_annotation_without_pixels_scores(write: Write) -> N
 def test_ways_to_have_no_pixels(write: Write, nothing: Any) -> None:
     """With box truth all of them are their box."""
     truth = read_coco(write(changed(lambda t: t["annotations"][0].update(segmentation=nothing))))
-    assert truth.object_ids.tolist() == [51, 50, 52]
+    assert truth.ids.tolist() == [51, 50, 52]
     assert truth.as_box_masks().pixels[1] == 8 * 5
 
 
@@ -99,7 +99,7 @@ def test_an_annotation_without_pixels_or_box_is_left_out(write: Write) -> None:
         del value["annotations"][0]["bbox"]
 
     truth = read_coco(write(changed(spoil)))
-    assert truth.object_ids.tolist() == [51, 52]
+    assert truth.ids.tolist() == [51, 52]
     assert "1 annotations with neither a bbox nor a pixel in their mask were left out" in truth.notes
 
 
@@ -149,19 +149,19 @@ def test_objects_without_pixels_count_as_in_pycocotools(write: Write, tmp_path: 
 def test_the_box_of_an_annotation_without_one_is_its_masks(write: Write) -> None:
     truth = read_coco(write(changed(lambda t: t["annotations"][2].pop("bbox"))))
     assert truth.boxes[2].tolist() == [0, 0, 2, 20]
-    assert truth.sizes[2].tolist() == [2, 20]
+    assert truth.extents[2].tolist() == [2, 20]
     assert "1 annotations have no bbox: the box around their mask is used" in truth.notes
 
 
 def test_annotations_without_ids_are_numbered(write: Write) -> None:
     truth = read_coco(write(changed(lambda t: [a.pop("id") for a in t["annotations"]])))
-    assert truth.object_ids.tolist() == [1, 0, 2]
+    assert truth.ids.tolist() == [1, 0, 2]
 
 
 def test_sections_in_any_order_and_compressed(write: Write, truth: GroundTruth) -> None:
     turned = {key: TRUTH[key] for key in ("annotations", "categories", "images")} | {"info": {"more": [1, {"x": None}]}}
     again = read_truth(write(gzip.compress(json.dumps(turned).encode()), "named.json"))
-    assert again.object_ids.tolist() == truth.object_ids.tolist()
+    assert again.ids.tolist() == truth.ids.tolist()
     np.testing.assert_array_equal(again.masks.runs, truth.masks.runs)
 
 
@@ -252,5 +252,5 @@ def test_val2017(coco_dir: Path) -> None:
     for annotation in raw["annotations"]:
         first.setdefault(annotation["image_id"], []).append(annotation["bbox"])
     expected = np.array([box for image in sorted(first) for box in first[image]])
-    np.testing.assert_array_equal(truth.sizes, expected[:, 2:])
+    np.testing.assert_array_equal(truth.extents, expected[:, 2:])
     np.testing.assert_array_equal(truth.boxes[:, 2:], expected[:, :2] + expected[:, 2:])

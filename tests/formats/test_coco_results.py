@@ -28,7 +28,7 @@ def test_a_score_is_spread(write: Write, truth: GroundTruth) -> None:
     assert found.scores.tolist() == [0.8, 0.25]
     np.testing.assert_array_equal(found.label_probs, np.array([[1 - 0.8, 0.8], [0.25, 0.75]], np.float32))
     assert found.boxes[0].tolist() == [1.5, 2.0, 1.5 + 4.1, 7.0]
-    assert found.sizes[0].tolist() == [4.1, 5.0]
+    assert found.extents[0].tolist() == [4.1, 5.0]
     assert found.covariances is None
     assert found.notes == ()
 
@@ -63,7 +63,7 @@ def test_no_detections(write: Write, truth: GroundTruth) -> None:
 
 def test_columns_are_not_copied(write: Write, truth: GroundTruth) -> None:
     found = read_coco_results(write([entry()]), truth)
-    for column in (found.boxes, found.label_probs, found.scores, found.labels, found.image_ids, found.sizes):
+    for column in (found.boxes, found.label_probs, found.scores, found.labels, found.image_ids, found.extents):
         assert not column.flags.writeable
         assert not column.flags.owndata  # still the memory that the kernel filled
 
@@ -127,8 +127,8 @@ def test_real_results(coco_dir: Path) -> None:
     assert len(found) == len(raw) == 180453
     assert found.image_ids.tolist() == [row["image_id"] for row in raw]
     assert found.scores.tolist() == [row["score"] for row in raw]
-    assert truth.category_ids[found.labels].tolist() == [row["category_id"] for row in raw]
-    assert found.sizes.tolist() == [row["bbox"][2:] for row in raw]
+    assert truth.dataset.category_ids[found.labels].tolist() == [row["category_id"] for row in raw]
+    assert found.extents.tolist() == [row["bbox"][2:] for row in raw]
     rest = ((1 - found.scores) / 79).astype(np.float32)
     np.testing.assert_array_equal(found.label_probs.min(axis=1), np.minimum(rest, found.scores.astype(np.float32)))
 

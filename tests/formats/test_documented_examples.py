@@ -32,4 +32,4 @@ def test_examples(tmp_path: Path) -> None:
     for name in ("000000.png", "000001.png"):
         (sequence / name).write_bytes(encode(pixels, 2, 8, [1] * 4))
     challenge = read_rvc1_truth(sequence.parent)
-    assert [challenge.classes[at] for at in challenge.object_class] == ["television"]
+    assert [challenge.classes[at] for at in challenge.labels] == ["television"]

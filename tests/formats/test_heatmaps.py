@@ -132,8 +132,8 @@ def test_portions_give_the_same_pairs(
     for bytes_at_once in (1, 8 * 600, 3 * 8 * 600):
         monkeypatch.setattr(kernel, "_MAP_BYTES", bytes_at_once)
         parts = kernel.score_pairs(truth, truth.masks, found, convention)
-        np.testing.assert_array_equal(parts.detection, whole.detection)
-        np.testing.assert_array_equal(parts.object, whole.object)
+        np.testing.assert_array_equal(parts.detections, whole.detections)
+        np.testing.assert_array_equal(parts.objects, whole.objects)
         np.testing.assert_array_equal(parts.qualities, whole.qualities)
 
 

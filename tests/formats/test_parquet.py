@@ -24,6 +24,7 @@ from probox.formats import read_detections, read_truth
 from probox.formats.parquet import columns as parquet_columns
 from probox.formats.parquet.detections import DetectionFile, read_parquet, read_parquet_truth, write_parquet
 from probox.formats.parquet.file import ParquetFile
+from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 
 
@@ -36,6 +37,8 @@ def assert_same(one: Any, other: Any, *, but: tuple[str, ...] = ("source",)) -> 
         if isinstance(left, Masks):
             for name in ("boxes", "pixels", "offsets", "runs"):
                 assert_same_bits(getattr(left, name), getattr(right, name), name)
+        elif isinstance(left, Dataset):
+            assert_same(left, right)
         elif isinstance(left, np.ndarray):
             assert_same_bits(left, right, field.name)
         else:
@@ -95,7 +98,7 @@ def test_printed_numbers_come_back(
     sizes = np.round(found.boxes[:, 2:] - found.boxes[:, :2], digits)
     columns: dict[str, Any] = {"boxes": np.concatenate([low, low + sizes], axis=1)}
     if kind != "boxes":
-        columns["sizes"] = sizes if kind == "sizes" else sizes + rng.uniform(0, 1, sizes.shape)
+        columns["extents"] = sizes if kind == "sizes" else sizes + rng.uniform(0, 1, sizes.shape)
     columns["label_probs"] = np.floor(found.label_probs * 10.0**digits) / 10.0**digits
     table = Detections(classes=found.classes, image_ids=found.image_ids, **columns)
     write_parquet(path, table)
@@ -117,7 +120,7 @@ def test_every_column_says_what_the_table_says(tmp_path: Path) -> None:
         covariances=covariances,
         labels=rng.integers(0, 5, 30),
         scores=rng.random(30),
-        sizes=boxes[:, 2:] - boxes[:, :2] + rng.uniform(0, 1, (30, 2)),
+        extents=boxes[:, 2:] - boxes[:, :2] + rng.uniform(0, 1, (30, 2)),
         source="elsewhere.json",
         notes=("3 were left out",),
     )
@@ -133,14 +136,14 @@ def test_every_column_says_what_the_table_says(tmp_path: Path) -> None:
 def test_one_bit_off_is_not_left_out(tmp_path: Path) -> None:
     """Sizes and corners that nearly follow from each other, and scores that nearly are the probability, are kept."""
     plain = by_image(some_detections(20))
-    low, sizes = plain.boxes[:, :2], plain.sizes
+    low, sizes = plain.boxes[:, :2], plain.extents
     high = low + sizes
     high[7, 1] = np.nextafter(high[7, 1], np.inf)
     scores = plain.scores.copy()
     scores[5] = np.nextafter(scores[5], 1)
     for changes in (
-        {"boxes": np.concatenate([low, high], axis=1), "sizes": sizes},
-        {"sizes": np.nextafter(sizes, 0)},
+        {"boxes": np.concatenate([low, high], axis=1), "extents": sizes},
+        {"extents": np.nextafter(sizes, 0)},
         {"scores": scores},
     ):
         found = dataclasses.replace(plain, **changes)

@@ -93,7 +93,7 @@ def test_several_files_are_one_table_with_places_of_their_own():
     assert whole.boxes[:, 0].tolist() == [97, 97, 99, 99, 99, 100]
     assert whole.covariances[:, 0, 0, 0].tolist() == [0, 0, 1, 1, 1, 0]
     assert [None if h is None else float(h[0, 0]) for h in whole.heatmaps] == [None, None, 0, 1, 2, None]
-    assert whole.notes == ["about a", "about b", "about c", "about d"]
+    assert whole.notes == ("about a", "about b", "about c", "about d")
     plain = joined(parts[:2], np.ones((2, 1), np.float32), ("cup",), "all")
     assert plain.covariances is None
     assert plain.heatmaps is None

@@ -41,7 +41,7 @@ def truth_of(height: int, width: int, segmentations: list[Any]) -> GroundTruth:
 
 def assert_same(truth: GroundTruth, at: int, expected: np.ndarray) -> None:
     """Check one annotation: the mask, or that it was left out because it has no pixel."""
-    rows = np.flatnonzero(truth.object_ids == at)
+    rows = np.flatnonzero(truth.ids == at)
     if not expected.any():
         assert len(rows) == 0
         return
@@ -109,7 +109,7 @@ def check_file(path: Path) -> int:
         for number in oracle.getAnnIds(imgIds=[int(image)]):
             expected = oracle.annToMask(oracle.anns[number]).astype(bool)
             if expected.any():
-                assert truth.object_ids[row] == number
+                assert truth.ids[row] == number
                 assert truth.masks.pixels[row] == expected.sum()
                 x0, y0, x1, y1 = truth.masks.boxes[row]
                 inside = Masks.from_arrays([expected[y0 : y1 + 1, x0 : x1 + 1]])

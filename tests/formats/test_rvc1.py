@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -288,7 +287,7 @@ def test_names_and_lists_may_be_turned_round_together(write: Write, truth: Groun
 
 def test_numbers_in_names_are_enough(write: Write) -> None:
     truth = GroundTruth.from_boxes(["cup"], {7: (9, 9), 8: (9, 9)}, [7], [[1, 1, 4, 4]], [0])
-    truth = dataclasses.replace(truth, file_names=("000007.jpg", "000008.jpg"))
+    truth = truth.replace(dataset=truth.dataset.replace(file_names=("000007.jpg", "000008.jpg")))
     found = read_rvc1(write(named(["8", "7"], [entry()], [])), truth)
     assert found.image_ids.tolist() == [8]
 
@@ -319,7 +318,7 @@ def test_names_that_cannot_be_used(write: Write, truth: GroundTruth, names: list
 
 def test_names_that_two_images_share_name_neither(write: Write) -> None:
     truth = GroundTruth.from_boxes(["cup"], {7: (9, 9), 8: (9, 9)}, [], np.zeros((0, 4)), [])
-    truth = dataclasses.replace(truth, file_names=("a/1.jpg", "b/1.jpg"))
+    truth = truth.replace(dataset=truth.dataset.replace(file_names=("a/1.jpg", "b/1.jpg")))
     found = read_rvc1(write(named(["b/1.jpg", "1.jpg"], [entry()], [entry()])), truth)
     assert found.image_ids.tolist() == [8]
 
@@ -344,7 +343,7 @@ def test_written_files_name_their_images(tmp_path: Path, write: Write, truth: Gr
     assert said["img_names"] == ["four.jpg", "nine.jpg"]
     part = truth.select_images([9])
     assert read_rvc1(tmp_path / "out.json", part).boxes.tolist() == [[0, 0, 3, 3]]
-    nameless = dataclasses.replace(truth, file_names=("a.jpg", "a.jpg"))
+    nameless = truth.replace(dataset=truth.dataset.replace(file_names=("a.jpg", "a.jpg")))
     write_rvc1(tmp_path / "out.json", found, nameless)
     assert "img_names" not in json.loads((tmp_path / "out.json").read_text())
 
@@ -355,7 +354,7 @@ def test_written_files_name_their_images(tmp_path: Path, write: Write, truth: Gr
 def test_of_two_columns_of_one_class_the_last_counts(write: Write, truth: GroundTruth) -> None:
     columns = file([], [entry(bbox=[2, 3, 7, 6], label_probs=[0.2, 0.1, 0.7])], classes=["dog", "cup", "Dog"])
     result = evaluate(truth, read_rvc1(write(columns), truth))
-    assert result.detections.label.max() == pytest.approx(0.7)
+    assert result.detections.quality("label").max() == pytest.approx(0.7)
     assert any("1 classes are named again by a later column, which counts alone" in note for note in result.notes)
 
 
@@ -364,7 +363,7 @@ def test_covariances_that_add_up_to_zero() -> None:
     turned = [[[2.0, -2.0], [-2.0, 2.0]]] * 2
     for challenge in (False, True):
         truth = GroundTruth.from_boxes(["cup"], {0: (60, 60)}, [0], [[10, 10, 40, 40]], [0])
-        truth = dataclasses.replace(truth, filter_small=challenge)
+        truth = truth.replace(dataset=truth.dataset.replace(rules="challenge" if challenge else "coco"))
         found = Detections(
             classes=["cup"], image_ids=[0], boxes=[[10, 10, 40, 40]], label_probs=[[1]], covariances=[turned]
         )
@@ -380,7 +379,7 @@ def test_covariances_that_add_up_to_zero() -> None:
 def test_images_of_the_same_name_in_other_folders_stay_apart(write: Write, chosen: int) -> None:
     """By a part of the truth too: neither a clash, nor the detections of the other image."""
     truth = GroundTruth.from_boxes(["cup"], {1: (9, 9), 2: (9, 9)}, [], np.zeros((0, 4)), [])
-    truth = dataclasses.replace(truth, file_names=("a/001.jpg", "b/001.jpg"))
+    truth = truth.replace(dataset=truth.dataset.replace(file_names=("a/001.jpg", "b/001.jpg")))
     both = write(named(["a/001.jpg", "b/001.jpg"], [entry()], [entry(), entry()]))
     assert read_rvc1(both, truth.select_images([chosen])).image_ids.tolist() == [chosen] * chosen
     alone = write(named(["a/001.jpg"], [entry()]), "alone.json")

@@ -18,17 +18,17 @@ from .test_png import encode
 def test_golden(golden_dir: Path) -> None:
     folder = golden_dir / "rvc1" / "gt"
     truth = read_truth(folder)
-    assert truth.filter_small
+    assert truth.dataset.rules == "challenge"
     assert truth.classes[:3] == ("none", "bottle", "cup")
     assert len(truth.classes) == 31
     assert truth.image_ids.tolist() == list(range(10))
-    assert truth.file_names[0] == "000000/000000"
-    assert truth.file_names[9] == "000001/000004"
+    assert truth.dataset.file_names[0] == "000000/000000"
+    assert truth.dataset.file_names[9] == "000001/000004"
     expected = json.loads((golden_dir / "rvc1" / "expected.json").read_text())
     images = [image for sequence in expected["sequences"] for image in sequence]
     classes = [entry["correct_class"] for image in images for entry in image["gt_evals"]]
-    assert truth.object_class.tolist() == classes
-    assert np.bincount(truth.object_image, minlength=10).tolist() == [len(image["gt_evals"]) for image in images]
+    assert truth.labels.tolist() == classes
+    assert np.bincount(truth.image_rows, minlength=10).tolist() == [len(image["gt_evals"]) for image in images]
     row = 0
     for sequence in ("000000", "000001"):
         for image in json.loads((folder / sequence / "labels.json").read_text()).values():
@@ -64,7 +64,7 @@ def put(folder: Path, objects: object, mask_name: str = "m.png", channel: int = 
 
 def test_masks(sequence: Path) -> None:
     truth = read_rvc1_truth(sequence.parent)
-    assert [truth.classes[at] for at in truth.object_class] == ["cup", "couch"]
+    assert [truth.classes[at] for at in truth.labels] == ["cup", "couch"]
     expected = np.zeros((10, 12), bool)
     expected[2:5, 1:4] = True
     expected[7, 6:9] = True
@@ -123,7 +123,7 @@ def test_a_perfect_detection_is_perfect(sequence: Path, box_truth: bool) -> None
 def test_the_challenges_names(sequence: Path, name: str, meant: str) -> None:
     put(sequence, {"0": {"class": name, "mask_id": 40}})
     truth = read_rvc1_truth(sequence.parent)
-    assert [truth.classes[at] for at in truth.object_class] == [meant]
+    assert [truth.classes[at] for at in truth.labels] == [meant]
 
 
 def test_objects_of_no_class_are_scored(sequence: Path) -> None:
@@ -145,7 +145,7 @@ def test_images_are_in_the_order_of_their_numbers(sequence: Path) -> None:
         labels[key] = {"_metadata": {"mask_name": f"{key}.png"}, "0": {"class": "cup", "mask_id": 9}}
     (sequence / "labels.json").write_text(json.dumps(labels))
     truth = read_rvc1_truth(sequence.parent)
-    assert truth.file_names == tuple(f"A/{key}" for key in keys)
+    assert truth.dataset.file_names == tuple(f"A/{key}" for key in keys)
     lists = [[{"bbox": [3, number, 19, number + 14], "label_probs": [1.0]}] for number in range(12)]
     folder = sequence.parent.parent / "det"
     folder.mkdir()
@@ -160,8 +160,8 @@ def test_an_image_without_metadata_is_empty(sequence: Path) -> None:
         "2": {"0": {"class": "cup", "mask_id": 40}},
     }))  # fmt: skip
     truth = read_rvc1_truth(sequence.parent)
-    assert truth.object_image.tolist() == [1]
-    assert truth.widths.tolist() == [12] * 3  # as the sequence's other image
+    assert truth.image_rows.tolist() == [1]
+    assert truth.dataset.widths.tolist() == [12] * 3  # as the sequence's other image
     assert truth.notes == ("1 objects in images without _metadata were left out",)
 
 

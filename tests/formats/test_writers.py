@@ -67,7 +67,7 @@ fixture_is_constant = settings(suppress_health_check=[HealthCheck.function_scope
 def test_rvc1_round_trip(truth: GroundTruth, tmp_path: Path, found: Detections, name: str) -> None:
     assert write_rvc1(tmp_path / name, found, truth) == ()
     read = read_rvc1(tmp_path / name, truth)
-    assert_same(read, found, "classes", "image_ids", "boxes", "label_probs", "labels", "scores", "sizes")
+    assert_same(read, found, "classes", "image_ids", "boxes", "label_probs", "labels", "scores", "extents")
     json.loads((gzip.decompress if name.endswith("gz") else bytes)((tmp_path / name).read_bytes()))
 
 

@@ -27,14 +27,14 @@ def check_error(error: InputError, folder: str) -> None:
 def check_truth(truth: GroundTruth) -> None:
     """Raise unless the table could be one."""
     assert (np.diff(truth.image_ids) > 0).all(), "image ids do not ascend"
-    assert ((truth.widths > 0) & (truth.heights > 0)).all(), "an image without pixels"
-    assert len(truth.file_names) == len(truth.image_ids)
-    for name in ("boxes", "sizes", "areas"):
+    assert ((truth.dataset.widths > 0) & (truth.dataset.heights > 0)).all(), "an image without pixels"
+    assert len(truth.dataset.file_names) == len(truth.image_ids)
+    for name in ("boxes", "extents", "areas"):
         assert np.isfinite(getattr(truth, name)).all(), f"{name} are not finite"
-    assert ((truth.object_class >= 0) & (truth.object_class < len(truth.classes))).all(), "no such class"
+    assert ((truth.labels >= 0) & (truth.labels < len(truth.classes))).all(), "no such class"
     masks = truth.masks
     assert not unusable_masks(masks.boxes, masks.offsets, masks.runs).any(), "unusable masks"
-    shapes = np.stack([truth.widths, truth.heights], axis=1)[truth.object_image]
+    shapes = np.stack([truth.dataset.widths, truth.dataset.heights], axis=1)[truth.image_rows]
     assert ((masks.boxes[:, :2] >= 0) & (masks.boxes[:, 2:] < shapes)).all(), "a mask outside the image"
     filled = (masks.pixels > 0) == (masks.boxes[:, 2] >= masks.boxes[:, 0])  # a mask without pixels has no box
     assert (filled & (masks.pixels <= box_pixels(masks.boxes))).all(), "a mask of other pixels than its box"
@@ -47,8 +47,8 @@ def check_detections(found: Detections) -> None:
     probs = found.label_probs
     assert ((probs >= -ROUNDING) & (probs <= 1 + ROUNDING)).all(), "label probabilities outside [0, 1]"
     assert np.isfinite(found.scores).all(), "scores are not finite"
-    assert np.isfinite(found.sizes).all(), "sizes are not finite"
-    assert (found.sizes >= 0).all(), "negative sizes"
+    assert np.isfinite(found.extents).all(), "sizes are not finite"
+    assert (found.extents >= 0).all(), "negative sizes"
     if found.covariances is not None:
         assert (np.abs(found.covariances) <= FARTHEST**2).all(), "covariances are not finite"
     if len(found.classes):
@@ -58,7 +58,7 @@ def check_detections(found: Detections) -> None:
 def check_evaluation(result: Evaluation, *, always: bool = False) -> None:
     """Raise unless every number is possible; what costs most is looked at for one in eight, by content, or always."""
     _check_summary(result.summary())
-    if not always and zlib.crc32(result.detections.box.tobytes() + result.objects.box.tobytes()) % 8:
+    if not always and zlib.crc32(result.detections.boxes.tobytes() + result.objects.boxes.tobytes()) % 8:
         return
     assert str(result)
     for part in (*result.per_class().values(), *result.per_size().values(), result.at_threshold(0.5).summary()):

@@ -84,20 +84,20 @@ def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation],
     result = results["unsure"]
     right, wrong = PALETTES[colours].right, PALETTES[colours].wrong
     axes = probox.draw(result, 2, colours=colours)
-    here = np.flatnonzero(result.detections.image_id == 2)
+    here = np.flatnonzero(result.detections.image_rows == 1)
     boxes = tagged(axes, "box-")
     assert len(boxes) == len(here)
     for number, row in enumerate(here):
         box = boxes[f"box-{number}"]
         assert isinstance(box, Rectangle)
-        expected = right if result.detections.verdict[row] == Verdict.TP else wrong
+        expected = right if result.detections.verdicts[row] == Verdict.TP else wrong
         assert to_hex(box.get_edgecolor()) == expected
-        np.testing.assert_allclose(box.get_bbox().extents, result.detections.box[row])
+        np.testing.assert_allclose(box.get_bbox().extents, result.detections.boxes[row])
     masks = tagged(axes, "mask-")
-    there = np.flatnonzero(result.objects.image_id == 2)
+    there = np.flatnonzero(result.objects.image_rows == 1)
     assert len(masks) == len(there)
     for number, row in enumerate(there):
-        expected = right if result.objects.verdict[row] == Verdict.TP else wrong
+        expected = right if result.objects.verdicts[row] == Verdict.TP else wrong
         assert to_hex(masks[f"mask-{number}"].get_edgecolor()[0]) == expected
 
 
@@ -127,8 +127,9 @@ def test_heatmap_is_the_kernels(results: dict[str, Evaluation]) -> None:
 def test_labels_say_class_and_qualities(results: dict[str, Evaluation]) -> None:
     words = {text.get_text() for text in probox.draw(results["unsure"], 1).texts}
     table = results["unsure"].detections
-    row = int(np.flatnonzero((table.image_id == 1) & (table.verdict == Verdict.TP))[0])
-    full = f"pPDQ {100 * table.pPDQ[row]:.0f}  Sp {100 * table.spatial[row]:.0f}  Lbl {100 * table.label[row]:.0f}"
+    row = int(np.flatnonzero((table.image_rows == 0) & (table.verdicts == Verdict.TP))[0])
+    overall, spatial, label = (100 * table.quality(name)[row] for name in ("pPDQ", "spatial", "label"))
+    full = f"pPDQ {overall:.0f}  Sp {spatial:.0f}  Lbl {label:.0f}"
     assert full in words
     short = {text.get_text() for text in probox.draw(results["unsure"], 1, labels="class").texts}
     assert short <= {*results["unsure"].classes, *(f"missed {name}" for name in results["unsure"].classes)}

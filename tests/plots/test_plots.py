@@ -45,14 +45,14 @@ def test_threshold_curve_is_that_of_evaluating_anew(results: dict[str, Evaluatio
 
 def test_scatter_has_every_true_positive(results: dict[str, Evaluation]) -> None:
     result = results["unsure"]
-    hit = result.detections.verdict == Verdict.TP
+    hit = result.detections.verdicts == Verdict.TP
     for axes, x, y in (
         (result.plot.spatial_label(), "label", "spatial"),
         (result.plot.foreground_background(), "background", "foreground"),
     ):
         points = np.asarray(axes.collections[-1].get_offsets())
-        np.testing.assert_allclose(points[:, 0], getattr(result.detections, x)[hit])
-        np.testing.assert_allclose(points[:, 1], getattr(result.detections, y)[hit])
+        np.testing.assert_allclose(points[:, 0], result.detections.quality(x)[hit])
+        np.testing.assert_allclose(points[:, 1], result.detections.quality(y)[hit])
 
 
 def test_bars_are_the_classes_and_sizes(results: dict[str, Evaluation]) -> None:

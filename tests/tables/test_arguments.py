@@ -12,6 +12,7 @@ import pytest
 
 import probox
 from probox import Convention, Detections, Evaluator, GroundTruth, InputError, Masks
+from probox.tables.dataset import Dataset
 
 TRUTH = GroundTruth.from_boxes(["cup", "dog"], {1: (60, 50), 2: (60, 50)}, [1, 2, 2], [[10, 15, 40, 35]] * 3, [0, 1, 1])
 BOXES = [[10, 15, 40, 35], [5, 5, 25, 30], [7, 8, 9, 10]]
@@ -26,9 +27,9 @@ def found(**changes: Any) -> Detections:
 
 def truth(**changes: Any) -> GroundTruth:
     columns: dict[str, Any] = {
-        "classes": ["cup", "dog"], "image_ids": [1, 2], "widths": [60, 60], "heights": [50, 50],
-        "object_image": [0, 1], "object_class": [0, 1], "boxes": BOXES[:2],
-        "masks": Masks.from_boxes(np.array([[1, 1, 2, 2]] * 2, np.int32)), "object_ids": [70, 80],
+        "dataset": Dataset(classes=["cup", "dog"], image_ids=[1, 2], widths=[60, 60], heights=[50, 50]),
+        "image_rows": [0, 1], "labels": [0, 1], "boxes": BOXES[:2],
+        "masks": Masks.from_boxes(np.array([[1, 1, 2, 2]] * 2, np.int32)), "ids": [70, 80],
     }  # fmt: skip
     return GroundTruth(**(columns | changes))
 
@@ -223,7 +224,8 @@ def at(row: int, value: float, columns: int = 1) -> np.ndarray:
 BAD = (np.nan, np.inf, -np.inf, -3.0)
 VALUES: dict[str, tuple[Callable[[], Any], str]] = {
     **{
-        f"height {v}": (lambda v=v: found(sizes=at(2, v, 2)), "image 2: detection 1: expected width and h") for v in BAD
+        f"height {v}": (lambda v=v: found(extents=at(2, v, 2)), "image 2: detection 1: expected width and h")
+        for v in BAD
     },
     **{f"score {v}": (lambda v=v: found(scores=at(1, v)), "image 2: detection 0: expected a .*score") for v in BAD},
     "a score of 2": (
@@ -231,19 +233,19 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
         "image 1: detection 0: expected a score between 0 and 1, but got 2",
     ),
     "a width of another box": (
-        lambda: found(sizes=at(0, 90.0, 2)),
+        lambda: found(extents=at(0, 90.0, 2)),
         "image 1: detection 0: expected the box's width and height .*leave sizes out",
     ),
     **{f"an area of {v}": (lambda v=v: truth(areas=[4, v]), "image 2: object 80: expected an area that") for v in BAD},
     **{
         f"an object's width of {v}": (
-            lambda v=v: truth(sizes=[[30, 20], [v, 25]]),
+            lambda v=v: truth(extents=[[30, 20], [v, 25]]),
             "image 2: object 80: expected width",
         )
         for v in BAD
     },
     "an object's size of another box": (
-        lambda: truth(sizes=[[30, 20], [20, 99]]),
+        lambda: truth(extents=[[30, 20], [20, 99]]),
         "object 80: expected the box's width",
     ),
     "an inverted object": (
@@ -261,7 +263,7 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an inverted box of from_boxes": (lambda: from_boxes(boxes=[[5, 5, 1, 1]]), "image 7: object 0: expected x1 <= x2"),
     "a class of an object": (
-        lambda: truth(object_class=[0, 2]),
+        lambda: truth(labels=[0, 2]),
         "image 2: object 80: expected a class below 2, but got 2",
     ),
 }
@@ -277,7 +279,7 @@ def test_wrong_arguments(call: Callable[[], Any], message: str) -> None:
 
 
 def test_rounding_of_sizes_is_allowed() -> None:
-    assert len(found(sizes=at(1, 25 + 1.4, 2))) == 3
+    assert len(found(extents=at(1, 25 + 1.4, 2))) == 3
     assert len(found(scores=at(1, 1.0009))) == 3
 
 
@@ -286,5 +288,5 @@ def test_sizes_cannot_raise_a_score() -> None:
     plain = probox.evaluate(TRUTH, found(), measures=("map",)).summary()["mAP"]
     for value in BAD:
         with pytest.raises(InputError):
-            probox.evaluate(TRUTH, found(sizes=at(2, value, 2)), measures=("map",))
+            probox.evaluate(TRUTH, found(extents=at(2, value, 2)), measures=("map",))
     assert np.isfinite(plain)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from probox import InputError
-from probox.tables.columns import frozen, rows_of, rows_where_all
+from probox.tables.columns import frozen, rows_where_all
 from probox.tables.labels import align_labels, canonical_name, column_of_each
 
 
@@ -67,13 +67,6 @@ def test_a_column_does_not_follow_its_maker():
         assert not column.flags.writeable
     mine.flags.writeable = False
     assert np.shares_memory(frozen(mine, np.float64, (-1,), "column"), mine)  # nobody can write to it: no copy
-
-
-def test_rows_are_found_and_others_are_minus_one():
-    table = np.array([2, 5, 9])
-    assert rows_of(np.array([9, 1, 2, 3, 5, 10, -4]), table).tolist() == [2, -1, 0, -1, 1, -1, -1]
-    assert rows_of(np.array([1, 2]), np.array([], np.int64)).tolist() == [-1, -1]
-    assert rows_of(np.array([], np.int64), table).tolist() == []
 
 
 def test_a_row_needs_all_its_flags():

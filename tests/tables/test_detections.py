@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from probox import Detections, InputError
-from probox.tables.detections import FARTHEST, ROUNDING, SYMMETRY, nearest_covariances, smallest_eigenvalues
+from probox.tables.covariances import nearest_covariances, smallest_eigenvalues
+from probox.tables.problems import FARTHEST, ROUNDING, SYMMETRY
 
 USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}
 
@@ -131,7 +132,7 @@ def test_what_is_not_given_follows_from_what_is():
     )
     assert found.labels.tolist() == [1, 0]  # the first of equals
     assert found.scores.tolist() == [0.5, 0.25]
-    assert found.sizes.tolist() == [[40, 45], [3, 4]]
+    assert found.extents.tolist() == [[40, 45], [3, 4]]
     assert found.scores.dtype == np.float64
 
 
@@ -157,7 +158,7 @@ def test_selecting_keeps_every_column_in_step():
     assert chosen.heatmaps == (maps[2], maps[0])
     assert chosen.labels.tolist() == [0, 0]
     assert chosen.scores.tolist() == [0.7, 0.9]
-    assert chosen.sizes.tolist() == [[3, 3], [1, 1]]
+    assert chosen.extents.tolist() == [[3, 3], [1, 1]]
     assert (chosen.notes, chosen.source) == (("said",), "file")
     assert found.select(np.array([False, True, False])).image_ids.tolist() == [2]
 

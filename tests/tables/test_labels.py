@@ -33,15 +33,15 @@ def test_what_the_truth_does_not_know_is_not_in_the_way(truth: GroundTruth, othe
     found = found_with([other, "cup", "dog"], [0.55, 0.40, 0.05])
     result = evaluate(truth, found)
     assert result.summary()["mAP"] == pytest.approx(1.0)
-    assert result.detections.class_index.tolist() == [0]
-    assert result.detections.score[0] == pytest.approx(0.40)
+    assert result.detections.labels.tolist() == [0]
+    assert result.detections.scores[0] == pytest.approx(0.40)
     assert average_precision(truth, found).map == pytest.approx(1.0)
     assert result.lrp.molrp == 0.0
 
 
 def test_ties_go_by_the_truths_order(truth: GroundTruth) -> None:
     result = evaluate(truth, found_with(["dog", "background", "cup"], [0.4, 0.2, 0.4]))
-    assert result.detections.class_index.tolist() == [0]
+    assert result.detections.labels.tolist() == [0]
 
 
 def test_a_stated_class_stays(truth: GroundTruth) -> None:
@@ -61,7 +61,7 @@ def test_a_stated_class_that_the_truth_lacks_gives_way(truth: GroundTruth) -> No
 
 def test_nothing_known_names_nothing(truth: GroundTruth) -> None:
     result = evaluate(truth, found_with(["unicorn", "cup"], [0.9, 0.0]))
-    assert result.detections.class_index.tolist() == [-1]
+    assert result.detections.labels.tolist() == [-1]
     assert result.summary()["mAP"] == 0.0
 
 
@@ -100,10 +100,10 @@ def test_classes_that_the_truth_tells_apart_go_by_name() -> None:
 def test_files_checks_and_evaluations_name_the_same_class(tmp_path: Path, truth: GroundTruth) -> None:
     """Of two columns of one class the last counts: when it is scored, when it is checked and when it is written."""
     found = found_with(["cup", "bg", "Cup", "dog"], [0.6, 0.0, 0.1, 0.3])
-    assert evaluate(truth, found).detections.class_index.tolist() == [1]
+    assert evaluate(truth, found).detections.labels.tolist() == [1]
     write_coco_results(tmp_path / "found.json", found, truth)
     (said,) = json.loads((tmp_path / "found.json").read_text())
-    assert said["category_id"] == truth.category_ids[1]
+    assert said["category_id"] == truth.dataset.category_ids[1]
     assert said["score"] == pytest.approx(0.3)
 
 

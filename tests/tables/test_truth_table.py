@@ -9,22 +9,28 @@ import numpy as np
 import pytest
 
 from probox import GroundTruth, InputError, Masks
+from probox.tables.dataset import Dataset
 
 COLUMNS: dict[str, Any] = {
     "classes": ["cup", "dog"],
     "image_ids": [3, 5, 9],
     "widths": [20, 30, 40],
     "heights": [10, 15, 25],
-    "object_image": [0, 1, 1],
-    "object_class": [0, 1, 0],
+    "image_rows": [0, 1, 1],
+    "labels": [0, 1, 0],
     "boxes": [[1, 2, 6, 7], [0, 0, 29, 14], [3, 3, 4, 4]],
     "masks": Masks.from_boxes(np.array([[1, 2, 6, 7], [0, 0, 29, 14], [3, 3, 4, 4]], np.int32)),
     "source": "truth.json",
 }
 
 
+DATASET = {field.name for field in dataclasses.fields(Dataset)}
+
+
 def table(**changes: Any) -> GroundTruth:
-    return GroundTruth(**{**COLUMNS, **changes})
+    given = {**COLUMNS, **changes}
+    dataset = {name: given.pop(name) for name in list(given) if name in DATASET}
+    return GroundTruth(dataset=Dataset(**dataset), **given)
 
 
 def pixels(*boxes: list[int]) -> Masks:
@@ -35,7 +41,7 @@ INSIDE = [[0, 0, 9, 9], [3, 3, 4, 4]]
 
 ACCEPTED = {
     "an image of one pixel": {"widths": [20, 30, 1], "heights": [10, 15, 1]},
-    "all objects in the last image": {"object_image": [2, 2, 2]},
+    "all objects in the last image": {"image_rows": [2, 2, 2]},
     "a mask that fills its image": {"masks": pixels([0, 0, 19, 9], [0, 0, 29, 14], [3, 3, 4, 4])},
 }
 
@@ -45,11 +51,11 @@ REFUSED = {
     "the first two out of order": ({"image_ids": [7, 5, 9]}, "image 5: image ids"),
     "no width": ({"widths": [20, 0, 40]}, "image 5: expected a size of at least 1 x 1, but got 0 x 15"),
     "no height": ({"heights": [10, 15, 0]}, "image 9: expected a size of at least 1 x 1, but got 40 x 0"),
-    "an object before the first image": ({"object_image": [-1, 1, 1]}, "ascending rows of the image table"),
-    "an object after the last image": ({"object_image": [0, 1, 3]}, "ascending rows of the image table"),
-    "objects out of order": ({"object_image": [1, 0, 1]}, "ascending rows of the image table"),
-    "a class below": ({"object_class": [0, -1, 0]}, "count in classes"),
-    "a class above": ({"object_class": [0, 2, 0]}, "count in classes"),
+    "an object before the first image": ({"image_rows": [-1, 1, 1]}, "ascending rows of the data set"),
+    "an object after the last image": ({"image_rows": [0, 1, 3]}, "ascending rows of the data set"),
+    "objects out of order": ({"image_rows": [1, 0, 1]}, "ascending rows of the data set"),
+    "a class below": ({"labels": [0, -1, 0]}, "count in classes"),
+    "a class above": ({"labels": [0, 2, 0]}, "count in classes"),
     "a box that is none": ({"boxes": [[1, 2, 6, 7], [0, 0, np.nan, 1], [3, 3, 4, 4]]}, "image 5: object 1: .*finite"),
     "an endless box": ({"boxes": [[1, 2, 6, 7], [0, 0, 1, 1], [3, 3, np.inf, 4]]}, "image 5: object 2: .*finite"),
     "a mask right of it": ({"masks": pixels([1, 2, 20, 7], *INSIDE)}, "image 3: object 0: .*outside"),
@@ -78,13 +84,13 @@ def test_what_cannot_be_is_refused_with_its_place(changes, words):
 
 def test_what_is_not_given_follows_from_what_is():
     truth = table()
-    assert truth.sizes.tolist() == [[5, 5], [29, 14], [1, 1]]
+    assert truth.extents.tolist() == [[5, 5], [29, 14], [1, 1]]
     assert truth.areas.tolist() == [36, 450, 4]  # the masks' pixels
     assert truth.crowd.tolist() == [False] * 3
-    assert truth.object_ids.tolist() == [0, 1, 2]
-    assert truth.category_ids.tolist() == [1, 2]
-    assert truth.file_names == ("", "", "")
-    assert truth.object_offsets.tolist() == [0, 1, 3, 3]
+    assert truth.ids.tolist() == [0, 1, 2]
+    assert truth.dataset.category_ids.tolist() == [1, 2]
+    assert truth.dataset.file_names == ("", "", "")
+    assert truth.dataset.offsets(truth.image_rows).tolist() == [0, 1, 3, 3]
     assert repr(truth) == "GroundTruth(3 images, 3 objects, 2 classes)"
 
 
@@ -92,21 +98,21 @@ def test_selected_images_bring_everything_of_theirs():
     truth = table(
         areas=[7, 8, 9],
         crowd=[True, False, True],
-        object_ids=[70, 80, 90],
+        ids=[70, 80, 90],
         file_names=["a", "b", "c"],
         notes=("said",),
     )
     part = truth.select_images([9, 5])
     assert part.image_ids.tolist() == [5, 9]
-    assert (part.widths.tolist(), part.heights.tolist()) == ([30, 40], [15, 25])
-    assert part.file_names == ("b", "c")
-    assert part.object_image.tolist() == [0, 0]
-    assert part.object_class.tolist() == [1, 0]
+    assert (part.dataset.widths.tolist(), part.dataset.heights.tolist()) == ([30, 40], [15, 25])
+    assert part.dataset.file_names == ("b", "c")
+    assert part.image_rows.tolist() == [0, 0]
+    assert part.labels.tolist() == [1, 0]
     assert part.boxes.tolist() == [[0, 0, 29, 14], [3, 3, 4, 4]]
-    assert part.sizes.tolist() == [[29, 14], [1, 1]]
+    assert part.extents.tolist() == [[29, 14], [1, 1]]
     assert part.areas.tolist() == [8, 9]
     assert part.crowd.tolist() == [False, True]
-    assert part.object_ids.tolist() == [80, 90]
+    assert part.ids.tolist() == [80, 90]
     assert part.masks.boxes.tolist() == [[0, 0, 29, 14], [3, 3, 4, 4]]
     assert (part.notes, part.source) == (("said",), "truth.json")
     assert len(truth.select_images([])) == 0
@@ -121,9 +127,9 @@ def test_boxes_come_in_any_order_and_leave_by_image():
         [1, 0, 0],
     )
     assert truth.image_ids.tolist() == [3, 9]
-    assert (truth.widths.tolist(), truth.heights.tolist()) == ([20, 40], [10, 25])
-    assert truth.object_image.tolist() == [0, 1, 1]
-    assert truth.object_class.tolist() == [0, 1, 0]
+    assert (truth.dataset.widths.tolist(), truth.dataset.heights.tolist()) == ([20, 40], [10, 25])
+    assert truth.image_rows.tolist() == [0, 1, 1]
+    assert truth.labels.tolist() == [0, 1, 0]
     assert truth.boxes.tolist() == [[0, 0, 4, 2], [1.5, 2, 5, 8], [10, 10, 12, 14]]
     assert truth.areas.tolist() == [8, 21, 8]
 
@@ -150,9 +156,9 @@ def test_masks_come_in_any_order_and_leave_by_image():
         ["cup", "dog"], [(9, [first, empty, second], [1, 0, 0]), (3, [third], [1]), (5, [], [])], shapes={5: (7, 8)}
     )
     assert truth.image_ids.tolist() == [3, 5, 9]
-    assert (truth.widths.tolist(), truth.heights.tolist()) == ([20, 8, 20], [10, 7, 10])
-    assert truth.object_image.tolist() == [0, 2, 2]
-    assert truth.object_class.tolist() == [1, 1, 0]
+    assert (truth.dataset.widths.tolist(), truth.dataset.heights.tolist()) == ([20, 8, 20], [10, 7, 10])
+    assert truth.image_rows.tolist() == [0, 2, 2]
+    assert truth.labels.tolist() == [1, 1, 0]
     assert truth.masks.pixels.tolist() == [10, 12, 1]
     assert truth.boxes[:, :2].tolist() == [[7, 0], [3, 2], [5, 5]]
     for row, mask in enumerate((third, first, second)):
@@ -162,7 +168,7 @@ def test_masks_come_in_any_order_and_leave_by_image():
 def test_masks_of_images_without_objects_make_an_empty_table():
     truth = GroundTruth.from_masks(["cup"], [(4, [np.zeros((3, 5), bool)], [0])], shapes={6: (7, 8)})
     assert truth.image_ids.tolist() == [4, 6]
-    assert (truth.widths.tolist(), truth.heights.tolist()) == ([5, 8], [3, 7])
+    assert (truth.dataset.widths.tolist(), truth.dataset.heights.tolist()) == ([5, 8], [3, 7])
     assert truth.boxes.shape == (0, 4)
 
 
@@ -185,11 +191,11 @@ def test_columns_cannot_be_written_to_and_do_not_follow_their_maker():
     widths = np.array([20, 30, 40], np.int32)
     truth = table(widths=widths)
     widths[:] = 1
-    assert truth.widths.tolist() == [20, 30, 40]
-    for field in dataclasses.fields(truth):
-        column = getattr(truth, field.name)
-        if isinstance(column, np.ndarray):
-            assert not column.flags.writeable, field.name
+    assert truth.dataset.widths.tolist() == [20, 30, 40]
+    columns = {**truth.columns(), **truth.dataset.columns(), "category_ids": truth.dataset.category_ids}
+    arrays = {name: column for name, column in columns.items() if isinstance(column, np.ndarray)}
+    assert len(arrays) == 11
+    assert not [name for name, column in arrays.items() if column.flags.writeable]
 
 
 # --- masks ----------------------------------------------------------------------------------------------------------

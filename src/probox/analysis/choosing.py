@@ -38,14 +38,16 @@ def choose_images(evaluation: Evaluation, choice: str, n: int) -> list[int]:
 
 def find_images(evaluation: Evaluation, wanted: Sequence[str]) -> list[int]:
     """Return the ids of images given by id or by file name."""
-    by_name = {str(name): int(i) for i, name in zip(evaluation.images.id, evaluation.images.file_name, strict=True)}
+    by_name = {
+        name: int(i) for i, name in zip(evaluation.dataset.image_ids, evaluation.dataset.file_names, strict=True)
+    }
     by_name.update({name.rsplit("/", 1)[-1]: image_id for name, image_id in list(by_name.items())})
-    ids = set(evaluation.images.id.tolist())
+    ids = set(evaluation.dataset.image_ids.tolist())
     found = []
     for text in wanted:
         image_id = int(text) if text.lstrip("-").isdigit() else by_name.get(text)
         if image_id is None or image_id not in ids:
-            some = ", ".join(map(str, evaluation.images.id[:3].tolist()))
+            some = ", ".join(map(str, evaluation.dataset.image_ids[:3].tolist()))
             raise InputError(
                 f"no image {text!r} in the evaluation", remedy=f"give an id such as {some}, or a file name"
             )

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.kernel import QUALITIES, Pairs, assign
+from probox.measures.pdq.kernel import assign
 from probox.tables.results import Verdict
 
 __all__ = ["Rematches", "find_rematches", "threshold_curve"]
@@ -42,7 +42,7 @@ def find_rematches(evaluation: Evaluation) -> Rematches:
     pairs, table = evaluation.pairs, evaluation.detections
     if not len(pairs):
         return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    image_of_pair = table.image_id[pairs.detection]
+    image_of_pair = table.image_rows[pairs.detections]
     starts = np.flatnonzero(np.concatenate([[True], image_of_pair[1:] != image_of_pair[:-1]]))
     ends = np.concatenate([starts[1:], [len(pairs)]])
     parts: list[list[npt.NDArray[np.generic]]] = []
@@ -50,7 +50,7 @@ def find_rematches(evaluation: Evaluation) -> Rematches:
     waiting = 0
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         rows = np.arange(start, end)
-        confidence = table.confidence[pairs.detection[rows]]
+        confidence = table.confidences[pairs.detections[rows]]
         steps = np.unique(confidence)[:-1]  # beyond the last step nothing is left
         # State 0 has all detections, state k those surer than the k-th step.
         kept = np.vstack([np.ones((1, len(rows)), bool), confidence[None, :] > steps[:, None]])
@@ -79,12 +79,9 @@ def _changes(
     firsts = np.cumsum([0] + [len(steps) for _, _, steps in states])
     state = np.concatenate([state + first for (_, state, _), first in zip(states, firsts, strict=False)])
     step = np.concatenate([steps for _, _, steps in states])
-    qualities = np.stack([getattr(pairs, name)[rows] for name in QUALITIES], axis=1)
-    matched = assign(
-        state, Pairs(pairs.detection[rows], pairs.object[rows], qualities), evaluation.convention.assignment
-    )
+    matched = assign(state, pairs.take(rows), evaluation.convention.assignment)
     # One entry per state and kept detection: the pair that matches it, or -1.
-    key = state * (len(table) + 1) + pairs.detection[rows]
+    key = state * (len(table) + 1) + pairs.detections[rows]
     present, inverse = np.unique(key, return_inverse=True)
     partner = np.full(len(present), -1)
     partner[inverse[matched]] = rows[matched]
@@ -114,7 +111,7 @@ def threshold_curve(
     events = find_rematches(evaluation) if rematches is None else rematches
     table, objects, pairs = evaluation.detections, evaluation.objects, evaluation.pairs
     levels = np.asarray(thresholds, dtype=np.float32)
-    confidence = np.where(np.isnan(table.confidence), 0, table.confidence).astype(np.float32)
+    confidence = np.where(np.isnan(table.confidences), 0, table.confidences).astype(np.float32)
     # Each detection's history: from when on it is matched how. It ends where the detection drops out.
     row_of_pair = _pair_rows(evaluation)
     since = np.concatenate([np.full(len(table), -1, np.float32), events.threshold])
@@ -125,8 +122,8 @@ def threshold_curve(
     last = np.concatenate([detection[1:] != detection[:-1], [True]]) if len(detection) else np.zeros(0, bool)
     until = np.where(last, confidence[detection], np.concatenate([since[1:], [0.0]]) if len(since) else since)
 
-    quality = np.where(pair >= 0, pairs.pPDQ[pair] if len(pairs) else 0.0, 0.0)
-    ignored = np.where(pair >= 0, objects.small[pairs.object[pair]] if len(pairs) else False, False)
+    quality = np.where(pair >= 0, pairs.quality("pPDQ")[pair] if len(pairs) else 0.0, 0.0)
+    ignored = np.where(pair >= 0, objects.small[pairs.objects[pair]] if len(pairs) else False, False)
     right = (pair >= 0) & ~ignored
     begin = np.searchsorted(levels, since, side="left")  # first level >= since
     end = np.searchsorted(levels, until, side="left")  # kept while the level is below the confidence
@@ -139,7 +136,7 @@ def threshold_curve(
     tp = np.rint(along(right.astype(np.float64)))
     fp = np.rint(along((pair < 0).astype(np.float64)))
     cost = fp if not evaluation.convention.confidence_denominator else along(
-        np.where(pair < 0, table.cost[detection].astype(np.float64), 0.0)
+        np.where(pair < 0, table.costs[detection].astype(np.float64), 0.0)
     )  # fmt: skip
     fn = float((~objects.small).sum()) - tp
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -155,7 +152,7 @@ def _pair_rows(evaluation: Evaluation) -> npt.NDArray[np.int64]:
     pairs, table = evaluation.pairs, evaluation.detections
     rows = np.full(len(table), -1)
     if len(pairs):
-        is_match = table.partner[pairs.detection] == pairs.object
-        rows[pairs.detection[is_match]] = np.flatnonzero(is_match)
-    assert ((rows >= 0) == np.isin(table.verdict, (Verdict.TP, Verdict.IGNORED))).all()
+        is_match = table.partners[pairs.detections] == pairs.objects
+        rows[pairs.detections[is_match]] = np.flatnonzero(is_match)
+    assert ((rows >= 0) == np.isin(table.verdicts, (Verdict.TP, Verdict.IGNORED))).all()
     return rows

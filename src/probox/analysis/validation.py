@@ -16,8 +16,8 @@ from probox.files.reading import Paths
 from probox.formats import load_detections, load_truth
 from probox.formats.draft import Draft
 from probox.formats.problems import Finding, Problems
-from probox.tables.detections import find_problems
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.problems import find_problems
 
 __all__ = ["Report", "validate"]
 
@@ -138,7 +138,7 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
 
     unusable = np.zeros(len(draft), bool)
     for problem in find_problems(
-        draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps, draft.sizes, draft.scores
+        draft.boxes, draft.label_probs, draft.covariances, draft.heatmaps, draft.extents, draft.scores
     ):
         unusable[problem.rows] = True
         text, remedy = problem.text, problem.remedy
@@ -163,8 +163,8 @@ def _warn_of_places(columns: Columns, rows: Rows, located: Located, problems: Pr
     """Warn of every Gaussian corner and of every box outside the image; `rows` are the draft's."""
 
     def describe_box(at: int) -> InputError:
-        width, height = columns.shapes[columns.image[at]].astype(int)
-        text = f"{columns.box[at].tolist()} lies outside the image of {width} x {height} pixels"
+        width, height = columns.shapes[columns.image_rows[at]].astype(int)
+        text = f"{columns.boxes[at].tolist()} lies outside the image of {width} x {height} pixels"
         return located(int(rows[at]), text, "check the scale of boxes and the order of images")
 
     def corner(at: int) -> InputError:

@@ -140,8 +140,8 @@ def _judged(
         ((choice, n),) = chosen.items()
         ids = choose_images(evaluation, choice, n)
     else:
-        ids = evaluation.images.id.tolist()
-    names = dict(zip(evaluation.images.id.tolist(), map(str, evaluation.images.file_name), strict=True))
+        ids = evaluation.dataset.image_ids.tolist()
+    names = dict(zip(evaluation.dataset.image_ids.tolist(), evaluation.dataset.file_names, strict=True))
     shown = {image_id: find_photo(photos, image_id, names[image_id]) if photos else None for image_id in ids}
     job = _Job(evaluation, [(image_id, names[image_id]) for image_id in ids], shown, {}, found, [])
     _note_missing(job, photos)

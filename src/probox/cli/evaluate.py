@@ -115,7 +115,7 @@ class _Truth:
         from probox.formats import read_truth
         from probox.formats.parquet.columns import is_parquet
         from probox.formats.parquet.truth import TruthFile
-        from probox.tables.columns import chosen_ids
+        from probox.tables.dataset import chosen_ids
 
         in_parts = is_parquet(path) and all(map(is_parquet, detections))
         self.whole: Any = TruthFile(path) if in_parts else read_truth(path)
@@ -176,7 +176,7 @@ def _row_names(paths: tuple[str, ...]) -> list[str]:
 
 def _counts(evaluation: Any) -> dict[str, int]:
     return {
-        "images": len(evaluation.images),
+        "images": len(evaluation.dataset),
         "objects": len(evaluation.objects),
         "detections": len(evaluation.detections),
     }

@@ -62,9 +62,7 @@ def command(
     check_output(out)
     check_not_input(out, (truth, *members))
     table = read_truth(truth)
-    sizes = dict(
-        zip(table.image_ids.tolist(), zip(table.widths.tolist(), table.heights.tolist(), strict=True), strict=True)
-    )
+    sizes = dict(zip(table.image_ids.tolist(), map(tuple, table.dataset.shapes.tolist()), strict=True))
     fused = fuse_detections(
         [read_detections(member, table) for member in members],
         image_sizes=sizes,

@@ -50,7 +50,7 @@ def refuse_other_runs(
         differs = {
             f"by convention {there.convention.describe()}, not {convention.describe()}": there.convention != convention,
             f"for {' and '.join(there.measures)}, not {' and '.join(measures)}": set(there.measures) != set(measures),
-            "on other images": not np.array_equal(there.images.id, image_ids),
+            "on other images": not np.array_equal(there.dataset.image_ids, image_ids),
             "for other classes": tuple(there.classes) != tuple(classes),
         }
         for how, true in differs.items():

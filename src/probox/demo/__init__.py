@@ -51,7 +51,7 @@ class Demo:
 
         pillow = require("PIL.Image")
         detections = {f"{name.replace(' ', '_')}.json": found for name, found in self.detectors.items()}
-        pictures = {f"images/{name}": number for number, name in enumerate(self.truth.file_names)}
+        pictures = {f"images/{name}": number for number, name in enumerate(self.truth.dataset.file_names)}
         with output_folder(folder, "demo", names=["truth.json", *detections, *pictures]) as out:
             written = [out.write("truth.json", json.dumps(_coco_truth(self.truth)).encode())]
             for name, found in detections.items():
@@ -83,28 +83,31 @@ def make_demo(images: int = 12, seed: int = 4) -> Demo:
 def _coco_truth(truth: GroundTruth) -> dict[str, Any]:
     annotations = []
     for row in range(len(truth)):
-        image = int(truth.object_image[row])
+        image = int(truth.image_rows[row])
         x1, y1, x2, y2 = truth.boxes[row].tolist()
         annotations.append(
             {
-                "id": int(truth.object_ids[row]),
+                "id": int(truth.ids[row]),
                 "image_id": int(truth.image_ids[image]),
-                "category_id": int(truth.category_ids[truth.object_class[row]]),
+                "category_id": int(truth.dataset.category_ids[truth.labels[row]]),
                 "bbox": [x1, y1, x2 - x1, y2 - y1],
                 "area": float(truth.areas[row]),
                 "iscrowd": int(truth.crowd[row]),
-                "segmentation": _coco_runs(truth.masks, row, int(truth.heights[image]), int(truth.widths[image])),
+                "segmentation": _coco_runs(
+                    truth.masks, row, int(truth.dataset.heights[image]), int(truth.dataset.widths[image])
+                ),
             }
         )
     return {
         "images": [
             {"id": int(image_id), "width": int(width), "height": int(height), "file_name": name}
             for image_id, width, height, name in zip(
-                truth.image_ids, truth.widths, truth.heights, truth.file_names, strict=True
+                truth.image_ids, truth.dataset.widths, truth.dataset.heights, truth.dataset.file_names, strict=True
             )
         ],
         "categories": [
-            {"id": int(number), "name": name} for number, name in zip(truth.category_ids, truth.classes, strict=True)
+            {"id": int(number), "name": name}
+            for number, name in zip(truth.dataset.category_ids, truth.classes, strict=True)
         ],
         "annotations": annotations,
     }

@@ -33,7 +33,7 @@ def detect(truth: GroundTruth, visible: Floats, scenes: list[Scene], seed: int) 
     random = np.random.default_rng(seed)
     rows: list[tuple[int, Floats, Floats, Floats]] = []  # image id, box, covariances, label probabilities
     for row in range(len(truth)):
-        scene = scenes[int(truth.object_image[row])]
+        scene = scenes[int(truth.image_rows[row])]
         tight = truth.masks.boxes[row].astype(np.float64)
         trouble = _trouble(scene, tight, float(visible[row]))
         if random.uniform() < 0.45 * trouble**2:
@@ -112,7 +112,7 @@ def _labels(
     truth: GroundTruth, row: int, trouble: float, random: np.random.Generator, top: float | None = None
 ) -> Floats:
     """Return label probabilities: mostly the true class, some on the one it is often taken for."""
-    own = int(truth.object_class[row])
+    own = int(truth.labels[row])
     other = truth.classes.index(_CONFUSED_WITH[truth.classes[own]])
     sure = top if top is not None else float(np.clip(random.normal(0.96 - 0.3 * trouble, 0.08), 0.4, 0.99))
     if random.uniform() < 0.05 + 0.1 * trouble:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.demo.shapes import SHAPES, Floats, distance
+from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
 
@@ -145,14 +146,16 @@ def ground_truth(scenes: list[Scene]) -> tuple[GroundTruth, Floats]:
                 corners.append((window[1].start, window[0].start))
     masks = _moved(Masks.from_arrays(cuts), np.array(corners, np.int32).reshape(-1, 2))
     truth = GroundTruth(
-        classes=_KINDS,
-        image_ids=np.array([scene.image_id for scene in scenes]),
-        widths=np.array([scene.width for scene in scenes]),
-        heights=np.array([scene.height for scene in scenes]),
-        file_names=tuple(f"scene-{scene.image_id:02d}.jpg" for scene in scenes),
-        object_image=np.array([image for image, _, _ in rows]),
-        object_class=np.array([kind for _, kind, _ in rows]),
-        object_ids=np.arange(1, len(rows) + 1),
+        dataset=Dataset(
+            classes=_KINDS,
+            image_ids=np.array([scene.image_id for scene in scenes]),
+            widths=np.array([scene.width for scene in scenes]),
+            heights=np.array([scene.height for scene in scenes]),
+            file_names=tuple(f"scene-{scene.image_id:02d}.jpg" for scene in scenes),
+        ),
+        image_rows=np.array([image for image, _, _ in rows]),
+        labels=np.array([kind for _, kind, _ in rows]),
+        ids=np.arange(1, len(rows) + 1),
         boxes=masks.boxes + np.array([0.0, 0.0, 1.0, 1.0]),
         masks=masks,
     )

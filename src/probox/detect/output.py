@@ -10,6 +10,7 @@ import numpy as np
 from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.detect.images import ImageFile
 from probox.formats.by_name import write_detections
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
@@ -50,14 +51,16 @@ def _image_table(
     known = [sizes.get(image.image_id, (1, 1)) for image in images]
     coco = tuple(classes) == COCO_CLASSES
     return GroundTruth(
-        classes=tuple(classes),
-        image_ids=np.array([image.image_id for image in images], np.int64),
-        widths=np.array([width for width, _ in known], np.int32),
-        heights=np.array([height for _, height in known], np.int32),
-        object_image=np.zeros(0, np.int64),
-        object_class=np.zeros(0, np.int32),
+        dataset=Dataset(
+            classes=tuple(classes),
+            image_ids=np.array([image.image_id for image in images], np.int64),
+            widths=np.array([width for width, _ in known], np.int32),
+            heights=np.array([height for _, height in known], np.int32),
+            file_names=tuple(image.path.name for image in images),
+            category_ids=np.array(COCO_CATEGORY_IDS if coco else range(1, len(classes) + 1), np.int64),
+        ),
+        image_rows=np.zeros(0, np.int64),
+        labels=np.zeros(0, np.int32),
         boxes=np.zeros((0, 4)),
         masks=Masks.from_boxes(np.zeros((0, 4), np.int32)),
-        file_names=tuple(image.path.name for image in images),
-        category_ids=np.array(COCO_CATEGORY_IDS if coco else range(1, len(classes) + 1), np.int64),
     )

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.reading import open_regular
-from probox.measures.pdq.kernel import QUALITIES
+from probox.tables.columns import columns_of
+from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
 
-__all__ = ["digest", "read_archive", "to_stored", "write_archive"]
+__all__ = ["TABLES", "digest", "file_names_of", "read_archive", "to_stored", "write_archive"]
 
 ALWAYS_FINE = 1 << 28
 """Columns of up to this many bytes are read whatever the archive's size."""
@@ -38,35 +39,46 @@ class Column:
     extra: int = 0
 
 
-def _columns(table: str, **kinds: str | tuple[str, tuple[int, ...]]) -> dict[str, Column]:
-    columns = {}
-    for name, kind in kinds.items():
-        dtype, row = (kind, ()) if isinstance(kind, str) else kind
-        columns[f"{table}.{name}"] = Column(dtype, row, table)
+TABLES = {"objects": ObjectTable, "detections": DetectionTable, "pairs": PairTable}
+"""The tables of results that are stored, one array per column."""
+
+_NAMES_IN_FILES = {
+    "image_rows": "image_id", "ids": "id", "labels": "class_index", "boxes": "box", "extents": "size", "areas": "area",
+    "mask_boxes": "mask_box", "verdicts": "verdict", "partners": "partner", "numbers": "number", "scores": "score",
+    "confidences": "confidence", "costs": "cost", "detections": "detection", "objects": "object",
+}  # fmt: skip
+"""Columns that have another name in files, where images are named by their ids, not by rows."""
+
+
+def file_names_of(table: str) -> dict[str, str]:
+    """Return what the columns of a table are called in files; qualities have a column each, see `QUALITIES`."""
+    names = [name for name in columns_of(TABLES[table]) if name != "qualities"]
+    return {name: f"{table}.{_NAMES_IN_FILES.get(name, name)}" for name in names}
+
+
+def _columns(table: str) -> dict[str, Column]:
+    declared = columns_of(TABLES[table])
+    columns = {f"{table}.{name}": Column("<f8", (), table) for name in QUALITIES}
+    for name, stored in file_names_of(table).items():
+        row = tuple(int(n) for n in declared[name].row)
+        columns[stored] = Column(declared[name].dtype.newbyteorder("<").str, row, table)
     return columns
 
 
-_QUALITIES: dict[str, Any] = dict.fromkeys(QUALITIES, "<f8")
-_JUDGED: dict[str, Any] = _QUALITIES | {"verdict": "|u1", "partner": "<i8", "image_id": "<i8", "class_index": "<i4"}
-_BOX: dict[str, Any] = {"box": ("<f8", (4,)), "size": ("<f8", (2,))}
-
 SCHEMA: dict[str, Column] = {
-    **_columns("images", id="<i8", width="<i4", height="<i4", file_name="U"),
-    **_columns(
-        "objects", **_JUDGED, **_BOX, id="<i8", area="<f8", crowd="|b1", pixels="<i8", mask_box=("<i4", (4,)),
-        small="|b1",
-    ),
-    **_columns(
-        "detections", **_JUDGED, **_BOX, number="<i8", score="<f8", confidence="<f4", cost="<f4",
-        covariances=("<f8", (2, 2, 2)),
-    ),
-    **_columns("pairs", **_QUALITIES, detection="<i8", object="<i8"),
+    "images.id": Column("<i8", (), "images"),
+    "images.width": Column("<i4", (), "images"),
+    "images.height": Column("<i4", (), "images"),
+    "images.file_name": Column("U", (), "images"),
+    **_columns("objects"),
+    **_columns("detections"),
+    **_columns("pairs"),
     "masks.boxes": Column("<i4", (4,), "objects"),
     "masks.pixels": Column("<i8", (), "objects"),
     "masks.offsets": Column("<i8", (), "objects", extra=1),
     "masks.runs": Column("<i4", (3,), "runs"),
-}  # fmt: skip
-"""Every array of the archive."""
+}
+"""Every array of the archive, in the order in which the digest takes them."""
 
 # What NumPy writes before an array of a plain type in C order. Matching it leaves nothing to interpret.
 _HEADER = re.compile(

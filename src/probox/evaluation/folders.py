@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from probox.errors import InputError
-from probox.evaluation.notes import some_names
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage import WORDS
 from probox.formats import read_detections
+from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -59,10 +58,8 @@ def load_results(paths: Sequence[str]) -> dict[str, Evaluation]:
 def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> Detections:
     """Read the detections that were evaluated: by the truth if it is at hand, else by what is kept of it."""
     if truth is None:
-        sizes = zip(evaluation.images.width.tolist(), evaluation.images.height.tolist(), strict=True)
-        images = dict(zip(evaluation.images.id.tolist(), sizes, strict=True))
-        kept = GroundTruth.from_boxes(evaluation.classes, images, [], np.zeros((0, 4)), [])
-        truth = dataclasses.replace(kept, file_names=tuple(map(str, evaluation.images.file_name)))
+        kept = GroundTruth.from_boxes(evaluation.classes, {}, [], np.zeros((0, 4)), [])
+        truth = kept.replace(dataset=evaluation.dataset)
         try:
             return read_detections(path, truth)
         except InputError as error:  # say, a file by position with lists for images that were not evaluated

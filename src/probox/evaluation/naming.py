@@ -54,7 +54,7 @@ def _measures(results: list[Evaluation]) -> list[str]:
 
 def _images(results: list[Evaluation]) -> list[str]:
     """Return how many images each has; where equally many are not the same, also from which to which."""
-    ids = [result.images.id for result in results]
+    ids = [result.dataset.image_ids for result in results]
     said = [f"{len(own):,} images" for own in ids]
     for n, own in enumerate(ids):
         alike = [other for m, other in enumerate(ids) if len(other) == len(own) and m != n]

@@ -18,10 +18,11 @@ from probox.evaluation.notes import join_notes, notes_at_threshold
 from probox.measures.boxes.matching import AREA_RANGES, SIZES, BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
-from probox.measures.pdq.kernel import QUALITIES, Pairs, assign
+from probox.measures.pdq.kernel import assign
 from probox.tables.arguments import expect_path
+from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ImageTable, ObjectTable, PairTable, Verdict
+from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable, Verdict
 
 if TYPE_CHECKING:
     from probox.evaluation.oddities import Oddity
@@ -37,16 +38,16 @@ MEASURES = ("pdq", "map", "lrp")
 class Evaluation:
     """The result of `probox.evaluation.run`.
 
-    `images`, `objects`, `detections` and `pairs` are tables with one row each; everything else is derived
-    from them. Two evaluations of different images add up: ``a + b``.
+    `objects`, `detections` and `pairs` are tables with one row each, and point at the images of `dataset`; everything
+    else is derived from them. Two evaluations of different images add up: ``a + b``.
 
     Parameters
     ----------
     convention : Convention
         What produced the numbers.
-    classes : tuple of str
-        The truth's classes.
-    images, objects, detections, pairs : tables
+    dataset : Dataset
+        The truth's images and classes.
+    objects, detections, pairs : tables
         See `probox.tables.results`.
     masks : Masks
         The objects' pixels as they were scored.
@@ -61,8 +62,7 @@ class Evaluation:
     """
 
     convention: Convention
-    classes: tuple[str, ...]
-    images: ImageTable
+    dataset: Dataset
     objects: ObjectTable
     detections: DetectionTable
     pairs: PairTable
@@ -75,19 +75,24 @@ class Evaluation:
     # --- numbers ---
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the truth's classes."""
+        return self.dataset.classes
+
+    @property
     def tp(self) -> int:
         """Return how many detections are matched with an object."""
-        return int((self.detections.verdict == Verdict.TP).sum())
+        return int((self.detections.verdicts == Verdict.TP).sum())
 
     @property
     def fp(self) -> int:
         """Return how many detections are matched with none."""
-        return int((self.detections.verdict == Verdict.FP).sum())
+        return int((self.detections.verdicts == Verdict.FP).sum())
 
     @property
     def fn(self) -> int:
         """Return how many objects are matched with no detection."""
-        return int((self.objects.verdict == Verdict.FN).sum())
+        return int((self.objects.verdicts == Verdict.FN).sum())
 
     @property
     def pdq(self) -> float:
@@ -110,18 +115,7 @@ class Evaluation:
     @cached_property
     def boxes(self) -> BoxMatches:
         """Return who matches whom by the overlap of boxes, as COCO matches: what mAP and LRP follow from."""
-        found, there = self.detections, self.objects
-        return match_columns(
-            self.classes,
-            self.images.id,
-            detections=(
-                np.searchsorted(self.images.id, found.image_id), found.class_index, found.box, found.size, found.score
-            ),
-            objects=(
-                np.searchsorted(self.images.id, there.image_id), there.class_index, there.box, there.size, there.area,
-                there.crowd,
-            ),
-        )  # fmt: skip
+        return match_columns(self.dataset, self.detections, self.objects)
 
     @cached_property
     def average_precision(self) -> AveragePrecision:
@@ -136,7 +130,7 @@ class Evaluation:
     def per_class(self) -> dict[str, dict[str, float]]:
         """Return the summary of each class; a false positive belongs to the class that the detector names."""
         return {
-            name: self._summary_of(self.detections.class_index == index, self.objects.class_index == index)
+            name: self._summary_of(self.detections.labels == index, self.objects.labels == index)
             for index, name in enumerate(self.classes)
         }
 
@@ -145,11 +139,11 @@ class Evaluation:
 
         The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium.
         """
-        width, height = self.detections.size.T
+        width, height = self.detections.extents.T
         sizes = {}
         for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
             found = (width * height >= low) & (width * height <= high)
-            there = (self.objects.area >= low) & (self.objects.area <= high)
+            there = (self.objects.areas >= low) & (self.objects.areas <= high)
             sizes[name] = self._summary_of(found, there)
         return sizes
 
@@ -160,19 +154,18 @@ class Evaluation:
         anything to score no PDQ. The qualities' sums, which add up over images, are under ``sum_pPDQ``,
         ``sum_spatial`` and so on.
         """
-        hit = self.detections.verdict == Verdict.TP
-        found = np.searchsorted(self.images.id, self.detections.image_id)
-        there = np.searchsorted(self.images.id, self.objects.image_id)
-        n = len(self.images)
+        hit = self.detections.verdicts == Verdict.TP
+        found, there = self.detections.image_rows, self.objects.image_rows
+        n = len(self.dataset)
         counts = {"TP": np.bincount(found[hit], minlength=n)}
-        wrong = self.detections.verdict == Verdict.FP
+        wrong = self.detections.verdicts == Verdict.FP
         counts["FP"] = np.bincount(found[wrong], minlength=n)
-        counts["FN"] = np.bincount(there[self.objects.verdict == Verdict.FN], minlength=n)
-        sums = {name: np.bincount(found[hit], getattr(self.detections, name)[hit], n) for name in QUALITIES}
-        cost = np.bincount(found[wrong], self.detections.cost[wrong], n) if self._by_confidence else counts["FP"]
+        counts["FN"] = np.bincount(there[self.objects.verdicts == Verdict.FN], minlength=n)
+        sums = {name: np.bincount(found[hit], self.detections.quality(name)[hit], n) for name in QUALITIES}
+        cost = np.bincount(found[wrong], self.detections.costs[wrong], n) if self._by_confidence else counts["FP"]
         with np.errstate(invalid="ignore", divide="ignore"):
             columns: dict[str, npt.NDArray[Any]] = {
-                "image_id": self.images.id,
+                "image_id": self.dataset.image_ids,
                 "PDQ": sums["pPDQ"] / (counts["TP"] + cost + counts["FN"]),
                 **{name: sums[name] / counts["TP"] for name in QUALITIES},
             }
@@ -195,11 +188,11 @@ class Evaluation:
                 remedy="evaluate with this label_threshold, or without one",
             )
         convention = self.convention.replace(label_threshold=threshold)
-        kept = self.detections.confidence > np.float32(threshold)
+        kept = self.detections.confidences > np.float32(threshold)
         rows = np.flatnonzero(kept)
         renumbered = np.cumsum(kept) - 1
-        pairs = self.pairs.take(np.flatnonzero(kept[self.pairs.detection]))
-        pairs = pairs.replace(detection=renumbered[pairs.detection])
+        pairs = self.pairs.take(np.flatnonzero(kept[self.pairs.detections]))
+        pairs = pairs.replace(detections=renumbered[pairs.detections])
         thresholded = dataclasses.replace(
             self,
             convention=convention,
@@ -220,8 +213,8 @@ class Evaluation:
 
     def _summary_of(self, found: npt.NDArray[np.bool_], there: npt.NDArray[np.bool_]) -> dict[str, float]:
         """Return the summary of some objects: their matches, their misses, and the false positives in `found`."""
-        matched = self.detections.partner >= 0
-        chosen = np.where(matched, there[self.detections.partner] if len(there) else False, found)
+        matched = self.detections.partners >= 0
+        chosen = np.where(matched, there[self.detections.partners] if len(there) else False, found)
         return _summarise(
             self.detections.take(np.flatnonzero(chosen)), self.objects.take(np.flatnonzero(there)), self.convention
         )
@@ -280,7 +273,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return (
-            f"Evaluation(PDQ {self.pdq:.4f}, {len(self.images)} images, {len(self.objects)} objects, "
+            f"Evaluation(PDQ {self.pdq:.4f}, {len(self.dataset)} images, {len(self.objects)} objects, "
             f"{len(self.detections)} detections, {self.convention.name})"
         )
 
@@ -293,12 +286,12 @@ class Evaluation:
 
 
 def _summarise(detections: DetectionTable, objects: ObjectTable, convention: Convention) -> dict[str, float]:
-    hit = detections.verdict == Verdict.TP
-    wrong = detections.verdict == Verdict.FP
-    tp, fp, fn = int(hit.sum()), int(wrong.sum()), int((objects.verdict == Verdict.FN).sum())
+    hit = detections.verdicts == Verdict.TP
+    wrong = detections.verdicts == Verdict.FP
+    tp, fp, fn = int(hit.sum()), int(wrong.sum()), int((objects.verdicts == Verdict.FN).sum())
     # fsum is exact, so the order of rows cannot change a bit of the result.
-    sums = {name: math.fsum(getattr(detections, name)[hit]) for name in QUALITIES}
-    false = math.fsum(detections.cost[wrong].tolist()) if convention.confidence_denominator else fp
+    sums = {name: math.fsum(detections.quality(name)[hit]) for name in QUALITIES}
+    false = math.fsum(detections.costs[wrong].tolist()) if convention.confidence_denominator else fp
     counted = tp + false + fn
     summary = {"PDQ": sums["pPDQ"] / counted if counted else math.nan}
     summary.update({name: sums[name] / tp if tp else math.nan for name in QUALITIES})
@@ -310,11 +303,8 @@ def _judge(
     objects: ObjectTable, detections: DetectionTable, pairs: PairTable, convention: Convention
 ) -> tuple[ObjectTable, DetectionTable]:
     """Return both tables with partners, verdicts and qualities that follow from the pairs."""
-    qualities = np.stack([getattr(pairs, name) for name in QUALITIES], axis=1)
-    matched = assign(
-        detections.image_id[pairs.detection], Pairs(pairs.detection, pairs.object, qualities), convention.assignment
-    )
-    found, there, values = pairs.detection[matched], pairs.object[matched], qualities[matched]
+    matched = assign(detections.image_rows[pairs.detections], pairs, convention.assignment)
+    found, there, values = pairs.detections[matched], pairs.objects[matched], pairs.qualities[matched]
 
     small_partner = objects.small[there]
     verdict_found = np.full(len(detections), Verdict.FP, np.uint8)
@@ -322,8 +312,8 @@ def _judge(
     verdict_there = np.where(objects.small, Verdict.IGNORED, Verdict.FN).astype(np.uint8)
     verdict_there[there] = np.where(small_partner, Verdict.IGNORED, Verdict.TP)
     return (
-        objects.replace(verdict=verdict_there, **_partners(len(objects), there, found, values)),
-        detections.replace(verdict=verdict_found, **_partners(len(detections), found, there, values)),
+        objects.replace(verdicts=verdict_there, **_partners(len(objects), there, found, values)),
+        detections.replace(verdicts=verdict_found, **_partners(len(detections), found, there, values)),
     )
 
 
@@ -333,15 +323,10 @@ def _partners(
     """Return the partner and quality columns of a table of n rows, of which `rows` are matched."""
     partner = np.full(n, -1, np.int64)
     partner[rows] = partners
-    columns: dict[str, npt.NDArray[Any]] = {"partner": partner}
-    for column, name in enumerate(QUALITIES):
-        columns[name] = np.full(n, 0.0 if name == "pPDQ" else np.nan)
-        columns[name][rows] = values[:, column]
-    return columns
-
-
-def _in_order(image_ids: npt.NDArray[np.int64]) -> bool:
-    return bool((image_ids[1:] > image_ids[:-1]).all())
+    qualities = np.full((n, len(QUALITIES)), np.nan)
+    qualities[:, QUALITIES.index("pPDQ")] = 0.0
+    qualities[rows] = values
+    return {"partners": partner, "qualities": qualities}
 
 
 def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
@@ -355,35 +340,45 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
             raise InputError("evaluations of different conventions do not add up", remedy="evaluate both alike")
         if part.classes != first.classes or part.measures != first.measures:
             raise InputError("evaluations of different classes or measures do not add up", remedy="evaluate both alike")
-    images = ImageTable.join([part.images for part in parts])
-    order = np.argsort(images.id, kind="stable")
-    ids = images.id[order]
-    if np.any(ids[1:] == ids[:-1]):
-        twice = int(ids[1:][ids[1:] == ids[:-1]][0])
+    ids = np.concatenate([part.dataset.image_ids for part in parts])
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(np.diff(ids[order]) == 0)
+    if len(again):
+        twice = int(ids[order][again[0]])
         raise InputError("the image is in more than one part", image=twice, remedy="evaluate each image once")
+    row = np.empty(len(ids), np.int64)
+    row[order] = np.arange(len(ids))
 
-    object_starts = np.cumsum([0] + [len(part.objects) for part in parts])
-    detection_starts = np.cumsum([0] + [len(part.detections) for part in parts])
+    starts = {
+        "images": [len(part.dataset) for part in parts],
+        "objects": [len(part.objects) for part in parts],
+        "detections": [len(part.detections) for part in parts],
+    }
+    image_starts, object_starts, detection_starts = (np.cumsum([0, *counts]) for counts in starts.values())
     objects = ObjectTable.join([part.objects for part in parts])
     detections = DetectionTable.join([part.detections for part in parts])
     pairs = PairTable.join([part.pairs for part in parts])
+    objects = objects.replace(image_rows=row[objects.image_rows + np.repeat(image_starts[:-1], starts["objects"])])
+    detections = detections.replace(
+        image_rows=row[detections.image_rows + np.repeat(image_starts[:-1], starts["detections"])]
+    )
     counts = [len(part.pairs) for part in parts]
-    of_object = pairs.object + np.repeat(object_starts[:-1], counts)
-    of_detection = pairs.detection + np.repeat(detection_starts[:-1], counts)
+    of_object = pairs.objects + np.repeat(object_starts[:-1], counts)
+    of_detection = pairs.detections + np.repeat(detection_starts[:-1], counts)
 
-    pairs = pairs.replace(object=of_object, detection=of_detection)
+    pairs = pairs.replace(objects=of_object, detections=of_detection)
     masks = Masks.concatenate([part.masks for part in parts])
-    if not _in_order(images.id):  # parts that follow each other, as those of a large file do, are left as they are
-        object_order = np.argsort(objects.image_id, kind="stable")
-        detection_order = np.argsort(detections.image_id, kind="stable")
+    if not np.array_equal(row, np.arange(len(row))):  # parts that follow each other are left as they are
+        object_order = np.argsort(objects.image_rows, kind="stable")
+        detection_order = np.argsort(detections.image_rows, kind="stable")
         new_object, new_detection = np.argsort(object_order), np.argsort(detection_order)
-        pair_order = np.argsort(objects.image_id[of_object], kind="stable")
-        pairs = pairs.replace(object=new_object[of_object], detection=new_detection[of_detection]).take(pair_order)
-        images, objects, detections = images.take(order), objects.take(object_order), detections.take(detection_order)
+        pair_order = np.argsort(objects.image_rows[of_object], kind="stable")
+        pairs = pairs.replace(objects=new_object[of_object], detections=new_detection[of_detection]).take(pair_order)
+        objects, detections = objects.take(object_order), detections.take(detection_order)
         masks = masks.take(object_order)
     joined = dataclasses.replace(
         first,
-        images=images,
+        dataset=Dataset.join([part.dataset for part in parts], order),
         objects=objects,
         detections=detections,
         pairs=pairs,

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
-from probox.evaluation.notes import empty_mask_note, some_names, threshold_note, unknown_image_note
+from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_image_note
 from probox.evaluation.result import MEASURES, Evaluation, join_evaluations
-from probox.measures.pdq.kernel import QUALITIES, Pairs, plain_rows, score_pairs
+from probox.measures.pdq.kernel import plain_rows, score_pairs
 from probox.support.parallel import thread_count
+from probox.support.words import some_names
 from probox.tables.arguments import check_classes, check_tables, expect
-from probox.tables.columns import rows_of
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import BACKGROUND_NAMES, canonical_name, repeated_classes, unknown_classes
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ImageTable, ObjectTable, PairTable
+from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
 
 __all__ = ["Evaluator", "evaluate"]
 
@@ -62,32 +63,25 @@ def evaluate(
     """
     check_tables(truth, found, "evaluate")
     chosen = resolve_convention(convention)
-    resolved = chosen.for_truth(challenge=truth.filter_small)
-    rows, notes = _rows_to_score(truth, found, chosen)
+    resolved = chosen.for_rules(truth.dataset.rules)
+    rows, image_rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
     masks = truth.as_box_masks() if chosen.box_truth else truth.masks
     wanted = _known_measures(measures)
     empty = int((masks.pixels == 0).sum())
     if empty:
         notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
-    pairs = Pairs.none()
+    pairs = PairTable.none()
     if "pdq" in wanted:
         pairs = score_pairs(truth, masks, kept, resolved, threads=thread_count(threads), progress=progress)
     from probox import __version__
 
     evaluation = Evaluation(
         convention=chosen,
-        classes=truth.classes,
-        images=ImageTable(
-            id=truth.image_ids, width=truth.widths, height=truth.heights, file_name=np.array(truth.file_names, np.str_)
-        ),
+        dataset=truth.dataset,
         objects=_object_table(truth, masks, resolved),
-        detections=_detection_table(truth, kept, found.numbers_in_image()[rows], resolved),
-        pairs=PairTable(
-            detection=pairs.detection,
-            object=pairs.object,
-            **{name: np.ascontiguousarray(pairs.qualities[:, column]) for column, name in enumerate(QUALITIES)},
-        ),
+        detections=_detection_table(truth, kept, image_rows, found.numbers_in_image()[rows], resolved),
+        pairs=pairs,
         masks=masks,
         measures=wanted,
         inputs=tuple(name for name in (truth.source, found.source) if name),
@@ -178,10 +172,10 @@ class Evaluator:
         mine = self.convention, self.classes, self.measures
         if (part.convention, part.classes, part.measures) != mine:
             raise InputError("evaluators of different conventions, classes or measures do not merge")
-        for image_id in part.images.id.tolist():
+        for image_id in part.dataset.image_ids.tolist():
             if image_id in self._images:
                 raise InputError("the image was added before", image=image_id, remedy="add each image once")
-        self._images.update(part.images.id.tolist())
+        self._images.update(part.dataset.image_ids.tolist())
         self._parts.append(part)
 
 
@@ -195,9 +189,9 @@ def _known_measures(measures: Sequence[str]) -> tuple[str, ...]:
 
 def _rows_to_score(
     truth: GroundTruth, found: Detections, convention: Convention
-) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Return the rows of the detections that take part, by image, and what to say of the others."""
-    place = rows_of(found.image_ids, truth.image_ids)
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[str]]:
+    """Return the rows of the detections that take part, by image, their image rows, and what to say of the others."""
+    place = truth.dataset.rows_of(found.image_ids)
     known = place >= 0
     kept = known
     if convention.label_threshold is not None:
@@ -208,7 +202,8 @@ def _rows_to_score(
     if not known.all():
         notes.append(unknown_image_note(int((~known).sum())))
     notes += label_notes(int(known.sum()) - len(rows), found.classes, truth.classes, convention)
-    return rows[np.argsort(place[rows], kind="stable")], notes
+    rows = rows[np.argsort(place[rows], kind="stable")]
+    return rows, place[rows], notes
 
 
 def label_notes(
@@ -241,25 +236,27 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
         | (masks.pixels <= convention.min_pixels)
     )
     return ObjectTable(
-        image_id=truth.image_ids[truth.object_image],
-        id=truth.object_ids,
-        class_index=truth.object_class,
-        box=truth.boxes,
-        size=truth.sizes,
-        area=truth.areas,
+        image_rows=truth.image_rows,
+        ids=truth.ids,
+        labels=truth.labels,
+        boxes=truth.boxes,
+        extents=truth.extents,
+        areas=truth.areas,
         crowd=truth.crowd,
         pixels=masks.pixels,
-        mask_box=masks.boxes,
+        mask_boxes=masks.boxes,
         # An object without pixels cannot be found, so PDQ ignores it like a small one.
         small=small if convention.object_filter else masks.pixels == 0,
-        verdict=np.zeros(n, np.uint8),
-        partner=np.full(n, -1, np.int64),
-        **{name: np.full(n, np.nan) for name in QUALITIES},
+        **_unmatched(n),
     )
 
 
 def _detection_table(
-    truth: GroundTruth, kept: Detections, numbers: npt.NDArray[np.int64], convention: Convention
+    truth: GroundTruth,
+    kept: Detections,
+    image_rows: npt.NDArray[np.int64],
+    numbers: npt.NDArray[np.int64],
+    convention: Convention,
 ) -> DetectionTable:
     n = len(kept)
     covariances = np.zeros((n, 2, 2, 2))
@@ -273,16 +270,23 @@ def _detection_table(
     probs = kept.label_probs
     best = probs.max(axis=1, initial=0.0)
     return DetectionTable(
-        image_id=kept.image_ids,
-        number=numbers,
-        class_index=named,
-        score=scores,
-        confidence=best,
-        cost=best if real.all() else probs[:, real].max(axis=1, initial=0.0),
-        box=kept.boxes,
-        size=kept.sizes,
+        image_rows=image_rows,
+        numbers=numbers,
+        labels=named,
+        scores=scores,
+        confidences=best,
+        costs=best if real.all() else probs[:, real].max(axis=1, initial=0.0),
+        boxes=kept.boxes,
+        extents=kept.extents,
         covariances=covariances,
-        verdict=np.zeros(n, np.uint8),
-        partner=np.full(n, -1, np.int64),
-        **{name: np.full(n, np.nan) for name in QUALITIES},
+        **_unmatched(n),
     )
+
+
+def _unmatched(n: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns about matches of n things that nobody has matched yet."""
+    return {
+        "verdicts": np.zeros(n, np.uint8),
+        "partners": np.full(n, -1, np.int64),
+        "qualities": np.full((n, len(QUALITIES)), np.nan),
+    }

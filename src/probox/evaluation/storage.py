@@ -9,17 +9,20 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation.archive import digest, read_archive, to_stored, write_archive
+from probox.evaluation.archive import TABLES, Arrays, digest, file_names_of, read_archive, to_stored, write_archive
 from probox.evaluation.result import MEASURES, Evaluation
-from probox.evaluation.storage_checks import check_evaluation
+from probox.evaluation.storage_checks import check_evaluation, check_images
 from probox.files.output import write_files
 from probox.files.reading import read_regular
 from probox.files.replacing import EVALUATION_WORDS, check_replaceable
 from probox.files.staging import folder_made, named_errors
+from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ImageTable, ObjectTable, PairTable, Table
+from probox.tables.results import QUALITIES
 
 __all__ = ["COLUMNS", "WORDS", "check_place", "load_evaluation", "save_evaluation", "save_evaluations"]
 
@@ -28,12 +31,6 @@ FORMAT = 2
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
-_TABLES: dict[str, type[Table]] = {
-    "images": ImageTable,
-    "objects": ObjectTable,
-    "detections": DetectionTable,
-    "pairs": PairTable,
-}
 _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
@@ -70,8 +67,15 @@ def check_place(folder: Path) -> None:
 
 def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
     arrays: dict[str, Any] = {f"masks.{name}": getattr(evaluation.masks, name) for name in _MASKS}
-    for name in _TABLES:
-        arrays.update(getattr(evaluation, name).to_arrays(name))
+    images = evaluation.dataset
+    arrays |= {"images.id": images.image_ids, "images.width": images.widths, "images.height": images.heights}
+    arrays["images.file_name"] = np.array(images.file_names, np.str_)
+    for name in TABLES:
+        table = getattr(evaluation, name)
+        arrays |= {f"{name}.{quality}": table.quality(quality) for quality in QUALITIES}
+        arrays |= {stored: getattr(table, column) for column, stored in file_names_of(name).items()}
+    for name in ("objects", "detections"):
+        arrays[f"{name}.image_id"] = images.image_ids[arrays[f"{name}.image_id"]]
     stored = to_stored(arrays)
     words = {
         "format": FORMAT,
@@ -97,19 +101,40 @@ def load_evaluation(folder: Path) -> Evaluation:
             file=str(folder),
             remedy="evaluate anew",
         )
-    tables: dict[str, Any] = {name: kind.from_arrays(arrays, name) for name, kind in _TABLES.items()}
+    check_images(arrays, str(folder / COLUMNS))
     evaluation = Evaluation(
         convention=_convention(words, str(folder / WORDS)),
-        classes=tuple(words["classes"]),
         measures=tuple(words["measures"]),
         masks=Masks(*(arrays[f"masks.{name}"] for name in _MASKS)),
         inputs=tuple(words["inputs"]),
         plain_notes=tuple(words["notes"]),
         version=words["version"],
-        **tables,
+        **_tables(words, arrays, str(folder / COLUMNS)),
     )
     check_evaluation(evaluation, str(folder / COLUMNS))
     return evaluation
+
+
+def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
+    """Return the data set and the tables of results; a row of -1 stands for an image that there is not."""
+    try:
+        dataset = Dataset(
+            classes=tuple(words["classes"]),
+            image_ids=arrays["images.id"],
+            widths=arrays["images.width"],
+            heights=arrays["images.height"],
+            file_names=tuple(arrays["images.file_name"].tolist()),
+        )
+    except InputError as error:
+        raise InputError(error.problem, file=file, entry="images", remedy="evaluate anew") from None
+    tables: dict[str, Any] = {"dataset": dataset}
+    for name, kind in TABLES.items():
+        columns = {column: arrays[stored] for column, stored in file_names_of(name).items()}
+        columns["qualities"] = np.stack([arrays[f"{name}.{quality}"] for quality in QUALITIES], axis=1)
+        if "image_rows" in columns:
+            columns["image_rows"] = dataset.rows_of(columns["image_rows"])
+        tables[name] = kind(**columns)
+    return tables
 
 
 def _canonical(words: dict[str, Any]) -> bytes:

@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.evaluation.archive import Arrays
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.kernel import QUALITIES
-from probox.tables.columns import rows_of
-from probox.tables.detections import FARTHEST, ROUNDING
 from probox.tables.masks import box_pixels, unusable_masks
-from probox.tables.results import JudgedTable
+from probox.tables.problems import FARTHEST, ROUNDING
+from probox.tables.results import QUALITIES, JudgedTable
 
-__all__ = ["check_evaluation"]
+__all__ = ["check_evaluation", "check_images"]
 
 LAST_CHARACTER = 0x10FFFF
 ROUNDED = 1e-9
@@ -29,124 +28,129 @@ def check_evaluation(evaluation: Evaluation, file: str) -> None:
     _Checks(evaluation, file).run()
 
 
-class _Checks:
-    def __init__(self, evaluation: Evaluation, file: str) -> None:
-        self.evaluation = evaluation
+def check_images(arrays: Arrays, file: str) -> None:
+    """Raise unless the arrays of images could be those of a data set."""
+    checks = _Columns(file)
+    ids, names = arrays["images.id"], arrays["images.file_name"]
+    checks.require(_after_start(ids[1:] > ids[:-1]), "images.id", "expected ascending ids")
+    for name in ("images.width", "images.height"):
+        checks.require(arrays[name] > 0, name, "expected at least 1 pixel")
+    characters = names.view(np.uint32).reshape(len(names), names.dtype.itemsize // 4)
+    checks.require(characters <= LAST_CHARACTER, "images.file_name", "expected text")
+
+
+class _Columns:
+    """Columns of a file, each of which must be fine in every row."""
+
+    def __init__(self, file: str) -> None:
         self.file = file
 
+    def fail(self, problem: str, entry: str) -> NoReturn:
+        raise InputError(problem, file=self.file, entry=entry, remedy="evaluate anew")
+
+    def require(self, fine: Flags, column: str, problem: str) -> None:
+        """Raise for the first row that is not fine; a row of several numbers is fine if all of them are."""
+        if fine.all():
+            return
+        rows = fine.all(axis=tuple(range(1, fine.ndim)))
+        self.fail(problem, f"{column}[{int(np.flatnonzero(~rows)[0])}]")
+
+
+class _Checks(_Columns):
+    def __init__(self, evaluation: Evaluation, file: str) -> None:
+        super().__init__(file)
+        self.evaluation = evaluation
+
     def run(self) -> None:
-        self._images()
         self._objects()
         self._masks()
         self._detections()
         self._pairs()
         self._matches()
 
-    def _fail(self, problem: str, entry: str) -> NoReturn:
-        raise InputError(problem, file=self.file, entry=entry, remedy="evaluate anew")
-
-    def _require(self, fine: Flags, column: str, problem: str) -> None:
-        """Raise for the first row that is not fine; a row of several numbers is fine if all of them are."""
-        if fine.all():
-            return
-        rows = fine.all(axis=tuple(range(1, fine.ndim)))
-        self._fail(problem, f"{column}[{int(np.flatnonzero(~rows)[0])}]")
-
-    def _images(self) -> None:
-        images = self.evaluation.images
-        self._require(_after_start(images.id[1:] > images.id[:-1]), "images.id", "expected ascending ids")
-        self._require(images.width > 0, "images.width", "expected at least 1 pixel")
-        self._require(images.height > 0, "images.height", "expected at least 1 pixel")
-        names = images.file_name
-        characters = names.view(np.uint32).reshape(len(names), names.dtype.itemsize // 4)
-        self._require(characters <= LAST_CHARACTER, "images.file_name", "expected text")
-
     def _objects(self) -> None:
         there = self.evaluation.objects
-        self._image_ids(there.image_id, "objects")
+        self._image_rows(there.image_rows, "objects")
         classes = len(self.evaluation.classes)
-        self._require((there.class_index >= 0) & (there.class_index < classes), "objects.class_index", "no such class")
-        self._boxes(there.box, there.size, "objects")
-        fine = (there.area >= 0) & np.isfinite(there.area)
-        self._require(fine, "objects.area", "expected a finite number, at least 0")
+        self.require((there.labels >= 0) & (there.labels < classes), "objects.class_index", "no such class")
+        self._boxes(there.boxes, there.extents, "objects")
+        fine = (there.areas >= 0) & np.isfinite(there.areas)
+        self.require(fine, "objects.area", "expected a finite number, at least 0")
 
     def _masks(self) -> None:
-        masks, there, images = self.evaluation.masks, self.evaluation.objects, self.evaluation.images
+        masks, there = self.evaluation.masks, self.evaluation.objects
         offsets = masks.offsets
         falls = offsets[0] != 0 or offsets[-1] != len(masks.runs) or bool((offsets[1:] < offsets[:-1]).any())
         if falls:
-            self._fail("expected ascending rows of the runs", "masks.offsets")
-        self._require(
-            ~unusable_masks(masks.boxes, offsets, masks.runs), "masks.runs", "expected runs that fill the box"
-        )
-        at = np.searchsorted(images.id, there.image_id)
-        last = np.stack([images.width, images.height], axis=1)[at]
+            self.fail("expected ascending rows of the runs", "masks.offsets")
+        self.require(~unusable_masks(masks.boxes, offsets, masks.runs), "masks.runs", "expected runs that fill the box")
+        last = self.evaluation.dataset.shapes[there.image_rows]
         inside = (masks.boxes[:, :2] >= 0) & (masks.boxes[:, 2:] < last)
-        self._require(inside, "masks.boxes", "expected a mask inside the image")
+        self.require(inside, "masks.boxes", "expected a mask inside the image")
         lengths = masks.runs[:, 2].astype(np.int64) - masks.runs[:, 1]
         upto = np.concatenate([[0], np.cumsum(lengths)])
         counted = np.where(offsets[1:] > offsets[:-1], upto[offsets[1:]] - upto[offsets[:-1]], box_pixels(masks.boxes))
-        self._require(masks.pixels == counted, "masks.pixels", "expected the number of pixels of the mask")
-        self._require(there.pixels == masks.pixels, "objects.pixels", "expected the number of pixels of the mask")
-        self._require(there.mask_box == masks.boxes, "objects.mask_box", "expected the box of the mask")
+        self.require(masks.pixels == counted, "masks.pixels", "expected the number of pixels of the mask")
+        self.require(there.pixels == masks.pixels, "objects.pixels", "expected the number of pixels of the mask")
+        self.require(there.mask_boxes == masks.boxes, "objects.mask_box", "expected the box of the mask")
 
     def _detections(self) -> None:
         found = self.evaluation.detections
-        self._image_ids(found.image_id, "detections")
-        self._require(found.number >= 0, "detections.number", "expected a number that counts from 0")
+        self._image_rows(found.image_rows, "detections")
+        self.require(found.numbers >= 0, "detections.number", "expected a number that counts from 0")
         classes = len(self.evaluation.classes)
-        fine = (found.class_index >= -1) & (found.class_index < classes)
-        self._require(fine, "detections.class_index", "no such class")
-        self._require(np.isfinite(found.score), "detections.score", "expected a finite number")
-        for name in ("confidence", "cost"):
-            values = getattr(found, name)
+        fine = (found.labels >= -1) & (found.labels < classes)
+        self.require(fine, "detections.class_index", "no such class")
+        self.require(np.isfinite(found.scores), "detections.score", "expected a finite number")
+        for name, values in (("confidence", found.confidences), ("cost", found.costs)):
             fine = (values >= 0) & (values <= 1 + ROUNDING)
-            self._require(fine, f"detections.{name}", "expected a probability")
-        self._require(found.cost <= found.confidence, "detections.cost", "expected at most the confidence")
+            self.require(fine, f"detections.{name}", "expected a probability")
+        self.require(found.costs <= found.confidences, "detections.cost", "expected at most the confidence")
         threshold = self.evaluation.convention.label_threshold
         if threshold is not None:
-            fine = found.confidence > np.float32(threshold)
-            self._require(fine, "detections.confidence", "expected one above the label threshold")
-        self._boxes(found.box, found.size, "detections")
-        self._require(np.abs(found.covariances) <= FARTHEST**2, "detections.covariances", "expected finite numbers")
+            fine = found.confidences > np.float32(threshold)
+            self.require(fine, "detections.confidence", "expected one above the label threshold")
+        self._boxes(found.boxes, found.extents, "detections")
+        self.require(np.abs(found.covariances) <= FARTHEST**2, "detections.covariances", "expected finite numbers")
 
     def _boxes(self, boxes: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64], table: str) -> None:
         """Raise for corners and sizes that no table of objects or detections could have."""
-        self._require(np.abs(boxes) <= FARTHEST, f"{table}.box", "expected finite corners")
-        self._require(boxes[:, :2] <= boxes[:, 2:], f"{table}.box", "expected x1 <= x2 and y1 <= y2")
+        self.require(np.abs(boxes) <= FARTHEST, f"{table}.box", "expected finite corners")
+        self.require(boxes[:, :2] <= boxes[:, 2:], f"{table}.box", "expected x1 <= x2 and y1 <= y2")
         fine = (sizes >= 0) & (sizes <= 2 * FARTHEST + 2)
-        self._require(fine, f"{table}.size", "expected finite numbers, at least 0")
+        self.require(fine, f"{table}.size", "expected finite numbers, at least 0")
 
-    def _image_ids(self, ids: npt.NDArray[np.int64], table: str) -> None:
-        self._require(rows_of(ids, self.evaluation.images.id) >= 0, f"{table}.image_id", "no such image")
-        self._require(_after_start(ids[1:] >= ids[:-1]), f"{table}.image_id", "expected rows by image")
+    def _image_rows(self, rows: npt.NDArray[np.int64], table: str) -> None:
+        self.require(rows >= 0, f"{table}.image_id", "no such image")
+        self.require(_after_start(rows[1:] >= rows[:-1]), f"{table}.image_id", "expected rows by image")
 
     def _pairs(self) -> None:
         pairs, found, there = self.evaluation.pairs, self.evaluation.detections, self.evaluation.objects
-        for name, rows, table in (("detection", pairs.detection, found), ("object", pairs.object, there)):
-            self._require((rows >= 0) & (rows < len(table)), f"pairs.{name}", "no such row")
-        alike = found.image_id[pairs.detection] == there.image_id[pairs.object]
-        self._require(alike, "pairs.detection", "expected a detection in the image of the object")
-        later = (pairs.object[1:] > pairs.object[:-1]) | (
-            (pairs.object[1:] == pairs.object[:-1]) & (pairs.detection[1:] > pairs.detection[:-1])
+        for name, rows, table in (("detection", pairs.detections, found), ("object", pairs.objects, there)):
+            self.require((rows >= 0) & (rows < len(table)), f"pairs.{name}", "no such row")
+        alike = found.image_rows[pairs.detections] == there.image_rows[pairs.objects]
+        self.require(alike, "pairs.detection", "expected a detection in the image of the object")
+        later = (pairs.objects[1:] > pairs.objects[:-1]) | (
+            (pairs.objects[1:] == pairs.objects[:-1]) & (pairs.detections[1:] > pairs.detections[:-1])
         )
-        self._require(_after_start(later), "pairs.object", "expected each pair once, by object, then detection")
+        self.require(_after_start(later), "pairs.object", "expected each pair once, by object, then detection")
         for name in QUALITIES:
-            values = getattr(pairs, name)
-            self._require((values >= 0) & (values <= 1), f"pairs.{name}", "expected a quality between 0 and 1")
+            values = pairs.quality(name)
+            self.require((values >= 0) & (values <= 1), f"pairs.{name}", "expected a quality between 0 and 1")
         convention = self.evaluation.convention
-        self._require(pairs.pPDQ > convention.min_quality, "pairs.pPDQ", "expected a quality above the convention's")
+        overall = pairs.quality("pPDQ")
+        self.require(overall > convention.min_quality, "pairs.pPDQ", "expected a quality above the convention's")
         weight = convention.label_weight
-        product = pairs.spatial ** (1.0 - weight) * pairs.label**weight
-        close = np.abs(pairs.pPDQ - product) <= ROUNDED * product
-        self._require(close, "pairs.pPDQ", "expected what spatial and label quality make")
+        product = pairs.quality("spatial") ** (1.0 - weight) * pairs.quality("label") ** weight
+        close = np.abs(overall - product) <= ROUNDED * product
+        self.require(close, "pairs.pPDQ", "expected what spatial and label quality make")
 
     def _matches(self) -> None:
         """Raise unless verdicts, partners and qualities are those that the pairs make."""
         stored = self.evaluation
         if "pdq" not in stored.measures:
             if len(stored.pairs):
-                self._fail("expected no pairs where PDQ was not measured", "pairs")
+                self.fail("expected no pairs where PDQ was not measured", "pairs")
             if _is_blank(stored.objects) and _is_blank(stored.detections):
                 return
         matched = stored.rematched()
@@ -154,16 +158,20 @@ class _Checks:
             self._same(getattr(stored, name), getattr(matched, name), name)
 
     def _same(self, stored: JudgedTable, wanted: JudgedTable, name: str) -> None:
-        for column in ("verdict", "partner", *QUALITIES):
-            given, expected = getattr(stored, column), getattr(wanted, column)
-            same = (given == expected) | ((given != given) & (expected != expected))
-            self._require(same, f"{name}.{column}", "does not follow from the pairs")
+        columns = {
+            "verdict": (stored.verdicts, wanted.verdicts),
+            "partner": (stored.partners, wanted.partners),
+            **{quality: (stored.quality(quality), wanted.quality(quality)) for quality in QUALITIES},
+        }
+        for column, (given, expected) in columns.items():
+            same: Flags = np.asarray((given == expected) | ((given != given) & (expected != expected)))
+            self.require(same, f"{name}.{column}", "does not follow from the pairs")
 
 
 def _is_blank(table: JudgedTable) -> bool:
     """Return whether nobody was matched with anybody, as it is where PDQ was not measured."""
-    nothing = not table.verdict.any() and bool((table.partner == -1).all())
-    return nothing and all(bool(np.isnan(getattr(table, name)).all()) for name in QUALITIES)
+    nothing = not table.verdicts.any() and bool((table.partners == -1).all())
+    return nothing and bool(np.isnan(table.qualities).all())
 
 
 def _after_start(flags: npt.NDArray[Any]) -> Flags:

@@ -17,7 +17,7 @@ from probox.formats.draft import repair_note, repaired, unknown_images_note
 from probox.formats.parquet.detections import DetectionFile, known_rows
 from probox.formats.parquet.truth import TruthFile
 from probox.tables.arguments import expect_path
-from probox.tables.columns import chosen_ids
+from probox.tables.dataset import chosen_ids
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["evaluate_parquet"]
@@ -82,7 +82,8 @@ def evaluate_parquet(
         part, _ = known_rows(part, wanted)
         here = image_ids[done:up_to] if images is None else np.intersect1d(image_ids[done:up_to], wanted)
         if repair and part.covariances is not None:
-            part.covariances, count = repaired(part.covariances)
+            covariances, count = repaired(part.covariances)
+            part = part.replace(covariances=covariances)
             changed += count
         kept += len(part)
         evaluator.update(

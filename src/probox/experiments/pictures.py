@@ -24,7 +24,7 @@ def draw_plane(table: ResultTable) -> Figure:
     """Draw the plane with its box and the detection, and what each measure says."""
     (row,) = table.rows()
     truth = plane_scene()
-    width, height = int(truth.widths[0]), int(truth.heights[0])
+    width, height = int(truth.dataset.widths[0]), int(truth.dataset.heights[0])
     mask = truth.masks.to_array(0, height, width)
     figure = new_figure(4.8, 3.1)
     axes = figure.add_subplot()
@@ -129,8 +129,8 @@ def _draw_scene(axes: Axes, raw: ResultTable) -> None:
             (box[0] + box[2]) / 2, (box[1] + box[3]) / 2, f"{row['confidence']:.2f}",
             ha="center", va="center", fontsize=9, color="#1F78A8" if right else "#9A6A00",
         )  # fmt: skip
-    axes.set_xlim(0, int(truth.widths[0]))
-    axes.set_ylim(int(truth.heights[0]), 0)
+    axes.set_xlim(0, int(truth.dataset.widths[0]))
+    axes.set_ylim(int(truth.dataset.heights[0]), 0)
     axes.set_aspect("equal")
     axes.grid(False)
     axes.set_xticks([])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks, box_pixels
@@ -71,12 +71,14 @@ def synthetic_truth(images: int = 250, seed: int = 0) -> GroundTruth:
     masks = _ellipses(centre, extent / 2, shapes[owner])
     inclusive = masks.boxes.astype(np.float64)
     return GroundTruth(
-        classes=tuple(f"class {number:02d}" for number in range(1, CLASSES + 1)),
-        image_ids=np.arange(1, images + 1),
-        widths=shapes[:, 0],
-        heights=shapes[:, 1],
-        object_image=owner,
-        object_class=labels,
+        dataset=Dataset(
+            classes=tuple(f"class {number:02d}" for number in range(1, CLASSES + 1)),
+            image_ids=np.arange(1, images + 1),
+            widths=shapes[:, 0],
+            heights=shapes[:, 1],
+        ),
+        image_rows=owner,
+        labels=labels,
         boxes=inclusive + np.array([0.0, 0.0, 1.0, 1.0]),
         masks=masks,
     )
@@ -127,12 +129,14 @@ def square_scene(side: int = 500, image: int = 2000, classes: int = 1, extra: np
     square = [[low, low, low + side - 1, low + side - 1]]
     boxes = np.concatenate([np.array(square), np.asarray(extra, dtype=np.int64).reshape(-1, 4)]).astype(np.int32)
     return GroundTruth(
-        classes=tuple(f"class {number}" for number in range(1, classes + 1)),
-        image_ids=np.array([1]),
-        widths=np.array([image]),
-        heights=np.array([image]),
-        object_image=np.zeros(len(boxes), np.int64),
-        object_class=np.zeros(len(boxes), np.int32),
+        dataset=Dataset(
+            classes=tuple(f"class {number}" for number in range(1, classes + 1)),
+            image_ids=np.array([1]),
+            widths=np.array([image]),
+            heights=np.array([image]),
+        ),
+        image_rows=np.zeros(len(boxes), np.int64),
+        labels=np.zeros(len(boxes), np.int32),
         boxes=boxes + np.array([0.0, 0.0, 1.0, 1.0]),
         masks=Masks.from_boxes(boxes),
     )
@@ -158,7 +162,7 @@ def boxes_in_one_image(
         classes=truth.classes,
         image_ids=np.repeat(truth.image_ids, len(corners)),
         boxes=corners,
-        sizes=corners[:, 2:] - corners[:, :2] + 1.0,
+        extents=corners[:, 2:] - corners[:, :2] + 1.0,
         label_probs=np.array(probabilities, np.float32)[:, None],
         covariances=np.broadcast_to(variance * np.eye(2), (len(corners), 2, 2, 2)) if variance else None,
     )
@@ -198,7 +202,7 @@ def pixel_aligned(truth: GroundTruth) -> GroundTruth:
     there a detection that is perfect for all three.
     """
     boxes = truth.masks.boxes + np.array([0.0, 0.0, 1.0, 1.0])
-    return dataclasses.replace(truth, boxes=boxes, sizes=None)  # type: ignore[arg-type]
+    return truth.replace(boxes=boxes, extents=None)
 
 
 def first_images(truth: GroundTruth, count: int | None) -> GroundTruth:
@@ -216,16 +220,14 @@ def classes_within_images(truth: GroundTruth) -> GroundTruth:
     Whether two objects of an image are of one class stays as it was, and that is all PDQ asks where every
     detection is sure of its class: 80 columns of label probabilities become a dozen.
     """
-    pairs = truth.object_image * len(truth.classes) + truth.object_class
+    pairs = truth.image_rows * len(truth.classes) + truth.labels
     distinct, place = np.unique(pairs, return_inverse=True)
     first = np.searchsorted(distinct, np.arange(len(truth.image_ids)) * len(truth.classes))
-    number = place.reshape(-1) - first[truth.object_image]
+    number = place.reshape(-1) - first[truth.image_rows]
     count = int(number.max(initial=0)) + 1
-    return dataclasses.replace(
-        truth,
-        classes=tuple(f"class {column + 1} of the image" for column in range(count)),
-        object_class=number.astype(np.int32),
-        category_ids=None,  # type: ignore[arg-type]
+    classes = tuple(f"class {column + 1} of the image" for column in range(count))
+    return truth.replace(
+        dataset=truth.dataset.replace(classes=classes, category_ids=None), labels=number.astype(np.int32)
     )
 
 
@@ -234,7 +236,7 @@ def fingerprint(truth: GroundTruth) -> str:
     digest = hashlib.sha256(repr(truth.classes).encode())
     masks = truth.masks
     for column in (
-        truth.image_ids, truth.widths, truth.heights, truth.object_image, truth.object_class, truth.boxes,
+        truth.image_ids, truth.dataset.widths, truth.dataset.heights, truth.image_rows, truth.labels, truth.boxes,
         truth.crowd, masks.boxes, masks.pixels, masks.offsets, masks.runs,
     ):  # fmt: skip
         digest.update(np.ascontiguousarray(column).tobytes())

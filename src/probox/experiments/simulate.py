@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.tables.detections import Detections, smallest_eigenvalues
+from probox.tables.covariances import smallest_eigenvalues
+from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["SimulatedDetector"]
@@ -112,7 +113,7 @@ class SimulatedDetector:
         boxes = truth.masks.boxes[rows] + self._corner_errors(rng, len(rows))
         boxes = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
         later = self.label_probability if self.duplicate_probability is None else self.duplicate_probability
-        images, labels = truth.object_image[rows], truth.object_class[rows]
+        images, labels = truth.image_rows[rows], truth.labels[rows]
         probabilities = np.where(turn == 0, self.label_probability, later)
         if self.false_per_image:
             false_images = np.repeat(np.arange(len(truth.image_ids)), self.false_per_image)
@@ -130,7 +131,7 @@ class SimulatedDetector:
             image_ids=truth.image_ids[images],
             boxes=boxes,
             # A box ends with its last pixel, so it is one wider than its corners are apart.
-            sizes=boxes[:, 2:] - boxes[:, :2] + 1.0,
+            extents=boxes[:, 2:] - boxes[:, :2] + 1.0,
             label_probs=_label_probs(labels, probabilities, len(truth.classes)),
             covariances=np.broadcast_to(reported, (len(boxes), 2, 2, 2)) if reported.any() else None,
         )
@@ -154,7 +155,7 @@ class SimulatedDetector:
     def _false_boxes(
         self, rng: np.random.Generator, truth: GroundTruth, images: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        size = np.stack([truth.widths, truth.heights], axis=1)[images]
+        size = np.stack([truth.dataset.widths, truth.dataset.heights], axis=1)[images]
         side = np.minimum(self.false_size, size)
         low = rng.integers(0, size - side + 1)
         if self.false_place == "border":

@@ -208,11 +208,11 @@ def plane(*, run: Run | None = None) -> ResultTable:
     found = boxes_in_one_image(truth, box)
 
     def point() -> dict[str, float]:
-        mask = truth.masks.to_array(0, int(truth.heights[0]), int(truth.widths[0]))
+        mask = truth.masks.to_array(0, int(truth.dataset.heights[0]), int(truth.dataset.widths[0]))
         x0, y0, x1, y1 = box.astype(int)
         inside = mask[y0 : y1 + 1, x0 : x1 + 1]
         return {
-            "IoU": float(found.sizes.prod() / truth.sizes.prod()),  # the detection lies within the object's box
+            "IoU": float(found.extents.prod() / truth.extents.prod()),  # the detection lies within the object's box
             "covered": float(inside.sum() / mask.sum()),
             "AP50": average_precision(truth, found, threads=run.threads).ap50,
             "PDQ": pdq(truth, found, threads=run.threads),

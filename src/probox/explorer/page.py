@@ -83,11 +83,11 @@ def write_report(
     _check_same_truth(results)
     results = label_results(results)
     first = next(iter(results.values()))
-    masks, names = first.masks, [str(name) for name in first.images.file_name]
+    masks, names = first.masks, list(first.dataset.file_names)
     if truth is not None:
         masks, names = _shown_truth(first, truth)
-    ids = first.images.id.tolist()
-    sizes = list(zip(first.images.width.tolist(), first.images.height.tolist(), strict=True))
+    ids = first.dataset.image_ids.tolist()
+    sizes = [(width, height) for width, height in first.dataset.shapes.tolist()]
     photos: list[Path | None] = [None] * len(ids)
     notes: list[str] = []
     if images is not None:
@@ -131,9 +131,9 @@ def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
     for name, other in named:
         same = (
             other.classes == first.classes
-            and np.array_equal(other.images.id, first.images.id)
-            and np.array_equal(other.objects.image_id, first.objects.image_id)
-            and np.array_equal(other.objects.class_index, first.objects.class_index)
+            and np.array_equal(other.dataset.image_ids, first.dataset.image_ids)
+            and np.array_equal(other.objects.image_rows, first.objects.image_rows)
+            and np.array_equal(other.objects.labels, first.objects.labels)
         )
         if not same:
             raise InputError(
@@ -144,17 +144,18 @@ def _check_same_truth(results: Mapping[str, Evaluation]) -> None:
 
 def _shown_truth(evaluation: Evaluation, truth: GroundTruth) -> tuple[Masks, list[str]]:
     """Return masks and file names to show: the truth's where it has the object or image, else what was scored."""
-    image_ids = truth.image_ids[truth.object_image].tolist()
-    row_of = {key: row for row, key in enumerate(zip(image_ids, truth.object_ids.tolist(), strict=True))}
-    own = zip(evaluation.objects.image_id.tolist(), evaluation.objects.id.tolist(), strict=True)
+    image_ids = truth.image_ids[truth.image_rows].tolist()
+    row_of = {key: row for row, key in enumerate(zip(image_ids, truth.ids.tolist(), strict=True))}
+    objects = evaluation.objects
+    own = zip(evaluation.dataset.image_ids[objects.image_rows].tolist(), objects.ids.tolist(), strict=True)
     rows = np.array([row_of.get(key, -1) for key in own], dtype=np.int64)
     if len(rows) and (rows < 0).all():
         raise InputError("has none of the objects that were measured", file=truth.source or "truth")
     both = Masks.concatenate([truth.masks, evaluation.masks])
     masks = both.take(np.where(rows >= 0, rows, len(truth) + np.arange(len(rows))))
-    known = dict(zip(truth.image_ids.tolist(), truth.file_names, strict=True))
-    names = zip(evaluation.images.id.tolist(), evaluation.images.file_name, strict=True)
-    return masks, [known.get(image_id) or str(name) for image_id, name in names]
+    known = dict(zip(truth.image_ids.tolist(), truth.dataset.file_names, strict=True))
+    names = zip(evaluation.dataset.image_ids.tolist(), evaluation.dataset.file_names, strict=True)
+    return masks, [known.get(image_id) or name for image_id, name in names]
 
 
 def _stored_maps(evaluation: Evaluation, given: Detections | None) -> dict[int, list[Any]]:
@@ -167,7 +168,8 @@ def _stored_maps(evaluation: Evaluation, given: Detections | None) -> dict[int, 
     }
     table = evaluation.detections
     maps: dict[int, list[Any]] = {}
-    for row, key in enumerate(zip(table.image_id.tolist(), table.number.tolist(), strict=True)):
+    image_ids = evaluation.dataset.image_ids[table.image_rows].tolist()
+    for row, key in enumerate(zip(image_ids, table.numbers.tolist(), strict=True)):
         if key not in row_of:
             raise InputError("the detections are not those that were evaluated", image=key[0])
         heatmap = given.heatmaps[row_of[key]]

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES
-from probox.measures.pdq.kernel import QUALITIES
 from probox.pictures.view import scored_boxes, scored_covariances
 from probox.plots.plots import mean_curve
 from probox.tables.masks import Masks
+from probox.tables.results import QUALITIES
 
 __all__ = ["chunk_payloads", "index_payload", "to_script_json"]
 
@@ -50,16 +50,16 @@ def index_payload(
         # Detections below a result's own threshold are gone: the slider begins at the highest of them.
         "lowest": max(evaluation.convention.label_threshold or 0.0 for evaluation in results.values()),
         "images": {
-            "id": first.images.id.tolist(),
-            "w": first.images.width.tolist(),
-            "h": first.images.height.tolist(),
+            "id": first.dataset.image_ids.tolist(),
+            "w": first.dataset.widths.tolist(),
+            "h": first.dataset.heights.tolist(),
             "name": list(file_names),
             "photo": list(photos),
         },
         "objects": {
-            "offsets": packed(_offsets(first, objects.image_id), "u4"),
-            "class": packed(objects.class_index, "u2"),
-            "size": packed(_size_bits(objects.area), "u1"),
+            "offsets": packed(first.dataset.offsets(objects.image_rows), "u4"),
+            "class": packed(objects.labels, "u2"),
+            "size": packed(_size_bits(objects.areas), "u1"),
         },
         "results": [_result(name, evaluation) for name, evaluation in results.items()],
     }
@@ -69,21 +69,21 @@ def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
     rematches = find_rematches(evaluation)
     table, pairs = evaluation.detections, evaluation.pairs
     # Only pairs that are a match at some threshold are told; -1 stands for none.
-    is_match = table.partner[pairs.detection] == pairs.object if len(pairs) else np.zeros(0, bool)
+    is_match = table.partners[pairs.detections] == pairs.objects if len(pairs) else np.zeros(0, bool)
     used = np.union1d(np.flatnonzero(is_match), rematches.pair[rematches.pair >= 0]).astype(np.int64)
     pair_of_detection = np.full(len(table), -1)
-    pair_of_detection[pairs.detection[is_match]] = np.searchsorted(used, np.flatnonzero(is_match))
+    pair_of_detection[pairs.detections[is_match]] = np.searchsorted(used, np.flatnonzero(is_match))
     detections = {
-        "offsets": packed(_offsets(evaluation, table.image_id), "u4"),
-        "class": packed(table.class_index, "i2"),
-        "size": packed(_size_bits(table.size[:, 0] * table.size[:, 1]), "u1"),
-        "confidence": packed(table.confidence, "f4"),
-        "score": packed(table.score, "f4"),
+        "offsets": packed(evaluation.dataset.offsets(table.image_rows), "u4"),
+        "class": packed(table.labels, "i2"),
+        "size": packed(_size_bits(table.extents[:, 0] * table.extents[:, 1]), "u1"),
+        "confidence": packed(table.confidences, "f4"),
+        "score": packed(table.scores, "f4"),
         "pair": packed(pair_of_detection, "i4"),
     }
     if evaluation.convention.confidence_denominator:
-        detections["cost"] = packed(table.cost, "f4")
-    qualities = {q: packed(getattr(pairs, q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
+        detections["cost"] = packed(table.costs, "f4")
+    qualities = {q: packed(pairs.quality(q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
     summary = evaluation.summary()
     fixed = {"mAP": summary.get("mAP", math.nan), "mLRP": 1.0 - summary.get("moLRP", math.nan)}
     return {
@@ -91,7 +91,7 @@ def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
         "about": _about(evaluation),
         "fixed": {key: _number(value) for key, value in fixed.items()},
         "detections": detections,
-        "pairs": {"object": packed(pairs.object[used], "i4"), **qualities},
+        "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),
         "small": packed(evaluation.objects.small, "u1"),
         "curve": _curve(evaluation, rematches),
@@ -137,12 +137,6 @@ def _number(value: float, digits: int = 12) -> float | None:
     return round(float(value), digits) if math.isfinite(value) else None
 
 
-def _offsets(evaluation: Evaluation, image_id: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each image's rows start, one more entry than images."""
-    place = np.searchsorted(evaluation.images.id, image_id)
-    return np.searchsorted(place, np.arange(len(evaluation.images) + 1))
-
-
 def _size_bits(area: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return which of COCO's sizes an area is, as bits: 1 small, 2 medium, 4 large; on a limit it is of both."""
     within = (area[:, None] >= AREA_RANGES[1:, 0]) & (area[:, None] <= AREA_RANGES[1:, 1])
@@ -162,15 +156,15 @@ def chunk_payloads(
     are all 0; or as box and a stored heatmap, `heatmaps` having those by detection row.
     """
     first = next(iter(results.values()))
-    object_offsets = _offsets(first, first.objects.image_id).tolist()
+    object_offsets = first.dataset.offsets(first.objects.image_rows).tolist()
     boxes, runs = masks.boxes.tolist(), encoded_runs(masks)
     found = []
     for number, evaluation in enumerate(results.values()):
         rows = _detection_rows(evaluation)
         for row, extra in (heatmaps[number] if number < len(heatmaps) else {}).items():
             rows[row] = rows[row][:4] + extra
-        found.append((_offsets(evaluation, evaluation.detections.image_id).tolist(), rows))
-    for start in range(0, len(first.images), chunk):
+        found.append((evaluation.dataset.offsets(evaluation.detections.image_rows).tolist(), rows))
+    for start in range(0, len(first.dataset), chunk):
         yield [
             {
                 "o": [
@@ -179,16 +173,14 @@ def chunk_payloads(
                 ],
                 "d": [rows[offsets[image] : offsets[image + 1]] for offsets, rows in found],
             }
-            for image in range(start, min(start + chunk, len(first.images)))
+            for image in range(start, min(start + chunk, len(first.dataset)))
         ]
 
 
 def _detection_rows(evaluation: Evaluation) -> list[list[Any]]:
     table = evaluation.detections
-    image = np.searchsorted(evaluation.images.id, table.image_id)
-    scored = scored_boxes(
-        evaluation.convention, table.box, evaluation.images.width[image], evaluation.images.height[image]
-    )
+    widths, heights = evaluation.dataset.shapes[table.image_rows].T
+    scored = scored_boxes(evaluation.convention, table.boxes, widths, heights)
     boxes = np.round(scored, 2).tolist()
     covariances = scored_covariances(evaluation.convention, table.covariances)
     numbers = covariances[:, :, [0, 0, 1], [0, 1, 1]].reshape(len(table), 6)

@@ -48,7 +48,7 @@ def read_alone(path: str, images: Path | None) -> Alone:
     sizes = dict(
         zip(
             stand_in.image_ids.tolist(),
-            zip(stand_in.widths.tolist(), stand_in.heights.tolist(), strict=True),
+            map(tuple, stand_in.dataset.shapes.tolist()),
             strict=True,
         )
     )
@@ -98,7 +98,7 @@ def _for_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[
 
 def _stand_in(classes: tuple[str, ...], sizes: dict[int, tuple[int, int]], categories: list[int]) -> GroundTruth:
     empty = GroundTruth.from_boxes(classes, sizes, [], np.zeros((0, 4)), [])
-    return dataclasses.replace(empty, category_ids=np.array(categories, dtype=np.int64))
+    return empty.replace(dataset=empty.dataset.replace(category_ids=np.array(categories, dtype=np.int64)))
 
 
 def _is_id(value: Any) -> bool:

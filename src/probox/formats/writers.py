@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.evaluation.notes import some_names
 from probox.files.output import Content, json_bytes, write_files
 from probox.files.reading import Paths
 from probox.files.replacing import check_none_is_input, check_replaceable
 from probox.formats.rvc1.detections import sequences_of
 from probox.formats.rvc1.heatmaps import StoredHeatmap
+from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, column_of_each, unknown_classes
@@ -64,11 +64,11 @@ def coco_results_text(found: Detections, truth: GroundTruth, file: str) -> tuple
     probs = align_labels(found.label_probs, found.classes, truth.classes)
     labels, scores = _stated(found, probs, truth, notes)
     covariances, has_covariances = _covariances(found)
-    sizes = _sizes_that_add_up(found.boxes, found.sizes)
+    sizes = _sizes_that_add_up(found.boxes, found.extents)
     text = _core.format_coco_results(
         found.image_ids,
         labels,
-        truth.category_ids,
+        truth.dataset.category_ids,
         np.concatenate([found.boxes[:, :2], sizes], axis=1),
         scores,
         probs,
@@ -132,7 +132,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
             maps.number_of,
         )
         described: dict[str, list[str]] = {"classes": list(found.classes)}
-        names = truth.file_names[images]
+        names = truth.dataset.file_names[images]
         if all(names) and len(set(names)) == len(names) > 0:  # so that the lists find their images in any order
             described["img_names"] = list(names)
         head = json.dumps(described, ensure_ascii=False)[:-1].encode()

@@ -80,7 +80,7 @@ def draw(
     >>> axes = probox.draw(result, 2, image=demo.picture(2))
     """
     if isinstance(source, Evaluation):
-        ids = source.images.id
+        ids = source.dataset.image_ids
     elif isinstance(source, Detections):
         ids = np.unique(source.image_ids)
     else:
@@ -192,9 +192,9 @@ def _draw_masks(axes: Axes, view: ImageView, palette: Palette, *, filled: bool) 
     overlay = np.zeros((view.height, view.width, 4))
     # The largest first, so that small ones stay visible on them.
     for row in np.argsort(-view.masks.pixels, kind="stable").tolist():
-        colour = palette.of_verdict(int(view.objects.verdict[row]))
+        colour = palette.of_verdict(int(view.objects.verdicts[row]))
         mask = view.mask(row)
-        missed = view.objects.verdict[row] == Verdict.FN
+        missed = view.objects.verdicts[row] == Verdict.FN
         overlay[mask] = (*to_rgb(colour), 0.40 if filled or missed else 0.0)
         padded = np.pad(mask, 1).astype(np.float64)
         lines: Any = contour_generator(z=padded).lines(0.5)
@@ -230,18 +230,18 @@ def _draw_boxes(axes: Axes, view: ImageView, palette: Palette, corners: str) -> 
     table = view.detections
     thin = float(np.clip(40.0 / max(len(table), 1), 0.35, 1.0))  # many boxes in fine lines
     # The surest last, on top.
-    for row in np.argsort(table.confidence, kind="stable").tolist():
+    for row in np.argsort(table.confidences, kind="stable").tolist():
         colour = _detection_colour(view, palette, row)
-        right = table.verdict[row] == Verdict.TP or not view.judged
-        strength = 1.0 if right else (0.4 + 0.6 * float(table.confidence[row])) * thin
-        x1, y1, x2, y2 = table.box[row]
+        right = table.verdicts[row] == Verdict.TP or not view.judged
+        strength = 1.0 if right else (0.4 + 0.6 * float(table.confidences[row])) * thin
+        x1, y1, x2, y2 = table.boxes[row]
         effects: list[Any] = [withStroke(linewidth=1.3 + 1.5 * thin, foreground="white", alpha=0.6 * strength)]
         axes.add_patch(
             Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=colour, linewidth=1.5 * thin, alpha=strength,
                       zorder=3.0, path_effects=effects, gid=f"box-{row}")
         )  # fmt: skip
         for corner in range(2):
-            mean, covariance = table.box[row, 2 * corner : 2 * corner + 2], table.covariances[row, corner]
+            mean, covariance = table.boxes[row, 2 * corner : 2 * corner + 2], table.covariances[row, corner]
             if corners == "ellipse":
                 add_ellipses(axes, mean, covariance, colour, strength * thin, gid=f"corner-{row}-{corner}")
             elif corners == "arrow":
@@ -249,4 +249,4 @@ def _draw_boxes(axes: Axes, view: ImageView, palette: Palette, corners: str) -> 
 
 
 def _detection_colour(view: ImageView, palette: Palette, row: int) -> str:
-    return palette.of_verdict(int(view.detections.verdict[row])) if view.judged else palette.right
+    return palette.of_verdict(int(view.detections.verdicts[row])) if view.judged else palette.right

@@ -40,7 +40,9 @@ class _Label:
 def add_labels(axes: Axes, view: ImageView, palette: Palette, *, full: bool) -> None:
     """Write what was found, and what was missed, where there is room."""
     labels = [_detection_label(view, palette, row, full) for row in _by_importance(view)]
-    labels += [_missed_label(view, palette, row) for row in np.flatnonzero(view.objects.verdict == Verdict.FN).tolist()]
+    labels += [
+        _missed_label(view, palette, row) for row in np.flatnonzero(view.objects.verdicts == Verdict.FN).tolist()
+    ]
     figure: Any = axes.get_figure()
     axes.apply_aspect()
     to_display = axes.transData
@@ -73,7 +75,7 @@ def _busy(view: ImageView) -> npt.NDArray[np.bool_]:
     for row in range(len(view.objects)):
         busy |= view.mask(row)
     for (x, y), covariance in zip(
-        view.detections.box.reshape(-1, 2), view.detections.covariances.reshape(-1, 2, 2), strict=True
+        view.detections.boxes.reshape(-1, 2), view.detections.covariances.reshape(-1, 2, 2), strict=True
     ):
         dx, dy = 2.0 + 2.0 * np.sqrt(np.maximum(np.diag(covariance), 0.0))
         rows = slice(int(np.clip(y - dy, 0, view.height)), int(np.clip(y + dy, 0, view.height)) + 1)
@@ -84,29 +86,29 @@ def _busy(view: ImageView) -> npt.NDArray[np.bool_]:
 def _by_importance(view: ImageView) -> list[int]:
     """Return detections, those with a match first, then the surest."""
     table = view.detections
-    return np.lexsort((-table.confidence, table.verdict != Verdict.TP)).tolist()  # type: ignore[no-any-return]
+    return np.lexsort((-table.confidences, table.verdicts != Verdict.TP)).tolist()  # type: ignore[no-any-return]
 
 
 def _detection_label(view: ImageView, palette: Palette, row: int, full: bool) -> _Label:
     table = view.detections
-    name = view.class_name(int(table.class_index[row]))
-    title = f"{name} {100 * table.score[row]:.0f}"
-    colour = palette.of_verdict(int(table.verdict[row])) if view.judged else palette.right
-    x1, y1, x2, y2 = (float(value) for value in table.box[row])
+    name = view.class_name(int(table.labels[row]))
+    title = f"{name} {100 * table.scores[row]:.0f}"
+    colour = palette.of_verdict(int(table.verdicts[row])) if view.judged else palette.right
+    x1, y1, x2, y2 = (float(value) for value in table.boxes[row])
     large, small = _SIZES
     variants = [_Variant((name,), large), _Variant((name,), small)]
     if full:
         variants = [_Variant((title,), large), _Variant((title,), small), *variants[1:]]
-        if table.partner[row] >= 0:
-            values = (table.pPDQ[row], table.spatial[row], table.label[row])
+        if table.partners[row] >= 0:
+            values = (table.quality(name)[row] for name in ("pPDQ", "spatial", "label"))
             words = "  ".join(f"{n} {100 * v:.0f}" for n, v in zip(("pPDQ", "Sp", "Lbl"), values, strict=True))
             variants = [_Variant((title, words), large), _Variant((title, words), small), *variants]
     return _Label(colour, (x1, y1, x2, y2), tuple(variants))
 
 
 def _missed_label(view: ImageView, palette: Palette, row: int) -> _Label:
-    name = f"missed {view.class_name(int(view.objects.class_index[row]))}"
-    x1, y1, x2, y2 = (float(value) for value in view.objects.mask_box[row])
+    name = f"missed {view.class_name(int(view.objects.labels[row]))}"
+    x1, y1, x2, y2 = (float(value) for value in view.objects.mask_boxes[row])
     return _Label(palette.wrong, (x1, y1, x2, y2), tuple(_Variant((name,), points) for points in _SIZES))
 
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.kernel import QUALITIES, heatmap
+from probox.measures.pdq.kernel import heatmap
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ObjectTable
+from probox.tables.results import QUALITIES, DetectionTable, ObjectTable
 
 __all__ = ["ImageView", "scored_boxes", "scored_covariances", "view_of_detections", "view_of_image"]
 
@@ -51,7 +51,7 @@ class ImageView:
             scale = 255.0 if given.dtype == np.uint8 else 1.0
             return np.asarray(given, dtype=np.float64) / scale
         table = self.detections
-        return heatmap(table.box[row], table.covariances[row], self.width, self.height, self.convention)
+        return heatmap(table.boxes[row], table.covariances[row], self.width, self.height, self.convention)
 
     def class_name(self, index: int) -> str:
         """Return a class's name; a class that the truth does not know has none."""
@@ -71,30 +71,31 @@ def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections 
         The detections that were measured: an evaluation does not keep given heatmaps (probabilistic
         segmentation), they are taken from here.
     """
-    at = np.flatnonzero(evaluation.images.id == image_id)
-    if not len(at):
-        raise InputError("the evaluation does not have this image", image=image_id, remedy="see result.images.id")
-    image = int(at[0])
-    rows_found = np.flatnonzero(evaluation.detections.image_id == image_id)
-    rows_there = np.flatnonzero(evaluation.objects.image_id == image_id)
+    image = int(evaluation.dataset.rows_of([image_id])[0])
+    if image < 0:
+        raise InputError(
+            "the evaluation does not have this image", image=image_id, remedy="see result.dataset.image_ids"
+        )
+    rows_found = np.flatnonzero(evaluation.detections.image_rows == image)
+    rows_there = np.flatnonzero(evaluation.objects.image_rows == image)
     found, there = evaluation.detections.take(rows_found), evaluation.objects.take(rows_there)
-    width, height = int(evaluation.images.width[image]), int(evaluation.images.height[image])
+    width, height = evaluation.dataset.shapes[image].tolist()
     found = found.replace(
-        partner=_local(found.partner, rows_there),
-        box=scored_boxes(evaluation.convention, found.box, np.full(len(found), width), np.full(len(found), height)),
+        partners=_local(found.partners, rows_there),
+        boxes=scored_boxes(evaluation.convention, found.boxes, np.full(len(found), width), np.full(len(found), height)),
         covariances=scored_covariances(evaluation.convention, found.covariances),
     )
     return ImageView(
         image_id=image_id,
         width=width,
         height=height,
-        file_name=str(evaluation.images.file_name[image]),
+        file_name=evaluation.dataset.file_names[image],
         classes=evaluation.classes,
         convention=evaluation.convention.replace(sum_zero_is_plain=False),  # the table has zeros for plain boxes
-        objects=there.replace(partner=_local(there.partner, rows_found)),
+        objects=there.replace(partners=_local(there.partners, rows_found)),
         masks=evaluation.masks.take(rows_there),
         detections=found,
-        heatmaps=_given_heatmaps(detections, image_id, found.number),
+        heatmaps=_given_heatmaps(detections, image_id, found.numbers),
     )
 
 
@@ -102,25 +103,21 @@ def view_of_detections(detections: Detections, image_id: int, size: tuple[int, i
     """Return one image of detections alone: nothing is judged. `size` is the image's width and height."""
     rows = np.flatnonzero(detections.image_ids == image_id)
     kept = detections.select(rows)
-    n, nan = len(rows), np.full(len(rows), np.nan)
-    no_objects: dict[str, Any] = {
-        field.name: np.zeros((0, 4) if "box" in field.name else 0, np.int64)
-        for field in dataclasses.fields(ObjectTable)
-    }
-    columns: dict[str, Any] = {
-        "image_id": kept.image_ids,
-        "number": np.arange(n),
-        "class_index": kept.labels,
-        "score": kept.scores,
-        "confidence": kept.label_probs.max(axis=1, initial=0.0),
-        "cost": kept.label_probs.max(axis=1, initial=0.0),
-        "box": kept.boxes,
-        "size": kept.sizes,
-        "covariances": np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
-        "verdict": np.zeros(n, np.uint8),
-        "partner": np.full(n, -1),
-        **dict.fromkeys(QUALITIES, nan),
-    }
+    n = len(rows)
+    judged = DetectionTable(
+        image_rows=np.zeros(n, np.int64),
+        numbers=np.arange(n),
+        labels=kept.labels,
+        scores=kept.scores,
+        confidences=kept.label_probs.max(axis=1, initial=0.0),
+        costs=kept.label_probs.max(axis=1, initial=0.0),
+        boxes=kept.boxes,
+        extents=kept.extents,
+        covariances=np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
+        verdicts=np.zeros(n, np.uint8),
+        partners=np.full(n, -1, np.int64),
+        qualities=np.full((n, len(QUALITIES)), np.nan),
+    )
     return ImageView(
         image_id=image_id,
         width=size[0],
@@ -128,9 +125,9 @@ def view_of_detections(detections: Detections, image_id: int, size: tuple[int, i
         file_name=file_name,
         classes=detections.classes,
         convention=Convention(),
-        objects=ObjectTable(**no_objects),
+        objects=ObjectTable.none(),
         masks=Masks.from_boxes(np.zeros((0, 4), np.int32)),
-        detections=DetectionTable(**columns),
+        detections=judged,
         heatmaps=kept.heatmaps or (None,) * n,
         judged=False,
     )

@@ -14,10 +14,9 @@ from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import SIZES
-from probox.measures.pdq.kernel import QUALITIES
 from probox.pictures.photos import require
 from probox.pictures.style import Theme, theme_called
-from probox.tables.results import Verdict
+from probox.tables.results import QUALITIES, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -283,7 +282,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def _hits(evaluation: Evaluation, quality: str) -> Any:
-    return getattr(evaluation.detections, quality)[evaluation.detections.verdict == Verdict.TP]
+    return evaluation.detections.quality(quality)[evaluation.detections.verdicts == Verdict.TP]
 
 
 def _line_key(axes: Axes, theme: Theme, lines: tuple[tuple[str, Any], ...]) -> None:

@@ -1,15 +1,127 @@
-"""Columns of the tables: arrays of a known type and shape that nobody can write to."""
+"""Columns of the tables: declared once with their type and shape, and arrays that nobody can write to."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["chosen_ids", "frozen", "rows_of", "rows_where_all"]
+__all__ = ["Column", "Table", "column", "columns_of", "frozen", "rows_where_all"]
+
+SomeTable = TypeVar("SomeTable", bound="Table")
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """What a column holds: the type of its numbers (object: anything) and the shape of a row.
+
+    A text in the shape names a field of the table that has as many entries: ``("classes",)`` is one number per class.
+    """
+
+    dtype: np.dtype[Any]
+    row: tuple[int | str, ...]
+
+
+def column(dtype: npt.DTypeLike, *row: int | str, optional: bool = False) -> Any:
+    """Declare a column of a `Table`; an optional one is None where neither its maker nor the table has values."""
+    metadata = {"column": Column(np.dtype(dtype), row)}
+    return dataclasses.field(metadata=metadata, default=None) if optional else dataclasses.field(metadata=metadata)
+
+
+_DECLARED: dict[Any, dict[str, Column]] = {}
+
+
+def columns_of(table: type[Table]) -> dict[str, Column]:
+    """Return the columns that a kind of table declares, in their order."""
+    if table not in _DECLARED:
+        fields = dataclasses.fields(table)
+        _DECLARED[table] = {field.name: field.metadata["column"] for field in fields if "column" in field.metadata}
+    return _DECLARED[table]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Table:
+    """Columns of equal length, declared with `column`: checked, completed and frozen when a table is made.
+
+    The first column says how many rows there are. Other fields of a subclass, such as class names, belong to the
+    table as a whole and stay as they are when rows are taken.
+    """
+
+    adopts: ClassVar[bool] = False
+    """Whether arrays are right and nobody else holds them, so that they are locked instead of checked and copied."""
+
+    def __post_init__(self) -> None:
+        rows = -1
+        for name, declared in columns_of(type(self)).items():
+            values = getattr(self, name)
+            if values is None:
+                values = self._default(name)
+            if values is not None:
+                values = self._adopted(values) if self.adopts else self._checked(name, declared, values, rows)
+                assert rows in (-1, len(values)), (name, rows, len(values))
+                rows = len(values)
+                object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
+
+    def _default(self, name: str) -> Any:
+        """Return the values of a column that was not given, which may follow from those before it; or None."""
+        return None
+
+    @staticmethod
+    def _adopted(values: Any) -> Any:
+        if isinstance(values, np.ndarray):
+            values.flags.writeable = False
+        return values
+
+    def _checked(self, name: str, declared: Column, values: Any, rows: int) -> Any:
+        if declared.dtype == object:
+            return tuple(values)
+        row = (len(getattr(self, n)) if isinstance(n, str) else n for n in declared.row)
+        return frozen(values, declared.dtype, (rows, *row), name)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns().values())))
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns that there are, by name."""
+        there = {name: getattr(self, name) for name in columns_of(type(self))}
+        return {name: values for name, values in there.items() if values is not None}
+
+    def take(self: SomeTable, rows: npt.NDArray[Any]) -> SomeTable:
+        """Return the table of these rows, in this order."""
+        return self.replace(**self.columns_at(rows))
+
+    def columns_at(self, rows: npt.NDArray[Any]) -> dict[str, Any]:
+        """Return these rows of all columns."""
+        return {name: _taken(values, rows) for name, values in self.columns().items()}
+
+    def replace(self: SomeTable, **changes: Any) -> SomeTable:
+        """Return the table with some columns or other fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def join(cls: type[SomeTable], parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None = None) -> SomeTable:
+        """Return the rows of all parts, one after the other or in the given order; all else is the first one's."""
+        columns = {name: _joined([getattr(part, name) for part in parts]) for name in parts[0].columns()}
+        if order is not None:
+            columns = {name: _taken(values, order) for name, values in columns.items()}
+        return parts[0].replace(**columns)
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    return np.concatenate(values) if isinstance(values[0], np.ndarray) else tuple(entry for v in values for entry in v)
+
+
+def _taken(values: Any, rows: npt.NDArray[Any]) -> Any:
+    if isinstance(values, np.ndarray):
+        return values[rows]
+    if isinstance(values, tuple):
+        return tuple(values[int(row)] for row in rows)
+    return values.take(rows)
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
@@ -58,28 +170,3 @@ def _about_shape(have: tuple[int, ...], want: tuple[int, ...]) -> str | None:
 def rows_where_all(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return for each row whether all its flags are set."""
     return np.asarray(flags.all(axis=tuple(range(1, flags.ndim))), dtype=np.bool_)
-
-
-def rows_of(ids: npt.NDArray[np.int64], table: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each id stands in an ascending table, -1 for those that do not."""
-    if len(table) == 0:
-        return np.full(len(ids), -1, np.int64)
-    row = np.minimum(np.searchsorted(table, ids), len(table) - 1)
-    return np.where(table[row] == ids, row, -1).astype(np.int64)
-
-
-def chosen_ids(
-    wanted: npt.ArrayLike, known: npt.NDArray[np.int64], *, file: str | None = None
-) -> npt.NDArray[np.int64]:
-    """Return the wanted image ids, each once and ascending; all must be among the known ones, which ascend."""
-    ids = np.unique(frozen(wanted, np.int64, (-1,), "image ids"))
-    unknown = ids[rows_of(ids, known) < 0]
-    if len(unknown):
-        more = f" (nor {len(unknown) - 1:,} more of those that are wanted)" if len(unknown) > 1 else ""
-        raise InputError(
-            f"there is no such image{more}",
-            file=file,
-            image=int(unknown[0]),
-            remedy=f"choose among the {len(known):,} image ids that there are",
-        )
-    return ids

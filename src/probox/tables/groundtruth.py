@@ -1,46 +1,39 @@
-"""The table of what is really there: images, classes and objects with their masks."""
+"""The table of what is really there: the objects of a data set, with their masks."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.tables.arguments import check_classes, expect
-from probox.tables.columns import chosen_ids, frozen, rows_where_all
-from probox.tables.detections import FARTHEST, RowProblems, size_problems
+from probox.tables.arguments import expect
+from probox.tables.columns import Column, Table, column, frozen, rows_where_all
+from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
+from probox.tables.problems import FARTHEST, RowProblems, extent_problems
 
 __all__ = ["GroundTruth"]
 
-LONGEST_NAME = 1024
-"""The most characters of an image's file name."""
-
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class GroundTruth:
-    """Images and their objects, one row per object, objects of an image next to each other.
+class GroundTruth(Table):
+    """The objects of a data set, one row each, objects of an image next to each other.
 
     Build it with `GroundTruth.from_masks`, `GroundTruth.from_boxes` or a reader such as
     `probox.read_coco`; the constructor takes the columns as they are.
 
     Parameters
     ----------
-    classes : sequence of str
-        Class names; `object_class` counts in them.
-    image_ids : (I,) int64
-        Distinct image ids in ascending order.
-    widths, heights : (I,) int32
-        Image sizes in pixels.
-    object_image : (N,) int64
-        Row of the object's image, ascending.
-    object_class : (N,) int32
-        Column of `classes`.
+    dataset : Dataset
+        The images and classes.
+    image_rows : (N,) int64
+        Row of the object's image in `dataset`, ascending.
+    labels : (N,) int32
+        The object's class, counted in ``dataset.classes``.
     boxes : (N, 4) float64
         Annotated boxes ``x1, y1, x2, y2``. Where a box ends is the data set's own affair, and detections must end
         there too: COCO's on the far edge of the last pixel, those of challenge truth and `from_masks` on the last
@@ -48,141 +41,98 @@ class GroundTruth:
     masks : Masks
         The pixels of every object, as run lengths. An object without any is left out of PDQ; mAP and LRP, which
         go by boxes, count it.
-    sizes : (N, 2) float64, optional
+    extents : (N, 2) float64, optional
         Annotated width and height. Kept because ``(x1 + w) - x1`` need not be ``w`` to the last bit
         and COCO's measures are computed from ``w``. Default: from `boxes`.
     areas : (N,) float64, optional
         Annotated area, which COCO's size ranges go by. Default: the number of pixels of the mask.
     crowd : (N,) bool, optional
         Regions of many objects: objects like any other in PDQ, ignore regions in mAP and LRP.
-    object_ids : (N,) int64, optional
+    ids : (N,) int64, optional
         Annotation ids. Default: row numbers.
-    file_names : sequence of str, optional
-        One per image; empty where unknown.
-    category_ids : (C,) int64, optional
-        COCO's number of each class. Default: 1, 2, ...
-    filter_small : bool
-        Whether small objects are ignored unless asked otherwise (challenge truth).
-    source : str
-        The file it came from, for messages.
     notes : sequence of str
         What a reader left out or replaced, one sentence each.
     """
 
-    classes: tuple[str, ...]
-    image_ids: npt.NDArray[np.int64]
-    widths: npt.NDArray[np.int32]
-    heights: npt.NDArray[np.int32]
-    object_image: npt.NDArray[np.int64]
-    object_class: npt.NDArray[np.int32]
-    boxes: npt.NDArray[np.float64]
-    masks: Masks
-    sizes: npt.NDArray[np.float64] = None  # type: ignore[assignment]
-    areas: npt.NDArray[np.float64] = None  # type: ignore[assignment]
-    crowd: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
-    object_ids: npt.NDArray[np.int64] = None  # type: ignore[assignment]
-    file_names: tuple[str, ...] = ()
-    category_ids: npt.NDArray[np.int64] = None  # type: ignore[assignment]
-    filter_small: bool = False
-    source: str = ""
+    dataset: Dataset
+    image_rows: npt.NDArray[np.int64] = column(np.int64)
+    labels: npt.NDArray[np.int32] = column(np.int32)
+    boxes: npt.NDArray[np.float64] = column(np.float64, 4)
+    masks: Masks = column(object)
+    extents: npt.NDArray[np.float64] = column(np.float64, 2, optional=True)
+    areas: npt.NDArray[np.float64] = column(np.float64, optional=True)
+    crowd: npt.NDArray[np.bool_] = column(np.bool_, optional=True)
+    ids: npt.NDArray[np.int64] = column(np.int64, optional=True)
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
-        put("classes", check_classes(self.classes))
-        expect(self.masks, Masks, "masks", "use GroundTruth.from_masks for arrays")
-        put("notes", tuple(self.notes))
-        put("image_ids", frozen(self.image_ids, np.int64, (-1,), "image_ids"))
-        images = len(self.image_ids)
-        put("widths", frozen(self.widths, np.int32, (images,), "widths"))
-        put("heights", frozen(self.heights, np.int32, (images,), "heights"))
-        put("object_image", frozen(self.object_image, np.int64, (-1,), "object_image"))
-        objects = len(self.object_image)
-        put("object_class", frozen(self.object_class, np.int32, (objects,), "object_class"))
-        put("boxes", frozen(self.boxes, np.float64, (objects, 4), "boxes"))
-        with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected below, in words
-            sizes = self.boxes[:, 2:] - self.boxes[:, :2] if self.sizes is None else self.sizes
-        put("sizes", frozen(sizes, np.float64, (objects, 2), "sizes"))
-        areas = self.masks.pixels if self.areas is None else self.areas
-        put("areas", frozen(areas, np.float64, (objects,), "areas"))
-        crowd = np.zeros(objects, bool) if self.crowd is None else self.crowd
-        put("crowd", frozen(crowd, np.bool_, (objects,), "crowd"))
-        ids = np.arange(objects) if self.object_ids is None else self.object_ids
-        put("object_ids", frozen(ids, np.int64, (objects,), "object_ids"))
-        put("file_names", tuple(self.file_names) or ("",) * images)
-        categories = np.arange(1, len(self.classes) + 1) if self.category_ids is None else self.category_ids
-        put("category_ids", frozen(categories, np.int64, (len(self.classes),), "category_ids"))
+        expect(
+            self.dataset, Dataset, "dataset", "give the images and classes: Dataset(classes=..., image_ids=..., ...)"
+        )
+        object.__setattr__(self, "notes", tuple(self.notes))
+        super().__post_init__()
         self._check()
+
+    def _default(self, name: str) -> Any:
+        if name == "extents":
+            with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected below, in words
+                return self.boxes[:, 2:] - self.boxes[:, :2]
+        if name == "areas":
+            return self.masks.pixels
+        return np.zeros(len(self.image_rows), bool) if name == "crowd" else np.arange(len(self.image_rows))
+
+    def _checked(self, name: str, declared: Column, values: Any, rows: int) -> Any:
+        if name != "masks":
+            return super()._checked(name, declared, values, rows)
+        expect(values, Masks, "masks", "use GroundTruth.from_masks for arrays")
+        if len(values) != rows:
+            raise InputError(f"expected one mask per object, but got {len(values)} masks", file=self.source or None)
+        return values
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the data set's classes."""
+        return self.dataset.classes
+
+    @property
+    def image_ids(self) -> npt.NDArray[np.int64]:
+        """Return the ids of the data set's images, ascending."""
+        return self.dataset.image_ids
+
+    @property
+    def source(self) -> str:
+        """Return the file it came from, for messages."""
+        return self.dataset.source
 
     def _check(self) -> None:
         file = self.source or None
-        if len(self.file_names) != len(self.image_ids):
-            raise InputError(
-                f"expected one file name per image, but got {len(self.file_names)} for {len(self.image_ids)} images",
-                file=file,
-            )
-        numbers, counts = np.unique(self.category_ids, return_counts=True)
-        if (counts > 1).any():
-            twice = int(numbers[counts > 1][0])
-            raise InputError(
-                f"the category id {twice} stands for several classes", file=file, remedy="give each class its own"
-            )
-        lengths = [len(name) for name in self.file_names]
-        if lengths and max(lengths) > LONGEST_NAME:  # a column of names is as wide as its longest
-            at = lengths.index(max(lengths))
-            raise InputError(
-                f"expected a file name of at most {LONGEST_NAME:,} characters, but got one of {lengths[at]:,}",
-                file=file,
-                image=int(self.image_ids[at]),
-                remedy="shorten it, or leave it out",
-            )
-        if len(self.masks) != len(self.object_image):
-            raise InputError(f"expected one mask per object, but got {len(self.masks)} masks", file=file)
-        if np.any(np.diff(self.image_ids) <= 0):
-            at = int(np.flatnonzero(np.diff(self.image_ids) <= 0)[0]) + 1
-            raise InputError("image ids must be distinct and ascending", file=file, image=int(self.image_ids[at]))
-        bad = (self.widths <= 0) | (self.heights <= 0)
-        if bad.any():
-            at = int(np.flatnonzero(bad)[0])
-            raise InputError(
-                f"expected a size of at least 1 x 1, but got {self.widths[at]} x {self.heights[at]}",
-                file=file,
-                image=int(self.image_ids[at]),
-            )
-        if len(self.object_image) == 0:
+        rows = self.image_rows
+        if len(rows) == 0:
             return
-        if (
-            self.object_image[0] < 0
-            or self.object_image[-1] >= len(self.image_ids)
-            or np.any(np.diff(self.object_image) < 0)
-        ):
-            raise InputError("object_image must be ascending rows of the image table", file=file)
+        if rows[0] < 0 or rows[-1] >= len(self.dataset) or np.any(np.diff(rows) < 0):
+            raise InputError("image_rows must be ascending rows of the data set", file=file)
         self._check_objects()
-        outside = (
-            (self.masks.boxes[:, 0] < 0)
-            | (self.masks.boxes[:, 1] < 0)
-            | (self.masks.boxes[:, 2] >= self.widths[self.object_image])
-            | (self.masks.boxes[:, 3] >= self.heights[self.object_image])
-        )
+        reach = self.masks.boxes
+        outside = ~rows_where_all((reach[:, :2] >= 0) & (reach[:, 2:] < self.dataset.shapes[rows]))
         if outside.any():
             at = int(np.flatnonzero(outside)[0])
             raise InputError(
                 "the mask reaches outside the image",
                 file=file,
-                image=int(self.image_ids[self.object_image[at]]),
-                entry=f"object {self.object_ids[at]}",
+                image=int(self.image_ids[rows[at]]),
+                entry=f"object {self.ids[at]}",
             )
 
     def _check_objects(self) -> None:
         """Raise for the first object that no measure could use."""
         finite = rows_where_all(np.abs(self.boxes) <= FARTHEST)  # NaN is not
         ordered = rows_where_all(self.boxes[:, 2:] >= self.boxes[:, :2])
-        strange = (self.object_class < 0) | (self.object_class >= len(self.classes))
+        strange = (self.labels < 0) | (self.labels >= len(self.classes))
         problems = [
             RowProblems(
                 "class",
                 np.flatnonzero(strange),
-                lambda row: f"expected a class below {len(self.classes)}, but got {self.object_class[row]}",
+                lambda row: f"expected a class below {len(self.classes)}, but got {self.labels[row]}",
                 "count in classes from 0",
             ),
             RowProblems(
@@ -199,7 +149,7 @@ class GroundTruth:
                 lambda row: f"expected x1 <= x2 and y1 <= y2, but got {self.boxes[row].tolist()}",
                 "write corners as [x1, y1, x2, y2]",
             ),
-            *size_problems(self.boxes, self.sizes, finite & ordered),
+            *extent_problems(self.boxes, self.extents, finite & ordered),
             RowProblems(
                 "unusable area",
                 np.flatnonzero(~((self.areas >= 0) & (self.areas <= FARTHEST**2))),
@@ -212,48 +162,24 @@ class GroundTruth:
                 raise InputError(
                     problem.text(row),
                     file=self.source or None,
-                    image=int(self.image_ids[self.object_image[row]]),
-                    entry=f"object {self.object_ids[row]}",
+                    image=int(self.image_ids[self.image_rows[row]]),
+                    entry=f"object {self.ids[row]}",
                     remedy=problem.remedy,
                 )
 
-    @property
-    def object_offsets(self) -> npt.NDArray[np.int64]:
-        """Return where each image's objects start; one more entry than images."""
-        return np.searchsorted(self.object_image, np.arange(len(self.image_ids) + 1)).astype(np.int64)
-
-    def __len__(self) -> int:
-        """Return the number of objects."""
-        return len(self.object_image)
-
     def __repr__(self) -> str:
-        return f"GroundTruth({len(self.image_ids)} images, {len(self)} objects, {len(self.classes)} classes)"
+        return f"GroundTruth({len(self.dataset)} images, {len(self)} objects, {len(self.classes)} classes)"
 
     def select_images(self, image_ids: npt.ArrayLike) -> GroundTruth:
-        """Return the table of these images alone; all of them must be here."""
-        chosen = chosen_ids(image_ids, self.image_ids, file=self.source or None)
-        kept = np.flatnonzero(np.isin(self.image_ids, chosen))
-        rows = np.flatnonzero(np.isin(self.object_image, kept))
-        return dataclasses.replace(
-            self,
-            image_ids=self.image_ids[kept],
-            widths=self.widths[kept],
-            heights=self.heights[kept],
-            file_names=tuple(self.file_names[int(row)] for row in kept),
-            object_image=np.searchsorted(kept, self.object_image[rows]),
-            object_class=self.object_class[rows],
-            boxes=self.boxes[rows],
-            masks=self.masks.take(rows),
-            sizes=self.sizes[rows],
-            areas=self.areas[rows],
-            crowd=self.crowd[rows],
-            object_ids=self.object_ids[rows],
-        )
+        """Return the table of these images alone, given by their ids; all of them must be here."""
+        kept = self.dataset.chosen_rows(image_ids)
+        rows = np.flatnonzero(np.isin(self.image_rows, kept))
+        columns = self.columns_at(rows) | {"image_rows": np.searchsorted(kept, self.image_rows[rows])}
+        return self.replace(dataset=self.dataset.take(kept), **columns)
 
     def as_box_masks(self) -> Masks:
         """Return masks made of the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), in the image."""
-        shapes = np.stack([self.widths, self.heights], axis=1)[self.object_image]
-        return Masks.from_boxes(pixels_of_boxes(self.boxes, shapes))
+        return Masks.from_boxes(pixels_of_boxes(self.boxes, self.dataset.shapes[self.image_rows]))
 
     @classmethod
     def from_boxes(
@@ -286,9 +212,9 @@ class GroundTruth:
         >>> GroundTruth.from_boxes(["cup"], {7: (640, 480)}, [7], [[10, 20, 50, 60]], [0])
         GroundTruth(1 images, 1 objects, 1 classes)
         """
-        ids, shapes = _checked_images(images)
+        dataset = _dataset_of(classes, images)
         wanted = frozen(object_image, np.int64, (-1,), "object_image")
-        unknown = ~np.isin(wanted, ids)
+        unknown = dataset.rows_of(wanted) < 0
         if unknown.any():
             raise InputError(
                 "an object lies in an unknown image",
@@ -305,17 +231,14 @@ class GroundTruth:
         with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected by the constructor, in words
             areas = np.prod(corners[order, 2:] - corners[order, :2], axis=1)
         empty = cls(
-            classes=classes,  # type: ignore[arg-type]  # the constructor makes a tuple of it, or says what is wrong
-            image_ids=ids,
-            widths=shapes[:, 0],
-            heights=shapes[:, 1],
-            object_image=np.searchsorted(ids, wanted[order]),
-            object_class=columns[order],
+            dataset=dataset,
+            image_rows=dataset.rows_of(wanted[order]),
+            labels=columns[order],
             boxes=corners[order],
             masks=Masks.from_boxes(np.zeros((len(wanted), 4), np.int32)),
             areas=areas,
         )
-        return dataclasses.replace(empty, masks=empty.as_box_masks())
+        return empty.replace(masks=empty.as_box_masks())
 
     @classmethod
     def from_masks(
@@ -375,17 +298,13 @@ class GroundTruth:
                     empty += 1
             if image_id not in sizes:
                 raise InputError("an image without masks needs its shape", image=image_id, remedy="pass shapes=")
-        ids = np.array(sorted(sizes), dtype=np.int64)
-        row_of = {int(image_id): row for row, image_id in enumerate(ids)}
-        rows.sort(key=lambda row: row_of[row[0]])
+        dataset = _dataset_of(classes, {image_id: (width, height) for image_id, (height, width) in sizes.items()})
+        rows.sort(key=lambda row: row[0])
         runs = Masks.from_arrays([mask for _, mask, _ in rows])
         return cls(
-            classes=tuple(classes),
-            image_ids=ids,
-            widths=np.array([sizes[int(i)][1] for i in ids], dtype=np.int32),
-            heights=np.array([sizes[int(i)][0] for i in ids], dtype=np.int32),
-            object_image=np.array([row_of[image_id] for image_id, _, _ in rows], dtype=np.int64),
-            object_class=np.array([label for _, _, label in rows], dtype=np.int32),
+            dataset=dataset,
+            image_rows=dataset.rows_of([image_id for image_id, _, _ in rows]),
+            labels=np.array([label for _, _, label in rows], dtype=np.int32),
             boxes=runs.boxes.astype(np.float64),
             masks=runs,
             notes=(f"{empty} masks have no pixel: left out",) if empty else (),
@@ -405,13 +324,17 @@ def pixels_of_boxes(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32
     return np.where(inside[:, None], pixels, [0.0, 0.0, -1.0, -1.0]).astype(np.int32)
 
 
-def _checked_images(
-    images: Mapping[int, tuple[int, int]],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return ascending image ids and their widths and heights."""
+def _dataset_of(classes: Sequence[str], images: Mapping[int, tuple[int, int]]) -> Dataset:
+    """Return the data set of these classes and of images with a width and height each."""
     expect(images, Mapping, "images", "give a dictionary of image id to (width, height)")
     ids = np.sort(frozen(list(images), np.int64, (-1,), "image ids"))
-    return ids, frozen([images[int(i)] for i in ids], np.int32, (len(ids), 2), "width and height of images")
+    shapes = frozen([images[int(i)] for i in ids], np.int32, (len(ids), 2), "width and height of images")
+    return Dataset(
+        classes=classes,  # type: ignore[arg-type]  # the constructor makes a tuple of it, or says what is wrong
+        image_ids=ids,
+        widths=shapes[:, 0],
+        heights=shapes[:, 1],
+    )
 
 
 def _triples(masks: Iterable[Any]) -> Iterator[tuple[int, Sequence[npt.ArrayLike], Sequence[int]]]:

@@ -13,12 +13,12 @@ Mistake = Callable[[GroundTruth, Detections], Detections]
 
 
 def _boxes(found: Detections, boxes: np.ndarray) -> Detections:
-    return dataclasses.replace(found, boxes=boxes, sizes=None)
+    return dataclasses.replace(found, boxes=boxes, extents=None)
 
 
 def shapes(truth: GroundTruth, found: Detections) -> np.ndarray:
     rows = np.searchsorted(truth.image_ids, found.image_ids)
-    return np.tile(np.stack([truth.widths[rows], truth.heights[rows]], axis=1).astype(float), 2)
+    return np.tile(np.stack([truth.dataset.widths[rows], truth.dataset.heights[rows]], axis=1).astype(float), 2)
 
 
 def corners_as_sizes(truth: GroundTruth, found: Detections) -> Detections:

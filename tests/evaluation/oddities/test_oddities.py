@@ -126,7 +126,7 @@ def test_a_rarely_sure_detector_leaves_images_empty(good: Any) -> None:
     truth, found = good
     for threshold in (0.6, 0.7, 0.75, 0.78):
         result = evaluate(truth, found, measures=("map",)).at_threshold(threshold)
-        assert len(np.unique(result.detections.image_id)) < 60
+        assert len(np.unique(result.detections.image_rows)) < 60
         assert kinds(result) == []
 
 
@@ -146,7 +146,7 @@ def test_corners_outside_are_counted(good: Any) -> None:
     truth, found = good
     moved = found.boxes.copy()
     moved[::10, 0] = -200.0
-    outside = dataclasses.replace(found, boxes=moved, sizes=None)
+    outside = dataclasses.replace(found, boxes=moved, extents=None)
     assert kinds(evaluate(truth, outside)) == ["corner outside the image by more than 1 sigma"]
     assert kinds(evaluate(truth, outside, convention=Convention.preset("reference", clip="corners"))) == []
 
@@ -213,12 +213,12 @@ def test_validate_sees_the_same(good: Any, tmp_path: Path, name: str) -> None:
     coco: dict[str, Any] = {
         "images": [
             {"id": int(i), "width": int(w), "height": int(h)}
-            for i, w, h in zip(truth.image_ids, truth.widths, truth.heights, strict=True)
+            for i, w, h in zip(truth.image_ids, truth.dataset.widths, truth.dataset.heights, strict=True)
         ],
         "categories": [{"id": n + 1, "name": each} for n, each in enumerate(CLASSES)],
         "annotations": [
             {"image_id": int(truth.image_ids[i]), "category_id": int(c) + 1, "bbox": [*map(float, (*b[:2], *s))]}
-            for i, c, b, s in zip(truth.object_image, truth.object_class, truth.boxes, truth.sizes, strict=True)
+            for i, c, b, s in zip(truth.image_rows, truth.labels, truth.boxes, truth.extents, strict=True)
         ],
     }
     (tmp_path / "truth.json").write_text(json.dumps(coco))

@@ -33,10 +33,10 @@ def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
         assert again.version == probox.__version__
         assert again.convention == evaluation.convention
         assert again.summary() == evaluation.summary()
-        for table in ("images", "objects", "detections", "pairs"):
+        for table in ("dataset", "objects", "detections", "pairs"):
             for name, column in getattr(evaluation, table).columns().items():
                 there = getattr(getattr(again, table), name)
-                assert there.dtype == column.dtype
+                assert getattr(there, "dtype", None) == getattr(column, "dtype", None)
                 np.testing.assert_array_equal(there, column)
     assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 2
 
@@ -60,7 +60,7 @@ def test_worlds_pass_their_own_checks(tmp_path: Path, measures: list[str], chang
 
 def test_nothing_at_all(tmp_path: Path) -> None:
     probox.Evaluator([]).result().save(tmp_path)
-    assert len(Evaluation.load(tmp_path).images) == 0
+    assert len(Evaluation.load(tmp_path).dataset) == 0
 
 
 def test_names_that_are_no_text(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ def coco_evaluation(truth: GroundTruth, found: Detections) -> COCOeval:
     annotations = [
         {
             "id": row + 1,
-            "image_id": int(truth.image_ids[truth.object_image[row]]),
-            "category_id": int(truth.object_class[row]) + 1,
-            "bbox": [*truth.boxes[row, :2].tolist(), *truth.sizes[row].tolist()],
+            "image_id": int(truth.image_ids[truth.image_rows[row]]),
+            "category_id": int(truth.labels[row]) + 1,
+            "bbox": [*truth.boxes[row, :2].tolist(), *truth.extents[row].tolist()],
             "area": float(truth.areas[row]),
             "iscrowd": int(truth.crowd[row]),
         }
@@ -33,8 +33,8 @@ def coco_evaluation(truth: GroundTruth, found: Detections) -> COCOeval:
             "id": row + 1,
             "image_id": int(found.image_ids[row]),
             "category_id": int(found.labels[row]) + 1,
-            "bbox": [*found.boxes[row, :2].tolist(), *found.sizes[row].tolist()],
-            "area": float(found.sizes[row, 0] * found.sizes[row, 1]),
+            "bbox": [*found.boxes[row, :2].tolist(), *found.extents[row].tolist()],
+            "area": float(found.extents[row, 0] * found.extents[row, 1]),
             "iscrowd": 0,
             "score": float(found.scores[row]),
         }

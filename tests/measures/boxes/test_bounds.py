@@ -64,9 +64,9 @@ def test_a_wrong_detection_counts_by_its_own_box(coco_twelve, side, step):
     boxes = [[0, 0, 20, 20], [100, 0, 150, 50], [200, 0, 400, 200]]
     width = {-1: np.nextafter(side, 0), 0: side, 1: np.nextafter(side, np.inf)}[step]
     truth, found = truth_of(boxes), found_of([[500, 500, 500 + side, 500 + side], *boxes], [0.9, 0.8, 0.7, 0.6])
-    sizes = found.sizes.copy()
+    sizes = found.extents.copy()
     sizes[0, 0] = width
-    found = dataclasses.replace(found, sizes=sizes)
+    found = dataclasses.replace(found, extents=sizes)
     ours = average_precision(truth, found)
     np.testing.assert_allclose(list(ours.summary().values()), coco_twelve(truth, found), rtol=0, atol=1e-12)
     wrong = [ours.ap_small < 1 - 1e-9, ours.ap_medium < 1 - 1e-9, ours.ap_large < 1 - 1e-9]
@@ -112,8 +112,8 @@ def test_an_overlap_of_exactly_the_threshold_matches(coco_evaluate, twentieths):
 def test_half_is_enough_and_a_bit_less_is_not():
     half, less = found_of([[0, 0, 10, 10]]), found_of([[0, 0, np.nextafter(10, 0), 10]])
     truth = truth_of([[0, 0, 20, 10]])
-    assert match_boxes(truth, half).matched_object.tolist() == [0]
-    assert match_boxes(truth, less).matched_object.tolist() == [-1]
+    assert match_boxes(truth, half).matched_objects.tolist() == [0]
+    assert match_boxes(truth, less).matched_objects.tolist() == [-1]
     # At the bound the whole slack is used up: as bad as a miss, but no false positive.
     result = lrp(truth, half)
     assert (result.molrp, result.loc, result.fp, result.fn) == (1.0, 0.5, 0.0, 0.0)

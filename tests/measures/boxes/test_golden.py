@@ -11,6 +11,7 @@ import pytest
 from probox import Detections, GroundTruth, Masks
 from probox.formats import read_detections, read_truth
 from probox.measures.boxes import average_precision, lrp
+from probox.tables.dataset import Dataset
 
 FOLDERS = ("bbox", "mixed", "outside", "pbox_corr", "pbox_diag", "pbox_full", "pbox_huge", "pbox_tiny")
 
@@ -26,14 +27,16 @@ def read_boxes(folder: Path) -> tuple[GroundTruth, Detections]:
     there = sorted(data["annotations"], key=lambda annotation: row[annotation["image_id"]])
     xywh = np.array([annotation["bbox"] for annotation in there], dtype=float)
     truth = GroundTruth(
-        classes=[category["name"] for category in categories],
-        image_ids=list(row),
-        widths=[image["width"] for image in images],
-        heights=[image["height"] for image in images],
-        object_image=[row[annotation["image_id"]] for annotation in there],
-        object_class=[column[annotation["category_id"]] for annotation in there],
+        dataset=Dataset(
+            classes=[category["name"] for category in categories],
+            image_ids=list(row),
+            widths=[image["width"] for image in images],
+            heights=[image["height"] for image in images],
+        ),
+        image_rows=[row[annotation["image_id"]] for annotation in there],
+        labels=[column[annotation["category_id"]] for annotation in there],
         boxes=np.concatenate([xywh[:, :2], xywh[:, :2] + xywh[:, 2:]], axis=1),
-        sizes=xywh[:, 2:],
+        extents=xywh[:, 2:],
         masks=Masks.from_boxes(np.zeros((len(there), 4), np.int32)),
         areas=[annotation["area"] for annotation in there],
         crowd=[bool(annotation.get("iscrowd", 0)) for annotation in there],

@@ -5,7 +5,6 @@ Deliberately not built on probox's own readers: a fault in a reader must not hid
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import struct
 import warnings
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from pycocotools import mask as coco_mask
 
 from probox.convention import Convention
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
@@ -98,18 +98,20 @@ def read_truth(path: Path) -> GroundTruth:
                     masks.append(mask)
     x, y, width, height = np.array([annotation["bbox"] for _, annotation in rows]).reshape(-1, 4).T
     return GroundTruth(
-        classes=tuple(category["name"] for category in categories),
-        category_ids=np.array([category["id"] for category in categories]),
-        image_ids=np.array([image["id"] for image in images]),
-        widths=np.array([image["width"] for image in images]),
-        heights=np.array([image["height"] for image in images]),
-        object_image=np.array([number for number, _ in rows], np.int64),
-        object_class=np.array([column[annotation["category_id"]] for _, annotation in rows], np.int32),
+        dataset=Dataset(
+            classes=tuple(category["name"] for category in categories),
+            category_ids=np.array([category["id"] for category in categories]),
+            image_ids=np.array([image["id"] for image in images]),
+            widths=np.array([image["width"] for image in images]),
+            heights=np.array([image["height"] for image in images]),
+        ),
+        image_rows=np.array([number for number, _ in rows], np.int64),
+        labels=np.array([column[annotation["category_id"]] for _, annotation in rows], np.int32),
         boxes=np.stack([x, y, x + width, y + height], axis=1),
-        sizes=np.stack([width, height], axis=1),
+        extents=np.stack([width, height], axis=1),
         areas=np.array([annotation["area"] for _, annotation in rows], float),
         crowd=np.array([annotation["iscrowd"] for _, annotation in rows], bool),
-        object_ids=np.array([annotation["id"] for _, annotation in rows], np.int64),
+        ids=np.array([annotation["id"] for _, annotation in rows], np.int64),
         masks=Masks.from_arrays(masks),
     )
 
@@ -183,7 +185,8 @@ def read_challenge(folder: Path) -> tuple[GroundTruth, Detections]:
                 kept = challenge_labels(detection["label_probs"], submission["classes"], classes, names)
                 if kept is not None:
                     entries.append((image_id, {**detection, "label_probs": kept}))
-    truth = dataclasses.replace(GroundTruth.from_masks(classes, masks, shapes=shapes), filter_small=True)
+    truth = GroundTruth.from_masks(classes, masks, shapes=shapes)
+    truth = truth.replace(dataset=truth.dataset.replace(rules="challenge"))
     return truth, table_of(classes, entries, folder)
 
 

@@ -53,12 +53,12 @@ def test_golden_matches_are_identical(case):
         assert [int(per_image[name][row]) for name in COUNTS] == [image[name] for name in COUNTS]
         if "gt_evals" not in image:
             continue
-        there = np.flatnonzero(objects.image_id == case.truth.image_ids[row])
-        found = np.flatnonzero(detections.image_id == case.truth.image_ids[row])
+        there = np.flatnonzero(objects.image_rows == row)
+        found = np.flatnonzero(detections.image_rows == row)
         got = [
-            (number, int(objects.partner[o] - found[0]), bool(objects.small[o]))
+            (number, int(objects.partners[o] - found[0]), bool(objects.small[o]))
             for number, o in enumerate(there)
-            if objects.partner[o] >= 0
+            if objects.partners[o] >= 0
         ]
         assert got == golden.matches_of(image)
         for name, theirs in (("pPDQ", "overall"), ("spatial", "spatial"), ("foreground", "fg"), ("background", "bg")):

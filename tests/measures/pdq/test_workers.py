@@ -45,8 +45,8 @@ def test_a_worker_s_exception_reaches_the_caller(bad, threads):
 @pytest.mark.parametrize("threads", [1, 3, 64])
 def test_every_image_is_scored_once_however_many_threads(threads):
     evaluation = evaluate(*world(set()), threads=threads)
-    assert evaluation.pairs.detection.tolist() == list(range(IMAGES))
-    assert evaluation.pairs.object.tolist() == list(range(IMAGES))
+    assert evaluation.pairs.detections.tolist() == list(range(IMAGES))
+    assert evaluation.pairs.objects.tolist() == list(range(IMAGES))
 
 
 def test_more_threads_than_images_and_none_at_all():
@@ -80,9 +80,10 @@ def test_a_table_scored_in_pieces_has_the_rows_of_its_images():
         evaluate(truth.select_images([n]), found.select(found.image_ids == n), measures=["pdq"]) for n in range(images)
     ]
     starts = np.arange(images) * each
-    expected = np.concatenate([part.pairs.detection + start for part, start in zip(alone, starts, strict=True)])
-    np.testing.assert_array_equal(whole.pairs.detection, expected)
-    expected = np.concatenate([part.pairs.object + 2 * n for n, part in enumerate(alone)])
-    np.testing.assert_array_equal(whole.pairs.object, expected)
-    np.testing.assert_array_equal(whole.pairs.pPDQ, np.concatenate([part.pairs.pPDQ for part in alone]))
+    expected = np.concatenate([part.pairs.detections + start for part, start in zip(alone, starts, strict=True)])
+    np.testing.assert_array_equal(whole.pairs.detections, expected)
+    expected = np.concatenate([part.pairs.objects + 2 * n for n, part in enumerate(alone)])
+    np.testing.assert_array_equal(whole.pairs.objects, expected)
+    expected = np.concatenate([part.pairs.qualities for part in alone])
+    np.testing.assert_array_equal(whole.pairs.qualities, expected)
     assert whole.tp == sum(part.tp for part in alone)

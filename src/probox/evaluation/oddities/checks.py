@@ -40,14 +40,14 @@ def check_coverage(columns: Columns) -> list[Oddity]:
     A detector that is rarely sure leaves images empty too, but then even more images have a single detection.
     """
     has_objects = np.zeros(len(columns.shapes), bool)
-    has_objects[columns.object_image] = True
+    has_objects[columns.object_rows] = True
     total = int(has_objects.sum())
     if not total:
         return []
-    if not len(columns.box):
+    if not len(columns.boxes):
         text = "there is not one detection to be scored"
         return [Oddity("no detections", text, "check image ids and the label threshold")]
-    counts = np.bincount(columns.image, minlength=len(columns.shapes))[has_objects]
+    counts = np.bincount(columns.image_rows, minlength=len(columns.shapes))[has_objects]
     empty, single = int((counts == 0).sum()), int((counts == 1).sum())
     several = np.median(counts[counts > 0]) >= 2 if empty < total else False
     if empty < max(MIN_EMPTY, EMPTY_SHARE * total) or empty <= 2 * single or not several:
@@ -59,24 +59,24 @@ def check_coverage(columns: Columns) -> list[Oddity]:
 
 def check_duplicates(columns: Columns) -> list[Oddity]:
     """Say if detections stand there more than once: same image, class and box."""
-    known = np.flatnonzero(columns.class_index >= 0)  # unknown classes cannot be told apart
+    known = np.flatnonzero(columns.labels >= 0)  # unknown classes cannot be told apart
     key = _mixed(columns)[known]
     in_order = np.sort(key)
     if (in_order[1:] != in_order[:-1]).all():  # the usual case; finding rows takes longer
         return []
     order = np.argsort(key, kind="stable")
     rows = known[np.sort(order[1:][key[order[1:]] == key[order[:-1]]])]
-    if len(rows) < max(MIN_DUPLICATES, DUPLICATE_SHARE * len(columns.box)):
+    if len(rows) < max(MIN_DUPLICATES, DUPLICATE_SHARE * len(columns.boxes)):
         return []
-    text = f"{len(rows):,} of {len(columns.box):,} detections repeat another one of the same image, class and box"
+    text = f"{len(rows):,} of {len(columns.boxes):,} detections repeat another one of the same image, class and box"
     return [Oddity("duplicate detections", text, "leave out the copies (files joined twice, or no suppression)", rows)]
 
 
 def _mixed(columns: Columns) -> npt.NDArray[np.uint64]:
     """Return a number for each detection that differs, as good as surely, where image, class or box do."""
-    box = (columns.box + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
-    parts = [columns.image.astype(np.uint64), columns.class_index.astype(np.int64).view(np.uint64), *box.T]
-    key = np.zeros(len(columns.box), np.uint64)
+    box = (columns.boxes + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
+    parts = [columns.image_rows.astype(np.uint64), columns.labels.astype(np.int64).view(np.uint64), *box.T]
+    key = np.zeros(len(columns.boxes), np.uint64)
     for part in parts:
         key = (key ^ part) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
@@ -85,7 +85,7 @@ def _mixed(columns: Columns) -> npt.NDArray[np.uint64]:
 
 def check_objects(columns: Columns) -> list[Oddity]:
     """Say if there is nothing to be found."""
-    if len(columns.object_image) or not len(columns.box):
+    if len(columns.object_rows) or not len(columns.boxes):
         return []
     remedy = "check that it has annotations, and classes that are asked for"
     return [Oddity("no objects", "the ground truth has not one object: every detection is wrong", remedy)]
@@ -93,11 +93,11 @@ def check_objects(columns: Columns) -> list[Oddity]:
 
 def check_classes(columns: Columns) -> list[Oddity]:
     """Say if most detections name a class that the truth does not have."""
-    unknown = np.flatnonzero(columns.class_index < 0)
-    if not len(unknown) or len(unknown) < UNKNOWN_SHARE * len(columns.box):
+    unknown = np.flatnonzero(columns.labels < 0)
+    if not len(unknown) or len(unknown) < UNKNOWN_SHARE * len(columns.boxes):
         return []
-    who = f"only {len(columns.box) - len(unknown):,} of {len(columns.box):,} detections name"
-    if len(unknown) == len(columns.box):
+    who = f"only {len(columns.boxes) - len(unknown):,} of {len(columns.boxes):,} detections name"
+    if len(unknown) == len(columns.boxes):
         who = f"not one of {len(unknown):,} detections names"
     remedy = "give the detector's classes the names that the ground truth uses"
     return [Oddity("unknown classes", f"{who} a class that the ground truth has", remedy, unknown)]
@@ -106,12 +106,12 @@ def check_classes(columns: Columns) -> list[Oddity]:
 def check_agreement(columns: Columns, sample: Sample) -> list[Oddity]:
     """Say if detections overlap objects but hardly ever name their class."""
     overlaps = sample.overlaps()
-    known = columns.class_index[sample.detection] >= 0
+    known = columns.labels[sample.detection] >= 0
     pairs = sample.best_pairs((overlaps >= HALF) & known, overlaps)
     if len(pairs) < MIN_AGREEMENT:
         return []
-    named = columns.class_index[sample.detection[pairs]]
-    share = float((named == columns.object_class[sample.objects[sample.object[pairs]]]).mean())
+    named = columns.labels[sample.detection[pairs]]
+    share = float((named == columns.object_labels[sample.objects[sample.object[pairs]]]).mean())
     if share >= AGREEMENT:
         return []
     text = f"only {share:.0%} of the detections that overlap an object by half name its class"
@@ -121,13 +121,13 @@ def check_agreement(columns: Columns, sample: Sample) -> list[Oddity]:
 
 def boxes_outside(columns: Columns) -> Rows:
     """Return the detections whose box has no pixel in the image."""
-    shapes = columns.shapes[columns.image]
-    return np.flatnonzero(((columns.box[:, 2:] < 0) | (columns.box[:, :2] >= shapes)).any(axis=1))
+    shapes = columns.shapes[columns.image_rows]
+    return np.flatnonzero(((columns.boxes[:, 2:] < 0) | (columns.boxes[:, :2] >= shapes)).any(axis=1))
 
 
 def _beyond(columns: Columns) -> Floats:
-    shapes = columns.shapes[columns.image]
-    return np.concatenate([-columns.box[:, :2], columns.box[:, 2:] - (shapes - 1)], axis=1)
+    shapes = columns.shapes[columns.image_rows]
+    return np.concatenate([-columns.boxes[:, :2], columns.boxes[:, 2:] - (shapes - 1)], axis=1)
 
 
 def corners_outside(columns: Columns) -> Rows:
@@ -154,12 +154,12 @@ def check_outside(columns: Columns) -> list[Oddity]:
     """Say if many boxes or Gaussian corners lie outside the image."""
     found: list[Oddity] = []
     misses, corners = boxes_outside(columns), corners_outside(columns)
-    if len(misses) >= max(MIN_OUTSIDE, OUTSIDE_SHARE * len(columns.box)):
-        text = f"{len(misses):,} of {len(columns.box):,} boxes lie outside their image"
+    if len(misses) >= max(MIN_OUTSIDE, OUTSIDE_SHARE * len(columns.boxes)):
+        text = f"{len(misses):,} of {len(columns.boxes):,} boxes lie outside their image"
         found.append(Oddity(OUTSIDE, text, "check the scale of boxes and the order of images", misses))
-    if len(corners) >= max(MIN_OUTSIDE, CORNER_SHARE * len(columns.box)):
+    if len(corners) >= max(MIN_OUTSIDE, CORNER_SHARE * len(columns.boxes)):
         text = (
-            f"{len(corners):,} of {len(columns.box):,} detections have a corner outside the image by more than its "
+            f"{len(corners):,} of {len(columns.boxes):,} detections have a corner outside the image by more than its "
             "sigma: the probability outside is lost"
         )
         found.append(Oddity(CORNER, text, CLIP, corners))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from probox.tables.columns import rows_of
 from probox.tables.labels import named_classes
 
 if TYPE_CHECKING:
@@ -30,10 +29,10 @@ class Columns:
     ----------
     shapes : (I, 2) float64
         Width and height of each image.
-    object_image, object_class, object_box, crowd
-        One row per object.
-    image, class_index, box, score
-        One row per detection; `class_index` counts in the truth's classes, -1: none of them.
+    object_rows, object_labels, object_boxes, crowd
+        One row per object: its image row, class and box.
+    image_rows, labels, boxes, scores
+        One row per detection; `labels` count in the truth's classes, -1: none of them.
     covariances : (M, 2, 2, 2) float64, optional
         Of the detections' corners.
     clipped : bool
@@ -41,32 +40,32 @@ class Columns:
     """
 
     shapes: Floats
-    object_image: Rows
-    object_class: npt.NDArray[np.int32]
-    object_box: Floats
+    object_rows: Rows
+    object_labels: npt.NDArray[np.int32]
+    object_boxes: Floats
     crowd: npt.NDArray[np.bool_]
-    image: Rows
-    class_index: npt.NDArray[np.int32]
-    box: Floats
-    score: Floats
+    image_rows: Rows
+    labels: npt.NDArray[np.int32]
+    boxes: Floats
+    scores: Floats
     covariances: Floats | None
     clipped: bool = False
 
     @classmethod
     def of_evaluation(cls, evaluation: Evaluation) -> Columns:
         """Return the columns of what was scored."""
-        images, objects, found = evaluation.images, evaluation.objects, evaluation.detections
+        objects, found = evaluation.objects, evaluation.detections
         own = evaluation.convention.set_covariance is None and found.covariances.any()
         return cls(
-            shapes=np.stack([images.width, images.height], axis=1).astype(np.float64),
-            object_image=np.searchsorted(images.id, objects.image_id),
-            object_class=objects.class_index,
-            object_box=objects.box,
+            shapes=evaluation.dataset.shapes.astype(np.float64),
+            object_rows=objects.image_rows,
+            object_labels=objects.labels,
+            object_boxes=objects.boxes,
             crowd=objects.crowd,
-            image=np.searchsorted(images.id, found.image_id),
-            class_index=found.class_index,
-            box=found.box,
-            score=found.score,
+            image_rows=found.image_rows,
+            labels=found.labels,
+            boxes=found.boxes,
+            scores=found.scores,
             covariances=found.covariances if own else None,
             clipped=evaluation.convention.clip == "corners",
         )
@@ -77,15 +76,15 @@ class Columns:
         part = draft.select(rows)
         named, scores = named_classes(part.label_probs, part.classes, truth.classes, part.labels, part.scores)
         return cls(
-            shapes=np.stack([truth.widths, truth.heights], axis=1).astype(np.float64),
-            object_image=truth.object_image,
-            object_class=truth.object_class,
-            object_box=truth.boxes,
+            shapes=truth.dataset.shapes.astype(np.float64),
+            object_rows=truth.image_rows,
+            object_labels=truth.labels,
+            object_boxes=truth.boxes,
             crowd=truth.crowd,
-            image=rows_of(part.image_ids, truth.image_ids),
-            class_index=named,
-            box=part.boxes,
-            score=scores,
+            image_rows=truth.dataset.rows_of(part.image_ids),
+            labels=named,
+            boxes=part.boxes,
+            scores=scores,
             covariances=None if part.covariances is None or not part.covariances.any() else part.covariances,
         )
 
@@ -93,14 +92,14 @@ class Columns:
     def probabilistic(self) -> npt.NDArray[np.bool_]:
         """Return which detections have Gaussian corners."""
         if self.covariances is None:
-            return np.zeros(len(self.box), bool)
+            return np.zeros(len(self.boxes), bool)
         return np.asarray(self.covariances.any(axis=(1, 2, 3)))
 
     @property
     def variances(self) -> Floats:
         """Return the variances of ``x1, y1, x2, y2`` of each detection; 0 where there are none."""
         if self.covariances is None:
-            return np.zeros((len(self.box), 4))
+            return np.zeros((len(self.boxes), 4))
         return np.maximum(np.diagonal(self.covariances, axis1=2, axis2=3), 0.0).reshape(-1, 4)
 
 

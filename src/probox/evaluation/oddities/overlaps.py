@@ -43,27 +43,27 @@ class Sample:
         """Return the pairs of images that have both objects and detections."""
         plain = np.flatnonzero(~columns.crowd)
         there, found = (np.zeros(len(columns.shapes), bool) for _ in range(2))
-        there[columns.object_image[plain]] = True
-        found[columns.image] = True
+        there[columns.object_rows[plain]] = True
+        found[columns.image_rows] = True
         both = np.flatnonzero(there & found)
         if len(both) > MAX_IMAGES:
             both = both[np.linspace(0, len(both) - 1, MAX_IMAGES).astype(np.int64)]
         chosen = np.zeros(len(columns.shapes), bool)
         chosen[both] = True
-        objects = plain[chosen[columns.object_image[plain]]]
+        objects = plain[chosen[columns.object_rows[plain]]]
         surest = _surest(columns, chosen)
         # Detections are sorted by image, so those of an object's image are one range.
-        images = columns.image[surest]
-        begin = np.searchsorted(images, columns.object_image[objects], side="left")
-        count = np.searchsorted(images, columns.object_image[objects], side="right") - begin
+        images = columns.image_rows[surest]
+        begin = np.searchsorted(images, columns.object_rows[objects], side="left")
+        count = np.searchsorted(images, columns.object_rows[objects], side="right") - begin
         owner = np.repeat(np.arange(len(objects)), count)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
         return cls(columns, objects, owner, surest[np.repeat(begin, count) + within])
 
     def overlaps(self, boxes: Floats | None = None) -> Floats:
         """Return the overlap (IoU) of every pair, with these boxes of the pairs' detections instead of their own."""
-        theirs = self.columns.box[self.detection] if boxes is None else boxes
-        return iou(self.columns.object_box[self.objects[self.object]], theirs)
+        theirs = self.columns.boxes[self.detection] if boxes is None else boxes
+        return iou(self.columns.object_boxes[self.objects[self.object]], theirs)
 
     def found(self, overlaps: Floats) -> float:
         """Return the share of objects that some detection, of whatever class, overlaps by half."""
@@ -73,7 +73,7 @@ class Sample:
 
     def surest_right(self, overlaps: Floats) -> tuple[float, int]:
         """Return in which share of how many images the surest detection overlaps an object by half."""
-        images, scores = self.columns.image[self.detection], self.columns.score[self.detection]
+        images, scores = self.columns.image_rows[self.detection], self.columns.scores[self.detection]
         order = np.lexsort((-overlaps, self.detection, -scores, images))
         _, first = np.unique(images[order], return_index=True)
         share = float((overlaps[order[first]] >= HALF).mean()) if len(first) else 0.0
@@ -89,9 +89,9 @@ class Sample:
 
 def _surest(columns: Columns, chosen: npt.NDArray[np.bool_]) -> Rows:
     """Return the surest detections of each chosen image, by image."""
-    rows = np.flatnonzero(chosen[columns.image])
-    rows = rows[np.lexsort((-columns.score[rows], columns.image[rows]))]
-    of = columns.image[rows]
+    rows = np.flatnonzero(chosen[columns.image_rows])
+    rows = rows[np.lexsort((-columns.scores[rows], columns.image_rows[rows]))]
+    of = columns.image_rows[rows]
     starts = np.searchsorted(of, of, side="left")
     return rows[np.arange(len(rows)) - starts < MAX_PER_IMAGE]
 

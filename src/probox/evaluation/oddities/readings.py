@@ -52,8 +52,8 @@ def check_readings(columns: Columns, sample: Sample) -> list[Oddity]:
 
 
 def _readings(columns: Columns, sample: Sample) -> Iterator[Reading]:
-    box = columns.box[sample.detection]
-    shape = columns.shapes[columns.image[sample.detection]]
+    box = columns.boxes[sample.detection]
+    shape = columns.shapes[columns.image_rows[sample.detection]]
     low, high = box[:, :2], box[:, 2:]
     size = high - low
     yield (

@@ -28,7 +28,7 @@ def check_uncertainty(columns: Columns, sample: Sample) -> list[Oddity]:
     probabilistic = int(columns.probabilistic.sum())
     if not probabilistic:
         return []
-    sides = np.tile(columns.shapes[columns.image], 2)
+    sides = np.tile(columns.shapes[columns.image_rows], 2)
     wide = np.flatnonzero((columns.variances > sides**2).any(axis=1))
     if len(wide) >= WIDE_SHARE * probabilistic:
         text = (
@@ -46,10 +46,10 @@ def _errors_and_variances(columns: Columns, sample: Sample) -> tuple[Floats, Flo
     """
     there = sample.objects[sample.object]
     good = (sample.overlaps() >= HALF) & columns.probabilistic[sample.detection]
-    good &= columns.class_index[sample.detection] == columns.object_class[there]
-    pairs = sample.best_pairs(good, columns.score[sample.detection])
+    good &= columns.labels[sample.detection] == columns.object_labels[there]
+    pairs = sample.best_pairs(good, columns.scores[sample.detection])
     given = columns.variances[sample.detection[pairs]]
-    errors = columns.box[sample.detection[pairs]] - columns.object_box[there[pairs]]
+    errors = columns.boxes[sample.detection[pairs]] - columns.object_boxes[there[pairs]]
     known = given > 0
     return errors[known] ** 2, given[known]
 

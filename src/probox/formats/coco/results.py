@@ -47,7 +47,9 @@ def check_coco_results(data: bytes, file: str) -> None:
 
 def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems: Problems) -> Draft:
     """Return the draft of a results file's content."""
-    columns, found = _core.read_coco_results(data, True, truth.image_ids, truth.category_ids, lenient=problems.lenient)
+    columns, found = _core.read_coco_results(
+        data, True, truth.image_ids, truth.dataset.category_ids, lenient=problems.lenient
+    )
     problems.add_raw(found, file)
     require_label_matrix(len(columns["image_ids"]), len(truth.classes), file)
     notes: list[str] = []
@@ -66,8 +68,8 @@ def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems
         covariances=columns["covariances"],
         labels=columns["labels"],
         scores=columns["scores"],
-        sizes=columns["sizes"],
+        extents=columns["sizes"],
         source=file,
         place=lambda row: (file, f"[{entries[row]}]"),
-        notes=notes,
+        notes=tuple(notes),
     )

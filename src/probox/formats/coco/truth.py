@@ -13,6 +13,7 @@ from probox.errors import InputError
 from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes
 from probox.formats.problems import Problems
 from probox.tables.arguments import expect_path
+from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth, pixels_of_boxes
 from probox.tables.masks import Masks
 
@@ -92,25 +93,27 @@ def _table(columns: dict[str, Any], file: str, problems: Problems, file_bytes: i
     without = int((columns["kinds"][order] == _NO_MASK).sum())
     if without:
         notes.append(f"{without} annotations have no segmentation: their boxes are used as masks")
-    corners, sizes = _boxes(columns["boxes"][order], masks, notes)
+    corners, extents = _boxes(columns["boxes"][order], masks, notes)
     areas = columns["areas"][order]
-    usual_areas = np.where(masks.pixels > 0, masks.pixels, sizes[:, 0] * sizes[:, 1])
+    usual_areas = np.where(masks.pixels > 0, masks.pixels, extents[:, 0] * extents[:, 1])
     return GroundTruth(
-        classes=tuple(columns["category_names"][int(at)] for at in category_order),
-        image_ids=image_ids,
-        widths=image_shapes[:, 1],
-        heights=image_shapes[:, 0],
-        object_image=image_rows[order],
-        object_class=class_columns[order].astype(np.int32),
+        dataset=Dataset(
+            classes=tuple(columns["category_names"][int(at)] for at in category_order),
+            image_ids=image_ids,
+            widths=image_shapes[:, 1],
+            heights=image_shapes[:, 0],
+            file_names=tuple(columns["file_names"][int(at)] for at in image_order),
+            category_ids=category_ids,
+            source=file,
+        ),
+        image_rows=image_rows[order],
+        labels=class_columns[order].astype(np.int32),
         boxes=corners,
         masks=masks,
-        sizes=sizes,
+        extents=extents,
         areas=np.where(np.isnan(areas), usual_areas, areas),
         crowd=columns["crowd"][order].astype(bool),
-        object_ids=object_ids[order],
-        file_names=tuple(columns["file_names"][int(at)] for at in image_order),
-        category_ids=category_ids,
-        source=file,
+        ids=object_ids[order],
         notes=tuple(notes),
     )
 

@@ -89,7 +89,7 @@ def parquet_draft(path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
     draft, unknown = known_rows(DetectionFile(path).read(), truth.image_ids)
     if len(unknown):
         images = np.unique(unknown)
-        draft.notes.append(unknown_images_note(len(unknown), len(images)))
+        draft = draft.noting(unknown_images_note(len(unknown), len(images)))
         problems.warn("unknown image", images.tolist(), lambda image: InputError(
             "the ground truth does not have this image: its detections are left out", file=str(path), image=image
         ))  # fmt: skip
@@ -135,12 +135,12 @@ class DetectionFile:
         else:
             assert scores is not None
             label_probs = _core.spread_scores(scores, labels, len(classes), thread_count(None))
-        boxes, sizes = file.boxes(table)
+        boxes, extents = file.boxes(table)
         rows = file.row_numbers(groups)
         if scores is not None:
             file.check_values("score", scores, rows)
-        if sizes is not None:
-            for name, column in zip(SIZES, sizes.T, strict=True):
+        if extents is not None:
+            for name, column in zip(SIZES, extents.T, strict=True):
                 file.check_values(name, column, rows, at_least=0.0)
         return Draft(
             classes=classes,
@@ -149,11 +149,11 @@ class DetectionFile:
             label_probs=label_probs,
             covariances=self._covariances(table) if some_covariance else None,
             labels=labels,
-            scores=scores,
-            sizes=sizes,
+            scores=scores,  # type: ignore[arg-type]  # None: the table finds them
+            extents=extents,  # type: ignore[arg-type]
             source=self.name,
             place=lambda row: (self.name, f"row {rows[row]}"),
-            notes=list(self.notes),
+            notes=tuple(self.notes),
         )
 
     def read_in_order(self) -> Iterator[tuple[Draft, bool]]:
@@ -217,7 +217,7 @@ def _write_detections(path: Paths, found: Detections) -> None:
     order = np.argsort(found.image_ids, kind="stable")
     by_image = found if np.array_equal(order, np.arange(len(order))) else found.select(order)
     arrays: dict[str, Any] = {"image_id": arrow.array(by_image.image_ids)}
-    arrays |= as_columns(box_columns(by_image.boxes, by_image.sizes))
+    arrays |= as_columns(box_columns(by_image.boxes, by_image.extents))
     arrays |= as_columns(_covariance_columns(by_image))
     arrays["label"] = arrow.array(by_image.labels)
     spread = _is_spread(by_image)

@@ -21,6 +21,7 @@ from probox.formats.parquet.columns import (
     write_row_groups,
 )
 from probox.formats.parquet.file import ParquetFile
+from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks, box_pixels, unusable_masks
 
@@ -104,34 +105,36 @@ class TruthFile:
             )  # fmt: skip
         objects = table.filter(arrow.array(there)) if not there.all() else table
         masks = self._masks(objects, ids[there])
-        boxes, sizes = file.boxes(objects)
+        boxes, extents = file.boxes(objects)
         areas = file.numbers(objects, "area", np.float64)
         rows = file.row_numbers(groups)[there]
         file.check_values("area", areas, rows, at_least=0.0)
         for name, column in zip((*STARTS, *ENDS), boxes.T, strict=True):
             file.check_values(name, column, rows)
-        if sizes is not None:
-            for name, column in zip(SIZES, sizes.T, strict=True):
+        if extents is not None:
+            for name, column in zip(SIZES, extents.T, strict=True):
                 file.check_values(name, column, rows, at_least=0.0)
         numbered = words.get("category_ids", list(range(1, len(self.classes) + 1)))
         try:
             return GroundTruth(
-                classes=self.classes,
-                image_ids=ids[first],
-                widths=images["image_width"],
-                heights=images["image_height"],
-                object_image=place[there],
-                object_class=file.numbers(objects, "class", np.int32),
+                dataset=Dataset(
+                    classes=self.classes,
+                    image_ids=ids[first],
+                    widths=images["image_width"],
+                    heights=images["image_height"],
+                    file_names=tuple(name or "" for name in names.take(arrow.array(first)).to_pylist()),
+                    category_ids=numbered,
+                    rules="challenge" if words.get("filter_small", False) else "coco",
+                    source=self.source,
+                ),
+                image_rows=place[there],
+                labels=file.numbers(objects, "class", np.int32),
                 boxes=boxes,
                 masks=masks,
-                sizes=sizes,  # type: ignore[arg-type]  # None: the table finds them
+                extents=extents,  # type: ignore[arg-type]  # None: the table finds them
                 areas=areas,
                 crowd=file.numbers(objects, "crowd", np.bool_),
-                object_ids=file.numbers(objects, "object_id", np.int64),
-                file_names=tuple(name or "" for name in names.take(arrow.array(first)).to_pylist()),
-                category_ids=numbered,
-                filter_small=bool(words.get("filter_small", False)),
-                source=self.source,
+                ids=file.numbers(objects, "object_id", np.int64),
                 notes=self.notes,
             )
         except InputError as error:
@@ -186,7 +189,7 @@ def write_truth(path: Paths, truth: GroundTruth) -> None:
     arrow, _ = pyarrow()
     objects = _object_arrays(truth)
     # An image without objects has one row, in which everything about an object is missing.
-    counts = np.diff(truth.object_offsets)
+    counts = np.diff(truth.dataset.offsets(truth.image_rows))
     image_of_row = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
     has_object = (counts > 0)[image_of_row]
     object_of_row = np.cumsum(has_object) - 1
@@ -208,9 +211,9 @@ def write_truth(path: Paths, truth: GroundTruth) -> None:
             chosen = table.take(arrow.array(object_of_row[rows], mask=~has_object[rows]))
             columns = [
                 arrow.array(truth.image_ids[images]),
-                arrow.array(truth.widths[images]),
-                arrow.array(truth.heights[images]),
-                arrow.array([truth.file_names[int(image)] for image in images], arrow.string()),
+                arrow.array(truth.dataset.widths[images]),
+                arrow.array(truth.dataset.heights[images]),
+                arrow.array([truth.dataset.file_names[int(image)] for image in images], arrow.string()),
                 *(column.combine_chunks() for column in chosen.columns),
             ]
             yield arrow.Table.from_arrays(columns, schema=schema)
@@ -218,8 +221,8 @@ def write_truth(path: Paths, truth: GroundTruth) -> None:
     words = {
         "table": "truth",
         "classes": list(truth.classes),
-        "category_ids": truth.category_ids.tolist(),
-        "filter_small": truth.filter_small,
+        "category_ids": truth.dataset.category_ids.tolist(),
+        "filter_small": truth.dataset.rules == "challenge",
         "source": truth.source,
         "notes": list(truth.notes),
     }
@@ -230,10 +233,10 @@ def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
     arrow, _ = pyarrow()
     masks = truth.masks
     arrays: dict[str, Any] = {
-        "object_id": arrow.array(truth.object_ids),
-        "class": arrow.array(truth.object_class),
+        "object_id": arrow.array(truth.ids),
+        "class": arrow.array(truth.labels),
     }
-    arrays |= as_columns(box_columns(truth.boxes, truth.sizes))
+    arrays |= as_columns(box_columns(truth.boxes, truth.extents))
     arrays |= as_columns({"area": truth.areas})
     arrays["crowd"] = arrow.array(truth.crowd)
     arrays |= {name: arrow.array(np.ascontiguousarray(c)) for name, c in zip(MASK_BOX, masks.boxes.T, strict=True)}

@@ -59,7 +59,7 @@ def read_rvc1(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detec
 def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
     """Return the draft of an RVC1 file's content; heatmaps are looked for beside `path`."""
     draft = _draft(data, Path(path), truth, slice(None), problems)
-    if truth.filter_small:
+    if truth.dataset.rules == "challenge":
         return _by_challenge_rules([draft], str(path), truth)
     return draft
 
@@ -102,7 +102,7 @@ def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Dr
     draft = _by_challenge_rules(drafts, str(folder), truth)
     others = sorted(f.name for f in folder.glob("*.json*") if f.name.split(".json")[0] not in sequences)
     if others:
-        draft.notes.append(f"{len(others)} files belong to no sequence of the ground truth ({others[0]})")
+        draft = draft.noting(f"{len(others)} files belong to no sequence of the ground truth ({others[0]})")
         problems.warn("unknown sequence", range(len(others)), lambda at: InputError(
             "belongs to no sequence of the ground truth", file=str(folder / others[at])
         ))  # fmt: skip
@@ -112,7 +112,7 @@ def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Dr
 def sequences_of(truth: GroundTruth) -> dict[str, slice]:
     """Return the image rows of each sequence of challenge truth, which file names ``SEQUENCE/IMAGE`` tell."""
     rows: dict[str, list[int]] = {}
-    for row, name in enumerate(truth.file_names if truth.filter_small else ()):
+    for row, name in enumerate(truth.dataset.file_names if truth.dataset.rules == "challenge" else ()):
         if "/" in name:
             rows.setdefault(name.split("/")[0], []).append(row)
     return {name: slice(at[0], at[-1] + 1) for name, at in rows.items()}
@@ -123,12 +123,16 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
     file = str(path)
     columns, found = _core.read_rvc1(data, lenient=problems.lenient)
     complete = problems.add_raw(found, file)
-    image_ids, widths, heights = truth.image_ids[image_rows], truth.widths[image_rows], truth.heights[image_rows]
+    image_ids, widths, heights = (
+        truth.image_ids[image_rows],
+        truth.dataset.widths[image_rows],
+        truth.dataset.heights[image_rows],
+    )
     if complete:
         _require_keys(columns, file, problems)
     rows, notes = np.arange(columns["images"]), list[str]()
     if complete and columns["has_detections"]:
-        names = truth.file_names[image_rows]
+        names = truth.dataset.file_names[image_rows]
         if image_rows != slice(None):  # a sequence, whose name its images need not repeat
             names = tuple(name.split("/", 1)[-1] for name in names)
         rows, notes = rows_of_lists(columns, image_ids, names, file, problems)
@@ -142,7 +146,7 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
         covariances=columns["covariances"],
         source=file,
         place=lambda row: (file, f"detections[{positions[row]}][{entries[row]}]"),
-        notes=notes,
+        notes=tuple(notes),
     )
     images = np.append(rows, -1)[np.minimum(positions, len(rows))]
     kept = np.flatnonzero((images >= 0) & (images < len(image_ids)))
@@ -150,11 +154,11 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
         draft = draft.select(kept)
         images = images[kept]
         columns = columns | {key: columns[key][kept] for key in ("mask_files", "mask_ids")}
-    draft.image_ids = image_ids[images]
+    draft = draft.replace(image_ids=image_ids[images])
     if (columns["mask_files"] >= 0).any():
         shapes = np.stack([heights, widths], axis=1)[images]
         files = HeatmapFiles(path.parent, columns["mask_file_names"])
-        _add_heatmaps(draft, files, columns, shapes, problems, last_pixel=truth.filter_small)
+        draft = _with_heatmaps(draft, files, columns, shapes, problems, last_pixel=truth.dataset.rules == "challenge")
     return draft
 
 
@@ -173,7 +177,7 @@ def _warn_of_classes(columns: dict[str, Any], truth: GroundTruth, file: str, pro
     classes: list[str] = columns["classes"]
     if not problems.lenient:
         return
-    names = [challenge_name(name) for name in classes] if truth.filter_small else classes
+    names = [challenge_name(name) for name in classes] if truth.dataset.rules == "challenge" else classes
     problems.warn("unknown class", unknown_classes(names, truth.classes), lambda at: InputError(
         f"{classes[at]!r} is not in the ground truth: its probability is lost", file=file, entry=f"classes[{at}]"
     ))  # fmt: skip
@@ -185,7 +189,7 @@ def _warn_of_classes(columns: dict[str, Any], truth: GroundTruth, file: str, pro
     ))  # fmt: skip
 
 
-def _add_heatmaps(
+def _with_heatmaps(
     draft: Draft,
     files: HeatmapFiles,
     columns: dict[str, Any],
@@ -193,9 +197,9 @@ def _add_heatmaps(
     problems: Problems,
     *,
     last_pixel: bool,
-) -> None:
+) -> Draft:
     """Fill in the heatmaps, and the boxes of detections that have only a heatmap: these end where the truth's do."""
-    draft.heatmaps = [None] * len(draft)
+    heatmaps: list[npt.NDArray[np.generic] | None] = [None] * len(draft)
     boxes: npt.NDArray[np.float64] = draft.boxes.copy()
     for row in np.flatnonzero(columns["mask_files"] >= 0):
         file, entry = draft.place(int(row))
@@ -208,10 +212,10 @@ def _add_heatmaps(
             )
             boxes[row] = 0.0
             continue
-        draft.heatmaps[int(row)] = heatmap
+        heatmaps[int(row)] = heatmap
         if np.isnan(boxes[row]).all():
             boxes[row] = box_of(heatmap, last_pixel=last_pixel)
-    draft.boxes = boxes
+    return draft.replace(boxes=boxes, heatmaps=tuple(heatmaps))
 
 
 def _by_challenge_rules(drafts: list[Draft], source: str, truth: GroundTruth) -> Draft:
@@ -231,12 +235,12 @@ def _by_challenge_rules(drafts: list[Draft], source: str, truth: GroundTruth) ->
     above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # what is not finite must stay to be rejected
     probs[above] /= total[above, None]
     draft = joined(drafts, probs, truth.classes, source)
-    draft.notes += dict.fromkeys(notes)
+    draft = draft.noting(*dict.fromkeys(notes))
     left_out = total <= MIN_LABEL_SUM  # not "not above": NaN must stay to be rejected
     if left_out.any():
         draft = draft.select(np.flatnonzero(~left_out))
         count = int(left_out.sum())
-        draft.notes.append(
+        draft = draft.noting(
             f"{count} detections whose label probabilities add up to at most {MIN_LABEL_SUM} were left out"
         )
     return draft

@@ -15,6 +15,7 @@ from probox.errors import InputError
 from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes, read_regular
 from probox.formats.problems import Problems
 from probox.formats.rvc1.png import Pixels, decode_png
+from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import canonical_name
 from probox.tables.masks import Masks
@@ -50,7 +51,7 @@ def read_rvc1_truth(folder: Paths) -> GroundTruth:
 
     Images are numbered from 0 on, by sequence, then image, whose names are numbers; `file_names` are
     ``SEQUENCE/IMAGE``. An image without ``_metadata`` is empty. Boxes are the file's ``bounding_box``, or else that of
-    the mask; either ends on its last pixel. Small objects are ignored unless asked otherwise (`filter_small`).
+    the mask; either ends on its last pixel. Small objects are ignored unless asked otherwise (the data set's `rules`).
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
     shapes = _known_shapes(sequences)
     starts = np.cumsum([0] + [len(s.shapes) for s in sequences])
     masks = Masks.concatenate([part for s in sequences for part in s.masks])
-    object_image = [part + start for s, start in zip(sequences, starts, strict=False) for part in s.object_images]
+    image_rows = [part + start for s, start in zip(sequences, starts, strict=False) for part in s.object_images]
     boxes = np.concatenate([np.zeros((0, 4)), *(part for s in sequences for part in s.boxes)])
     notes: list[str] = []
     boxless, other = sum(s.boxless for s in sequences), sum(s.other_class for s in sequences)
@@ -218,18 +219,20 @@ def _table(sequences: list[_Sequence], source: str) -> GroundTruth:
     if maskless:
         notes.append(f"{maskless} objects in images without _metadata were left out")
     return GroundTruth(
-        classes=CHALLENGE_CLASSES,
-        image_ids=np.arange(len(shapes)),
-        widths=shapes[:, 1],
-        heights=shapes[:, 0],
-        object_image=np.concatenate([np.zeros(0, np.int64), *object_image]),
-        object_class=np.concatenate([np.zeros(0, np.int32), *(part for s in sequences for part in s.object_classes)]),
+        dataset=Dataset(
+            classes=CHALLENGE_CLASSES,
+            image_ids=np.arange(len(shapes)),
+            widths=shapes[:, 1],
+            heights=shapes[:, 0],
+            file_names=tuple(name for s in sequences for name in s.image_names),
+            category_ids=np.arange(len(CHALLENGE_CLASSES)),
+            rules="challenge",
+            source=source,
+        ),
+        image_rows=np.concatenate([np.zeros(0, np.int64), *image_rows]),
+        labels=np.concatenate([np.zeros(0, np.int32), *(part for s in sequences for part in s.object_classes)]),
         boxes=boxes,
         masks=masks,
         areas=np.where(masks.pixels > 0, masks.pixels, np.prod(boxes[:, 2:] - boxes[:, :2] + 1.0, axis=1)),
-        file_names=tuple(name for s in sequences for name in s.image_names),
-        category_ids=np.arange(len(CHALLENGE_CLASSES)),
-        filter_small=True,
-        source=source,
         notes=tuple(notes),
     )

@@ -74,8 +74,8 @@ def class_outcome(
     named, scores = found.named_classes(truth.classes)
     for in_truth, in_found in _images(truth, found, label, named):
         in_found = in_found[np.argsort(-scores[in_found], kind="stable")][:100]
-        d = np.concatenate([found.boxes[in_found, :2], found.sizes[in_found]], axis=1)
-        g = np.concatenate([truth.boxes[in_truth, :2], truth.sizes[in_truth]], axis=1)
+        d = np.concatenate([found.boxes[in_found, :2], found.extents[in_found]], axis=1)
+        g = np.concatenate([truth.boxes[in_truth, :2], truth.extents[in_truth]], axis=1)
         crowd = truth.crowd[in_truth]
         ignored = crowd | (truth.areas[in_truth] < low) | (truth.areas[in_truth] > high)
         ious = overlaps(d, g, crowd)
@@ -107,7 +107,7 @@ def _images(
     """Yield, image by image, the rows of the class's objects and of the detections that name it."""
     for row, image_id in enumerate(truth.image_ids):
         yield (
-            np.flatnonzero((truth.object_image == row) & (truth.object_class == label)),
+            np.flatnonzero((truth.image_rows == row) & (truth.labels == label)),
             np.flatnonzero((found.image_ids == image_id) & (named == label)),
         )
 

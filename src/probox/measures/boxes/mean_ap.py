@@ -92,8 +92,8 @@ class AveragePrecision:
         precision, score, recall = _core.precision_at_recall(
             order,
             offsets,
-            matches.score,
-            matches.rank,
+            matches.scores,
+            matches.ranks,
             matches.matched,
             matches.ignored,
             objects,

@@ -218,10 +218,10 @@ def _sweep(
     matches: BoxMatches, rows: npt.NDArray[np.int64], objects: npt.NDArray[np.int64], variant: Variant
 ) -> LRPCurve:
     """Return the curves of one class, `rows` its detections from the highest score down, one per area range."""
-    score = matches.score[rows]
+    score = matches.scores[rows]
     matched, ignored = matches.matched[rows] & 1 == 1, matches.ignored[rows] & 1 == 1  # bit 0: IoU 0.5
     right, wrong = matched & ~ignored, ~matched & ~ignored
-    error = np.where(right, 1.0 - matches.iou[rows], 0.0)
+    error = np.where(right, 1.0 - matches.ious[rows], 0.0)
     thresholds, kept = _thresholds(score, variant)
     tp, fp, misplaced = (_totals(values)[kept].T for values in (right, wrong, error))
     n = objects[:, None]

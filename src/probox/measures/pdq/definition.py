@@ -251,7 +251,7 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
     if convention.label_threshold is not None:
         best = found.label_probs.max(axis=1, initial=0.0)
         found = found.select(best > np.float32(convention.label_threshold))
-    convention = convention.for_truth(challenge=truth.filter_small)
+    convention = convention.for_rules(truth.dataset.rules)
     masks = truth.as_box_masks() if convention.box_truth else truth.masks
     label_probs = align_labels(found.label_probs, found.classes, truth.classes)
     foreground_names = [name.strip().lower() not in BACKGROUND_NAMES for name in found.classes]
@@ -260,14 +260,14 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
     images: list[ImageScore] = []
     false_positives = 0.0
     for image, image_id in enumerate(truth.image_ids):
-        width, height = int(truth.widths[image]), int(truth.heights[image])
-        objects = np.flatnonzero((truth.object_image == image) & (masks.pixels > 0))
+        width, height = int(truth.dataset.widths[image]), int(truth.dataset.heights[image])
+        objects = np.flatnonzero((truth.image_rows == image) & (masks.pixels > 0))
         rows = np.flatnonzero(found.image_ids == image_id)
         score = score_image(
             [masks.to_array(int(row), height, width) for row in objects],
             [detection_heatmap(found, int(row), width, height, convention) for row in rows],
             label_probs[rows],
-            truth.object_class[objects],
+            truth.labels[objects],
             convention,
             ignore_small=bool(convention.object_filter),
         )

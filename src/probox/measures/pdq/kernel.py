@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +16,9 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels
 from probox.tables.masks import Masks
+from probox.tables.results import PairTable
 
-__all__ = ["Pairs", "assign", "heatmap", "pair_tables", "score_pairs", "settings_of"]
+__all__ = ["assign", "heatmap", "pair_tables", "score_pairs", "settings_of"]
 
 _PLAIN, _GAUSSIAN, _HEATMAP = 0, 1, 2
 _SETTINGS = (
@@ -31,34 +31,6 @@ _MAX_VALUES = 1 << 26
 
 _MAP_BYTES = 1 << 26
 """How much memory given heatmaps may take at a time, or as much as a single one needs."""
-
-QUALITIES = ("pPDQ", "spatial", "label", "foreground", "background")
-"""What the kernel gives for a pair, in this order."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs of a detection and an object whose quality is above 0, image by image.
-
-    Parameters
-    ----------
-    detection, object : (K,) int64
-        Rows of the detection table and of the object table.
-    qualities : (K, 5) float64
-        pPDQ, spatial, label, foreground and background quality.
-    """
-
-    detection: npt.NDArray[np.int64]
-    object: npt.NDArray[np.int64]
-    qualities: npt.NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.detection)
-
-    @classmethod
-    def none(cls) -> Pairs:
-        """Return no pairs at all."""
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, len(QUALITIES))))
 
 
 def settings_of(convention: Convention) -> _core.Settings:
@@ -78,7 +50,7 @@ def score_pairs(
     *,
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> Pairs:
+) -> PairTable:
     """Return the pairs with any quality.
 
     Parameters
@@ -107,8 +79,9 @@ def score_pairs(
         if progress is not None:
             progress(end, images)
     if not parts:
-        return Pairs.none()
-    return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return PairTable.none()
+    detections, objects, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return PairTable(detections=detections, objects=objects, qualities=qualities)
 
 
 def _score(
@@ -138,12 +111,12 @@ def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, i
     Objects without pixels have no row.
     """
     masks = truth.as_box_masks() if convention.box_truth else truth.masks
-    columns = _Columns(truth, masks, found, convention.for_truth(challenge=truth.filter_small))
+    columns = _Columns(truth, masks, found, convention.for_rules(truth.dataset.rules))
     return _core.pair_qualities(settings_of(convention), *columns.of_images(image, image + 1))
 
 
 def assign(
-    pair_image: npt.NDArray[np.int64], pairs: Pairs, how: str, kept: npt.NDArray[np.bool_] | None = None
+    pair_image: npt.NDArray[np.int64], pairs: PairTable, how: str, kept: npt.NDArray[np.bool_] | None = None
 ) -> npt.NDArray[np.bool_]:
     """Return which pairs are matches.
 
@@ -151,7 +124,7 @@ def assign(
     ----------
     pair_image : (K,) int64
         The image of each pair, ascending.
-    pairs : Pairs
+    pairs : PairTable
         Their qualities.
     how : {"optimal", "greedy"}
         Largest total pPDQ, or the best remaining pair again and again.
@@ -165,8 +138,8 @@ def assign(
     matched = np.zeros(len(pairs), dtype=bool)
     matched[rows] = _core.assign_pairs(
         offsets,
-        np.ascontiguousarray(pairs.detection[rows]),
-        np.ascontiguousarray(pairs.object[rows]),
+        np.ascontiguousarray(pairs.detections[rows]),
+        np.ascontiguousarray(pairs.objects[rows]),
         np.ascontiguousarray(pairs.qualities[rows, 0]),
         how == "greedy",
     )
@@ -198,17 +171,17 @@ class _Columns:
     """The kernel's view of both tables; slices of it are handed over image by image."""
 
     def __init__(self, truth: GroundTruth, masks: Masks, found: Detections, convention: Convention) -> None:
-        rows = np.searchsorted(truth.image_ids, found.image_ids)
+        rows = truth.dataset.rows_of(found.image_ids)
         self.truth = truth
         self.objects = np.flatnonzero(masks.pixels > 0)
         self.masks = masks if len(self.objects) == len(masks) else masks.take(self.objects)
-        self.object_class = truth.object_class[self.objects]
-        image_of_object = truth.object_image[self.objects]
-        self.object_offsets = np.searchsorted(image_of_object, np.arange(len(truth.image_ids) + 1)).astype(np.int64)
-        self.detection_offsets = np.searchsorted(rows, np.arange(len(truth.image_ids) + 1)).astype(np.int64)
+        self.object_class = truth.labels[self.objects]
+        image_of_object = truth.image_rows[self.objects]
+        self.object_offsets = truth.dataset.offsets(image_of_object)
+        self.detection_offsets = truth.dataset.offsets(rows)
         self.boxes = found.boxes
         if convention.clip == "corners":
-            last = np.stack([truth.widths, truth.heights], axis=1)[rows].astype(np.float64) - 1.0
+            last = truth.dataset.shapes[rows].astype(np.float64) - 1.0
             self.boxes = np.clip(found.boxes, 0.0, np.concatenate([last, last], axis=1))
         self.label_probs = align_labels(found.label_probs, found.classes, truth.classes)
         self.covariances = np.zeros((0, 2, 2, 2)) if found.covariances is None else found.covariances
@@ -225,7 +198,7 @@ class _Columns:
             if given is None:
                 continue
             self.kinds[row] = _HEATMAP
-            shape = int(truth.heights[rows[row]]), int(truth.widths[rows[row]])
+            shape = int(truth.dataset.heights[rows[row]]), int(truth.dataset.widths[rows[row]])
             if given.shape != shape:
                 raise InputError(
                     f"expected a heatmap of {shape[0]} rows and {shape[1]} columns, but got {given.shape}",
@@ -237,7 +210,7 @@ class _Columns:
 
     def _check_extent(self, rows: npt.NDArray[np.int64], found: Detections, convention: Convention) -> None:
         """Raise if a Gaussian box is so unsure, in so large an image, that its heatmap would take gigabytes."""
-        shapes = np.stack([self.truth.widths, self.truth.heights], axis=1)[rows].astype(np.float64)
+        shapes = self.truth.dataset.shapes[rows].astype(np.float64)
         large = np.flatnonzero((shapes.prod(axis=1) > _MAX_VALUES) & (self.kinds == _GAUSSIAN))
         if len(large) == 0:
             return
@@ -319,8 +292,8 @@ class _Columns:
         ]
         offsets = np.clip(self.detection_offsets[begin : end + 1], detections.start, detections.stop)
         return (
-            truth.widths[begin:end],
-            truth.heights[begin:end],
+            truth.dataset.widths[begin:end],
+            truth.dataset.heights[begin:end],
             self.object_offsets[begin : end + 1] - objects.start,
             masks.boxes[objects],
             masks.pixels[objects],

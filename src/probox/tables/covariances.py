@@ -1,0 +1,23 @@
+"""Covariances of corners, many at a time: 2 x 2 matrices along the last two axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["nearest_covariances", "smallest_eigenvalues"]
+
+
+def smallest_eigenvalues(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the smaller eigenvalue of symmetric 2 x 2 matrices: (a + d)/2 - sqrt(((a - d)/2)^2 + b^2)."""
+    a, b, d = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
+    result: npt.NDArray[np.float64] = (a + d) / 2 - np.hypot((a - d) / 2, b)
+    return result
+
+
+def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the nearest symmetric positive semi-definite matrices: negative eigenvalues become 0."""
+    symmetric = (matrices + np.swapaxes(matrices, -1, -2)) / 2
+    values, vectors = np.linalg.eigh(symmetric)
+    nearest: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    return np.where((values[..., :1] >= 0)[..., None], symmetric, nearest)  # eigh sorts ascending

@@ -1,0 +1,150 @@
+"""The table that all others refer to: images, their sizes and names, and the classes of a label space."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.tables.arguments import check_classes
+from probox.tables.columns import Table, column, frozen
+
+__all__ = ["Dataset", "Rules", "chosen_ids"]
+
+LONGEST_NAME = 1024
+"""The most characters of an image's file name."""
+
+Rules = Literal["coco", "challenge"]
+"""Whose rules hold where a convention leaves it to the data: see `Convention.for_rules`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Dataset(Table):
+    """Images, one row each, and the classes that things in them may have.
+
+    Objects and evaluated detections point at its rows ("image rows"); image ids appear where files are read and
+    written, and this is the one place that turns them into rows.
+
+    >>> dataset = Dataset(classes=["cup", "dog"], image_ids=[7, 9], widths=[64, 32], heights=[48, 24])
+    >>> dataset.rows_of([9, 8, 7]).tolist()
+    [1, -1, 0]
+
+    Parameters
+    ----------
+    classes : sequence of str
+        Class names; labels count in them.
+    image_ids : (I,) int64
+        Distinct image ids in ascending order.
+    widths, heights : (I,) int32
+        Image sizes in pixels.
+    file_names : sequence of str, optional
+        One per image; empty where unknown.
+    category_ids : (C,) int64, optional
+        COCO's number of each class. Default: 1, 2, ...
+    rules : {"coco", "challenge"}
+        Whose rules hold: in challenge data small objects are ignored unless a convention says otherwise, covariances
+        are plain boxes only if all their numbers are 0, and names of classes and files are the challenge's.
+    source : str
+        The file it came from, for messages.
+    """
+
+    classes: tuple[str, ...]
+    image_ids: npt.NDArray[np.int64] = column(np.int64)
+    widths: npt.NDArray[np.int32] = column(np.int32)
+    heights: npt.NDArray[np.int32] = column(np.int32)
+    file_names: tuple[str, ...] = column(object, optional=True)
+    category_ids: npt.NDArray[np.int64] = None  # type: ignore[assignment]
+    rules: Rules = "coco"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
+        put("classes", check_classes(self.classes))
+        super().__post_init__()
+        categories = np.arange(1, len(self.classes) + 1) if self.category_ids is None else self.category_ids
+        put("category_ids", frozen(categories, np.int64, (len(self.classes),), "category_ids"))
+        self._check()
+
+    def _default(self, name: str) -> Any:
+        return ("",) * len(self.image_ids) if name == "file_names" else None
+
+    def _checked(self, name: str, declared: Any, values: Any, rows: int) -> Any:
+        checked = super()._checked(name, declared, values, rows)
+        if name == "file_names" and len(checked) != rows:
+            if len(checked):
+                raise self._fail(f"expected one file name per image, but got {len(checked)} for {rows} images")
+            return self._default(name)
+        return checked
+
+    def _fail(self, problem: str, row: int | None = None, remedy: str | None = None) -> InputError:
+        image = None if row is None else int(self.image_ids[row])
+        return InputError(problem, file=self.source or None, image=image, remedy=remedy)
+
+    def _check(self) -> None:
+        if self.rules not in get_args(Rules):
+            raise self._fail(f"expected rules to be one of {', '.join(get_args(Rules))}, but got {self.rules!r:.40}")
+        numbers, counts = np.unique(self.category_ids, return_counts=True)
+        if (counts > 1).any():
+            twice = int(numbers[counts > 1][0])
+            raise self._fail(f"the category id {twice} stands for several classes", remedy="give each class its own")
+        lengths = [len(name) for name in self.file_names]
+        if lengths and max(lengths) > LONGEST_NAME:  # a column of names is as wide as its longest
+            at = lengths.index(max(lengths))
+            problem = f"expected a file name of at most {LONGEST_NAME:,} characters, but got one of {lengths[at]:,}"
+            raise self._fail(problem, at, "shorten it, or leave it out")
+        falls = np.diff(self.image_ids) <= 0
+        if falls.any():
+            raise self._fail("image ids must be distinct and ascending", int(np.argmax(falls)) + 1)
+        empty = (self.widths <= 0) | (self.heights <= 0)
+        if empty.any():
+            at = int(np.argmax(empty))
+            raise self._fail(f"expected a size of at least 1 x 1, but got {self.widths[at]} x {self.heights[at]}", at)
+
+    def __repr__(self) -> str:
+        return f"Dataset({len(self)} images, {len(self.classes)} classes)"
+
+    @property
+    def shapes(self) -> npt.NDArray[np.int32]:
+        """Return width and height of every image, (I, 2)."""
+        return np.stack([self.widths, self.heights], axis=1)
+
+    def rows_of(self, image_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the row of each image id, -1 for those that are not here."""
+        return _rows_of(np.asarray(image_ids, dtype=np.int64), self.image_ids)
+
+    def chosen_rows(self, image_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the rows of the wanted images, each once and ascending; all of them must be here."""
+        return self.rows_of(chosen_ids(image_ids, self.image_ids, file=self.source or None))
+
+    def offsets(self, image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return where each image's things start in a column of ascending image rows; one more entry than images."""
+        return np.searchsorted(image_rows, np.arange(len(self) + 1)).astype(np.int64)
+
+
+def _rows_of(ids: npt.NDArray[np.int64], known: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each id stands among the known ones, which ascend; -1 for those that do not."""
+    if len(known) == 0:
+        return np.full(len(ids), -1, np.int64)
+    row = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[row] == ids, row, -1).astype(np.int64)
+
+
+def chosen_ids(
+    wanted: npt.ArrayLike, known: npt.NDArray[np.int64], *, file: str | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the wanted image ids, each once and ascending; all must be among the known ones, which ascend."""
+    ids = np.unique(frozen(wanted, np.int64, (-1,), "image ids"))
+    unknown = ids[_rows_of(ids, known) < 0]
+    if len(unknown):
+        more = f" (nor {len(unknown) - 1:,} more of those that are wanted)" if len(unknown) > 1 else ""
+        raise InputError(
+            f"there is no such image{more}",
+            file=file,
+            image=int(unknown[0]),
+            remedy=f"choose among the {len(known):,} image ids that there are",
+        )
+    return ids

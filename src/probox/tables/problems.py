@@ -1,0 +1,208 @@
+"""What makes rows of a table unusable: one list of kinds for constructors, which raise, and `validate`, which lists."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.tables.columns import rows_where_all
+from probox.tables.covariances import smallest_eigenvalues
+
+__all__ = ["FARTHEST", "ROUNDING", "RowProblems", "extent_problems", "find_problems"]
+
+ROUNDING = 1e-3
+"""How far label probabilities may add up above 1, or leave [0, 1], through rounding in a file."""
+
+FARTHEST = 1e9
+"""Corners beyond this many pixels, and covariances beyond its square, are no measurements any more."""
+
+SIZE_ROUNDING = 1.5
+"""How many pixels a stated width may be off x2 - x1: all three may have been rounded to whole pixels."""
+
+SYMMETRY = 1e-6
+"""How far, as a share of its largest entry, a covariance may be from symmetric and positive semi-definite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RowProblems:
+    """One kind of problem: the rows that have it (at least one), words for each of them, and what to do."""
+
+    kind: str
+    rows: npt.NDArray[np.int64]
+    text: Callable[[int], str]
+    remedy: str
+
+
+def find_problems(
+    boxes: npt.NDArray[np.float64],
+    label_probs: npt.NDArray[np.float32],
+    covariances: npt.NDArray[np.float64] | None = None,
+    heatmaps: Sequence[npt.NDArray[np.generic] | None] | None = None,
+    extents: npt.NDArray[np.float64] | None = None,
+    scores: npt.NDArray[np.float64] | None = None,
+) -> list[RowProblems]:
+    """Return what makes rows of these columns unusable, by kind; an empty list if nothing does."""
+    diverged = "leave out detections that diverged"
+    finite = rows_where_all(np.abs(boxes) <= FARTHEST)  # NaN is not
+    inverted = finite & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
+    low, high, total = _core.row_ranges(label_probs)
+    usable = np.isfinite(total)
+    outside = usable & ((low < -ROUNDING) | (high > 1.0 + ROUNDING))
+    above = usable & ~outside & (total > 1.0 + ROUNDING)
+    found = [
+        RowProblems(
+            "non-finite box",
+            np.flatnonzero(~finite),
+            lambda row: f"expected four finite box corners, up to {FARTHEST:g}, but got {boxes[row].tolist()}",
+            diverged,
+        ),
+        RowProblems(
+            "inverted box",
+            np.flatnonzero(inverted),
+            lambda row: f"expected x1 <= x2 and y1 <= y2, but got {boxes[row].tolist()}",
+            "write corners as [x1, y1, x2, y2] (COCO results: [x, y, width, height])",
+        ),
+        RowProblems(
+            "non-finite label probability",
+            np.flatnonzero(~usable),
+            lambda row: "expected finite label probabilities, but one is NaN or infinite",
+            diverged,
+        ),
+        RowProblems(
+            "label probability outside [0, 1]",
+            np.flatnonzero(outside),
+            lambda row: (
+                f"expected label probabilities between 0 and 1, but got {low[row] if low[row] < 0 else high[row]:.6g}"
+            ),
+            "apply softmax or sigmoid before writing",
+        ),
+        RowProblems(
+            "label probabilities above 1 in sum",
+            np.flatnonzero(above),
+            lambda row: f"expected label probabilities to add up to at most 1, but they make {total[row]:.6g}",
+            "normalise them (a sigmoid per class is no distribution)",
+        ),
+    ]
+    if extents is not None:
+        found += extent_problems(boxes, extents, finite & ~inverted)
+    if scores is not None:
+        found += _score_problems(scores, ~(usable & ~outside))
+    if covariances is not None:
+        found += _covariance_problems(covariances)
+    if heatmaps is not None:
+        found += _heatmap_problems(heatmaps)
+    return [problem for problem in found if len(problem.rows)]
+
+
+def extent_problems(
+    boxes: npt.NDArray[np.float64], extents: npt.NDArray[np.float64], rows: npt.NDArray[np.bool_]
+) -> list[RowProblems]:
+    """Return which of some rows, whose boxes are sound, state a width and height that are none or not the box's."""
+    sound = rows_where_all((extents >= 0) & (extents <= 2 * FARTHEST))  # NaN is not
+    with np.errstate(invalid="ignore", over="ignore"):  # such boxes are reported as such
+        extent = boxes[:, 2:] - boxes[:, :2]
+        allowed = SIZE_ROUNDING + 1e-9 * np.abs(boxes).max(axis=1, initial=0.0, keepdims=True)
+        agree = rows_where_all(np.abs(extents - extent) <= allowed)
+    return [
+        RowProblems(
+            "unusable size",
+            np.flatnonzero(rows & ~sound),
+            lambda row: f"expected width and height to be finite and at least 0, but got {extents[row].tolist()}",
+            "leave sizes out: they follow from boxes",
+        ),
+        RowProblems(
+            "size not that of the box",
+            np.flatnonzero(rows & sound & ~agree),
+            lambda row: f"expected the box's width and height {extent[row].tolist()}, but got {extents[row].tolist()}",
+            "leave sizes out, or give those of the boxes",
+        ),
+    ]
+
+
+def _score_problems(scores: npt.NDArray[np.float64], known: npt.NDArray[np.bool_]) -> list[RowProblems]:
+    """Return which scores are none; `known` rows have label probabilities that are none, and are reported as such."""
+    sound = (scores >= -ROUNDING) & (scores <= 1.0 + ROUNDING)  # NaN is not
+    return [
+        RowProblems(
+            "score outside [0, 1]",
+            np.flatnonzero(~known & ~sound),
+            lambda row: (
+                f"expected a {'score between 0 and 1' if np.isfinite(scores[row]) else 'finite score'}, "
+                f"but got {scores[row]:.6g}"
+            ),
+            "apply softmax or sigmoid first, and leave out detections that diverged",
+        )
+    ]
+
+
+def _covariance_problems(covariances: npt.NDArray[np.float64]) -> list[RowProblems]:
+    if _all_valid(covariances):
+        return []
+    finite = rows_where_all(np.abs(covariances) <= FARTHEST**2)
+    known = covariances if finite.all() else np.where(finite[:, None, None, None], covariances, 0.0)
+    scale = np.abs(known).max(axis=(1, 2, 3), initial=0.0)
+    skew = np.abs(known[:, :, 0, 1] - known[:, :, 1, 0]).max(axis=1, initial=0.0)
+    symmetric = finite & (skew <= SYMMETRY * scale)
+    smallest = smallest_eigenvalues(known).min(axis=1, initial=0.0)
+    return [
+        RowProblems(
+            "non-finite covariance",
+            np.flatnonzero(~finite),
+            lambda row: f"expected finite covariances, up to {FARTHEST**2:g}, but got {covariances[row].tolist()}",
+            "leave out detections that diverged",
+        ),
+        RowProblems(
+            "covariance not symmetric",
+            np.flatnonzero(finite & ~symmetric),
+            lambda row: f"expected symmetric covariances, but xy and yx differ by {skew[row]:.6g}",
+            "write [[xx, xy], [xy, yy]], or read them with repair=True to take their mean",
+        ),
+        RowProblems(
+            "covariance not positive semi-definite",
+            np.flatnonzero(symmetric & (smallest < -SYMMETRY * scale)),
+            lambda row: (
+                f"expected positive semi-definite covariances, but the smallest eigenvalue is {smallest[row]:.6g}"
+            ),
+            "estimate them from at least two samples, or read them with repair=True to take the nearest valid ones",
+        ),
+    ]
+
+
+def _all_valid(covariances: npt.NDArray[np.float64]) -> bool:
+    """Return whether all are finite, symmetric and have no negative minor: what is common is found out quickly."""
+    xx, xy, yx, yy = np.ascontiguousarray(covariances.reshape(-1, 4).T)  # columns in one piece are far faster
+    usual = (xx >= 0) & (xx <= FARTHEST**2) & (yy >= 0) & (yy <= FARTHEST**2) & (xy == yx)  # NaN is not
+    with np.errstate(over="ignore"):  # xy may be anything yet; infinity is above every product
+        return bool(usual.all() and (xx * yy >= xy * xy).all())
+
+
+def _heatmap_problems(heatmaps: Sequence[npt.NDArray[np.generic] | None]) -> list[RowProblems]:
+    remedy = "store float arrays in [0, 1] or uint8 arrays, one H x W map per detection"
+    wrong_type: list[int] = []
+    wrong_range: list[int] = []
+    for row, heatmap in enumerate(heatmaps):
+        if heatmap is None:
+            continue
+        if heatmap.ndim != 2 or not (heatmap.dtype == np.uint8 or np.issubdtype(heatmap.dtype, np.floating)):
+            wrong_type.append(row)
+        elif heatmap.dtype != np.uint8 and not (heatmap.size == 0 or (heatmap.min() >= 0 and heatmap.max() <= 1)):
+            wrong_range.append(row)  # NaN fails both comparisons, so it is caught here too
+
+    def describe(row: int) -> str:
+        heatmap = heatmaps[row]
+        assert heatmap is not None
+        return f"expected an H x W heatmap, but got {heatmap.dtype} {' x '.join(map(str, heatmap.shape))}"
+
+    return [
+        RowProblems("heatmap type", np.array(wrong_type, np.int64), describe, remedy),
+        RowProblems(
+            "heatmap range",
+            np.array(wrong_range, np.int64),
+            lambda row: "expected heatmap values between 0 and 1",
+            remedy,
+        ),
+    ]

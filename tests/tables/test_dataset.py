@@ -1,0 +1,62 @@
+"""The table of images and classes: the one place that turns image ids into rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probox import InputError
+from probox.tables.dataset import Dataset
+
+
+def dataset(**changes: Any) -> Dataset:
+    ids = changes.get("image_ids", [2, 5, 9])
+    usual = {"classes": ["cup"], "image_ids": ids, "widths": [30] * len(ids), "heights": [20] * len(ids)}
+    return Dataset(**usual | changes)
+
+
+def test_rows_are_found_and_others_are_minus_one() -> None:
+    assert dataset().rows_of([9, 1, 2, 3, 5, 10, -4]).tolist() == [2, -1, 0, -1, 1, -1, -1]
+    assert dataset(image_ids=[]).rows_of([1, 2]).tolist() == [-1, -1]
+    assert dataset().rows_of([]).tolist() == []
+
+
+def test_chosen_rows_are_each_once_and_ascending() -> None:
+    assert dataset().chosen_rows([9, 2, 9]).tolist() == [0, 2]
+    words = r"t\.json: image 3: there is no such image \(nor 1 more .*\); choose among the 3"
+    with pytest.raises(InputError, match=words):
+        dataset(source="t.json").chosen_rows([4, 3, 2])
+
+
+@given(st.lists(st.integers(0, 4)), st.integers(0, 6))
+def test_offsets_say_where_an_images_things_start(rows: list[int], images: int) -> None:
+    rows = sorted(row for row in rows if row < images)
+    table = dataset(image_ids=range(images))
+    offsets = table.offsets(np.array(rows, np.int64))
+    assert len(offsets) == images + 1
+    for image in range(images):
+        assert rows[offsets[image] : offsets[image + 1]] == [image] * rows.count(image)
+
+
+def test_rules_are_known_ones() -> None:
+    assert dataset(rules="challenge").rules == "challenge"
+    with pytest.raises(InputError, match="expected rules to be one of coco, challenge, but got 'rvc2'"):
+        dataset(rules="rvc2")
+
+
+def test_one_name_per_image() -> None:
+    assert dataset(file_names=[]).file_names == ("", "", "")
+    with pytest.raises(InputError, match="one file name per image, but got 2 for 3"):
+        dataset(file_names=["a", "b"])
+
+
+def test_parts_join_in_any_order() -> None:
+    parts = [dataset(image_ids=[5, 9], file_names=["b", "c"]), dataset(image_ids=[2], file_names=["a"], widths=[7])]
+    joined = Dataset.join(parts, np.array([2, 0, 1]))
+    assert joined.image_ids.tolist() == [2, 5, 9]
+    assert joined.file_names == ("a", "b", "c")
+    assert joined.shapes.tolist() == [[7, 20], [30, 20], [30, 20]]
