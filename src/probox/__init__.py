@@ -13,12 +13,6 @@ qualities in per cent; convention: reference
 
 from probox.convention import Convention
 from probox.errors import InputError, ProboxError
-from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
-
-__version__ = "0.1.0"
-
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import Evaluator, evaluate
 from probox.evaluation.streaming import evaluate_parquet
@@ -36,6 +30,10 @@ from probox.formats import (
 from probox.measures.boxes import AveragePrecision, average_precision
 from probox.measures.boxes.optimal_lrp import LRP, lrp
 from probox.pictures.drawing import draw
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
+from probox.version import __version__
 
 __all__ = [
     "LRP",

@@ -25,6 +25,7 @@ from probox.pictures.style import DARK, LIGHT
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
+from probox.version import __version__
 
 __all__ = ["write_report"]
 
@@ -201,8 +202,6 @@ def _script() -> str:
 
 
 def _page(title: str, style: str, scripts: str) -> str:
-    from probox import __version__
-
     return Template(_asset("explorer.html")).substitute(
         title=html.escape(title), version=__version__, style=style, scripts=scripts
     )

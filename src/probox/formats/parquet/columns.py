@@ -16,6 +16,7 @@ from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.reading import Paths
 from probox.files.replacing import check_replaceable
+from probox.version import __version__
 
 __all__ = [
     "as_columns",
@@ -171,8 +172,6 @@ def write_row_groups(
     path: Paths, schema: Any, words: Mapping[str, Any], tables: Iterable[Any], dictionaries: Sequence[str]
 ) -> None:
     """Write Arrow tables, one row group each, with `words` in the metadata; the file is there whole or not at all."""
-    from probox import __version__
-
     check_replaceable(path, "ground truth in Parquet" if words["table"] == "truth" else "detections in Parquet")
     arrow, parquet = pyarrow()
     text = json.dumps({"format": FORMAT, "version": __version__, **words}, ensure_ascii=False)
