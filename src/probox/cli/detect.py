@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
 from probox.cli.console import note, print_json, progress_bar
-from probox.errors import InputError
+from probox.support.optional import check_installed
 
 # Written out here, not imported: `--help` must not load what running needs.
 FAMILIES = ("auto", "ssd", "yolov3", "yolov5", "yolov8", "yolox", "nanodet", "faster-rcnn")
@@ -63,7 +62,7 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out found.coco.json \\
         --uncertainty mc-dropout --dropout-rate 0.2
     """
-    _require_extra()
+    check_installed(("onnx", "onnxruntime", "PIL"), extra="detect", purpose="running detectors needs")
     from probox.detect import Detector, Dropout, Options, detect_images, find_images
     from probox.detect.classes import read_classes
     from probox.files.output import write_files
@@ -140,12 +139,3 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     note(
         f"{out}: {len(run.found)} detections in {run.images} images{resumed}, {seconds:.1f} s ({detector.family.name})"
     )
-
-
-def _require_extra() -> None:
-    missing = [name for name in ("onnx", "onnxruntime", "PIL") if find_spec(name) is None]
-    if missing:
-        raise InputError(
-            f"running detectors needs {', '.join(missing).replace('PIL', 'pillow')}",
-            remedy="pip install 'probox[detect]'",
-        )

@@ -109,8 +109,8 @@ def _judged(
     from probox.analysis.choosing import choose_images, find_images
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation
+    from probox.files.photos import find_photo
     from probox.formats import read_detections, read_truth
-    from probox.pictures.photos import find_photo
 
     found: Any = None
     result = only_result(source)
@@ -183,9 +183,10 @@ def _note_missing(job: _Job, photos: Path | None) -> None:
 
 
 def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, quiet: bool) -> list[tuple[int, Path]]:
-    from probox.pictures.photos import load_photo, require
+    from probox.files.photos import load_photo
+    from probox.support.optional import require
 
-    require("matplotlib").use("Agg")
+    require("matplotlib", extra="report").use("Agg")
     import matplotlib.pyplot as plt
 
     from probox.files.folder import output_folder

@@ -31,9 +31,9 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     """
     from probox.evaluation.folders import load_results
     from probox.files.folder import output_folder
-    from probox.pictures.photos import require
+    from probox.support.optional import require
 
-    require("matplotlib").use("Agg")
+    require("matplotlib", extra="report").use("Agg")
     from probox.plots.plots import PLOTS, draw_all, quietly
 
     loaded = load_results(results)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.errors import ProboxError
 from probox.experiments.table import ResultTable
+from probox.support.optional import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,11 +89,7 @@ def style() -> Any:
 
 
 def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise ProboxError("figures need matplotlib; install it with: pip install 'probox[report]'") from None
-    return matplotlib
+    return require("matplotlib", extra="report", purpose="figures need")
 
 
 def pictures(figure: Figure) -> tuple[bytes, bytes]:

@@ -18,10 +18,11 @@ from probox.explorer.copies import copy_photos, embedded_photos, small_png
 from probox.explorer.payload import chunk_payloads, index_payload, to_script_json
 from probox.files.folder import OutputFolder, output_folder
 from probox.files.output import write_files
+from probox.files.photos import find_photo
 from probox.files.replacing import check_replaceable
 from probox.files.staging import parents_made
-from probox.pictures.photos import find_photo, require
 from probox.pictures.style import DARK, LIGHT
+from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
@@ -106,7 +107,7 @@ def write_report(
     maps = [_stored_maps(evaluation, given) for evaluation, given in zip(results.values(), detections, strict=False)]
     chunks = chunk_payloads(results, masks, _CHUNK, maps)
     if any(photos):
-        require("PIL.Image")
+        require("PIL.Image", extra="report")
 
     def embedded(file: BinaryIO) -> None:
         shown, failures = embedded_photos(photos, sizes, progress) if any(photos) else ([""] * len(ids), [])

@@ -15,8 +15,8 @@ from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import SIZES
 from probox.measures.pdq.kernel import QUALITIES
-from probox.pictures.photos import require
 from probox.pictures.style import Theme, theme_called
+from probox.support.optional import require
 from probox.tables.results import Verdict
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def mean_curve(evaluation: Evaluation, iou: float) -> tuple[Any, Any] | None:
 @contextmanager
 def _styled(dark: bool) -> Iterator[Theme]:
     """Set the style while a plot is made; what is made keeps it."""
-    matplotlib = require("matplotlib")
+    matplotlib = require("matplotlib", extra="report")
     theme = theme_called(dark)
     with matplotlib.rc_context(theme.settings()):
         yield theme

@@ -16,6 +16,7 @@ from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.reading import Paths
 from probox.files.replacing import check_replaceable
+from probox.support.optional import require
 from probox.version import __version__
 
 __all__ = [
@@ -66,11 +67,8 @@ def is_parquet(path: Paths) -> bool:
 
 def pyarrow() -> tuple[Any, Any]:
     """Return the modules `pyarrow` and `pyarrow.parquet`, which are installed on demand."""
-    try:
-        import pyarrow as arrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise InputError("Parquet files need pyarrow", remedy="pip install 'probox[parquet]'") from None
+    needs = {"extra": "parquet", "purpose": "Parquet files need"}
+    arrow, parquet = require("pyarrow", **needs), require("pyarrow.parquet", **needs)
     if int(arrow.__version__.split(".")[0]) < OLDEST_PYARROW:
         raise InputError(
             f"Parquet files need pyarrow {OLDEST_PYARROW} or newer, but got {arrow.__version__}",
