@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from probox.errors import InputError
@@ -41,6 +40,8 @@ def require(module: str, *, extra: str, purpose: str = "this needs") -> Any:
 
 def check_installed(modules: Sequence[str], *, extra: str, purpose: str = "this needs") -> None:
     """Raise, naming all that are missing, unless these modules can be imported; load none of them."""
+    from importlib.util import find_spec
+
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise _missing(missing, extra, purpose)
