@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from probox.detect.families.base import Candidates, Family, Signature, Tensor
+from probox.detect.families.base import LABELS, Candidates, Family, Labels, Signature, Tensor
 from probox.detect.families.others import FasterRCNN, NanoDet, Ssd
 from probox.detect.families.yolo import YoloV3, YoloV5, YoloV8, YoloX
 from probox.errors import InputError
 
-__all__ = ["FAMILIES", "Candidates", "Family", "Signature", "Tensor", "choose_family"]
+__all__ = ["FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family"]
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family for family in (Ssd, YoloV3, YoloV5, YoloV8, YoloX, NanoDet, FasterRCNN)
