@@ -14,6 +14,7 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
+from probox.explorer.constants import constants
 from probox.explorer.copies import copy_photos, embedded_photos, small_png
 from probox.explorer.payload import chunk_payloads, index_payload, to_script_json
 from probox.files.folder import OutputFolder, output_folder
@@ -199,7 +200,8 @@ def _style() -> str:
 
 
 def _script() -> str:
-    return "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    told = f"window.probox = {{ constants: {to_script_json(constants())} }};"
+    return "\n".join([told, *(_asset(f"{name}.js") for name in _SCRIPTS)])
 
 
 def _page(title: str, style: str, scripts: str) -> str:

@@ -32,6 +32,8 @@ _TITLES = {
     "background": "background",
 }
 _MANY_CLASSES = 24
+LEVELS = (0.25, 0.5, 0.75)
+"""Of pPDQ, along which spatial and label quality trade."""
 
 
 class Plots:
@@ -166,7 +168,7 @@ class Plots:
             axes = _axes(ax, (5.2, 5.0))
             if levels:
                 grid = np.linspace(1e-3, 1.0, 200)
-                for level in (0.25, 0.5, 0.75):
+                for level in LEVELS:
                     axes.plot(grid, np.minimum(level**2 / grid, 1.1), color=theme.faint, linewidth=1.0, zorder=0.5)
                     axes.text(
                         level**2 + 0.012, 1.005, f"pPDQ {level:g}", fontsize=8, va="bottom", color=theme.ink, alpha=0.6
