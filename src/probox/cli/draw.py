@@ -200,7 +200,7 @@ def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, qui
     from probox.files.folder import output_folder
     from probox.pictures.drawing import draw_view
     from probox.pictures.view import view_of_detections, view_of_image
-    from probox.plots.plots import quietly
+    from probox.plots import quietly
     from probox.tables.detections import Detections
 
     written: list[tuple[int, Path]] = []

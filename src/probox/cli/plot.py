@@ -35,7 +35,7 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     from probox.support.optional import require
 
     require("matplotlib", extra="report").use("Agg")
-    from probox.plots.plots import PLOTS, draw_all, quietly
+    from probox.plots import PLOTS, draw_all, quietly
 
     loaded = load_results(results)
     named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded

@@ -10,7 +10,7 @@ from probox.measures.pdq.definition_heatmap import EDGE
 from probox.measures.pdq.kernel import QUALITIES
 from probox.pictures.corners import SIGMA, SIGMAS
 from probox.pictures.style import LIGHT
-from probox.plots.plots import LEVELS
+from probox.plots.scatter import LEVELS
 from probox.tables.results import Verdict
 
 __all__ = ["constants"]

@@ -16,7 +16,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.pdq.kernel import QUALITIES
 from probox.pictures.view import scored_boxes, scored_covariances
-from probox.plots.plots import mean_curve
+from probox.plots.precision_recall import mean_curve
 from probox.tables.masks import Masks
 
 __all__ = ["IOUS", "chunk_payloads", "index_payload", "to_script_json"]
