@@ -11,31 +11,35 @@
 qualities in per cent; convention: reference
 """
 
-from probox.convention import Convention
-from probox.errors import InputError, ProboxError
-from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
+from __future__ import annotations
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from probox.evaluation.result import Evaluation
-from probox.evaluation.run import Evaluator, evaluate
-from probox.evaluation.streaming import evaluate_parquet
-from probox.formats import (
-    read_coco,
-    read_coco_results,
-    read_detections,
-    read_parquet,
-    read_parquet_truth,
-    read_rvc1,
-    read_rvc1_truth,
-    read_truth,
-    write_parquet,
-)
-from probox.measures.boxes import AveragePrecision, average_precision
-from probox.measures.boxes.optimal_lrp import LRP, lrp
-from probox.pictures.drawing import draw
+from probox.version import __version__
+
+if TYPE_CHECKING:
+    from probox.convention import Convention
+    from probox.errors import InputError, ProboxError
+    from probox.evaluation.result import Evaluation
+    from probox.evaluation.run import Evaluator, evaluate
+    from probox.evaluation.streaming import evaluate_parquet
+    from probox.formats import (
+        read_coco,
+        read_coco_results,
+        read_detections,
+        read_parquet,
+        read_parquet_truth,
+        read_rvc1,
+        read_rvc1_truth,
+        read_truth,
+        write_parquet,
+    )
+    from probox.measures.boxes import LRP, AveragePrecision, average_precision, lrp
+    from probox.pictures import draw
+    from probox.tables.detections import Detections
+    from probox.tables.groundtruth import GroundTruth
+    from probox.tables.masks import Masks
 
 __all__ = [
     "LRP",
@@ -64,3 +68,50 @@ __all__ = [
     "read_truth",
     "write_parquet",
 ]
+
+# Names are loaded when they are first used: what only asks for help or the version need not wait for NumPy.
+_HOMES = {
+    "probox.convention": ("Convention",),
+    "probox.errors": ("InputError", "ProboxError"),
+    "probox.evaluation.result": ("Evaluation",),
+    "probox.evaluation.run": ("Evaluator", "evaluate"),
+    "probox.evaluation.streaming": ("evaluate_parquet",),
+    "probox.formats": (
+        "read_coco",
+        "read_coco_results",
+        "read_detections",
+        "read_parquet",
+        "read_parquet_truth",
+        "read_rvc1",
+        "read_rvc1_truth",
+        "read_truth",
+        "write_parquet",
+    ),
+    "probox.measures.boxes": ("LRP", "AveragePrecision", "average_precision", "lrp"),
+    "probox.pictures": ("draw",),
+    "probox.tables.detections": ("Detections",),
+    "probox.tables.groundtruth": ("GroundTruth",),
+    "probox.tables.masks": ("Masks",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name, or a room such as `probox.plots`, when it is first asked for."""
+    if name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    elif name.startswith("_"):
+        raise AttributeError(f"module 'probox' has no attribute {name!r}")
+    else:
+        try:
+            value = import_module(f"probox.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"probox.{name}":
+                raise
+            raise AttributeError(f"module 'probox' has no attribute {name!r}") from None
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,17 +10,24 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from probox.errors import InputError
 
-__all__ = ["PRESETS", "Convention", "resolve_convention"]
+__all__ = ["CHOICES", "PRESETS", "Convention", "resolve_convention"]
 
 Assignment = Literal["optimal", "greedy"]
 Background = Literal["box", "mask"]
 Clip = Literal["none", "corners"]
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "assignment": get_args(Assignment),
+    "background": get_args(Background),
+    "clip": get_args(Clip),
+}
+"""The fields that are one of a few words, and these words."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,12 +118,10 @@ class Convention:
             if isinstance(value, np.generic):
                 object.__setattr__(self, field.name, value.item())
         self._check_types()
-        if self.assignment not in ("optimal", "greedy"):
-            raise InputError(f"expected assignment to be 'optimal' or 'greedy', got {self.assignment!r}")
-        if self.background not in ("box", "mask"):
-            raise InputError(f"expected background to be 'box' or 'mask', got {self.background!r}")
-        if self.clip not in ("none", "corners"):
-            raise InputError(f"expected clip to be 'none' or 'corners', got {self.clip!r}")
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                words = " or ".join(map(repr, allowed))
+                raise InputError(f"expected {name} to be {words}, got {getattr(self, name)!r}")
         if not 0.0 <= self.label_weight <= 1.0:
             raise InputError(f"expected label_weight between 0 and 1, got {self.label_weight!r}")
         if self.set_covariance is not None and not 0.0 <= self.set_covariance < float("inf"):

@@ -14,7 +14,7 @@ from PIL import Image
 import probox
 from probox import Detections, Evaluation, GroundTruth, evaluate
 from probox.cli import main
-from probox.plots.plots import PLOTS
+from probox.plots import PLOTS
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

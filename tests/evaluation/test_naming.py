@@ -12,7 +12,7 @@ from probox import Convention, Evaluation, evaluate
 from probox.demo import Demo
 from probox.evaluation.naming import label_results
 from probox.explorer.payload import index_payload
-from probox.plots.plots import Plots
+from probox.plots import Plots
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given
@@ -12,8 +13,11 @@ from tests.strategies import random_mask, random_world
 
 import probox
 from probox import Evaluation
+from probox.explorer.constants import constants
 from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload, to_script_json
 from probox.tables.masks import Masks
+
+ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
 
 
 def decoded(text: str, box: list[int]) -> list[tuple[int, int, int]]:
@@ -82,3 +86,24 @@ def test_index_is_plain_json(results: dict[str, Evaluation]) -> None:
     assert told["results"][1]["fixed"]["mAP"] == round(results["unsure"].summary()["mAP"], 12)
     confidence = np.frombuffer(base64.b64decode(told["results"][0]["detections"]["confidence"][1]), "<f4")
     np.testing.assert_array_equal(confidence, results["sure"].detections.confidences)
+
+
+def test_every_result_tells_its_convention() -> None:
+    truth, found = random_world(3, heatmaps=False)
+    results = {name: probox.evaluate(truth, found, convention=name) for name in ("reference", "paper")}
+    index = index_payload(results, [""] * len(truth.image_ids), 2, truth.dataset.file_names)
+    for told, result in zip(index["results"], results.values(), strict=True):
+        assert probox.Convention.from_dict(told["convention"]) == result.convention
+
+
+def test_the_script_types_no_constant_of_pythons() -> None:
+    script = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.js")))
+    markup = (ASSETS / "explorer.html").read_text(encoding="utf-8")
+    told = constants()
+    for name in told["SIZES"]:
+        assert f'"{name}"' not in script
+        assert f">{name}</option>" not in markup
+    for name in told["QUALITIES"]:
+        assert f">{name}</option>" not in markup
+    for number in ("0.0027", "3.439", "1e-14", "1e-8", "% 8"):
+        assert number not in script

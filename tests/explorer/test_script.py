@@ -1,4 +1,4 @@
-"""The page's own script, run by Node: thresholds, masks and ellipses, as the measure has them."""
+"""The page's own script, run by Node: thresholds, masks, ellipses and heatmaps, as the measure has them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tests.strategies import random_mask, random_world
 
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
-from probox.explorer.payload import chunk_payloads, index_payload
+from probox.explorer.constants import constants
+from probox.explorer.payload import chunk_payloads, index_payload, to_script_json
+from probox.measures.pdq.kernel import heatmap
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
 NODE = shutil.which("node")
@@ -36,7 +38,8 @@ globalThis.Path2D = class {
 
 def run(script: str, value: Any, *files: str) -> Any:
     """Run the page's files and then a script that gives `answer`; NaN comes back as null."""
-    parts = [SETTING, *((ASSETS / name).read_text(encoding="utf-8") for name in files), script]
+    told = f"window.probox = {{ constants: {to_script_json(constants())} }};"
+    parts = [SETTING, told, *((ASSETS / name).read_text(encoding="utf-8") for name in files), script]
     text = "\n".join([*parts, "process.stdout.write(JSON.stringify(answer));"])
     done = subprocess.run(
         [str(NODE), "--eval", text], input=json.dumps(value), capture_output=True, text=True, timeout=60, check=False
@@ -67,6 +70,69 @@ def test_a_form_that_rounding_left_below_zero_has_no_short_axis() -> None:
     (axes,) = run("const answer = input.map((c) => probox.axes(c));", [[1.0, 1.0000001, 1.0]], "geometry.js")
     assert axes["short"] == 0
     assert axes["long"] == pytest.approx(2**0.5)
+
+
+# --- heatmaps -------------------------------------------------------------------------------------------------------
+
+HEATMAPS = """
+const answer = input.cases.map(({ box, corners }) =>
+  [...probox.heatmap({ box, corners }, input.width, input.height, input.columns, input.rows, input.convention)]);
+"""
+CLOSE = 2e-6
+"""The page's normal distribution is good to 1e-7, and a pixel's probability has eight of them."""
+
+
+def boxes_and_corners() -> list[tuple[list[float], np.ndarray]]:
+    """Return boxes inside, across and outside of an image of 100 x 80, with covariances of all kinds."""
+    random = np.random.default_rng(8)
+    kinds = [
+        [[[9, 4], [4, 6]], [[25, -12], [-12, 16]]],
+        [[[4, 0], [0, 9]], [[1, 0], [0, 1]]],
+        [[[100, 80], [80, 90]], [[0.3, 0.1], [0.1, 0.4]]],
+        [[[100, 99.9], [99.9, 100]], [[50, -49.99], [-49.99, 50]]],
+        [[[4, 4], [4, 4]], [[9, -9], [-9, 9]]],
+        [[[0, 0], [0, 2]], [[3, 0], [0, 0]]],
+        [[[2500, 0], [0, 1600]], [[400, 100], [100, 900]]],
+        [[[0, 0], [0, 0]], [[0, 0], [0, 0]]],
+    ]
+    places = [[20.3, 15.6, 70.2, 52.9], [-3.0, 4.0, 97.0, 66.0], [10.0, 10.0, 10.0, 10.0], [-40.0, -40.0, -20.0, 200.0]]
+    cases = [(box, np.array(kind, dtype=float)) for box in places for kind in kinds]
+    for _ in range(20):
+        low, high = random.uniform(-10, 60, 2), random.uniform(5, 60, 2)
+        roots = random.normal(size=(2, 2, 2)) * random.choice([0.5, 4.0, 20.0], (2, 1, 1))
+        cases.append(([*low, *(low + high)], roots @ roots.swapaxes(1, 2)))
+    return cases
+
+
+def page_heatmaps(convention: Convention, columns: int, rows: int) -> list[np.ndarray]:
+    """Return what the page makes of them."""
+    packed = [
+        {"box": box, "corners": both[:, [0, 0, 1], [0, 1, 1]].tolist() if both.any() else None}
+        for box, both in boxes_and_corners()
+    ]
+    value = {"width": 100, "height": 80, "columns": columns, "rows": rows, "cases": packed,
+             "convention": convention.to_dict()}  # fmt: skip
+    return [np.reshape(answer, (rows, columns)) for answer in run(HEATMAPS, value, "heatmap.js")]
+
+
+@pytest.mark.parametrize(
+    "convention",
+    [Convention(), Convention.preset("paper"), Convention(mahalanobis=1.47, rough_sigmas=2.1, min_probability=0.1)],
+    ids=["reference", "paper", "changed"],
+)
+def test_heatmaps_are_the_kernels_under_the_results_convention(convention: Convention) -> None:
+    for (box, both), shown in zip(boxes_and_corners(), page_heatmaps(convention, 100, 80), strict=True):
+        expected = heatmap(box, both, 100, 80, convention.replace(sum_zero_is_plain=False))
+        # What lies as near to the cut as the page can tell may fall on either side of it.
+        doubtful = np.abs(np.maximum(shown, expected) - convention.min_probability) < CLOSE
+        assert doubtful.sum() < 5 or convention.min_probability == 0
+        apart = np.abs(shown - expected)
+        assert np.where(doubtful, 0, apart).max() < CLOSE, (box, both.tolist())
+
+
+def test_small_heatmaps_show_the_pixels_in_the_middle_of_their_cells() -> None:
+    for whole, small in zip(page_heatmaps(Convention(), 100, 80), page_heatmaps(Convention(), 20, 16), strict=True):
+        np.testing.assert_array_equal(small, whole[2::5, 2::5])
 
 
 # --- masks ----------------------------------------------------------------------------------------------------------

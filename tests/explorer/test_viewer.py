@@ -158,9 +158,12 @@ def test_heatmaps_are_the_kernels(browser: Browser, page: Path, demo: Demo) -> N
             expected = heatmap(box, both, 100, 80, probox.Convention())
             corners = [[one[0][0], one[0][1], one[1][1]] for one in both] if np.any(both) else None
             shown = browser.js(
-                "return [...probox.heatmap({box: arguments[0], corners: arguments[1]}, 100, 80, 100, 80)]", box, corners
+                "return [...probox.heatmap({box: arguments[0], corners: arguments[1]}, 100, 80, 100, 80,"
+                " probox.store.results[0].convention)]",
+                box,
+                corners,
             )
-            np.testing.assert_allclose(np.reshape(shown, (80, 100)), expected, atol=0.02)
+            np.testing.assert_allclose(np.reshape(shown, (80, 100)), expected, atol=1e-5)
 
 
 def test_masks_come_back_pixel_for_pixel(browser: Browser, page: Path, demo: Demo) -> None:

@@ -13,8 +13,8 @@ from matplotlib.patches import Ellipse, FancyArrowPatch, FancyBboxPatch, Rectang
 import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.demo import Demo
+from probox.files.photos import find_photo
 from probox.pictures.corners import principal_axes
-from probox.pictures.photos import find_photo
 from probox.pictures.style import PALETTES
 from probox.tables.results import Verdict
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -10,7 +12,7 @@ from matplotlib.colors import to_hex
 import probox
 from probox import Evaluation
 from probox.pictures.style import DARK, LIGHT
-from probox.plots.plots import PLOTS, Plots, draw_all
+from probox.plots import PLOTS, Plot, Plots, draw_all
 from probox.tables.results import Verdict
 
 
@@ -19,7 +21,7 @@ from probox.tables.results import Verdict
 def test_every_plot_in_both_themes(results: dict[str, Evaluation], name: str, dark: bool) -> None:
     theme = DARK if dark else LIGHT
     for source in (results["unsure"], results):
-        axes = np.ravel(PLOTS[name](Plots(source), dark=dark))
+        axes = np.ravel(getattr(Plots(source), PLOTS[name].method)(dark=dark))
         assert all(isinstance(one, Axes) for one in axes)
         figure = axes[0].figure
         figure.canvas.draw()
@@ -91,3 +93,26 @@ def test_class_names_are_text_whatever_is_in_them() -> None:
     result = probox.evaluate(truth, found)
     for _, figure in draw_all({r"$\nix{$": result, "b": result}):
         figure.canvas.draw()
+
+
+@pytest.mark.parametrize("plot", PLOTS.values(), ids=list(PLOTS))
+def test_every_plot_is_a_method_with_its_words(results: dict[str, Evaluation], plot: Plot) -> None:
+    plots = results["sure"].plot
+    method = getattr(plots, plot.method)
+    assert plot.method in dir(plots)
+    assert method.__doc__.startswith("Plot ")
+    assert plot.method in (Plots.__doc__ or "")
+    titles = [axes.get_title(loc="left") for axes in np.ravel(method()).tolist()]
+    assert titles[0].startswith(plot.title)
+
+
+@pytest.mark.parametrize("plot", PLOTS.values(), ids=list(PLOTS))
+def test_every_plot_is_in_the_documents(plot: Plot) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "pictures.md").read_text(encoding="utf-8")
+    assert f"`result.plot.{plot.method}(" in text
+    assert f"`{plot.name}`" in text
+
+
+def test_a_plot_that_is_not_there_is_told_with_those_that_are(results: dict[str, Evaluation]) -> None:
+    with pytest.raises(AttributeError, match="there is no plot 'pie'; there are qualities, spatial_label"):
+        _ = results["sure"].plot.pie

@@ -12,11 +12,11 @@ from probox.evaluation.result import Evaluation
 __all__ = ["CHOICES", "choose_images", "find_images"]
 
 CHOICES = {
-    "worst": "lowest PDQ",
-    "best": "highest PDQ",
-    "false-positives": "most false positives",
-    "missed": "most missed objects",
-    "crowded": "most objects and detections",
+    "worst": "of lowest PDQ",
+    "best": "of highest PDQ",
+    "false-positives": "with most false positives",
+    "missed": "with most missed objects",
+    "crowded": "with most objects and detections",
 }
 """Ways to choose images, and what each goes by."""
 

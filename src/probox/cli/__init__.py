@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from probox import __version__
 from probox.errors import ProboxError
 from probox.support.words import printable
+from probox.version import __version__
 
 __all__ = ["main"]
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
 from probox.cli.console import note, print_json, progress_bar
-from probox.errors import InputError
-
-# Written out here, not imported: `--help` must not load what running needs.
-FAMILIES = ("auto", "ssd", "yolov3", "yolov5", "yolov8", "yolox", "nanodet", "faster-rcnn")
-UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale")
+from probox.detect.dropout import MASKS
+from probox.detect.families import FAMILIES, LABELS
+from probox.detect.runtime import Dropout
+from probox.detect.uncertainty import UNCERTAINTIES, Options
+from probox.support.optional import check_installed
 
 
 @click.command("detect", context_settings={"show_default": True})
@@ -26,22 +25,30 @@ UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "fli
     type=click.Path(dir_okay=False, path_type=Path),
     help="File to write: .json is RVC1, .coco.json COCO results, .parquet Parquet; JSON also as .gz.",
 )
-@click.option("--family", type=click.Choice(FAMILIES), default="auto", help="Kind of detector.")
-@click.option("--uncertainty", type=click.Choice(UNCERTAINTIES), default="none", help="Where covariances come from.")
-@click.option("--passes", type=click.IntRange(1), default=20, help="Passes of mc-dropout.")
-@click.option("--dropout-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.5)
-@click.option("--dropout-layers", default="heads", metavar="heads|backbone|REGEX", help="Layers that get masks.")
+@click.option("--family", type=click.Choice(["auto", *FAMILIES]), default="auto", help="Kind of detector.")
 @click.option(
-    "--dropout-masks", type=click.Choice(("channels", "elements")), default="channels", help="What is masked."
+    "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Where covariances come from."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the masks.")
+@click.option("--passes", type=click.IntRange(1), default=Options.passes, help="Passes of mc-dropout.")
+@click.option("--dropout-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=Dropout.rate)
+@click.option("--dropout-layers", default=Dropout.layers, metavar="heads|backbone|REGEX", help="Layers that get masks.")
+@click.option("--dropout-masks", type=click.Choice(MASKS), default=Dropout.masks, help="What is masked.")
+@click.option("--seed", type=click.IntRange(0), default=Dropout.seed, help="Seed of the masks.")
 @click.option("--save-graph", type=click.Path(dir_okay=False, path_type=Path), help="Keep the graph with masks here.")
-@click.option("--score", type=click.FloatRange(0, 1, max_open=True), default=0.05, help="Keep scores above this.")
+@click.option(
+    "--score", type=click.FloatRange(0, 1, max_open=True), default=Options.score, help="Keep scores above this."
+)
 @click.option("--nms", type=click.FloatRange(0, 1), help="IoU of suppression.  [default: the family's]")
-@click.option("--labels", type=click.Choice(("all", "best")), help="Classes of a box.  [default: the family's]")
-@click.option("--max-detections", type=click.IntRange(1), default=100, help="Detections kept of an image.")
-@click.option("--min-members", type=click.IntRange(1), default=1, help="Samples a detection must have.")
-@click.option("--absent-counts/--absent-ignored", default=True, help="Do passes without it lower a score?")
+@click.option("--labels", type=click.Choice(LABELS), help="Classes of a box.  [default: the family's]")
+@click.option(
+    "--max-detections", type=click.IntRange(1), default=Options.max_detections, help="Detections kept of an image."
+)
+@click.option(
+    "--min-members", type=click.IntRange(1), default=Options.min_members, help="Samples a detection must have."
+)
+@click.option(
+    "--absent-counts/--absent-ignored", default=Options.absent_counts, help="Do passes without it lower a score?"
+)
 @click.option("--min-std", type=click.FloatRange(0), help="Least standard deviation of a corner, in pixels.")
 @click.option(
     "--prior-std", type=click.FloatRange(0), help="Standard deviation of a cluster of one, of the box's side."
@@ -63,8 +70,8 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out found.coco.json \\
         --uncertainty mc-dropout --dropout-rate 0.2
     """
-    _require_extra()
-    from probox.detect import Detector, Dropout, Options, detect_images, find_images
+    check_installed(("onnx", "onnxruntime", "PIL"), extra="detect", purpose="running detectors needs")
+    from probox.detect import Detector, detect_images, find_images
     from probox.detect.classes import read_classes
     from probox.files.output import write_files
     from probox.files.replacing import check_not_input, check_replaceable
@@ -140,12 +147,3 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     note(
         f"{out}: {len(run.found)} detections in {run.images} images{resumed}, {seconds:.1f} s ({detector.family.name})"
     )
-
-
-def _require_extra() -> None:
-    missing = [name for name in ("onnx", "onnxruntime", "PIL") if find_spec(name) is None]
-    if missing:
-        raise InputError(
-            f"running detectors needs {', '.join(missing).replace('PIL', 'pillow')}",
-            remedy="pip install 'probox[detect]'",
-        )

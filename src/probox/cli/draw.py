@@ -5,13 +5,25 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from probox.analysis.choosing import CHOICES
 from probox.cli.console import note, print_json, progress_bar
 from probox.errors import InputError
+from probox.pictures.drawing import CORNERS, LABELS
+from probox.pictures.style import ENDINGS, PALETTES
+
+
+def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add an option for each way to choose images."""
+    for name, words in reversed(CHOICES.items()):
+        option = click.option(f"--{name}", type=click.IntRange(min=1), metavar="N", help=f"The N images {words}.")
+        command = option(command)
+    return command
 
 
 @click.command("draw")
@@ -20,18 +32,14 @@ from probox.errors import InputError
 @click.option("--images", type=click.Path(), metavar="DIR", help="Photos [default: a plain ground].")
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where pictures go.")
 @click.option("--image", "wanted", multiple=True, metavar="ID", help="This image, by id or file name; may be repeated.")
-@click.option("--worst", type=click.IntRange(min=1), metavar="N", help="The N images of lowest PDQ.")
-@click.option("--best", type=click.IntRange(min=1), metavar="N", help="The N images of highest PDQ.")
-@click.option("--false-positives", type=click.IntRange(min=1), metavar="N", help="The N with most false positives.")
-@click.option("--missed", type=click.IntRange(min=1), metavar="N", help="The N with most missed objects.")
-@click.option("--crowded", type=click.IntRange(min=1), metavar="N", help="The N with most objects and detections.")
+@_choices
 @click.option("--label-threshold", type=click.FloatRange(0, 1), metavar="T", help="Only detections surer than T.")
-@click.option("--colours", type=click.Choice(["blue-orange", "green-red"]), default="blue-orange", show_default=True)
-@click.option("--corners", type=click.Choice(["ellipse", "arrow", "none"]), default="ellipse", show_default=True)
+@click.option("--colours", type=click.Choice(list(PALETTES)), default="blue-orange", show_default=True)
+@click.option("--corners", type=click.Choice(CORNERS), default="ellipse", show_default=True)
 @click.option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel.")
-@click.option("--labels", type=click.Choice(["full", "class", "none"]), default="full", show_default=True)
+@click.option("--labels", type=click.Choice(LABELS), default="full", show_default=True)
 @click.option("--detections", type=click.Path(), metavar="FILE", help="Where to find heatmaps (see above).")
-@click.option("--format", "ending", type=click.Choice(["png", "svg", "pdf"]), default="png", show_default=True)
+@click.option("--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     source: str,
@@ -62,8 +70,8 @@ def command(
     probox draw results/ssd --images val2017 --out pictures --image 139 --heatmap --format pdf
     probox draw detections.json --images val2017 --out pictures
     """
-    choices = {name: options.pop(name) for name in ("worst", "best", "false_positives", "missed", "crowded")}
-    chosen = {name.replace("_", "-"): n for name, n in choices.items() if n is not None}
+    choices = {name: options.pop(name.replace("-", "_")) for name in CHOICES}
+    chosen = {name: n for name, n in choices.items() if n is not None}
     if len(chosen) + bool(wanted) > 1:
         raise click.UsageError("choose images by --image or by one of --worst, --best, --false-positives, ...")
     photos = _folder(images)
@@ -109,8 +117,8 @@ def _judged(
     from probox.analysis.choosing import choose_images, find_images
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation
+    from probox.files.photos import find_photo
     from probox.formats import read_detections, read_truth
-    from probox.pictures.photos import find_photo
 
     found: Any = None
     result = only_result(source)
@@ -183,15 +191,16 @@ def _note_missing(job: _Job, photos: Path | None) -> None:
 
 
 def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, quiet: bool) -> list[tuple[int, Path]]:
-    from probox.pictures.photos import load_photo, require
+    from probox.files.photos import load_photo
+    from probox.support.optional import require
 
-    require("matplotlib").use("Agg")
+    require("matplotlib", extra="report").use("Agg")
     import matplotlib.pyplot as plt
 
     from probox.files.folder import output_folder
     from probox.pictures.drawing import draw_view
     from probox.pictures.view import view_of_detections, view_of_image
-    from probox.plots.plots import quietly
+    from probox.plots import quietly
     from probox.tables.detections import Detections
 
     written: list[tuple[int, Path]] = []

@@ -12,7 +12,7 @@ import click
 from probox.cli.choosing import images_option, parse_images, read_for_images
 from probox.cli.console import file_title, in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.cli.keeping import keep_results, refuse_other_runs
-from probox.convention import Convention
+from probox.convention import CHOICES, PRESETS, Convention
 
 
 @click.command("evaluate")
@@ -20,22 +20,22 @@ from probox.convention import Convention
 @click.argument("detections", type=click.Path(), nargs=-1, required=True)
 @click.option(
     "--preset",
-    type=click.Choice(["reference", "paper", "challenge"]),
+    type=click.Choice(list(PRESETS)),
     default="reference",
     show_default=True,
     help="The published numbers, the equations alone, or the robotic vision challenge's form.",
 )
-@click.option("--assignment", type=click.Choice(["optimal", "greedy"]), help="How detections meet objects.")
+@click.option("--assignment", type=click.Choice(CHOICES["assignment"]), help="How detections meet objects.")
 @click.option(
     "--background",
-    type=click.Choice(["box", "mask"]),
+    type=click.Choice(CHOICES["background"]),
     help="The background lies outside an object's box or mask.",
 )
 @click.option("--box-truth", is_flag=True, help="Use annotated boxes in place of masks.")
 @click.option("--set-cov", type=float, metavar="V", help="Give every corner the variance V (square pixels).")
 @click.option("--label-threshold", type=float, metavar="T", help="Keep detections with a label probability above T.")
 @click.option("--label-weight", type=float, metavar="W", help="Weight of the label in pPDQ, 0 to 1 [default: 0.5].")
-@click.option("--clip", type=click.Choice(["none", "corners"]), help="Move corners outside the image onto its border.")
+@click.option("--clip", type=click.Choice(CHOICES["clip"]), help="Move corners outside the image onto its border.")
 @click.option("--object-filter/--no-object-filter", default=None, help="Ignore small objects [default: as truth asks].")
 @click.option(
     "--measures", default="pdq,map,lrp", show_default=True, metavar="LIST", help="What to measure, separated by commas."

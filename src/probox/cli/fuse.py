@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from probox.cli.console import note, print_json
+from probox.fusion.fuse import LABEL_AFFINITIES
+from probox.fusion.gaussian import Spread
 
 
 @click.command("fuse", context_settings={"show_default": True})
@@ -19,17 +21,25 @@ from probox.cli.console import note, print_json
     help="File to write: .json is RVC1, .coco.json COCO results, .parquet Parquet; JSON also as .gz.",
 )
 @click.option("--iou", type=click.FloatRange(0, 1, min_open=True), default=0.7, help="Overlap with a cluster's mean.")
-@click.option("--label-affinity", type=click.Choice(("same", "similar", "none")), default="same", help="Labels' part.")
+@click.option("--label-affinity", type=click.Choice(LABEL_AFFINITIES), default="same", help="Labels' part.")
 @click.option("--label-similarity", type=click.FloatRange(0, 1), default=0.5, help="What counts as similar.")
 @click.option("--min-members", type=click.IntRange(1), default=1, help="Members a detection must have.")
 @click.option("--absent-counts/--absent-ignored", default=True, help="Do members without it lower a score?")
 @click.option(
-    "--min-std", type=click.FloatRange(0), default=1.0, help="Least standard deviation of a corner, in pixels."
+    "--min-std",
+    type=click.FloatRange(0),
+    default=Spread.min_std,
+    help="Least standard deviation of a corner, in pixels.",
 )
 @click.option(
-    "--prior-std", type=click.FloatRange(0), default=0.1, help="The same for a single box, as a share of its sides."
+    "--prior-std",
+    type=click.FloatRange(0),
+    default=Spread.prior_std,
+    help="The same for a single box, as a share of its sides.",
 )
-@click.option("--shrinkage", type=click.FloatRange(0), default=1.0, help="How many members that prior is worth.")
+@click.option(
+    "--shrinkage", type=click.FloatRange(0), default=Spread.shrinkage, help="How many members that prior is worth."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     truth: str,

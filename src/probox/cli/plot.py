@@ -7,12 +7,13 @@ import io
 import click
 
 from probox.cli.console import note, print_json, progress_bar
+from probox.pictures.style import ENDINGS
 
 
 @click.command("plot")
 @click.argument("results", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where plots go.")
-@click.option("--format", "ending", type=click.Choice(["png", "svg", "pdf"]), default="png", show_default=True)
+@click.option("--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True)
 @click.option("--dark", is_flag=True, help="Light lines on a dark ground.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json: bool) -> None:
@@ -31,10 +32,10 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     """
     from probox.evaluation.folders import load_results
     from probox.files.folder import output_folder
-    from probox.pictures.photos import require
+    from probox.support.optional import require
 
-    require("matplotlib").use("Agg")
-    from probox.plots.plots import PLOTS, draw_all, quietly
+    require("matplotlib", extra="report").use("Agg")
+    from probox.plots import PLOTS, draw_all, quietly
 
     loaded = load_results(results)
     named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded

@@ -47,9 +47,9 @@ class Demo:
         """
         from probox.files.folder import output_folder
         from probox.formats.writers import coco_results_text
-        from probox.pictures.photos import require
+        from probox.support.optional import require
 
-        pillow = require("PIL.Image")
+        pillow = require("PIL.Image", extra="report")
         detections = {f"{name.replace(' ', '_')}.json": found for name, found in self.detectors.items()}
         pictures = {f"images/{name}": number for number, name in enumerate(self.truth.dataset.file_names)}
         with output_folder(folder, "demo", names=["truth.json", *detections, *pictures]) as out:

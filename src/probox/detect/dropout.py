@@ -29,6 +29,9 @@ __all__ = ["Layer", "find_layers", "insert_dropout", "split_random"]
 HEAD_DEPTH = 2
 """How many layers before each output are a head: depthwise and pointwise, or hidden and last."""
 
+MASKS = ("channels", "elements")
+"""What one random number may decide about."""
+
 _LAYER_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
@@ -126,7 +129,7 @@ def insert_dropout(
 
     if not 0.0 < rate < 1.0:
         raise InputError(f"expected a dropout rate between 0 and 1, but got {rate!r}")
-    if masks not in ("channels", "elements"):
+    if masks not in MASKS:
         raise InputError(f"expected masks to be 'channels' or 'elements', but got {masks!r}")
     chosen = choose_layers(find_layers(model), layers)
     if not chosen:

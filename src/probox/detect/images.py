@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.optional import require
 
 __all__ = ["ImageFile", "Placement", "find_images", "place_image", "read_image"]
 
@@ -81,14 +82,14 @@ def read_image(path: Path) -> Pixels:
     The orientation that a camera may note beside the pixels is not applied: annotations of COCO and its kin count
     stored pixels.
     """
-    from PIL import Image, UnidentifiedImageError
+    pillow = require("PIL.Image", extra="detect", purpose="reading photos needs")
 
     try:
-        with Image.open(path) as image:
+        with pillow.open(path) as image:
             return np.asarray(image.convert("RGB"))
-    except UnidentifiedImageError:
+    except pillow.UnidentifiedImageError:
         raise InputError("not an image that can be read", file=str(path)) from None
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
         raise InputError(f"can't read this image: {error}", file=str(path)) from None
 
 

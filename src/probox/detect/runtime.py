@@ -15,6 +15,7 @@ from probox.detect.dropout import insert_dropout, split_random
 from probox.detect.families import Candidates, Family, Signature, Tensor, choose_family
 from probox.detect.images import Pixels, Placement
 from probox.errors import InputError
+from probox.support.optional import require
 
 if TYPE_CHECKING:
     import onnx
@@ -176,8 +177,7 @@ class Detector:
         self, dropout: Dropout
     ) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession | None]:
         """Return sessions of the part before all masks and of the part after; only one if the masks start at once."""
-        import onnx
-
+        onnx = require("onnx", extra="detect", purpose="dropout needs")
         try:
             model = onnx.load(str(self.path))
         except Exception as error:  # protobuf's own exception types differ between its versions
@@ -200,8 +200,7 @@ class Detector:
         return first, self._open(after.SerializeToString())
 
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
-        import onnxruntime
-
+        onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3  # warnings about unused initialisers are not for the user
         if not optimise:

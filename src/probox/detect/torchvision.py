@@ -17,12 +17,12 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from probox.detect.classes import Columns, name_columns
-from probox.detect.families import Candidates
+from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels
 from probox.detect.runtime import Dropout
 from probox.errors import InputError
@@ -40,7 +40,7 @@ class TorchvisionFamily:
     name: str
     classes: tuple[str, ...]
     nms_iou: float
-    labels: Literal["all", "best"] = "all"
+    labels: Labels = "all"
     has_edges: bool = False
     suppresses: bool = False
 

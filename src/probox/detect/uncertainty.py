@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families import Candidates
+from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels, Placement
 from probox.errors import InputError
 from probox.fusion.clustering import survivors_of
@@ -22,7 +22,7 @@ __all__ = ["UNCERTAINTIES", "Options", "Runner", "detect"]
 
 Floats = npt.NDArray[np.float64]
 Uncertainty = Literal["none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
-UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale")
+UNCERTAINTIES: tuple[str, ...] = get_args(Uncertainty)
 
 MAX_CANDIDATES = 3000
 """How many candidates of an image, the best, enter suppression: thousands at 0.01 change nothing but the time."""
@@ -39,7 +39,7 @@ class Traits(Protocol):
     @property
     def classes(self) -> tuple[str, ...]: ...
     @property
-    def labels(self) -> Literal["all", "best"]: ...
+    def labels(self) -> Labels: ...
     @property
     def nms_iou(self) -> float: ...
     @property
@@ -94,7 +94,7 @@ class Options:
     passes: int = 20
     score: float = 0.05
     nms_iou: float | None = None
-    labels: Literal["all", "best"] | None = None
+    labels: Labels | None = None
     max_detections: int = 100
     sample_iou: float = 0.7
     min_members: int = 1

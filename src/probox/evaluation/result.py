@@ -26,7 +26,7 @@ from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTa
 
 if TYPE_CHECKING:
     from probox.evaluation.oddities import Oddity
-    from probox.plots.plots import Plots
+    from probox.plots import Plots
 
 __all__ = ["MEASURES", "Evaluation"]
 
@@ -221,8 +221,8 @@ class Evaluation:
 
     @property
     def plot(self) -> Plots:
-        """Return what plots it: ``result.plot.thresholds()`` and others, see `probox.plots.plots.Plots`."""
-        from probox.plots.plots import Plots
+        """Return what plots it: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`."""
+        from probox.plots import Plots
 
         return Plots(self)
 

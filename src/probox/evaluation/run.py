@@ -21,6 +21,7 @@ from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import BACKGROUND_NAMES, canonical_name, repeated_classes, unknown_classes
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
+from probox.version import __version__
 
 __all__ = ["Evaluator", "evaluate"]
 
@@ -74,8 +75,6 @@ def evaluate(
     pairs = PairTable.none()
     if "pdq" in wanted:
         pairs = score_pairs(truth, masks, kept, resolved, threads=thread_count(threads), progress=progress)
-    from probox import __version__
-
     evaluation = Evaluation(
         convention=chosen,
         dataset=truth.dataset,

@@ -14,6 +14,7 @@ from probox.files.output import write_files
 from probox.files.staging import named_errors
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.version import __version__
 
 __all__ = ["Run", "measure", "pdq"]
 
@@ -100,8 +101,6 @@ class _Kept:
     """Finished points in a file: a line that says what they belong to, then a line each."""
 
     def __init__(self, folder: Path, name: str, circumstances: Mapping[str, Any]) -> None:
-        from probox import __version__
-
         first = json.dumps({"experiment": name, "probox": __version__, **circumstances}, sort_keys=True)
         self.path = folder / f"{name}-{hashlib.sha256(first.encode()).hexdigest()[:12]}.jsonl"
         self.points: dict[str, dict[str, Any]] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from probox.files.folder import OutputFolder
-from probox.pictures.photos import require
+from probox.support.optional import require
 
 __all__ = ["copy_photos", "embedded_photos", "small_png"]
 
@@ -70,7 +70,7 @@ def _each(
 ) -> tuple[list[str], list[str]]:
     """Work on all photos on a few threads; a photo that cannot be read counts as none."""
     failures: list[str] = []
-    decompression_bomb = require("PIL.Image").DecompressionBombError
+    decompression_bomb = require("PIL.Image", extra="report").DecompressionBombError
 
     def one(number: int) -> str:
         if photos[number] is None:
@@ -94,7 +94,7 @@ def _each(
 
 def _copy(path: Path, size: tuple[int, int]) -> tuple[str, bytes, bytes]:
     """Return the ending and bytes of a photo that a browser can show, and a small one."""
-    pillow = require("PIL.Image")
+    pillow = require("PIL.Image", extra="report")
     with pillow.open(path) as image:
         turned = image.getexif().get(_ORIENTATION, 1) != 1
     thumb = _jpeg(_reduced(path, size, _THUMB), 80)
@@ -112,7 +112,7 @@ def _jpeg(image: Any, quality: int) -> bytes:
 
 def _reduced(path: Path, size: tuple[int, int], longest: int) -> Any:
     """Return a photo, turned as the truth's size says, scaled down if it is larger than `longest`."""
-    pillow, ops = require("PIL.Image"), require("PIL.ImageOps")
+    pillow, ops = (require(name, extra="report") for name in ("PIL.Image", "PIL.ImageOps"))
     with pillow.open(path) as image:
         image.draft("RGB", (longest, longest))  # JPEG files can be decoded smaller, much faster
         turned = image if image.size[0] == 0 else ops.exif_transpose(image)
@@ -125,5 +125,5 @@ def _reduced(path: Path, size: tuple[int, int], longest: int) -> Any:
 def small_png(values: Any) -> str:
     """Return a uint8 array as the data address of a grey PNG picture."""
     buffer = io.BytesIO()
-    require("PIL.Image").fromarray(values).save(buffer, "PNG", optimize=False)
+    require("PIL.Image", extra="report").fromarray(values).save(buffer, "PNG", optimize=False)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -14,17 +14,20 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
+from probox.explorer.constants import constants
 from probox.explorer.copies import copy_photos, embedded_photos, small_png
 from probox.explorer.payload import chunk_payloads, index_payload, to_script_json
 from probox.files.folder import OutputFolder, output_folder
 from probox.files.output import write_files
+from probox.files.photos import find_photo
 from probox.files.replacing import check_replaceable
 from probox.files.staging import parents_made
-from probox.pictures.photos import find_photo, require
 from probox.pictures.style import DARK, LIGHT
+from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
+from probox.version import __version__
 
 __all__ = ["write_report"]
 
@@ -105,7 +108,7 @@ def write_report(
     maps = [_stored_maps(evaluation, given) for evaluation, given in zip(results.values(), detections, strict=False)]
     chunks = chunk_payloads(results, masks, _CHUNK, maps)
     if any(photos):
-        require("PIL.Image")
+        require("PIL.Image", extra="report")
 
     def embedded(file: BinaryIO) -> None:
         shown, failures = embedded_photos(photos, sizes, progress) if any(photos) else ([""] * len(ids), [])
@@ -199,12 +202,11 @@ def _style() -> str:
 
 
 def _script() -> str:
-    return "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    told = f"window.probox = {{ constants: {to_script_json(constants())} }};"
+    return "\n".join([told, *(_asset(f"{name}.js") for name in _SCRIPTS)])
 
 
 def _page(title: str, style: str, scripts: str) -> str:
-    from probox import __version__
-
     return Template(_asset("explorer.html")).substitute(
         title=html.escape(title), version=__version__, style=style, scripts=scripts
     )

@@ -15,13 +15,16 @@ from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.pictures.view import scored_boxes, scored_covariances
-from probox.plots.plots import mean_curve
+from probox.plots.precision_recall import mean_curve
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 
-__all__ = ["chunk_payloads", "index_payload", "to_script_json"]
+__all__ = ["IOUS", "chunk_payloads", "index_payload", "to_script_json"]
 
 _KINDS = {"u1": "u8", "i2": "i16", "u2": "u16", "i4": "i32", "u4": "u32", "f4": "f32", "f8": "f64"}
+IOUS = {"50": 0.5, "75": 0.75}
+"""At which the page shows precision and recall, by the name in its address."""
+
 _THRESHOLDS = np.linspace(0.0, 1.0, 201)
 
 
@@ -89,6 +92,7 @@ def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "name": name,
         "about": _about(evaluation),
+        "convention": evaluation.convention.to_dict(),
         "fixed": {key: _number(value) for key, value in fixed.items()},
         "detections": detections,
         "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
@@ -118,7 +122,7 @@ def _recall(evaluation: Evaluation) -> dict[str, list[float]] | None:
     """Return the mean precision at 101 recalls for IoU 0.50 and 0.75, or None where it was not asked for."""
     if "map" not in evaluation.measures:
         return None
-    curves = {text: mean_curve(evaluation, iou) for text, iou in (("50", 0.5), ("75", 0.75))}
+    curves = {text: mean_curve(evaluation, iou) for text, iou in IOUS.items()}
     return {text: np.round(curve[1], 5).tolist() for text, curve in curves.items() if curve is not None} or None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator
@@ -89,7 +88,7 @@ class Staging:
 def _new_place(parent: Path, name: str) -> tuple[Path, int | None]:
     """Make a hidden folder and claim it; if a sweeper was faster, make another."""
     while True:
-        folder = parent / f".{name[:40]}.{secrets.token_hex(4)}.part"
+        folder = parent / f".{name[:40]}.{os.urandom(4).hex()}.part"
         folder.mkdir()
         try:
             claimed = claim(folder / _MARKER)

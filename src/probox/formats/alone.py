@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from probox.errors import InputError
+from probox.files.photos import ENDINGS, find_photo
 from probox.files.reading import is_folder, read_bytes
 from probox.formats import read_detections
 from probox.formats.rvc1.heatmaps import HeatmapFile
-from probox.pictures.photos import ENDINGS, find_photo, require
+from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -134,7 +135,7 @@ def _map_size(folder: Path, name: str) -> tuple[int, int] | None:
 def _photo_size(path: Path | None) -> tuple[int, int] | None:
     if path is None:
         return None
-    pillow = require("PIL.Image")
+    pillow = require("PIL.Image", extra="report")
     try:
         with pillow.open(path) as image:
             width, height = image.size

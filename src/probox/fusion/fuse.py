@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,11 @@ from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std, keep_in
 from probox.tables.columns import frozen
 from probox.tables.detections import Detections
 
-__all__ = ["fuse_candidates", "fuse_samples"]
+__all__ = ["LABEL_AFFINITIES", "fuse_candidates", "fuse_samples"]
 
 Floats = npt.NDArray[np.float64]
 LabelAffinity = Literal["same", "similar", "none"]
+LABEL_AFFINITIES: tuple[str, ...] = get_args(LabelAffinity)
 
 
 def fuse_samples(
@@ -91,7 +92,7 @@ def fuse_samples(
     spread = Spread(min_std=min_std, prior_std=prior_std, shrinkage=shrinkage)
     if not 0.0 < iou <= 1.0:
         raise InputError(f"expected iou between 0 and 1, but got {iou!r}")
-    if label_affinity not in ("same", "similar", "none"):
+    if label_affinity not in LABEL_AFFINITIES:
         raise InputError(f"expected label_affinity to be 'same', 'similar' or 'none', but got {label_affinity!r}")
     all_boxes, counts = _stack(boxes, (4,), "boxes")
     all_probs, probs_counts = _stack(label_probs, (len(classes),), "label_probs")

@@ -10,7 +10,15 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["add_arrows", "add_ellipses", "principal_axes"]
+__all__ = ["SIGMA", "SIGMAS", "add_arrows", "add_ellipses", "principal_axes"]
+
+
+SIGMAS = (3, 2, 1)
+"""The standard deviations at which ellipses are drawn, the outermost first."""
+SIGMA = 2
+"""The one where there is room for one."""
+
+_STRENGTHS = {3: 0.55, 2: 0.8, 1: 1.0}
 
 
 def principal_axes(covariance: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], float]:
@@ -43,7 +51,7 @@ def add_ellipses(
     if not covariance.any():
         return
     half_axes, angle = principal_axes(covariance)
-    for deviations, alpha in ((3, 0.55), (2, 0.8), (1, 1.0)):
+    for deviations in SIGMAS:
         width, height = 2.0 * deviations * half_axes
         common: dict[str, Any] = {"xy": (mean[0], mean[1]), "width": width, "height": height, "angle": angle}
         axes.add_patch(Ellipse(**common, facecolor=colour, edgecolor="none", alpha=0.2 * strength, zorder=2.5))
@@ -51,8 +59,8 @@ def add_ellipses(
             Ellipse(**common, fill=False, edgecolor="white", linewidth=1.9, alpha=0.5 * strength, zorder=2.6)
         )
         axes.add_patch(
-            Ellipse(**common, fill=False, edgecolor=colour, linewidth=1.0, alpha=alpha * strength, zorder=3.1,
-                    gid=f"{gid}-{deviations}")
+            Ellipse(**common, fill=False, edgecolor=colour, linewidth=1.0, alpha=_STRENGTHS[deviations] * strength,
+                    zorder=3.1, gid=f"{gid}-{deviations}")
         )  # fmt: skip
 
 
@@ -69,7 +77,7 @@ def add_arrows(
 
     half_axes, angle = principal_axes(covariance)
     for number, (length, turn) in enumerate(zip(half_axes, (angle, angle + 90.0), strict=True)):
-        step = 2.0 * length * np.array([np.cos(np.radians(turn)), np.sin(np.radians(turn))])
+        step = SIGMA * length * np.array([np.cos(np.radians(turn)), np.sin(np.radians(turn))])
         if length > 0.0:
             axes.add_patch(
                 FancyArrowPatch(tuple(mean - step), tuple(mean + step), arrowstyle="<|-|>", mutation_scale=6,

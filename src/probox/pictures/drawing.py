@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
+from probox.files.photos import find_photo, load_photo
 from probox.pictures.corners import add_arrows, add_ellipses
-from probox.pictures.photos import find_photo, load_photo, require
 from probox.pictures.style import Palette, palette_called
 from probox.pictures.view import ImageView, view_of_detections, view_of_image
+from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.results import Verdict
 
@@ -113,7 +114,7 @@ def draw_view(
         if value not in allowed:
             raise InputError(f"expected {name} to be one of {', '.join(allowed)}, got {value!r}")
     palette = palette_called(colours)
-    require("matplotlib")
+    require("matplotlib", extra="report")
     axes = _new_axes(view.width, view.height) if ax is None else ax
     _draw_ground(axes, view, photo)
     _draw_masks(axes, view, palette, filled=not heatmap)

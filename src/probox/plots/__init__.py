@@ -1,5 +1,10 @@
-"""Plots of evaluations, in one style."""
+"""Plots of evaluations, in one style: a module for each kind, `PLOTS` lists them.
 
-from probox.plots.plots import PLOTS, Plots, draw_all
+>>> list(PLOTS)
+['qualities', 'spatial-label', 'foreground-background', 'thresholds', 'precision-recall', 'classes', 'sizes']
+"""
 
-__all__ = ["PLOTS", "Plots", "draw_all"]
+from probox.plots.base import Plot, quietly
+from probox.plots.registry import PLOTS, Plots, draw_all
+
+__all__ = ["PLOTS", "Plot", "Plots", "draw_all", "quietly"]

@@ -1,19 +1,25 @@
-"""Families of detectors: what each wants as input, and what its outputs mean."""
+"""Families of detectors: what each wants as input, and what its outputs mean.
+
+A new one is a module with a subclass of `Family`, listed in `FAMILIES`; the command line offers what is listed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from probox.detect.families.base import Candidates, Family, Signature, Tensor
-from probox.detect.families.others import FasterRCNN, NanoDet, Ssd
+from probox.detect.families.base import LABELS, Candidates, Family, Labels, Signature, Tensor
+from probox.detect.families.faster_rcnn import FasterRCNN
+from probox.detect.families.nanodet import NanoDet
+from probox.detect.families.ssd import Ssd
 from probox.detect.families.yolo import YoloV3, YoloV5, YoloV8, YoloX
 from probox.errors import InputError
 
-__all__ = ["FAMILIES", "Candidates", "Family", "Signature", "Tensor", "choose_family"]
+__all__ = ["FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family"]
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family for family in (Ssd, YoloV3, YoloV5, YoloV8, YoloX, NanoDet, FasterRCNN)
 }
+"""Every family by name: a module each, or one for its dialects, and its place here."""
 
 
 def choose_family(signature: Signature, name: str = "auto", classes: Sequence[str] | None = None) -> Family:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,12 @@ from probox.detect.classes import Columns, name_columns
 from probox.detect.images import Pixels, Placement
 from probox.errors import InputError
 
-__all__ = ["Candidates", "Family", "Signature", "Tensor"]
+__all__ = ["LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor"]
 
 Array = npt.NDArray[Any]
+Labels = Literal["all", "best"]
+LABELS: tuple[str, ...] = get_args(Labels)
+"""A box makes a detection of each class that is likely enough, or of the best only."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Family:
 
     name: ClassVar[str]
     nms_iou: ClassVar[float] = 0.6
-    labels: ClassVar[Literal["all", "best"]] = "all"
+    labels: ClassVar[Labels] = "all"
     """Whether a box may make detections of several classes, by the family's own practice."""
     batches: ClassVar[bool] = True
     has_edges: ClassVar[bool] = False

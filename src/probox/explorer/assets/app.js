@@ -2,12 +2,13 @@
 "use strict";
 (() => {
   const probox = (window.probox = window.probox || {});
-  const { h, s, byId, percent, QUALITIES } = probox;
-  const { TP } = probox.VERDICT;
+  const { h, s, byId, percent } = probox;
+  const { IOUS, QUALITIES, SIZES, VERDICT, VERDICTS } = probox.constants;
+  const { TP } = VERDICT;
 
   const DEFAULTS = { t: null, main: 0, sort: "worst", class: null, size: null, verdict: "", quality: "pPDQ", lo: 0, hi: 1,
     find: "", image: null, other: null, layers: "pmbel", pick: null, of: "pPDQ", iou: "50" };
-  const SIZES = ["small", "medium", "large"];
+  const FILTERED = ["TP", "FP", "FN"];
   let store;
   let state = { ...DEFAULTS };
 
@@ -34,10 +35,10 @@
     next.size = size < 0 ? null : size;
     const pick = (key, word, allowed) => { if (allowed.includes(words.get(word))) next[key] = words.get(word); };
     pick("sort", "sort", ["worst", "best", "missed", "wrong", "crowded", "number"]);
-    pick("verdict", "verdict", ["TP", "FP", "FN"]);
+    pick("verdict", "verdict", FILTERED);
     pick("quality", "quality", QUALITIES);
     pick("of", "distribution", QUALITIES);
-    pick("iou", "iou", ["50", "75"]);
+    pick("iou", "iou", Object.keys(IOUS));
     next.find = words.get("find") || "";
     if (/^[pmbehl]*$/.test(words.get("layers") ?? "-")) next.layers = words.get("layers");
     if (/^[do]\d+$/.test(words.get("pick") || "")) next.pick = words.get("pick");
@@ -127,7 +128,7 @@
     byId("threshold").setAttribute("aria-valuetext", state.t === null ? "no threshold" : String(state.t));
     const best = store.results.map((result, r) => ({ name: result.name, r, ...store.view(r, state.t).total() }));
     byId("readout").replaceChildren(...best.map((row) => h("span", { "data-result": row.r },
-      h("i", { class: "swatch", style: `background:var(--line-${row.r % 8})` }), h("span", { class: "name" }, row.name),
+      h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }), h("span", { class: "name" }, row.name),
       h("b", { "data-value": "PDQ" }, percent(row.PDQ)), h("span", { class: "counts" }, `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`))));
   }
 
@@ -180,7 +181,7 @@
     probox.barChart(byId("chart-sizes"), { groups: SIZES, label: "PDQ of small, medium and large objects", format: percent,
       series: results.map((r) => ({ ...named(r), values: store.view(r, state.t).perSize().map((row) => row.PDQ) })) });
     byId("legend").replaceChildren(...results.map((r) => h("span", {}, h("i", { class: "swatch",
-      style: `background:var(--line-${r % 8})` }), store.results[r].name)));
+      style: `background:${probox.line(r)}` }), store.results[r].name)));
     for (const [id, key] of [["of", "of"], ["iou", "iou"]]) byId(id).value = state[key];
   }
 
@@ -280,6 +281,11 @@
   }
 
   function fillChoices() {
+    const offer = (id, choices) => byId(id).append(...choices.map(([value, text]) => h("option", { value: String(value) }, text)));
+    for (const id of ["of", "quality"]) offer(id, QUALITIES.map((quality) => [quality, quality]));
+    offer("iou", Object.entries(IOUS));
+    offer("size", SIZES.map((name, size) => [size, name]));
+    offer("verdict", FILTERED.map((name) => [name, VERDICTS[VERDICT[name]]]));
     byId("detector").append(...store.results.map((result, r) => h("option", { value: String(r) }, result.name)));
     byId("detector").closest("label").hidden = store.results.length < 2;
     const used = new Set([...store.objects.class, ...store.results.flatMap((result) => [...result.detections.class])]);

@@ -115,7 +115,7 @@
     context.scale(ratio, ratio);
     const words = [];
     if (options.levels) {
-      for (const level of [0.25, 0.5, 0.75]) {
+      for (const level of probox.constants.LEVELS) {
         let path = "";
         for (let q = level * level; q <= 1.0001; q += 0.01) path += `${path ? "L" : "M"} ${x(q)} ${y(level * level / q)} `;
         svg.append(s("path", { class: "level", d: path }));

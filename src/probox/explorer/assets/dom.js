@@ -61,7 +61,10 @@
   };
   probox.forgetColours = () => colours.clear();
 
-  probox.lineColour = (number) => probox.css(`--line-${number % 8}`);
+  /** Return the name of a detector's colour in the style sheet, and its value. */
+  const lineName = (number) => `--line-${number % probox.constants.LINES}`;
+  probox.line = (number) => `var(${lineName(number)})`;
+  probox.lineColour = (number) => probox.css(lineName(number));
 
   /** Do small works a few milliseconds per frame, so that the page stays smooth; the newest first. */
   const works = [];

@@ -3,7 +3,7 @@
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, percent, byId } = probox;
-  const { TP, FP, FN } = probox.VERDICT;
+  const { TP, FP, FN } = probox.constants.VERDICT;
 
   const SORTS = {
     worst: (a, b) => defined(a.PDQ, b.PDQ) || a.PDQ - b.PDQ,

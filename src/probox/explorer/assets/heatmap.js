@@ -1,90 +1,155 @@
-// P(x): the probability of every pixel to belong to a detected object, from its box and corner covariances.
+// P(x): the probability of every pixel to belong to a detected object, from its box and corner covariances, as the
+// convention of the result has it. The equations are those of probox.measures.pdq.definition_heatmap.
 "use strict";
 (() => {
   const probox = (window.probox = window.probox || {});
+  const { EDGE } = probox.constants;
+  const FAR = 9; // standard deviations beyond which a normal variable surely does not lie
 
   /** The standard normal distribution function, to 1e-7 (Abramowitz and Stegun 7.1.26 for erf). */
   function cumulative(z) {
     const x = Math.abs(z) / Math.SQRT2;
     const t = 1 / (1 + 0.3275911 * x);
     const poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
-    const tail = 0.5 * poly * Math.exp(-x * x);
+    const tail = x < Infinity ? 0.5 * poly * Math.exp(-x * x) : 0;
     return z >= 0 ? 1 - tail : tail;
   }
 
-  /** Return Pr(X <= x, Y <= y) at every x of `xs` (ascending) for one y, for a Gaussian at 0. */
-  function alongRow(xs, y, [xx, xy, yy]) {
-    const sx = Math.sqrt(xx), sy = Math.sqrt(yy);
-    const values = new Float64Array(xs.length);
-    if (!(sx > 0) || !(sy > 0) || Math.abs(xy) < 1e-9 * sx * sy) {
-      const above = sy > 0 ? cumulative(y / sy) : Number(y >= 0);
-      for (let i = 0; i < xs.length; i++) values[i] = above * (sx > 0 ? cumulative(xs[i] / sx) : Number(xs[i] >= 0));
-      return values;
-    }
-    // Sum density of x times Pr(Y <= y given x), from far left on.
-    const slope = xy / xx, rest = Math.sqrt(Math.max(yy - (xy * xy) / xx, 1e-12));
-    const step = 0.05;
-    let u = -6, sum = 0, i = 0;
-    while (i < xs.length && u < 6) {
-      const middle = u + step / 2;
-      const part = 0.3989422804 * Math.exp(-0.5 * middle * middle) * cumulative((y - slope * sx * middle) / rest) * step;
-      while (i < xs.length && xs[i] / sx < u + step) {
-        values[i] = sum + part * Math.max((xs[i] / sx - u) / step, 0);
-        i++;
+  // Nodes and weights of Gauss and Legendre between -1 and 1, the positive half.
+  const NODES = [[0.1834346424956498, 0.362683783378362], [0.525532409916329, 0.3137066458778873],
+    [0.7966664774136267, 0.2223810344533745], [0.9602898564975363, 0.1012285362903763]];
+
+  /** Return Pr(X <= h, Y <= k) minus Pr(X <= h) Pr(Y <= k) of standard normal variables (Plackett's integral). */
+  function together(h, k, correlation) {
+    const end = Math.asin(Math.abs(correlation)), sign = Math.sign(correlation);
+    let sum = 0;
+    // Towards a right angle the integrand changes faster and faster: each part is half as long as the one before.
+    for (let from = 0; from < end;) {
+      const to = Math.min(end, (from + Math.PI / 2) / 2);
+      const middle = (from + to) / 2, half = (to - from) / 2;
+      for (const [node, weight] of NODES) {
+        for (const angle of [middle - half * node, middle + half * node]) {
+          const sine = sign * Math.sin(angle), cosine = Math.cos(angle);
+          sum += weight * half * Math.exp((-0.5 * (h * h + k * k - 2 * h * k * sine)) / (cosine * cosine));
+        }
       }
-      sum += part;
-      u += step;
+      from = to;
     }
-    while (i < xs.length) values[i++] = sum;
-    return values;
+    return (sign * sum) / (2 * Math.PI);
   }
 
-  /** Return one corner's map on a grid: Pr(0 <= X <= x, 0 <= Y <= y) for every x, y. */
-  function cornerMap(xs, ys, mean, covariance) {
-    const left = xs.map((x) => x - mean[0]);
-    const all = [-mean[0], ...left];
-    const aboveImage = alongRow(all, -mean[1], covariance);
-    return ys.map((y) => {
-      const row = alongRow(all, y - mean[1], covariance);
-      return left.map((_, i) => row[i + 1] - row[0] - aboveImage[i + 1] + aboveImage[0]);
-    });
+  /** Return Pr(X <= x, Y <= y) of a Gaussian corner at the edges `xs` and `ys` of pixels, row by row. */
+  function distribution(xs, ys, mean, [xx, xy, yy]) {
+    const sx = Math.sqrt(Math.max(xx, 0)), sy = Math.sqrt(Math.max(yy, 0));
+    // An axis without variance is a step at its mean.
+    const standard = (edge, centre, sigma) => {
+      const offset = edge - EDGE - centre;
+      return sigma > 0 ? offset / sigma : offset >= 0 ? Infinity : -Infinity;
+    };
+    const correlation = sx > 0 && sy > 0 ? Math.min(Math.max(xy / (sx * sy), -1), 1) : 0;
+    const hs = xs.map((x) => standard(x, mean[0], sx)), ks = ys.map((y) => standard(y, mean[1], sy));
+    const across = hs.map(cumulative), down = ks.map(cumulative);
+    return ks.map((k, j) => hs.map((h, i) => {
+      if (correlation === 1) return Math.min(across[i], down[j]);
+      if (correlation === -1) return Math.max(across[i] + down[j] - 1, 0);
+      const alone = across[i] * down[j];
+      return correlation === 0 || Math.abs(h) > FAR || Math.abs(k) > FAR ? alone : alone + together(h, k, correlation);
+    }));
   }
 
-  /** Return the first and last cell that a detection can reach along one axis. */
-  function reach(low, high, spread, size, cells) {
-    const scale = cells / size;
-    return [Math.max(0, Math.floor((low - spread - 1) * scale)),
-      Math.min(cells - 1, Math.ceil((high + spread + 2) * scale))];
+  /** Return the inclusive pixels [x0, y0, x1, y1] where a corner's map is computed; null if there are none. */
+  function regionOfInterest(mean, [xx, xy, yy], size, convention) {
+    if (!convention.region_of_interest) return [0, 0, size[0] - 1, size[1] - 1];
+    const low = [], high = [];
+    for (const [axis, variance] of [xx, yy].entries()) {
+      const reach = convention.rough_sigmas * Math.sqrt(Math.max(variance, 0));
+      low.push(Math.trunc(Math.max(mean[axis] - reach, 0)));
+      high.push(Math.trunc(Math.min(mean[axis] + reach, size[axis] - 1)));
+      if (high[axis] < low[axis]) return null;
+    }
+    const [x0, y0] = low, [x1, y1] = high;
+    const determinant = xx * yy - xy * xy;
+    if (Math.abs(determinant) < convention.min_determinant) return [x0, y0, x1, y1];
+    const column = Math.max(Math.min(Math.trunc(mean[0] - x0), x1 - x0), 0);
+    const row = Math.max(Math.min(Math.trunc(mean[1] - y0), y1 - y0), 0);
+    // Before the mean, the corner of a pixel that is nearest to the mean is the next pixel's own.
+    const shiftX = column > 0 && column < size[0] - 1 ? column : 0, shiftY = row > 0 && row < size[1] - 1 ? row : 0;
+    const kept = [x0 + column, y0 + row, x0 + column, y0 + row];
+    for (let y = y0; y <= y1; y++) {
+      const dy = y + (y - y0 < shiftY) - mean[1];
+      for (let x = x0; x <= x1; x++) {
+        const dx = x + (x - x0 < shiftX) - mean[0];
+        const squared = (yy * dx * dx - 2 * xy * dx * dy + xx * dy * dy) / determinant;
+        if (squared > convention.mahalanobis ** 2) continue;
+        if (x < kept[0]) kept[0] = x;
+        if (y < kept[1]) kept[1] = y;
+        if (x > kept[2]) kept[2] = x;
+        if (y > kept[3]) kept[3] = y;
+      }
+    }
+    return kept;
   }
 
-  /** Return P on a grid of `columns` x `rows` cells over the image, row by row. */
-  probox.heatmap = (detection, width, height, columns, rows) => {
+  const rounding = (convention) => (convention.single_precision ? Math.fround : (value) => value);
+
+  /** Return one corner's map at some pixels: how likely the corner lies in the image, left of and above their ends. */
+  function cornerMap(xs, ys, mean, covariance, [x0, y0, x1, y1], convention) {
+    const round = rounding(convention), least = round(convention.min_probability);
+    // Beyond the region everything is as at its end: few edges are left, the image's own first.
+    const edges = (pixels, last) => [...new Set([0, ...pixels.map((pixel) => Math.min(pixel, last) + 1)])];
+    const xEdges = edges(xs, x1), yEdges = edges(ys, y1);
+    const table = distribution(xEdges, yEdges, mean, covariance).map((row) => row.map(round));
+    const xPlace = xs.map((x) => xEdges.indexOf(Math.min(x, x1) + 1));
+    const yPlace = ys.map((y) => yEdges.indexOf(Math.min(y, y1) + 1));
+    return ys.map((y, j) => xs.map((x, i) => {
+      if (x < x0 || y < y0) return 0;
+      const row = table[yPlace[j]], column = xPlace[i];
+      let value = x > x1 && y > y1 ? 1 : row[column];
+      if (x0 === 0) value = round(value - row[0]); // what lies left of the image
+      if (y0 === 0) value = round(value - table[0][column]); // above it
+      if (x0 === 0 && y0 === 0) value = round(value + table[0][0]);
+      return value < least || value < 0 ? 0 : value;
+    }));
+  }
+
+  /** Return how much of a pixel a plain box covers along one axis. */
+  function cover(pixel, low, high) {
+    const first = Math.ceil(low), last = Math.floor(high);
+    if (pixel === last + 1) return high - last;
+    if (pixel === first - 1) return first - low;
+    return pixel >= first && pixel <= last ? 1 : 0;
+  }
+
+  /** Return P on a grid of `columns` x `rows` cells over the image, row by row: that of the pixel in a cell's middle. */
+  probox.heatmap = (detection, width, height, columns, rows, convention) => {
     const [x1, y1, x2, y2] = detection.box;
     const { corners } = detection;
-    const values = new Float32Array(columns * rows);
-    const spread = (axis) => (corners ? 5 * Math.sqrt(Math.max(corners[0][axis], corners[1][axis])) : 0);
-    const [left, right] = reach(x1, x2, spread(0), width, columns);
-    const [top, bottom] = reach(y1, y2, spread(2), height, rows);
-    if (right < left || bottom < top) return values;
-    // The far corner of the pixel around each cell's centre.
-    const xs = Array.from({ length: right - left + 1 }, (_, i) => ((left + i + 0.5) * width) / columns + 0.5);
-    const ys = Array.from({ length: bottom - top + 1 }, (_, j) => ((top + j + 0.5) * height) / rows + 0.5);
-    const put = (value, i, j) => {
-      values[(top + j) * columns + left + i] = value < 0.0027 ? 0 : Math.min(value, 1);
-    };
+    const values = convention.single_precision ? new Float32Array(columns * rows) : new Float64Array(columns * rows);
+    const pixels = (count, size) => Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
+    const xs = pixels(columns, width), ys = pixels(rows, height);
     if (!corners) {
-      // A plain box covers pixels ceil(x1)..floor(x2), and a fraction of those beyond.
-      const inside = (far, low, high) => Math.min(Math.max(Math.min(far - low, high + 2 - far), 0), 1);
-      ys.forEach((y, j) => xs.forEach((x, i) => put(inside(x, x1, x2) * inside(y, y1, y2), i, j)));
+      const across = xs.map((x) => cover(x, x1, x2)), down = ys.map((y) => cover(y, y1, y2));
+      for (let j = 0; j < rows; j++) for (let i = 0; i < columns; i++) values[j * columns + i] = across[i] * down[j];
       return values;
     }
-    const first = cornerMap(xs, ys, [x1, y1], corners[0]);
-    // The other corner is the same thing in the image turned by 180 degrees.
-    const back = (list, size) => list.map((x) => size - (x - 1)).reverse();
-    const second = cornerMap(back(xs, width), back(ys, height), [width - x2 - 1, height - y2 - 1], corners[1]);
-    for (let j = 0; j < ys.length; j++) {
-      for (let i = 0; i < xs.length; i++) {
-        put(first[j][i] * second[ys.length - 1 - j][xs.length - 1 - i], i, j);
+    const size = [width, height];
+    // The second corner is the same thing as the first in the image turned by half a turn.
+    const other = [width - (x2 + 1), height - (y2 + 1)];
+    const [near, far] = [regionOfInterest([x1, y1], corners[0], size, convention),
+      regionOfInterest(other, corners[1], size, convention)];
+    if (!near || !far) return values;
+    // Before the first region and after the second there is nothing.
+    const left = xs.findIndex((x) => x >= near[0]), top = ys.findIndex((y) => y >= near[1]);
+    const some = xs.filter((x) => x >= near[0] && x < width - far[0]);
+    const few = ys.filter((y) => y >= near[1] && y < height - far[1]);
+    const first = cornerMap(some, few, [x1, y1], corners[0], near, convention);
+    const turned = cornerMap(some.map((x) => width - 1 - x), few.map((y) => height - 1 - y), other, corners[1], far, convention);
+    const least = rounding(convention)(convention.min_probability);
+    for (let j = 0; j < few.length; j++) {
+      for (let i = 0; i < some.length; i++) {
+        const at = (top + j) * columns + left + i;
+        values[at] = Math.min(first[j][i] * turned[j][i], 1);
+        if (values[at] < least) values[at] = 0;
       }
     }
     return values;

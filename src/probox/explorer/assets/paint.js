@@ -2,7 +2,8 @@
 "use strict";
 (() => {
   const probox = (window.probox = window.probox || {});
-  const { TP, FP, FN, DROPPED } = probox.VERDICT;
+  const { SIGMA, SIGMAS } = probox.constants;
+  const { TP, FP, FN, DROPPED } = probox.constants.VERDICT;
 
   const verdictColour = (verdict) =>
     probox.css(verdict === TP ? "--right" : verdict === FP || verdict === FN ? "--wrong" : "--neutral");
@@ -98,7 +99,7 @@
     d.corners.forEach((covariance, corner) => {
       const { long, short, angle } = probox.axes(covariance);
       const x = d.box[2 * corner] + 0.5, y = d.box[2 * corner + 1] + 0.5;
-      for (const deviations of fine ? [2] : [3, 2, 1]) {
+      for (const deviations of fine ? [SIGMA] : SIGMAS) {
         context.beginPath();
         context.ellipse(x, y, deviations * long, deviations * short, angle, 0, 2 * Math.PI);
         context.fillStyle = colour;
@@ -134,7 +135,7 @@
       const highest = new Float32Array(columns * rows);
       for (const d of shown) {
         if (d.map && !d.values) { probox.loadMap(d, width, height, columns, rows); continue; }
-        const values = d.map ? d.values : probox.heatmap(d, width, height, columns, rows);
+        const values = d.map ? d.values : probox.heatmap(d, width, height, columns, rows, view.result.convention);
         const [red, green, blue] = rgb(verdictColour(view.verdict[d.row]));
         for (let i = 0; i < values.length; i++) {
           if (values[i] <= highest[i]) continue;

@@ -5,8 +5,8 @@
 
   const KINDS = { u8: Uint8Array, i16: Int16Array, u16: Uint16Array, i32: Int32Array, u32: Uint32Array,
     f32: Float32Array, f64: Float64Array };
-  const QUALITIES = ["pPDQ", "spatial", "label", "foreground", "background"];
-  const IGNORED = 0, TP = 1, FP = 2, FN = 3, DROPPED = 4;
+  const { QUALITIES, SIZES } = probox.constants;
+  const { IGNORED, TP, FP, FN, DROPPED } = probox.constants.VERDICT;
 
   /** Return the typed array that a column's [kind, base64] stands for. */
   function column([kind, text]) {
@@ -87,7 +87,7 @@
     sums(groups, ofDetection, ofObject) {
       const { detections, pairs } = this.result;
       const sums = Array.from({ length: groups }, () => ({ TP: 0, FP: 0, FN: 0, cost: 0, objects: 0,
-        pPDQ: 0, spatial: 0, label: 0, foreground: 0, background: 0 }));
+        ...Object.fromEntries(QUALITIES.map((quality) => [quality, 0])) }));
       for (let d = 0; d < this.verdict.length; d++) {
         if (this.verdict[d] === TP) {
           const p = this.pair[d];
@@ -124,7 +124,7 @@
     perSize() {
       const own = this.result.detections.size, there = this.store.objects.size;
       const one = (size) => this.sums(1, (d) => inSize(own[d], size), (o) => inSize(there[o], size))[0];
-      return (this._perSize ||= [0, 1, 2].map(one));
+      return (this._perSize ||= SIZES.map((_, size) => one(size)));
     }
 
     perImage() {
@@ -162,5 +162,5 @@
       objects: sum.objects };
   }
 
-  Object.assign(probox, { Store, View, column, QUALITIES, VERDICT: { IGNORED, TP, FP, FN, DROPPED } });
+  Object.assign(probox, { Store, View, column });
 })();

@@ -139,7 +139,7 @@
         "aria-pressed": String(row.group === chosen), onclick: () => filter(row.group === chosen ? null : row.group) }, row.name)),
       h("td", {}, count(row.objects)),
       tables.map((_, r) => h("td", { class: "bar",
-        style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:var(--line-${r % 8})` }, percent(row[`PDQ-${r}`]))),
+        style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}` }, percent(row[`PDQ-${r}`]))),
       details.map((column) => h("td", {}, show(column, row[column.key])))));
     replace(probox.byId(id), h("thead", {}, head), h("tbody", {}, body));
   }
@@ -147,6 +147,6 @@
   probox.renderClasses = (store, state, filter) => renderGroups("classes", store, state, store.classes,
     store.results.map((_, r) => store.view(r, state.t).perClass()), state.class, filter);
 
-  probox.renderSizes = (store, state, filter) => renderGroups("sizes", store, state, ["small", "medium", "large"],
+  probox.renderSizes = (store, state, filter) => renderGroups("sizes", store, state, probox.constants.SIZES,
     store.results.map((_, r) => store.view(r, state.t).perSize()), state.size, filter);
 })();

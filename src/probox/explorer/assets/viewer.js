@@ -2,9 +2,9 @@
 "use strict";
 (() => {
   const probox = (window.probox = window.probox || {});
-  const { h, percent, byId, QUALITIES } = probox;
-  const { TP, FP, FN, IGNORED, DROPPED } = probox.VERDICT;
-  const VERDICTS = { [TP]: "true positive", [FP]: "false positive", [FN]: "missed", [IGNORED]: "ignored" };
+  const { h, percent, byId } = probox;
+  const { QUALITIES, VERDICTS } = probox.constants;
+  const { TP, FP, FN, IGNORED, DROPPED } = probox.constants.VERDICT;
 
   let store, current;
   let panes = []; // { r, canvas, box }
@@ -83,7 +83,7 @@
     const canvas = h("canvas", { tabindex: "-1", "aria-label": "the image with objects and detections", role: "img" });
     const text = h("span", {});
     const box = h("figure", { class: "pane" }, h("figcaption", {}, h("i", { class: "swatch",
-      style: `background:var(--line-${r % 8})` }), h("b", {}, store.results[r].name), text), h("div", { class: "stage" }, canvas));
+      style: `background:${probox.line(r)}` }), h("b", {}, store.results[r].name), text), h("div", { class: "stage" }, canvas));
     const pane = { r, canvas, box, text };
     canvas.addEventListener("pointermove", (event) => onMove(pane, event));
     canvas.addEventListener("pointerleave", () => setHover(null));

@@ -16,6 +16,8 @@ from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.reading import Paths
 from probox.files.replacing import check_replaceable
+from probox.support.optional import require
+from probox.version import __version__
 
 __all__ = [
     "as_columns",
@@ -65,11 +67,8 @@ def is_parquet(path: Paths) -> bool:
 
 def pyarrow() -> tuple[Any, Any]:
     """Return the modules `pyarrow` and `pyarrow.parquet`, which are installed on demand."""
-    try:
-        import pyarrow as arrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise InputError("Parquet files need pyarrow", remedy="pip install 'probox[parquet]'") from None
+    needs = {"extra": "parquet", "purpose": "Parquet files need"}
+    arrow, parquet = require("pyarrow", **needs), require("pyarrow.parquet", **needs)
     if int(arrow.__version__.split(".")[0]) < OLDEST_PYARROW:
         raise InputError(
             f"Parquet files need pyarrow {OLDEST_PYARROW} or newer, but got {arrow.__version__}",
@@ -171,8 +170,6 @@ def write_row_groups(
     path: Paths, schema: Any, words: Mapping[str, Any], tables: Iterable[Any], dictionaries: Sequence[str]
 ) -> None:
     """Write Arrow tables, one row group each, with `words` in the metadata; the file is there whole or not at all."""
-    from probox import __version__
-
     check_replaceable(path, "ground truth in Parquet" if words["table"] == "truth" else "detections in Parquet")
     arrow, parquet = pyarrow()
     text = json.dumps({"format": FORMAT, "version": __version__, **words}, ensure_ascii=False)

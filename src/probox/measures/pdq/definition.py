@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.measures.pdq.definition_heatmap import bivariate_cdf, heatmap, precision
+from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import BACKGROUND_NAMES, align_labels
@@ -153,10 +154,9 @@ def assign(overall: Floats, how: str = "optimal") -> list[tuple[int, int]]:
     >>> assign(table), assign(table, "greedy")
     ([(0, 1), (1, 0)], [(0, 0)])
     """
-    from scipy.optimize import linear_sum_assignment
-
     if how == "optimal":
-        pairs = zip(*linear_sum_assignment(overall, maximize=True), strict=True)
+        optimize = require("scipy.optimize", extra="test", purpose="the slow definition needs")
+        pairs = zip(*optimize.linear_sum_assignment(overall, maximize=True), strict=True)
         return [(int(row), int(column)) for row, column in pairs if overall[row, column] > 0]
     left, chosen = overall.copy(), []
     while left.size and left.max() > 0:

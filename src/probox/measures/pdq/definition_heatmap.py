@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
+from probox.support.optional import require
 
 __all__ = ["bivariate_cdf", "corner_map", "gaussian_cdf", "heatmap", "is_plain", "plain_heatmap", "region_of_interest"]
 
@@ -244,8 +245,8 @@ def bivariate_cdf(h: npt.ArrayLike, k: npt.ArrayLike, rho: float) -> Floats:
     >>> float(bivariate_cdf(0.0, 0.0, 0.5).round(12))  # 1/4 + asin(1/2) / (2 pi)
     0.333333333333
     """
-    from scipy.special import ndtr, owens_t
-
+    special = require("scipy.special", extra="test", purpose="the slow definition needs")
+    ndtr, owens_t = special.ndtr, special.owens_t
     h, k = np.broadcast_arrays(np.asarray(h, np.float64), np.asarray(k, np.float64))
     if rho == 0.0:
         return np.asarray(ndtr(h) * ndtr(k))

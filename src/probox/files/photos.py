@@ -5,29 +5,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.optional import require
 
-__all__ = ["ENDINGS", "find_photo", "load_photo", "require"]
+__all__ = ["ENDINGS", "find_photo", "load_photo"]
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
-
-
-def require(module: str) -> Any:
-    """Import a module of the `report` extra, or say how to get it."""
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError:
-        name = module.split(".")[0]
-        raise InputError(
-            f"this needs {'Pillow' if name == 'PIL' else name}", remedy="install it with: pip install 'probox[report]'"
-        ) from None
 
 
 def find_photo(folder: Path, image_id: int, file_name: str = "") -> Path | None:
@@ -69,7 +56,7 @@ def _numbered(folder: Path) -> dict[int, list[str]]:
 
 def load_photo(path: Path) -> npt.NDArray[np.uint8]:
     """Return a photo as an (H, W, 3) RGB array."""
-    image_module, ops = require("PIL.Image"), require("PIL.ImageOps")
+    image_module, ops = (require(name, extra="report") for name in ("PIL.Image", "PIL.ImageOps"))
     try:
         with image_module.open(path) as image:
             return np.asarray(ops.exif_transpose(image).convert("RGB"))

@@ -1,0 +1,67 @@
+"""The ONNX model zoo's Faster R-CNN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detect.families.base import Candidates, Family, Signature, channels_first
+from probox.detect.images import Pixels, Placement, place_image
+
+__all__ = ["FasterRCNN"]
+
+Array = npt.NDArray[Any]
+
+
+class FasterRCNN(Family):
+    """The ONNX model zoo's Faster R-CNN: image [3, H, W] in; boxes, labels and scores out, after suppression.
+
+    The graph gives one label and one score for each box, so there is no full distribution to be had: the label gets
+    its score and the other classes share the rest evenly, none of them more than the label.
+    """
+
+    name = "faster-rcnn"
+    batches = False
+    suppresses = True
+    labels = "best"
+    classes_without_background = 80
+
+    def __init__(self, signature: Signature, classes: Sequence[str] | None = None) -> None:
+        self._given = None if classes is None else len(classes)
+        super().__init__(signature, classes)
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """Outputs boxes [n, 4], labels [n] and scores [n]."""
+        shapes = [output.shape for output in signature.outputs]
+        ranks = [len(shape) for shape in shapes]
+        return ranks[:3] == [2, 1, 1] and shapes[0][1] == 4 and len(signature.inputs) == 1
+
+    def count_columns(self) -> int:
+        return self._given or self.classes_without_background
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        height, width = image.shape[:2]
+        ratio = min(800.0 / min(height, width), 1333.0 / max(height, width))
+        new = max(1, round(width * ratio)), max(1, round(height * ratio))
+        placed, placement = place_image(image, new, keep_aspect=False)
+        pixels = channels_first(placed, bgr=True, mean=(102.9801, 115.9465, 122.7717))[0]
+        padded = np.zeros((3, -(-new[1] // 32) * 32, -(-new[0] // 32) * 32), np.float32)
+        padded[:, : new[1], : new[0]] = pixels
+        feed = padded[None] if len(self.signature.inputs[0].shape) == 4 else padded
+        return {self.signature.inputs[0].name: feed}, placement
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        boxes = placement.boxes_to_image(outputs[0].reshape(-1, 4))
+        labels = outputs[1].reshape(-1).astype(np.int64) - 1  # 0 is the background
+        scores = outputs[2].reshape(-1).astype(np.float64)
+        count = len(self.classes)
+        keep = (labels >= 0) & (labels < count)
+        labels, scores = labels[keep], scores[keep]
+        share = np.minimum((1.0 - scores) / max(count - 1, 1), scores)
+        probs = np.repeat(share[:, None], count, axis=1)
+        probs[np.arange(len(labels)), labels] = scores
+        return Candidates(boxes[keep], probs.astype(np.float32), labels=labels)

@@ -1,0 +1,37 @@
+"""What the page's script takes from Python, each from where it is defined: names, verdicts, levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probox.explorer.payload import IOUS
+from probox.measures.boxes.matching import SIZES
+from probox.measures.pdq.definition_heatmap import EDGE
+from probox.measures.pdq.kernel import QUALITIES
+from probox.pictures.corners import SIGMA, SIGMAS
+from probox.pictures.style import LIGHT
+from probox.plots.scatter import LEVELS
+from probox.tables.results import Verdict
+
+__all__ = ["constants"]
+
+_WORDS = {"TP": "true positive", "FP": "false positive", "FN": "missed", "IGNORED": "ignored"}
+"""Verdicts in words, those that can be filtered by first."""
+
+
+def constants() -> dict[str, Any]:
+    """Return the constants of the script by the names it calls them."""
+    verdicts = {name: getattr(Verdict, name) for name in _WORDS}
+    return {
+        "QUALITIES": list(QUALITIES),
+        "SIZES": list(SIZES[1:]),
+        # What a threshold drops has no verdict in the tables.
+        "VERDICT": {**verdicts, "DROPPED": len(verdicts)},
+        "VERDICTS": {verdicts[name]: words for name, words in _WORDS.items()},
+        "IOUS": {text: f"{iou:.2f}" for text, iou in IOUS.items()},
+        "SIGMAS": list(SIGMAS),
+        "SIGMA": SIGMA,
+        "LEVELS": list(LEVELS),
+        "LINES": len(LIGHT.lines),
+        "EDGE": EDGE,
+    }

@@ -1,0 +1,97 @@
+"""What plots share: their entry in the registry, their style, axes and legends."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.evaluation.result import Evaluation
+from probox.pictures.style import Theme, theme_called
+from probox.support.optional import require
+from probox.tables.results import Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Plot", "Results", "add_legend", "colour_of", "hits", "new_axes", "quietly", "styled", "subplots"]
+
+Results = Mapping[str, Evaluation]
+"""Evaluations by name; one without a name needs no legend."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plot:
+    """One plot of evaluations.
+
+    Parameters
+    ----------
+    name : str
+        That of its file; with underscores, that of the method of `Plots`.
+    title : str
+        What stands above it.
+    draw : callable
+        Takes `Results`, by keyword `dark` and whatever is its own, and returns matplotlib axes.
+    """
+
+    name: str
+    title: str
+    draw: Callable[..., Any]
+
+    @property
+    def method(self) -> str:
+        """The name of the method that draws it."""
+        return self.name.replace("-", "_")
+
+
+@contextmanager
+def styled(dark: bool) -> Iterator[Theme]:
+    """Set the style while a plot is made; what is made keeps it."""
+    matplotlib = require("matplotlib", extra="report")
+    theme = theme_called(dark)
+    with matplotlib.rc_context(theme.settings()):
+        yield theme
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep matplotlib from warning of every letter that its font lacks: such a letter is shown as a box."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield
+
+
+def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
+    """Return a new figure of this size in inches, and its axes."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(rows, columns, figsize=size, dpi=150, **options)
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes that were given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    axes: Axes = subplots(1, 1, size)[1]
+    return axes
+
+
+def colour_of(theme: Theme, number: int) -> str:
+    """Return the colour of a detector by its number."""
+    return theme.lines[number % len(theme.lines)]
+
+
+def add_legend(axes: Axes, results: Results) -> Any:
+    """Add a legend if there are names."""
+    return axes.legend(loc="best") if any(results) else None
+
+
+def hits(evaluation: Evaluation, quality: str) -> npt.NDArray[np.float64]:
+    """Return a quality of every true positive."""
+    values = evaluation.detections.quality(quality)
+    return np.asarray(values[evaluation.detections.verdicts == Verdict.TP])

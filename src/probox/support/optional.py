@@ -1,0 +1,56 @@
+"""Packages that only some of probox needs: imported where they are used, or said how to get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from probox.errors import InputError
+
+__all__ = ["check_installed", "require"]
+
+_PACKAGES = {"PIL": "Pillow", "scipy": "SciPy"}
+"""What packages are called whose modules have another name."""
+
+
+def require(module: str, *, extra: str, purpose: str = "this needs") -> Any:
+    """Import a module of one of probox's extras, or say how to get it.
+
+    Parameters
+    ----------
+    module : str
+        Its full name, e.g. ``"PIL.Image"``.
+    extra : str
+        The extra of probox that installs it.
+    purpose : str
+        Begins the message: what needs it.
+
+    Examples
+    --------
+    >>> require("nowhere.near", extra="report", purpose="pictures need")
+    Traceback (most recent call last):
+    probox.errors.InputError: pictures need nowhere; install it with: pip install 'probox[report]'
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise _missing([module], extra, purpose) from None
+
+
+def check_installed(modules: Sequence[str], *, extra: str, purpose: str = "this needs") -> None:
+    """Raise, naming all that are missing, unless these modules can be imported; load none of them."""
+    from importlib.util import find_spec
+
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise _missing(missing, extra, purpose)
+
+
+def _missing(modules: Sequence[str], extra: str, purpose: str) -> InputError:
+    roots = [module.split(".")[0] for module in modules]
+    names = ", ".join(_PACKAGES.get(root, root) for root in roots)
+    return InputError(
+        f"{purpose} {names}",
+        remedy=f"install {'it' if len(roots) == 1 else 'them'} with: pip install 'probox[{extra}]'",
+    )

@@ -1,0 +1,74 @@
+"""What `import probox` and the first calls load, and that names loaded late are the ones that are told."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import probox
+
+HEAVY = {"scipy", "matplotlib", "PIL", "pyarrow", "onnx", "onnxruntime", "torch", "click", "rich"}
+
+USE = """
+truth = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+found = probox.Detections(classes=["cup"], image_ids=[7], boxes=[[11, 19, 41, 40]], label_probs=[[0.9]])
+str(probox.evaluate(truth, found))
+"""
+
+
+def loaded_after(code: str) -> set[str]:
+    """Return the packages that a fresh process has loaded once it ran this."""
+    code += "\nimport sys; print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    assert not loaded_after("import probox") & (HEAVY | {"numpy"})
+
+
+def test_all_public_names_need_only_numpy() -> None:
+    assert not loaded_after("from probox import *") & HEAVY
+
+
+def test_evaluating_needs_only_numpy() -> None:
+    loaded = loaded_after("import probox" + USE)
+    assert "numpy" in loaded
+    assert not loaded & HEAVY
+
+
+def test_help_does_without_numpy() -> None:
+    loaded = loaded_after("from click.testing import CliRunner; from probox.cli import cli\nCliRunner().invoke(cli)")
+    assert "click" in loaded
+    assert not loaded & (HEAVY - {"click"} | {"numpy"})
+
+
+def test_every_public_name_is_there() -> None:
+    for name in probox.__all__:
+        assert getattr(probox, name) is not None
+        assert name in dir(probox)
+
+
+def test_type_checkers_are_told_the_same_homes() -> None:
+    tree = ast.parse(Path(probox.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    told = {name.name: part.module for part in block.body if isinstance(part, ast.ImportFrom) for name in part.names}
+    assert told == probox._HOME_OF
+    assert set(probox.__all__) == {*told, "__version__"}
+
+
+def test_rooms_are_loaded_when_asked_for() -> None:
+    code = "import probox; assert probox.explorer.write_report"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert probox.plots is import_module("probox.plots")
+
+
+@pytest.mark.parametrize("name", ["no_such_room", "_private"])
+def test_what_is_not_there(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'probox' has no attribute '{name}'"):
+        getattr(probox, name)
