@@ -144,7 +144,7 @@ class _Checks:
     def _matches(self) -> None:
         """Raise unless verdicts, partners and qualities are those that the pairs make."""
         stored = self.evaluation
-        if "pdq" not in stored.measures:
+        if not stored.has_pairs:
             if len(stored.pairs):
                 self._fail("expected no pairs where PDQ was not measured", "pairs")
             if _is_blank(stored.objects) and _is_blank(stored.detections):

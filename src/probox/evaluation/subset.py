@@ -33,7 +33,7 @@ def evaluation_of_images(evaluation: Evaluation, images: npt.ArrayLike) -> Evalu
         masks=masks,
         plain_notes=_notes(evaluation, len(ids), masks),
     )
-    return part.rematched() if "pdq" in part.measures else part
+    return part.rematched() if part.has_pairs else part
 
 
 def _notes(evaluation: Evaluation, images: int, masks: Masks) -> tuple[str, ...]:
