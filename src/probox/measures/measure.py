@@ -135,6 +135,11 @@ class Measure:
         """Return the column of the measure's own number."""
         return self.columns[0]
 
+    @property
+    def table_columns(self) -> tuple[Column, ...]:
+        """Return the columns that tables show."""
+        return tuple(column for column in self.columns if column.heading is not None)
+
     def nothing(self) -> Summary:
         """Return the summary of what was not measured: counts of 0, else NaN."""
         return {column.key: 0 if column.unit == "count" else math.nan for column in self.columns}

@@ -44,4 +44,4 @@ def in_table_order() -> tuple[Measure, ...]:
 
 def table_columns() -> tuple[Column, ...]:
     """Return the columns that tables show, in their order."""
-    return tuple(column for measure in in_table_order() for column in measure.columns if column.heading is not None)
+    return tuple(column for measure in in_table_order() for column in measure.table_columns)
