@@ -8,7 +8,9 @@ import io
 import pytest
 
 from probox import Convention
-from probox.evaluation.text import best_cells, column_value, format_table, format_value, summary_text
+from probox.evaluation.text import best_cells, format_table, format_value, summary_text
+from probox.measures.measure import Column
+from probox.measures.registry import table_columns
 
 
 def rows(**columns: list[float]) -> list[tuple[str, dict[str, float]]]:
@@ -16,33 +18,37 @@ def rows(**columns: list[float]) -> list[tuple[str, dict[str, float]]]:
     return [(f"row {n}", {name: values[n] for name, values in columns.items()}) for n in range(count)]
 
 
-def best(title: str, key: str, *values: float) -> list[int]:
-    return sorted(number for number, name in best_cells(rows(**{key: list(values)})) if name == title)
+def best(key: str, *values: float) -> list[int]:
+    return sorted(number for number, name in best_cells(rows(**{key: list(values)})) if name == key)
+
+
+def column(key: str) -> Column:
+    return next(column for column in table_columns() if column.key == key)
 
 
 NAN = float("nan")
 
 
 @pytest.mark.parametrize(
-    ("title", "key", "values", "expected"),
+    ("key", "values", "expected"),
     [
-        ("PDQ", "PDQ", (0.1, 0.3, 0.2), [1]),
-        ("PDQ", "PDQ", (0.3, 0.3, 0.2), [0, 1]),
-        ("TP", "TP", (5, 7, 6), [1]),
-        ("FP", "FP", (5, 7, 5), [0, 2]),
-        ("FN", "FN", (9, 8), [1]),
-        ("mLRP", "moLRP", (0.9, 0.8), [1]),
+        ("PDQ", (0.1, 0.3, 0.2), [1]),
+        ("PDQ", (0.3, 0.3, 0.2), [0, 1]),
+        ("TP", (5, 7, 6), [1]),
+        ("FP", (5, 7, 5), [0, 2]),
+        ("FN", (9, 8), [1]),
+        ("moLRP", (0.9, 0.8), [1]),
         # Alike as they are shown, in hundredths of a per cent, and so alike; a hundredth apart, and so not.
-        ("PDQ", "PDQ", (0.12344, 0.12336), [0, 1]),
-        ("PDQ", "PDQ", (0.12344, 0.12346), [1]),
-        ("PDQ", "PDQ", (0.1234, 0.1235), [1]),
-        ("mAP", "mAP", (NAN, 0.2, 0.1), [1]),
-        ("mAP", "mAP", (NAN, NAN), []),
-        ("PDQ", "PDQ", (0.0, 0.0), [0, 1]),
+        ("PDQ", (0.12344, 0.12336), [0, 1]),
+        ("PDQ", (0.12344, 0.12346), [1]),
+        ("PDQ", (0.1234, 0.1235), [1]),
+        ("mAP", (NAN, 0.2, 0.1), [1]),
+        ("mAP", (NAN, NAN), []),
+        ("PDQ", (0.0, 0.0), [0, 1]),
     ],
 )
-def test_best_of_a_column(title, key, values, expected):
-    assert best(title, key, *values) == expected
+def test_best_of_a_column(key, values, expected):
+    assert best(key, *values) == expected
 
 
 def test_a_row_alone_is_not_best():
@@ -58,7 +64,7 @@ def test_only_columns_that_every_row_has_are_shown():
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "text"),
+    ("key", "value", "text"),
     [
         ("PDQ", 0.123456, "12.35"),
         ("PDQ", 1.0, "100.00"),
@@ -69,13 +75,13 @@ def test_only_columns_that_every_row_has_are_shown():
         ("FN", 0, "0"),
     ],
 )
-def test_a_number_as_it_is_shown(column, value, text):
-    assert format_value(column, value) == text
+def test_a_number_as_it_is_shown(key, value, text):
+    assert format_value(column(key), value) == text
 
 
 def test_mlrp_is_one_minus_molrp_and_nothing_else_is():
     summary = {"moLRP": 0.75, "mAP": 0.75, "PDQ": 0.75}
-    assert [column_value(name, summary) for name in ("mLRP", "mAP", "PDQ")] == [0.25, 0.75, 0.75]
+    assert [column(key).shown(summary) for key in ("moLRP", "mAP", "PDQ")] == [0.25, 0.75, 0.75]
 
 
 TABLE = [("first_one", {"PDQ": 0.5, "FP": 1200}), ("b", {"PDQ": 0.25, "FP": 7})]

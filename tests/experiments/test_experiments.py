@@ -13,7 +13,7 @@ import pytest
 
 from probox import GroundTruth, experiments
 from probox.experiments import EXPERIMENTS, ResultTable
-from probox.experiments.figures import COLOURS, style
+from probox.experiments.figures import measure_lines, style
 from probox.experiments.scenes import evenly
 from probox.formats import read_truth
 
@@ -75,9 +75,15 @@ def test_a_figure_is_drawn(tables: dict[str, ResultTable], name: str) -> None:
     assert all(axes.get_title(loc="left") for axes in figure.axes)
     for axes in figure.axes:  # a measure has the same colour everywhere
         for line in axes.lines:
-            for measure, label in (("PDQ", "PDQ"), ("mAP", "mAP"), ("moLRP", "1 \N{MINUS SIGN} moLRP")):
-                if line.get_label() == label:
-                    assert line.get_color() == COLOURS[measure]
+            for _, drawn in measure_lines():
+                if line.get_label() == drawn["label"]:
+                    assert line.get_color() == drawn["color"]
+
+
+def test_every_measure_has_a_line_of_its_own_pdq_on_top() -> None:
+    lines = measure_lines()
+    assert [line["label"] for _, line in lines] == ["mAP", "1 \N{MINUS SIGN} moLRP", "PDQ"]
+    assert len({line["color"] for _, line in lines}) == len({line["marker"] for _, line in lines}) == 3
 
 
 def test_known_numbers(tables: dict[str, ResultTable]) -> None:

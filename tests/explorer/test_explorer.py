@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.explorer.browser import Browser, percent, summary_cell
+from tests.measures.toy import TOY
 
 import probox
 from probox import Evaluation
 from probox.demo import Demo
 from probox.explorer.page import write_report
+from probox.measures import registry
 from probox.tables.results import Verdict
 
 
@@ -34,7 +36,7 @@ def test_shows_the_papers_table(browser: Browser, page: Path, results: dict[str,
         summary = result.summary()
         for name in ("mAP", "PDQ", "pPDQ", "spatial", "label", "foreground", "background"):
             assert summary_cell(browser, number, name) == percent(summary[name])
-        assert summary_cell(browser, number, "mLRP") == percent(1 - summary["moLRP"])
+        assert summary_cell(browser, number, "moLRP") == percent(1 - summary["moLRP"])
         for name in ("TP", "FP", "FN"):
             assert summary_cell(browser, number, name) == str(int(summary[name]))
     best = browser.js(
@@ -44,6 +46,24 @@ def test_shows_the_papers_table(browser: Browser, page: Path, results: dict[str,
     assert "1PDQ" in best
     assert "0PDQ" not in best
     assert "1FP" in best  # fewer is better
+
+
+def test_a_measure_of_the_registry_has_its_column(
+    browser: Browser, demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "MEASURES", (*registry.MEASURES, TOY))
+    results = {name: probox.evaluate(demo.truth, found) for name, found in demo.detectors.items()}
+    path, _ = write_report(results, tmp_path / "report")
+    browser.open(path)
+    assert browser.texts("#summary thead th")[-2:] == ["FN", "Hit"]
+    assert summary_cell(browser, 0, "hit_score") == f"{results['sure'].summary()['hit_score']:.4f}"
+    best = "return document.querySelector('#summary td.best[data-column=hit_score]').parentElement.dataset.result"
+    assert results["sure"].summary()["hit_score"] < results["unsure"].summary()["hit_score"]
+    assert browser.js(best) == "0"  # the toy's low numbers are the better ones
+    assert browser.js("return document.querySelector('#summary [data-key=hit_score]').title") == (
+        "mean score of true positives, of all detections"
+    )
+    assert browser.count('#classes [data-key="hit_score"]') == 0  # it cannot follow the threshold
 
 
 def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:

@@ -13,6 +13,7 @@ from probox.cli.choosing import images_option, parse_images, read_for_images
 from probox.cli.console import file_title, in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.convention import CHOICES, PRESETS, Convention
+from probox.measures.registry import measure_names
 
 
 @click.command("evaluate")
@@ -38,7 +39,11 @@ from probox.convention import CHOICES, PRESETS, Convention
 @click.option("--clip", type=click.Choice(CHOICES["clip"]), help="Move corners outside the image onto its border.")
 @click.option("--object-filter/--no-object-filter", default=None, help="Ignore small objects [default: as truth asks].")
 @click.option(
-    "--measures", default="pdq,map,lrp", show_default=True, metavar="LIST", help="What to measure, separated by commas."
+    "--measures",
+    default=",".join(measure_names()),
+    show_default=True,
+    metavar="LIST",
+    help="What to measure, separated by commas.",
 )
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
@@ -152,12 +157,11 @@ def _convention(preset: str, choices: dict[str, Any]) -> Convention:
 
 
 def _measures(text: str) -> tuple[str, ...]:
-    from probox.evaluation.result import MEASURES
-
+    known = measure_names()
     names = tuple(name.strip().lower() for name in text.split(","))
-    unknown = [name for name in names if name not in MEASURES]
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(MEASURES)}.", param_hint="--measures")
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(known)}.", param_hint="--measures")
     return names
 
 

@@ -7,7 +7,7 @@ import click
 from probox.cli.choosing import images_option, parse_images, read_for_images
 from probox.cli.console import file_title, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.convention import PRESETS
-from probox.evaluation.text import FORMATS
+from probox.evaluation.text import FORMATS, format_table
 
 
 class _Command(click.Command):
@@ -76,7 +76,6 @@ def command(
     """
     from probox.convention import Convention
     from probox.evaluation.run import evaluate
-    from probox.evaluation.text import format_table
     from probox.formats import read_truth
 
     whole = read_truth(truth)

@@ -1,10 +1,9 @@
-"""What an evaluation found: who matched whom, with which quality, and every number that follows from it."""
+"""What an evaluation found, and every number that follows from it."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,15 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation.notes import join_notes, notes_at_threshold
-from probox.measures.boxes.matching import AREA_RANGES, SIZES, BoxMatches, match_columns
+from probox.evaluation.doors import Upstairs
+from probox.evaluation.notes import notes_at_threshold
+from probox.evaluation.verdicts import judge
+from probox.measures import registry
+from probox.measures.boxes.matching import SIZES, BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
-from probox.measures.pdq.kernel import assign
+from probox.measures.measure import Evaluated, Groups, Measure
+from probox.measures.pdq.measure import pdq_summary
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
@@ -26,12 +29,8 @@ from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTa
 
 if TYPE_CHECKING:
     from probox.evaluation.oddities import Oddity
-    from probox.plots import Plots
 
-__all__ = ["MEASURES", "Evaluation"]
-
-MEASURES = ("pdq", "map", "lrp")
-"""What can be measured."""
+__all__ = ["Evaluation"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,7 +51,7 @@ class Evaluation:
     masks : Masks
         The objects' pixels as they were scored.
     measures : tuple of str
-        What `summary` holds: ``pdq``, ``map``, ``lrp``.
+        What `summary` holds: names of the registry's measures, in its order.
     inputs : tuple of str
         The files that were read, truth first.
     plain_notes : tuple of str
@@ -67,7 +66,7 @@ class Evaluation:
     detections: DetectionTable
     pairs: PairTable
     masks: Masks
-    measures: tuple[str, ...] = MEASURES
+    measures: tuple[str, ...] = dataclasses.field(default_factory=registry.measure_names)
     inputs: tuple[str, ...] = ()
     plain_notes: tuple[str, ...] = ()
     version: str = ""
@@ -97,19 +96,18 @@ class Evaluation:
     @property
     def pdq(self) -> float:
         """Return PDQ: the sum of the matches' pPDQ over TP + FP + FN; NaN if there is nothing to score."""
-        return _summarise(self.detections, self.objects, self.convention)["PDQ"]
+        return pdq_summary(self)["PDQ"]
+
+    @property
+    def has_pairs(self) -> bool:
+        """Return whether a measure asked who matches whom by pixels; if none did, nobody is matched with anybody."""
+        return registry.need_pairs(self.measures)
 
     def summary(self) -> dict[str, float]:
         """Return what was asked for: PDQ, the averages over true positives, and the counts; mAP; moLRP."""
         summary: dict[str, float] = {}
-        if "pdq" in self.measures:
-            summary.update(_summarise(self.detections, self.objects, self.convention))
-        if "map" in self.measures:
-            precision = self.average_precision
-            summary.update({"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75})
-        if "lrp" in self.measures:
-            lrp = self.lrp
-            summary.update({"moLRP": lrp.molrp, "moLRP_loc": lrp.loc, "moLRP_fp": lrp.fp, "moLRP_fn": lrp.fn})
+        for measure in registry.measures_called(self.measures):
+            summary.update(measure.summary(self))
         return summary
 
     @cached_property
@@ -127,25 +125,33 @@ class Evaluation:
         """Return localisation recall precision of the same detections, on the paper's grid of thresholds."""
         return LRP.from_matches(self.boxes)
 
-    def per_class(self) -> dict[str, dict[str, float]]:
-        """Return the summary of each class; a false positive belongs to the class that the detector names."""
-        return {
-            name: self._summary_of(self.detections.labels == index, self.objects.labels == index)
-            for index, name in enumerate(self.classes)
-        }
+    def per_class(self) -> Groups:
+        """Return the summary of each class; a false positive belongs to the class that the detector names.
 
-    def per_size(self) -> dict[str, dict[str, float]]:
+        It holds the measures that are defined for a class; of those that were not asked for, NaN and counts of 0.
+        """
+        return self._groups(self.classes, lambda measure: measure.per_class)
+
+    def per_size(self) -> Groups:
         """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
 
-        The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium.
+        The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium. It holds
+        the measures that are defined for a size; of those that were not asked for, NaN and counts of 0.
         """
-        width, height = self.detections.extents.T
-        sizes = {}
-        for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
-            found = (width * height >= low) & (width * height <= high)
-            there = (self.objects.areas >= low) & (self.objects.areas <= high)
-            sizes[name] = self._summary_of(found, there)
-        return sizes
+        return self._groups(SIZES[1:], lambda measure: measure.per_size)
+
+    def _groups(
+        self, names: tuple[str, ...], grouped: Callable[[Measure], Callable[[Evaluated], Groups] | None]
+    ) -> Groups:
+        groups: Groups = {name: {} for name in names}
+        for measure in registry.MEASURES:
+            summaries = grouped(measure)
+            if summaries is None:
+                continue
+            measured = summaries(self) if measure.name in self.measures else {}
+            for name, summary in groups.items():
+                summary.update(measured.get(name) or measure.nothing())
+        return groups
 
     def per_image(self) -> dict[str, npt.NDArray[Any]]:
         """Return per image: id, PDQ, averages of the five qualities over its true positives, TP, FP and FN.
@@ -200,31 +206,22 @@ class Evaluation:
             pairs=pairs,
             plain_notes=notes_at_threshold(self.plain_notes, len(kept) - len(rows), threshold),
         )
-        return thresholded.rematched() if "pdq" in self.measures else thresholded
+        return thresholded.rematched() if thresholded.has_pairs else thresholded
 
     def rematched(self) -> Evaluation:
         """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
-        objects, detections = _judge(self.objects, self.detections, self.pairs, self.convention)
+        objects, detections = judge(self.objects, self.detections, self.pairs, self.convention)
         return dataclasses.replace(self, objects=objects, detections=detections)
 
     @property
     def _by_confidence(self) -> bool:
         return self.convention.confidence_denominator
 
-    def _summary_of(self, found: npt.NDArray[np.bool_], there: npt.NDArray[np.bool_]) -> dict[str, float]:
-        """Return the summary of some objects: their matches, their misses, and the false positives in `found`."""
-        matched = self.detections.partners >= 0
-        chosen = np.where(matched, there[self.detections.partners] if len(there) else False, found)
-        return _summarise(
-            self.detections.take(np.flatnonzero(chosen)), self.objects.take(np.flatnonzero(there)), self.convention
-        )
-
-    @property
-    def plot(self) -> Plots:
-        """Return what plots it: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`."""
-        from probox.plots import Plots
-
-        return Plots(self)
+    plot = Upstairs(
+        "probox.plots",
+        "Plots",
+        "Return what plots it: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`.",
+    )
 
     # --- what is odd ---
 
@@ -243,6 +240,8 @@ class Evaluation:
     # --- together ---
 
     def __add__(self, other: Evaluation) -> Evaluation:
+        from probox.evaluation.joining import join_evaluations
+
         return join_evaluations([self, other])
 
     def on(self, images: npt.ArrayLike) -> Evaluation:
@@ -283,107 +282,3 @@ class Evaluation:
         text = summary_text([("", self.summary())], self.convention)
         odd = [f"warning: {oddity}" for oddity in self.oddities]
         return "\n".join([text, *odd, *(f"note: {note}" for note in self.plain_notes)])
-
-
-def _summarise(detections: DetectionTable, objects: ObjectTable, convention: Convention) -> dict[str, float]:
-    hit = detections.verdicts == Verdict.TP
-    wrong = detections.verdicts == Verdict.FP
-    tp, fp, fn = int(hit.sum()), int(wrong.sum()), int((objects.verdicts == Verdict.FN).sum())
-    # fsum is exact, so the order of rows cannot change a bit of the result.
-    sums = {name: math.fsum(detections.quality(name)[hit]) for name in QUALITIES}
-    false = math.fsum(detections.costs[wrong].tolist()) if convention.confidence_denominator else fp
-    counted = tp + false + fn
-    summary = {"PDQ": sums["pPDQ"] / counted if counted else math.nan}
-    summary.update({name: sums[name] / tp if tp else math.nan for name in QUALITIES})
-    summary.update({"TP": tp, "FP": fp, "FN": fn})
-    return summary
-
-
-def _judge(
-    objects: ObjectTable, detections: DetectionTable, pairs: PairTable, convention: Convention
-) -> tuple[ObjectTable, DetectionTable]:
-    """Return both tables with partners, verdicts and qualities that follow from the pairs."""
-    matched = assign(detections.image_rows[pairs.detections], pairs, convention.assignment)
-    found, there, values = pairs.detections[matched], pairs.objects[matched], pairs.qualities[matched]
-
-    small_partner = objects.small[there]
-    verdict_found = np.full(len(detections), Verdict.FP, np.uint8)
-    verdict_found[found] = np.where(small_partner, Verdict.IGNORED, Verdict.TP)
-    verdict_there = np.where(objects.small, Verdict.IGNORED, Verdict.FN).astype(np.uint8)
-    verdict_there[there] = np.where(small_partner, Verdict.IGNORED, Verdict.TP)
-    return (
-        objects.replace(verdicts=verdict_there, **_partners(len(objects), there, found, values)),
-        detections.replace(verdicts=verdict_found, **_partners(len(detections), found, there, values)),
-    )
-
-
-def _partners(
-    n: int, rows: npt.NDArray[np.int64], partners: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
-) -> dict[str, npt.NDArray[Any]]:
-    """Return the partner and quality columns of a table of n rows, of which `rows` are matched."""
-    partner = np.full(n, -1, np.int64)
-    partner[rows] = partners
-    qualities = np.full((n, len(QUALITIES)), np.nan)
-    qualities[:, QUALITIES.index("pPDQ")] = 0.0
-    qualities[rows] = values
-    return {"partners": partner, "qualities": qualities}
-
-
-def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
-    """Return the evaluation of all images of all parts, whatever their order.
-
-    Parts must agree in convention and classes and must not share an image.
-    """
-    first = parts[0]
-    for part in parts[1:]:
-        if part.convention != first.convention:
-            raise InputError("evaluations of different conventions do not add up", remedy="evaluate both alike")
-        if part.classes != first.classes or part.measures != first.measures:
-            raise InputError("evaluations of different classes or measures do not add up", remedy="evaluate both alike")
-    ids = np.concatenate([part.dataset.image_ids for part in parts])
-    order = np.argsort(ids, kind="stable")
-    again = np.flatnonzero(np.diff(ids[order]) == 0)
-    if len(again):
-        twice = int(ids[order][again[0]])
-        raise InputError("the image is in more than one part", image=twice, remedy="evaluate each image once")
-    row = np.empty(len(ids), np.int64)
-    row[order] = np.arange(len(ids))
-
-    starts = {
-        "images": [len(part.dataset) for part in parts],
-        "objects": [len(part.objects) for part in parts],
-        "detections": [len(part.detections) for part in parts],
-    }
-    image_starts, object_starts, detection_starts = (np.cumsum([0, *counts]) for counts in starts.values())
-    objects = ObjectTable.join([part.objects for part in parts])
-    detections = DetectionTable.join([part.detections for part in parts])
-    pairs = PairTable.join([part.pairs for part in parts])
-    objects = objects.replace(image_rows=row[objects.image_rows + np.repeat(image_starts[:-1], starts["objects"])])
-    detections = detections.replace(
-        image_rows=row[detections.image_rows + np.repeat(image_starts[:-1], starts["detections"])]
-    )
-    counts = [len(part.pairs) for part in parts]
-    of_object = pairs.objects + np.repeat(object_starts[:-1], counts)
-    of_detection = pairs.detections + np.repeat(detection_starts[:-1], counts)
-
-    pairs = pairs.replace(objects=of_object, detections=of_detection)
-    masks = Masks.concatenate([part.masks for part in parts])
-    if not np.array_equal(row, np.arange(len(row))):  # parts that follow each other are left as they are
-        object_order = np.argsort(objects.image_rows, kind="stable")
-        detection_order = np.argsort(detections.image_rows, kind="stable")
-        new_object, new_detection = np.argsort(object_order), np.argsort(detection_order)
-        pair_order = np.argsort(objects.image_rows[of_object], kind="stable")
-        pairs = pairs.replace(objects=new_object[of_object], detections=new_detection[of_detection]).take(pair_order)
-        objects, detections = objects.take(object_order), detections.take(detection_order)
-        masks = masks.take(object_order)
-    joined = dataclasses.replace(
-        first,
-        dataset=Dataset.join([part.dataset for part in parts], order),
-        objects=objects,
-        detections=detections,
-        pairs=pairs,
-        masks=masks,
-        inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
-        plain_notes=join_notes(part.plain_notes for part in parts),
-    )
-    return joined.rematched() if "pdq" in first.measures else joined

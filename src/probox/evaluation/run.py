@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
+from probox.evaluation.joining import join_evaluations
 from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_image_note
-from probox.evaluation.result import MEASURES, Evaluation, join_evaluations
+from probox.evaluation.result import Evaluation
 from probox.measures.pdq.kernel import plain_rows, score_pairs
+from probox.measures.registry import measure_names, need_pairs
 from probox.support.parallel import thread_count
 from probox.support.words import some_names
 from probox.tables.arguments import check_classes, check_tables, expect
@@ -33,7 +35,7 @@ def evaluate(
     found: Detections,
     *,
     convention: str | Convention = "reference",
-    measures: Sequence[str] = MEASURES,
+    measures: Sequence[str] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -47,8 +49,9 @@ def evaluate(
         What the detector says; detections of images that the truth does not have are left out.
     convention : str or Convention
         ``"reference"``, ``"paper"``, ``"challenge"``, or your own.
-    measures : sequence of {"pdq", "map", "lrp"}
-        What the summary holds. Without ``"pdq"`` no pixel is looked at, and nobody is matched with anybody.
+    measures : sequence of {"pdq", "map", "lrp"}, optional
+        What the summary holds; default: everything. Without ``"pdq"`` no pixel is looked at, and nobody is matched
+        with anybody.
     threads : int, optional
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
@@ -73,7 +76,7 @@ def evaluate(
     if empty:
         notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
     pairs = PairTable.none()
-    if "pdq" in wanted:
+    if need_pairs(wanted):
         pairs = score_pairs(truth, masks, kept, resolved, threads=thread_count(threads), progress=progress)
     evaluation = Evaluation(
         convention=chosen,
@@ -87,7 +90,7 @@ def evaluate(
         plain_notes=(*truth.notes, *found.notes, *notes),
         version=__version__,
     )
-    return evaluation.rematched() if "pdq" in wanted else evaluation
+    return evaluation.rematched() if evaluation.has_pairs else evaluation
 
 
 class Evaluator:
@@ -120,7 +123,7 @@ class Evaluator:
         classes: Sequence[str],
         *,
         convention: str | Convention = "reference",
-        measures: Sequence[str] = MEASURES,
+        measures: Sequence[str] | None = None,
         threads: int | None = None,
     ) -> None:
         self.classes = check_classes(classes)
@@ -178,12 +181,15 @@ class Evaluator:
         self._parts.append(part)
 
 
-def _known_measures(measures: Sequence[str]) -> tuple[str, ...]:
+def _known_measures(measures: Sequence[str] | None) -> tuple[str, ...]:
+    known = measure_names()
+    if measures is None:
+        return known
     wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else None
-    if not wanted or any(name not in MEASURES for name in wanted):
-        remedy = f'write measures=("{measures if measures in MEASURES else MEASURES[0]}",)'
-        raise InputError(f"expected measures to be some of {', '.join(MEASURES)}, got {measures!r:.80}", remedy=remedy)
-    return tuple(name for name in MEASURES if name in wanted)
+    if not wanted or any(name not in known for name in wanted):
+        remedy = f'write measures=("{measures if measures in known else known[0]}",)'
+        raise InputError(f"expected measures to be some of {', '.join(known)}, got {measures!r:.80}", remedy=remedy)
+    return tuple(name for name in known if name in wanted)
 
 
 def _rows_to_score(

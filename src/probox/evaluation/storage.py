@@ -14,13 +14,14 @@ import numpy as np
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.archive import TABLES, Arrays, digest, file_names_of, read_archive, to_stored, write_archive
-from probox.evaluation.result import MEASURES, Evaluation
+from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_evaluation, check_images
 from probox.files.output import write_files
 from probox.files.reading import read_regular
 from probox.files.replacing import EVALUATION_WORDS, check_replaceable
 from probox.files.staging import folder_made, named_errors
 from probox.tables.dataset import Dataset
+from probox.measures.registry import measure_names
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 
@@ -172,9 +173,10 @@ def _read_words(folder: Path) -> dict[str, Any]:
         if type(value) is not kind or not all(type(text) is str for text in texts):
             what = {str: "text", list: "a list of texts", dict: "an object", int: "a whole number"}[kind]
             raise InputError(f"expected {what}", file=str(path), entry=name, remedy="evaluate anew")
-    if words["measures"] != [name for name in MEASURES if name in words["measures"]] or not words["measures"]:
+    known = measure_names()
+    if words["measures"] != [name for name in known if name in words["measures"]] or not words["measures"]:
         raise InputError(
-            f"expected some of {', '.join(MEASURES)}", file=str(path), entry="measures", remedy="evaluate anew"
+            f"expected some of {', '.join(known)}", file=str(path), entry="measures", remedy="evaluate anew"
         )
     return words
 

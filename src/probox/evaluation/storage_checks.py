@@ -148,7 +148,7 @@ class _Checks(_Columns):
     def _matches(self) -> None:
         """Raise unless verdicts, partners and qualities are those that the pairs make."""
         stored = self.evaluation
-        if "pdq" not in stored.measures:
+        if not stored.has_pairs:
             if len(stored.pairs):
                 self.fail("expected no pairs where PDQ was not measured", "pairs")
             if _is_blank(stored.objects) and _is_blank(stored.detections):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from probox.convention import Convention, resolve_convention
 from probox.evaluation.notes import empty_mask_note
-from probox.evaluation.result import MEASURES, Evaluation
+from probox.evaluation.result import Evaluation
 from probox.evaluation.run import Evaluator, Progress, label_notes
 from probox.files.reading import Paths
 from probox.formats.draft import repair_note, repaired, unknown_images_note
@@ -28,7 +28,7 @@ def evaluate_parquet(
     path: Paths,
     *,
     convention: str | Convention = "reference",
-    measures: Sequence[str] = MEASURES,
+    measures: Sequence[str] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     repair: bool = False,

@@ -36,7 +36,7 @@ def evaluation_of_images(evaluation: Evaluation, images: npt.ArrayLike) -> Evalu
         masks=masks,
         plain_notes=_notes(evaluation, len(kept), masks),
     )
-    return part.rematched() if "pdq" in part.measures else part
+    return part.rematched() if part.has_pairs else part
 
 
 def _renumbered(table: SomeTable, kept: npt.NDArray[np.int64]) -> SomeTable:

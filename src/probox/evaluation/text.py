@@ -8,68 +8,49 @@ import math
 from collections.abc import Mapping, Sequence
 
 from probox.convention import Convention
+from probox.measures.measure import Column
+from probox.measures.registry import table_columns
 
-__all__ = ["COLUMNS", "FORMATS", "Row", "best_cells", "format_table", "format_value", "summary_text"]
+__all__ = ["FORMATS", "Row", "best_cells", "format_table", "format_value", "shown_columns", "summary_text"]
 
-COLUMNS = (
-    ("mAP", "mAP"),
-    ("mLRP", "moLRP"),
-    ("PDQ", "PDQ"),
-    ("pPDQ", "pPDQ"),
-    ("Sp", "spatial"),
-    ("Lbl", "label"),
-    ("FG", "foreground"),
-    ("BG", "background"),
-    ("TP", "TP"),
-    ("FP", "FP"),
-    ("FN", "FN"),
-)
-"""The paper's columns and the summary's names for them; mLRP is 1 - moLRP, so that more is better."""
-
-COUNTS = ("TP", "FP", "FN")
-LESS_IS_BETTER = ("FP", "FN")
 FORMATS = ("text", "markdown", "latex", "csv")
 
 Row = tuple[str, Mapping[str, float]]
 """A name and a summary."""
 
 
-def shown_columns(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Return the columns that every summary has."""
-    return [(title, key) for title, key in COLUMNS if all(key in summary for _, summary in rows)]
+def shown_columns(rows: Sequence[Row]) -> list[Column]:
+    """Return the columns of tables that every summary has."""
+    return [column for column in table_columns() if all(column.key in summary for _, summary in rows)]
 
 
-def column_value(title: str, summary: Mapping[str, float]) -> float:
-    """Return the number that a column shows."""
-    value = float(summary[dict(COLUMNS)[title]])
-    return 1.0 - value if title == "mLRP" else value
-
-
-def format_value(column: str, value: float) -> str:
+def format_value(column: Column, value: float) -> str:
     """Return a number as the table shows it: counts as they are, qualities in per cent, nothing as a dash."""
     if math.isnan(value):
         return "-"
-    return f"{int(value):,}" if column in COUNTS else f"{100 * value:.2f}"
+    if column.unit == "count":
+        return f"{int(value):,}"
+    return f"{100 * value:.2f}" if column.unit == "per cent" else f"{value:.4f}"
 
 
 def best_cells(rows: Sequence[Row]) -> set[tuple[int, str]]:
-    """Return row number and column of the best value of each column, of all of them among equals.
+    """Return row number and key of the best value of each column, of all of them among equals.
 
     With a single row nothing is best.
     """
     best: set[tuple[int, str]] = set()
     if len(rows) < 2:
         return best
-    for title, _ in shown_columns(rows):
+    for column in shown_columns(rows):
         # Values that look alike are alike: the table is read as it is printed.
         shown = {
-            number: round(column_value(title, summary), 4)
+            number: round(column.shown(summary), 4)
             for number, (_, summary) in enumerate(rows)
-            if not math.isnan(column_value(title, summary))
+            if not math.isnan(column.shown(summary))
         }
-        if shown:
-            wanted = min(shown.values()) if title in LESS_IS_BETTER else max(shown.values())
-            best.update((number, title) for number, value in shown.items() if value == wanted)
+        if shown and column.shown_better is not None:
+            wanted = min(shown.values()) if column.shown_better == "low" else max(shown.values())
+            best.update((number, column.key) for number, value in shown.items() if value == wanted)
     return best
 
 
@@ -93,16 +74,16 @@ def format_table(rows: Sequence[Row], style: str = "text", *, heading: str = "Ap
     | one | 25.00 | **3** |
     | two | **50.00** | 2 |
     """
-    titles = [title for title, _ in shown_columns(rows)]
+    columns = shown_columns(rows)
     named = any(name for name, _ in rows)
     if style == "csv":
-        return _csv(rows, titles, heading)
+        return _csv(rows, columns, heading)
     best = best_cells(rows)
     cells = []
     for number, (name, summary) in enumerate(rows):
-        values = [_marked(title, summary, (number, title) in best, style) for title in titles]
+        values = [_marked(column, summary, (number, column.key) in best, style) for column in columns]
         cells.append([_escaped(name, style), *values] if named else values)
-    return {"text": _text, "markdown": _markdown, "latex": _latex}[style](cells, titles, heading if named else None)
+    return {"text": _text, "markdown": _markdown, "latex": _latex}[style](cells, columns, heading if named else None)
 
 
 def summary_text(rows: Sequence[Row], convention: Convention) -> str:
@@ -111,8 +92,8 @@ def summary_text(rows: Sequence[Row], convention: Convention) -> str:
     return f"{format_table(rows, heading='')}\nqualities in per cent{marked}; convention: {convention.describe()}"
 
 
-def _marked(title: str, summary: Mapping[str, float], best: bool, style: str) -> str:
-    text = format_value(title, column_value(title, summary))
+def _marked(column: Column, summary: Mapping[str, float], best: bool, style: str) -> str:
+    text = format_value(column, column.shown(summary))
     if not best:
         return text + (" " if style == "text" else "")
     return {"text": f"{text}*", "markdown": f"**{text}**", "latex": f"\\textbf{{{text}}}"}[style]
@@ -128,14 +109,14 @@ def _escaped(name: str, style: str) -> str:
     return name
 
 
-def _text(cells: list[list[str]], titles: list[str], heading: str | None) -> str:
+def _text(cells: list[list[str]], columns: list[Column], heading: str | None) -> str:
     # A mark or the room for one stands behind every number, but room at every line's end is nothing to print.
     marked = any(cell.endswith("*") for row in cells for cell in row)
     if not marked:
         cells = [
             [cell.rstrip() if number or heading is None else cell for number, cell in enumerate(row)] for row in cells
         ]
-    padded = [f"{title} " if marked else title for title in titles]
+    padded = [f"{column.heading}{' ' if marked else ''}" for column in columns]
     lines = [padded if heading is None else [heading, *padded], *cells]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return "\n".join(
@@ -147,35 +128,37 @@ def _text(cells: list[list[str]], titles: list[str], heading: str | None) -> str
     )
 
 
-def _with_units(titles: list[str], per_cent: str) -> list[str]:
-    return [title if title in COUNTS else f"{title} ({per_cent})" for title in titles]
+def _with_units(columns: list[Column], per_cent: str) -> list[str]:
+    return [
+        f"{column.heading} ({per_cent})" if column.unit == "per cent" else str(column.heading) for column in columns
+    ]
 
 
-def _markdown(cells: list[list[str]], titles: list[str], heading: str | None) -> str:
+def _markdown(cells: list[list[str]], columns: list[Column], heading: str | None) -> str:
     first = [] if heading is None else [heading or "Approach"]
-    header = [*first, *_with_units(titles, "%")]
-    rule = [*("---" for _ in first), *("---:" for _ in titles)]
+    header = [*first, *_with_units(columns, "%")]
+    rule = [*("---" for _ in first), *("---:" for _ in columns)]
     return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *cells])
 
 
-def _latex(cells: list[list[str]], titles: list[str], heading: str | None) -> str:
+def _latex(cells: list[list[str]], columns: list[Column], heading: str | None) -> str:
     first = [] if heading is None else [heading or "Approach"]
-    columns = "l" * len(first) + "r" * len(titles)
-    lines = [f"\\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule"]
-    lines += [" & ".join([*first, *_with_units(titles, r"\%")]) + r" \\", r"\midrule"]
+    sides = "l" * len(first) + "r" * len(columns)
+    lines = [f"\\begin{{tabular}}{{@{{}}{sides}@{{}}}}", r"\toprule"]
+    lines += [" & ".join([*first, *_with_units(columns, r"\%")]) + r" \\", r"\midrule"]
     lines += [" & ".join(row) + r" \\" for row in cells]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _csv(rows: Sequence[Row], titles: list[str], heading: str) -> str:
+def _csv(rows: Sequence[Row], columns: list[Column], heading: str) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([heading, *titles])
+    writer.writerow([heading, *(column.heading for column in columns)])
     for name, summary in rows:
-        values = [column_value(title, summary) for title in titles]
+        values = [column.shown(summary) for column in columns]
         shown = [
-            "" if math.isnan(value) else int(value) if title in COUNTS else repr(value)
-            for title, value in zip(titles, values, strict=True)
+            "" if math.isnan(value) else int(value) if column.unit == "count" else repr(value)
+            for column, value in zip(columns, values, strict=True)
         ]
         writer.writerow([name, *shown])
     return out.getvalue().rstrip("\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,20 +12,22 @@ import numpy.typing as npt
 
 from probox.experiments.table import ResultTable
 from probox.support.optional import require
+from probox.measures.measure import Column
+from probox.measures.pdq.measure import PDQ
+from probox.measures.registry import in_table_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
-    "COLOURS",
-    "MEASURES",
     "draw_box",
     "draw_curves",
     "draw_families",
     "draw_fewer_images",
     "draw_label_coco",
     "draw_spatial_uncertainty",
+    "measure_lines",
     "new_figure",
     "pictures",
 ]
@@ -32,21 +35,18 @@ __all__ = [
 # Okabe and Ito's palette: told apart with any kind of colour vision, and in print by line style and marker.
 BLUE, VERMILION, GREEN, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#6B6B6B"
 
-COLOURS = {"PDQ": BLUE, "mAP": VERMILION, "moLRP": GREEN}
-MEASURES: Mapping[str, Mapping[str, Any]] = {
+LINES: Mapping[str, Mapping[str, Any]] = {
     # The later ones have the smaller markers, so that curves that coincide all stay visible.
-    "mAP": {"label": "mAP", "color": VERMILION, "ls": (0, (5, 2)), "marker": "s", "ms": 7.4, "lw": 1.6, "mfc": "white"},
-    "moLRP": {
-        "label": "1 \N{MINUS SIGN} moLRP",
-        "color": GREEN,
-        "ls": (0, (1, 1.2)),
-        "marker": "^",
-        "ms": 5.4,
-        "lw": 1.8,
-        "mfc": "white",
-    },
-    "PDQ": {"label": "PDQ", "color": BLUE, "ls": "-", "marker": "o", "ms": 3.2, "lw": 1.8},
+    "mAP": {"color": VERMILION, "ls": (0, (5, 2)), "marker": "s", "ms": 7.4, "lw": 1.6, "mfc": "white"},
+    "moLRP": {"color": GREEN, "ls": (0, (1, 1.2)), "marker": "^", "ms": 5.4, "lw": 1.8, "mfc": "white"},
+    "PDQ": {"color": BLUE, "ls": "-", "marker": "o", "ms": 3.2, "lw": 1.8},
 }
+OTHER_LINES: Sequence[Mapping[str, Any]] = (
+    {"color": ORANGE, "ls": "-.", "marker": "D", "ms": 4.2, "lw": 1.6, "mfc": "white"},
+    {"color": SKY, "ls": "--", "marker": "v", "ms": 5.4, "lw": 1.6, "mfc": "white"},
+    {"color": GREY, "ls": ":", "marker": "P", "ms": 5.4, "lw": 1.6, "mfc": "white"},
+)
+"""How measures are drawn that have no line of their own above."""
 
 STYLE = {
     "font.family": "DejaVu Sans",
@@ -108,9 +108,20 @@ def _score_axis(axes: Axes) -> None:
     axes.set_ylabel("score")
 
 
-def shown(table: ResultTable, name: str) -> npt.NDArray[np.float64]:
-    """Return a measure as the paper shows it: the higher the better."""
-    return 1 - table[name] if name == "moLRP" else table[name]
+def measure_lines() -> list[tuple[Column, dict[str, Any]]]:
+    """Return the numbers of the measures that are shares, each with how its line is drawn; PDQ comes last, on top."""
+    others = cycle(OTHER_LINES)
+    lines = []
+    for column in (measure.headline for measure in in_table_order()):
+        if column.unit == "per cent":
+            label = f"1 \N{MINUS SIGN} {column.key}" if column.complement else column.key
+            lines.append((column, {"label": label, **(LINES.get(column.key) or next(others))}))
+    return lines
+
+
+def shown(table: ResultTable, column: Column) -> npt.NDArray[np.float64]:
+    """Return a measure as tables show it: the higher the better."""
+    return 1 - table[column.key] if column.complement else table[column.key]
 
 
 def draw_curves(
@@ -119,25 +130,23 @@ def draw_curves(
     *,
     title: str,
     xlabel: str,
-    measures: Sequence[str] = ("mAP", "moLRP", "PDQ"),
+    measures: Sequence[str] | None = None,
     reciprocal: bool = False,
     integers: bool = False,
     legend: str = "upper right",
 ) -> Figure:
-    """Draw the measures, averaged over repeats, against one setting; `reciprocal` adds 1/x for comparison."""
+    """Draw some measures or all, averaged over repeats, against one setting; `reciprocal` adds 1/x for comparison."""
     figure = new_figure()
     axes = figure.add_subplot()
     averaged = table.mean_over("repeat") if "repeat" in table.columns else table
     setting = averaged[x]
     if reciprocal:
         axes.plot(setting, 1 / setting, color="#D0D0D0", lw=7, label="1/n", zorder=1.5, solid_capstyle="round")
-    for name in MEASURES:
-        if name in measures:
-            axes.plot(
-                setting, shown(averaged, name), **MEASURES[name], mew=1.2, markevery=1 if len(setting) < 15 else 2
-            )
+    for column, line in measure_lines():
+        if measures is None or column.key in measures:
+            axes.plot(setting, shown(averaged, column), **line, mew=1.2, markevery=1 if len(setting) < 15 else 2)
     _score_axis(axes)
-    if len(measures) == 1:
+    if measures is not None and len(measures) == 1:
         axes.set_ylabel(measures[0])
     if integers:
         axes.set_xticks(setting)
@@ -163,7 +172,7 @@ def draw_fewer_images(table: ResultTable) -> Figure:
     whole = table.where(images=many)
     axes.plot(whole["detections"], whole["mAP"], color=VERMILION, lw=1.2, label=f"mAP, {many:,} images")
     named = {line.get_label(): line for line in axes.lines}
-    order = ("PDQ", "1 \N{MINUS SIGN} moLRP", "mAP", f"mAP, {many:,} images", "1/n")
+    order = [line["label"] for _, line in reversed(measure_lines())] + [f"mAP, {many:,} images", "1/n"]
     axes.legend(handles=[named[label] for label in order], loc="upper right")
     return figure
 
@@ -209,9 +218,10 @@ def draw_families(table: ResultTable, x: str, *, title: str, xlabel: str, perfec
         part = table.where(variance=variance)
         label = "PDQ, plain box" if variance == 0 else f"PDQ, variance {variance:g}"
         axes.plot(part[x], part["PDQ"], color=shade, lw=1.8, label=label)
-    for name in ("mAP", "moLRP"):
-        line = {key: value for key, value in MEASURES[name].items() if key not in ("marker", "ms", "mfc")}
-        axes.plot(plain[x], shown(plain, name), **line)
+    for column, line in measure_lines():
+        if column.key != PDQ.headline.key:
+            plainly = {key: value for key, value in line.items() if key not in ("marker", "ms", "mfc")}
+            axes.plot(plain[x], shown(plain, column), **plainly)
     _score_axis(axes)
     axes.set_xlabel(xlabel)
     axes.set_title(title)

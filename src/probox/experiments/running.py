@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from probox.experiments.table import ResultTable
+from probox.experiments.table import PDQ_PAPER, ResultTable, measured_columns
 from probox.files.output import write_files
 from probox.files.staging import named_errors
 from probox.tables.detections import Detections
@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 
 def measure(truth: GroundTruth, found: Detections, *, threads: int | None = None) -> dict[str, float]:
-    """Return PDQ under the presets `reference` and `paper`, mAP and moLRP.
+    """Return the number of every measure, and PDQ under the preset `paper` as well.
 
     Examples
     --------
@@ -32,15 +32,11 @@ def measure(truth: GroundTruth, found: Detections, *, threads: int | None = None
     >>> {name: round(value, 6) for name, value in measured.items()}
     {'PDQ': 0.5, 'PDQ_paper': 0.5, 'mAP': 1.0, 'moLRP': 0.0}
     """
-    from probox.measures.boxes import LRP, AveragePrecision, match_boxes
+    from probox.evaluation.run import evaluate
 
-    matches = match_boxes(truth, found, threads=threads)
-    return {
-        "PDQ": pdq(truth, found, threads=threads),
-        "PDQ_paper": pdq(truth, found, convention="paper", threads=threads),
-        "mAP": AveragePrecision.from_matches(matches, threads=threads).map,
-        "moLRP": LRP.from_matches(matches, threads=threads).molrp,
-    }
+    summary = evaluate(truth, found, threads=threads).summary()
+    summary[PDQ_PAPER] = pdq(truth, found, convention="paper", threads=threads)
+    return {name: summary[name] for name in measured_columns()}
 
 
 def pdq(truth: GroundTruth, found: Detections, *, convention: str = "reference", threads: int | None = None) -> float:
@@ -62,7 +58,7 @@ class Run:
         Called with the numbers of points done and in all.
     keep : path, optional
         A folder that keeps every finished point. A run with the same folder measures only what is not there yet
-        under the same circumstances: the same truth, seed and version.
+        under the same circumstances: the same truth, seed, measures and version.
     """
 
     threads: int | None = None
@@ -101,7 +97,8 @@ class _Kept:
     """Finished points in a file: a line that says what they belong to, then a line each."""
 
     def __init__(self, folder: Path, name: str, circumstances: Mapping[str, Any]) -> None:
-        first = json.dumps({"experiment": name, "probox": __version__, **circumstances}, sort_keys=True)
+        made_by = {"experiment": name, "probox": __version__, "measures": measured_columns()}
+        first = json.dumps({**made_by, **circumstances}, sort_keys=True)
         self.path = folder / f"{name}-{hashlib.sha256(first.encode()).hexdigest()[:12]}.jsonl"
         self.points: dict[str, dict[str, Any]] = {}
         with named_errors(self.path):

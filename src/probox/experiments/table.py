@@ -14,8 +14,12 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.output import write_files
+from probox.measures import registry
+from probox.measures.pdq.measure import PDQ
 
-__all__ = ["ResultTable"]
+__all__ = ["PDQ_PAPER", "ResultTable", "measured_columns"]
+
+PDQ_PAPER = "PDQ_paper"
 
 
 class ResultTable:
@@ -69,8 +73,8 @@ class ResultTable:
 
         Points that were not measured (NaN) are left out of the mean.
         """
-        measured = [name for name in self.columns if name in MEASURES]
-        others = [name for name in self.columns if name not in MEASURES and name != setting]
+        measured = [name for name in self.columns if name in measured_columns()]
+        others = [name for name in self.columns if name not in measured and name != setting]
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in self.rows():
             groups.setdefault(tuple(row[name] for name in others), []).append(row)
@@ -95,8 +99,11 @@ class ResultTable:
         write_files({Path(path): self.to_csv().encode()})
 
 
-MEASURES = ("PDQ", "PDQ_paper", "mAP", "moLRP")
-"""Columns that hold what was measured, as `probox.experiments.measure` names them."""
+def measured_columns() -> tuple[str, ...]:
+    """Return the columns of what was measured: the first of every measure, and PDQ under the preset `paper`."""
+    names = [measure.headline.key for measure in registry.MEASURES]
+    names.insert(names.index(PDQ.headline.key) + 1, PDQ_PAPER)
+    return tuple(names)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -14,6 +14,9 @@ import numpy.typing as npt
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES
+from probox.measures.measure import Column, Measure
+from probox.measures.pdq.measure import PDQ
+from probox.measures.registry import in_table_order
 from probox.pictures.view import scored_boxes, scored_covariances
 from probox.plots.precision_recall import mean_curve
 from probox.tables.masks import Masks
@@ -48,6 +51,7 @@ def index_payload(
     objects = first.objects
     return {
         "classes": list(first.classes),
+        "columns": [_column(measure, column) for measure in in_table_order() for column in measure.table_columns],
         "chunk": chunk,
         "thresholds": [round(float(value), 4) for value in _THRESHOLDS],
         # Detections below a result's own threshold are gone: the slider begins at the highest of them.
@@ -65,6 +69,23 @@ def index_payload(
             "size": packed(_size_bits(objects.areas), "u1"),
         },
         "results": [_result(name, evaluation) for name, evaluation in results.items()],
+    }
+
+
+def _is_fixed(measure: Measure) -> bool:
+    """Return whether the page shows a measure of all detections: with PDQ alone it can follow the threshold."""
+    return measure.name != PDQ.name
+
+
+def _column(measure: Measure, column: Column) -> dict[str, Any]:
+    fixed = _is_fixed(measure)
+    return {
+        "key": column.key,
+        "heading": column.heading,
+        "hint": f"{column.hint or column.heading}, of all detections" if fixed else column.hint,
+        "unit": column.unit,
+        "better": column.shown_better,
+        "fixed": fixed,
     }
 
 
@@ -88,12 +109,12 @@ def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
         detections["cost"] = packed(table.costs, "f4")
     qualities = {q: packed(pairs.quality(q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
     summary = evaluation.summary()
-    fixed = {"mAP": summary.get("mAP", math.nan), "mLRP": 1.0 - summary.get("moLRP", math.nan)}
+    fixed = [column for measure in in_table_order() if _is_fixed(measure) for column in measure.table_columns]
     return {
         "name": name,
         "about": _about(evaluation),
         "convention": evaluation.convention.to_dict(),
-        "fixed": {key: _number(value) for key, value in fixed.items()},
+        "fixed": {column.key: _number(column.shown(summary)) for column in fixed},
         "detections": detections,
         "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),

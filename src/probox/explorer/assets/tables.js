@@ -4,38 +4,27 @@
   const probox = (window.probox = window.probox || {});
   const { h, percent, count } = probox;
 
-  const COLUMNS = [
-    { key: "mAP", title: "mAP", fixed: true, hint: "COCO's mean average precision, of all detections" },
-    { key: "mLRP", title: "mLRP", fixed: true, hint: "1 - moLRP, of all detections" },
-    { key: "PDQ", title: "PDQ", hint: "probability-based detection quality" },
-    { key: "pPDQ", title: "pPDQ", hint: "mean pairwise quality of true positives" },
-    { key: "spatial", title: "Sp", hint: "mean spatial quality of true positives" },
-    { key: "label", title: "Lbl", hint: "mean label quality of true positives" },
-    { key: "foreground", title: "FG", hint: "mean foreground quality of true positives" },
-    { key: "background", title: "BG", hint: "mean background quality of true positives" },
-    { key: "TP", title: "TP", counts: true, hint: "true positives" },
-    { key: "FP", title: "FP", counts: true, less: true, hint: "false positives" },
-    { key: "FN", title: "FN", counts: true, less: true, hint: "missed objects" },
-  ];
-  const show = (column, value) =>
-    (column.counts ? (Number.isFinite(value) ? count(value) : "–") : percent(value));
+  // What the columns are, the index says: key, heading, hint, unit, which end is better ("high", "low" or null), and
+  // whether the number is fixed, since the page can follow the threshold with PDQ alone.
+  const WRITTEN = { "per cent": percent, count, plain: (value) => value.toFixed(4) };
+  const show = (column, value) => (Number.isFinite(value) ? WRITTEN[column.unit](value) : "–");
 
   /** Return the rows of Table 1 at the current threshold. */
   function summaryRows(store, threshold) {
     return store.results.map((result, r) => ({
-      number: r, name: result.name, ...store.view(r, threshold).total(), mAP: result.fixed.mAP, mLRP: result.fixed.mLRP }));
+      number: r, name: result.name, ...store.view(r, threshold).total(), ...result.fixed }));
   }
 
-  function shownColumns(rows) {
-    return COLUMNS.filter((column) => !column.fixed || rows.every((row) => Number.isFinite(row[column.key])));
+  function shownColumns(store, rows) {
+    return store.index.columns.filter((column) => !column.fixed || rows.every((row) => Number.isFinite(row[column.key])));
   }
 
   /** Return the best value of each column, compared as it is shown; none if there is nothing to compare. */
   function bestOf(columns, rows) {
     return Object.fromEntries(columns.map((column) => {
       const values = rows.map((row) => row[column.key]).filter(Number.isFinite);
-      if (rows.length < 2 || !values.length) return [column.key, null];
-      return [column.key, show(column, column.less ? Math.min(...values) : Math.max(...values))];
+      if (rows.length < 2 || !values.length || !column.better) return [column.key, null];
+      return [column.key, show(column, column.better === "low" ? Math.min(...values) : Math.max(...values))];
     }));
   }
 
@@ -68,11 +57,11 @@
 
   probox.renderSummary = (store, state) => {
     const rows = sorted(summaryRows(store, state.t), order);
-    const columns = shownColumns(rows);
+    const columns = shownColumns(store, rows);
     const best = bestOf(columns, rows);
     const change = (next) => { order = next; probox.renderSummary(store, state); };
     const head = h("tr", {}, sortable("detector", "name", order, change, null, false),
-      columns.map((column) => sortable(column.title, column.key, order, change, column.hint)));
+      columns.map((column) => sortable(column.heading, column.key, order, change, column.hint)));
     const body = rows.map((row) => h("tr", { "data-result": row.number },
       h("th", { scope: "row" }, h("i", { class: "swatch", style: `background:${probox.lineColour(row.number)}` }), row.name),
       columns.map((column) => {
@@ -87,14 +76,14 @@
 
   probox.summaryAsMarkdown = (store, state) => {
     const rows = sorted(summaryRows(store, state.t), order);
-    const columns = shownColumns(rows);
+    const columns = shownColumns(store, rows);
     const best = bestOf(columns, rows);
     const escape = (text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
     const cell = (column, row) => {
       const text = show(column, row[column.key]);
       return best[column.key] === text ? `**${text}**` : text;
     };
-    return [["", ...columns.map((column) => column.title)], ["---", ...columns.map(() => "---:")],
+    return [["", ...columns.map((column) => column.heading)], ["---", ...columns.map(() => "---:")],
       ...rows.map((row) => [escape(row.name), ...columns.map((column) => cell(column, row))])]
       .map((cells) => `| ${cells.join(" | ")} |`).join("\n") + "\n";
   };
@@ -103,7 +92,7 @@
 
   probox.summaryAsLatex = (store, state) => {
     const rows = sorted(summaryRows(store, state.t), order);
-    const columns = shownColumns(rows);
+    const columns = shownColumns(store, rows);
     const best = bestOf(columns, rows);
     const escape = (text) => text.replace(/[\\~^&%$#_{}]/g, (sign) => LATEX[sign] || `\\${sign}`);
     const cell = (column, row) => {
@@ -112,7 +101,7 @@
     };
     const line = (cells) => `  ${cells.join(" & ")} \\\\`;
     return [`\\begin{tabular}{l${"r".repeat(columns.length)}}`, "  \\toprule",
-      line(["", ...columns.map((column) => column.title)]), "  \\midrule",
+      line(["", ...columns.map((column) => column.heading)]), "  \\midrule",
       ...rows.map((row) => line([escape(row.name), ...columns.map((column) => cell(column, row))])),
       "  \\bottomrule", "\\end{tabular}"].join("\n") + "\n";
   };
@@ -127,12 +116,12 @@
       .filter((row) => tables.some((table) => Number.isFinite(table[row.group].PDQ)));
     const high = Math.max(...rows.flatMap((row) => tables.map((_, r) => row[`PDQ-${r}`]).filter(Number.isFinite)), 1e-9);
     const change = (next) => { groupOrder[id] = next; renderGroups(id, store, state, names, tables, chosen, filter); };
-    const details = COLUMNS.filter((column) => !column.fixed && column.key !== "PDQ");
+    const details = store.index.columns.filter((column) => !column.fixed && column.key !== "PDQ");
     const sort = groupOrder[id];
     const head = h("tr", {}, sortable(id === "classes" ? "class" : "size", id === "classes" ? "name" : "group", sort, change,
       null, false), sortable("objects", "objects", sort, change),
     store.results.map((result, r) => sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change)),
-    details.map((column) => sortable(column.title, column.key, sort, change,
+    details.map((column) => sortable(column.heading, column.key, sort, change,
       store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint)));
     const body = sorted(rows, sort).map((row) => h("tr", { class: row.group === chosen ? "chosen" : null },
       h("th", { scope: "row" }, h("button", { type: "button", "data-key": `row-${row.group}`,

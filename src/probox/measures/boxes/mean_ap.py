@@ -19,11 +19,12 @@ from probox.measures.boxes.matching import (
     mean_of_defined,
     size_index,
 )
+from probox.measures.measure import Column, Evaluated, Measure, Summary
 from probox.support.parallel import thread_count
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["LIMITS", "RECALL_POINTS", "AveragePrecision", "PrecisionRecallCurve", "average_precision"]
+__all__ = ["LIMITS", "MEAN_AP", "RECALL_POINTS", "AveragePrecision", "PrecisionRecallCurve", "average_precision"]
 
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
 """Where precision is read off."""
@@ -230,3 +231,21 @@ def average_precision(truth: GroundTruth, found: Detections, *, threads: int | N
     return AveragePrecision.from_matches(
         match_boxes(truth, found, threads=threads, call="average_precision"), threads=threads
     )
+
+
+def _summary(evaluated: Evaluated) -> Summary:
+    precision = evaluated.average_precision
+    return {"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75}
+
+
+MEAN_AP = Measure(
+    name="map",
+    needs=frozenset({"boxes"}),
+    columns=(
+        Column(key="mAP", heading="mAP", hint="COCO's mean average precision"),
+        Column(key="AP50"),
+        Column(key="AP75"),
+    ),
+    summary=_summary,
+    leads=True,
+)

@@ -18,10 +18,11 @@ from probox.measures.boxes.matching import (
     mean_of_defined,
     size_index,
 )
+from probox.measures.measure import Column, Measure
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["GRID", "LRP", "LRPCurve", "Variant", "lrp", "lrp_curve"]
+__all__ = ["GRID", "LRP", "OPTIMAL_LRP", "LRPCurve", "Variant", "lrp", "lrp_curve"]
 
 Variant = Literal["grid", "exact"]
 
@@ -264,3 +265,17 @@ def _totals(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     totals = np.zeros((len(values) + 1, values.shape[1]), np.float64 if values.dtype == np.float64 else np.int64)
     np.cumsum(values, axis=0, out=totals[1:])
     return totals
+
+
+OPTIMAL_LRP = Measure(
+    name="lrp",
+    needs=frozenset({"boxes"}),
+    columns=(
+        Column(key="moLRP", heading="mLRP", better="low", complement=True, hint="1 - moLRP"),
+        Column(key="moLRP_loc", better="low"),
+        Column(key="moLRP_fp", better="low"),
+        Column(key="moLRP_fn", better="low"),
+    ),
+    summary=lambda evaluated: evaluated.lrp.summary(),
+    leads=True,
+)

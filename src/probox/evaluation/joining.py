@@ -1,0 +1,77 @@
+"""Evaluations of different images as one: what ``a + b`` and `Evaluator.result` return."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.evaluation.notes import join_notes
+from probox.evaluation.result import Evaluation
+from probox.tables.dataset import Dataset
+from probox.tables.masks import Masks
+from probox.tables.results import DetectionTable, ObjectTable, PairTable
+
+__all__ = ["join_evaluations"]
+
+
+def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
+    """Return the evaluation of all images of all parts, whatever their order.
+
+    Parts must agree in convention and classes and must not share an image.
+    """
+    first = parts[0]
+    for part in parts[1:]:
+        if part.convention != first.convention:
+            raise InputError("evaluations of different conventions do not add up", remedy="evaluate both alike")
+        if part.classes != first.classes or part.measures != first.measures:
+            raise InputError("evaluations of different classes or measures do not add up", remedy="evaluate both alike")
+    ids = np.concatenate([part.dataset.image_ids for part in parts])
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(np.diff(ids[order]) == 0)
+    if len(again):
+        twice = int(ids[order][again[0]])
+        raise InputError("the image is in more than one part", image=twice, remedy="evaluate each image once")
+    row = np.empty(len(ids), np.int64)
+    row[order] = np.arange(len(ids))
+
+    starts = {
+        "images": [len(part.dataset) for part in parts],
+        "objects": [len(part.objects) for part in parts],
+        "detections": [len(part.detections) for part in parts],
+    }
+    image_starts, object_starts, detection_starts = (np.cumsum([0, *counts]) for counts in starts.values())
+    objects = ObjectTable.join([part.objects for part in parts])
+    detections = DetectionTable.join([part.detections for part in parts])
+    pairs = PairTable.join([part.pairs for part in parts])
+    objects = objects.replace(image_rows=row[objects.image_rows + np.repeat(image_starts[:-1], starts["objects"])])
+    detections = detections.replace(
+        image_rows=row[detections.image_rows + np.repeat(image_starts[:-1], starts["detections"])]
+    )
+    counts = [len(part.pairs) for part in parts]
+    of_object = pairs.objects + np.repeat(object_starts[:-1], counts)
+    of_detection = pairs.detections + np.repeat(detection_starts[:-1], counts)
+
+    pairs = pairs.replace(objects=of_object, detections=of_detection)
+    masks = Masks.concatenate([part.masks for part in parts])
+    if not np.array_equal(row, np.arange(len(row))):  # parts that follow each other are left as they are
+        object_order = np.argsort(objects.image_rows, kind="stable")
+        detection_order = np.argsort(detections.image_rows, kind="stable")
+        new_object, new_detection = np.argsort(object_order), np.argsort(detection_order)
+        pair_order = np.argsort(objects.image_rows[of_object], kind="stable")
+        pairs = pairs.replace(objects=new_object[of_object], detections=new_detection[of_detection]).take(pair_order)
+        objects, detections = objects.take(object_order), detections.take(detection_order)
+        masks = masks.take(object_order)
+    joined = dataclasses.replace(
+        first,
+        dataset=Dataset.join([part.dataset for part in parts], order),
+        objects=objects,
+        detections=detections,
+        pairs=pairs,
+        masks=masks,
+        inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
+        plain_notes=join_notes(part.plain_notes for part in parts),
+    )
+    return joined.rematched() if joined.has_pairs else joined

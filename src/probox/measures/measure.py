@@ -1,0 +1,146 @@
+"""What a measure is: its columns, and how its numbers follow from an evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from probox.convention import Convention
+from probox.tables.dataset import Dataset
+from probox.tables.results import DetectionTable, ObjectTable
+
+if TYPE_CHECKING:  # they bring measures of their own, which are made of what is here
+    from probox.measures.boxes.matching import BoxMatches
+    from probox.measures.boxes.mean_ap import AveragePrecision
+    from probox.measures.boxes.optimal_lrp import LRP
+
+__all__ = ["Column", "Evaluated", "Groups", "Judged", "Measure", "Need", "Summary"]
+
+Unit = Literal["per cent", "count", "plain"]
+"""How tables write a number: a share in per cent, a whole number, or a number as it is."""
+
+Better = Literal["high", "low"]
+
+Need = Literal["pairs", "boxes"]
+"""What must be known: `pairs`, who matched whom by pixels; `boxes`, who does by the overlap of boxes."""
+
+
+class Judged(Protocol):
+    """Detections and objects with what became of each."""
+
+    @property
+    def convention(self) -> Convention: ...
+    @property
+    def detections(self) -> DetectionTable: ...
+    @property
+    def objects(self) -> ObjectTable: ...
+
+
+class Evaluated(Judged, Protocol):
+    """What a measure may read of an `Evaluation`, which lives in a higher room.
+
+    Whatever is costly is made when it is first read, and kept.
+    """
+
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def dataset(self) -> Dataset: ...
+    @property
+    def boxes(self) -> BoxMatches: ...
+    @property
+    def average_precision(self) -> AveragePrecision: ...
+    @property
+    def lrp(self) -> LRP: ...
+
+
+Summary = dict[str, float]
+"""A number for each of a measure's columns, by the column's key."""
+
+Groups = dict[str, Summary]
+"""A summary for each class or size, by its name."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Column:
+    """One number of a measure, and how it is shown.
+
+    Parameters
+    ----------
+    key : str
+        Its name in `Evaluation.summary` and in JSON.
+    heading : str, optional
+        What stands over it in tables. Default: it is in no table, in JSON alone.
+    unit : {"per cent", "count", "plain"}
+        How tables write it.
+    better : {"high", "low"}, optional
+        Which numbers are better. Default: neither, so that no number is marked as the best.
+    complement : bool
+        Tables show 1 minus the number, so that an error becomes a quality.
+    hint : str
+        What the heading means, in a few words.
+    """
+
+    key: str
+    heading: str | None = None
+    unit: Unit = "per cent"
+    better: Better | None = "high"
+    complement: bool = False
+    hint: str = ""
+
+    def shown(self, summary: Mapping[str, float]) -> float:
+        """Return the number that tables show; NaN if the summary has none."""
+        value = float(summary.get(self.key, math.nan))
+        return 1.0 - value if self.complement else value
+
+    @property
+    def shown_better(self) -> Better | None:
+        """Return which of the numbers that tables show are better."""
+        if self.better is None or not self.complement:
+            return self.better
+        return "low" if self.better == "high" else "high"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A way to measure detections; `probox.measures.registry` has them all.
+
+    Parameters
+    ----------
+    name : str
+        What ``measures=`` and ``--measures`` call it.
+    columns : tuple of Column
+        What `summary` holds, in this order; the first is the measure's own number.
+    summary : callable
+        Returns the numbers of an evaluation.
+    needs : set of {"pairs", "boxes"}
+        What it reads. Only if a measure needs pairs, pixels are looked at and verdicts are given.
+    per_class, per_size : callable, optional
+        Return the numbers of each class, and of small, medium and large objects.
+    leads : bool
+        Its columns stand left of those of measures that do not lead.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    summary: Callable[[Evaluated], Summary]
+    needs: frozenset[Need] = frozenset()
+    per_class: Callable[[Evaluated], Groups] | None = None
+    per_size: Callable[[Evaluated], Groups] | None = None
+    leads: bool = False
+
+    @property
+    def headline(self) -> Column:
+        """Return the column of the measure's own number."""
+        return self.columns[0]
+
+    @property
+    def table_columns(self) -> tuple[Column, ...]:
+        """Return the columns that tables show."""
+        return tuple(column for column in self.columns if column.heading is not None)
+
+    def nothing(self) -> Summary:
+        """Return the summary of what was not measured: counts of 0, else NaN."""
+        return {column.key: 0 if column.unit == "count" else math.nan for column in self.columns}

@@ -1,0 +1,47 @@
+"""Every measure there is. A new one is a module that makes a `Measure`, and a line here.
+
+Evaluations, tables, the command line, stored results, the explorer and the experiments learn of it from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from probox.measures.boxes.mean_ap import MEAN_AP
+from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
+from probox.measures.measure import Column, Measure
+from probox.measures.pdq.measure import PDQ
+
+__all__ = ["MEASURES", "in_table_order", "measure_names", "measures_called", "need_pairs", "table_columns"]
+
+MEASURES: tuple[Measure, ...] = (
+    PDQ,
+    MEAN_AP,
+    OPTIMAL_LRP,
+)
+"""In the order in which summaries have them."""
+
+
+def measure_names() -> tuple[str, ...]:
+    """Return the names of all measures."""
+    return tuple(measure.name for measure in MEASURES)
+
+
+def measures_called(names: Collection[str]) -> tuple[Measure, ...]:
+    """Return the measures of these names, in the registry's order."""
+    return tuple(measure for measure in MEASURES if measure.name in names)
+
+
+def need_pairs(names: Collection[str]) -> bool:
+    """Return whether one of these measures looks at pixels."""
+    return any("pairs" in measure.needs for measure in measures_called(names))
+
+
+def in_table_order() -> tuple[Measure, ...]:
+    """Return all measures as tables have them; the paper's Table 1 has PDQ last."""
+    return tuple(sorted(MEASURES, key=lambda measure: not measure.leads))
+
+
+def table_columns() -> tuple[Column, ...]:
+    """Return the columns that tables show, in their order."""
+    return tuple(column for measure in in_table_order() for column in measure.table_columns)

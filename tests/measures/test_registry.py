@@ -1,0 +1,232 @@
+"""The registry: measures keep what they say of themselves, and a new one shows up everywhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.measures.toy import TOY
+
+import probox
+from probox import Evaluation, InputError, experiments
+from probox.cli import main
+from probox.demo import Demo
+from probox.evaluation.text import FORMATS
+from probox.experiments.figures import measure_lines
+from probox.explorer.payload import index_payload
+from probox.measures import registry
+from probox.measures.measure import Column, Measure
+from probox.tables.results import Verdict
+
+EVERY = pytest.mark.parametrize("measure", [*registry.MEASURES, TOY], ids=lambda measure: measure.name)
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Measure:
+    """Register the toy measure: its one line."""
+    monkeypatch.setattr(registry, "MEASURES", (*registry.MEASURES, TOY))
+    return TOY
+
+
+@pytest.fixture
+def result(toy: Measure, demo: Demo) -> Evaluation:
+    return probox.evaluate(demo.truth, demo.detectors["unsure"])
+
+
+def expected(result: Evaluation) -> float:
+    table = result.detections
+    return float(np.mean(table.score[table.verdict == Verdict.TP]))
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: Any) -> str:
+    with pytest.raises(SystemExit) as done:
+        main([str(arg) for arg in args])
+    out, words = capsys.readouterr()
+    assert done.value.code == 0, words
+    return out
+
+
+# --- what measures say of themselves ---
+
+
+@EVERY
+def test_a_summary_has_the_columns_in_their_order(
+    measure: Measure, demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "MEASURES", (measure,))
+    result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    keys = [column.key for column in measure.columns]
+    assert list(result.summary()) == list(measure.nothing()) == keys
+    for groups, has_them in ((result.per_class(), measure.per_class), (result.per_size(), measure.per_size)):
+        assert all(list(group) == (keys if has_them else []) for group in groups.values())
+
+
+@EVERY
+def test_a_measure_reads_what_it_needs_and_nothing_else(
+    measure: Measure, demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "MEASURES", (measure,))
+    result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    result.summary()
+    read = {"pairs": len(result.pairs) > 0, "boxes": "boxes" in vars(result)}
+    assert {name for name, true in read.items() if true} == measure.needs
+    assert result.has_pairs == ("pairs" in measure.needs)
+
+
+def test_names_and_keys_are_used_once() -> None:
+    assert registry.measure_names() == ("pdq", "map", "lrp")
+    keys = [column.key for measure in registry.MEASURES for column in measure.columns]
+    assert len(keys) == len(set(keys))
+
+
+def test_tables_have_the_papers_columns_in_its_order() -> None:
+    headings = [column.heading for column in registry.table_columns()]
+    assert headings == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
+
+
+@pytest.mark.parametrize(
+    ("column", "number", "better"),
+    [
+        (Column(key="x"), 0.25, "high"),
+        (Column(key="x", better="low"), 0.25, "low"),
+        (Column(key="x", better=None, complement=True), 0.75, None),
+        (Column(key="x", better="low", complement=True), 0.75, "high"),
+        (Column(key="x", better="high", complement=True), 0.75, "low"),
+    ],
+)
+def test_an_error_is_shown_as_a_quality(column: Column, number: float, better: str | None) -> None:
+    assert column.shown({"x": 0.25}) == number
+    assert math.isnan(column.shown({}))
+    assert column.shown_better == better
+
+
+def test_of_what_was_not_asked_for_groups_have_nothing(demo: Demo) -> None:
+    result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["map"])
+    for groups in (result.per_class(), result.per_size()):
+        for group in groups.values():
+            assert list(group) == [column.key for column in registry.measures_called(["pdq"])[0].columns]
+            assert all(group[name] == 0 for name in ("TP", "FP", "FN"))
+            assert all(math.isnan(value) for name, value in group.items() if name not in ("TP", "FP", "FN"))
+
+
+# --- one module, one line ---
+
+
+def test_a_new_measure_is_in_an_evaluation(result: Evaluation, demo: Demo) -> None:
+    assert result.measures == ("pdq", "map", "lrp", "toy")
+    assert list(result.summary())[-2:] == ["hit_score", "top_score"]
+    assert result.summary()["hit_score"] == pytest.approx(expected(result))
+    hit = result.detections.verdict == Verdict.TP
+    for index, (name, group) in enumerate(result.per_class().items()):
+        there = hit & (result.objects.class_index[result.detections.partner] == index)
+        assert name == result.classes[index]
+        assert group["TP"] == there.sum()
+        assert group["hit_score"] == pytest.approx(np.mean(result.detections.score[there]))
+    assert "hit_score" not in result.per_size()["large"]
+    assert str(result).splitlines()[0].split()[-2:] == ["FN", "Hit"]
+    assert str(result).splitlines()[1].split()[-1] == f"{expected(result):.4f}"
+
+
+def test_a_new_measure_alone_has_its_pixels_looked_at(result: Evaluation, demo: Demo) -> None:
+    alone = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["toy"])
+    assert alone.summary() == {key: result.summary()[key] for key in ("hit_score", "top_score")}
+    for change in (lambda e: e.at_threshold(0.5), lambda e: e.on(demo.truth.image_ids[:5])):
+        assert change(alone).summary()["hit_score"] == change(result).summary()["hit_score"]
+        np.testing.assert_array_equal(change(alone).detections.verdict, change(result).detections.verdict)
+    halves = [alone.on(demo.truth.image_ids[rows]) for rows in (slice(None, 5), slice(5, None))]
+    assert (halves[0] + halves[1]).summary() == alone.summary()
+
+
+def test_a_new_measure_is_kept(result: Evaluation, demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, kept in enumerate((result, probox.evaluate(demo.truth, demo.detectors["sure"], measures=["toy"]))):
+        kept.save(tmp_path / str(number))
+        again = Evaluation.load(tmp_path / str(number))
+        assert again.measures == kept.measures
+        assert again.summary() == kept.summary()
+    monkeypatch.setattr(registry, "MEASURES", registry.MEASURES[:-1])
+    with pytest.raises(InputError, match="measures: expected some of pdq, map, lrp; evaluate anew"):
+        Evaluation.load(tmp_path / "0")
+
+
+def test_a_new_measure_is_on_the_command_line(
+    result: Evaluation, demo_files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = demo_files / "truth.json", demo_files / "unsure.json"
+    told = json.loads(run(capsys, "evaluate", *files, "--measures", "toy,map", "--json"))
+    assert told["summary"] == {name: result.summary()[name] for name in ("mAP", "AP50", "AP75", *TOY.nothing())}
+    header, row, *_ = run(capsys, "evaluate", *files, "--measures", "pdq,toy").splitlines()
+    assert header.split()[-1] == "Hit"
+    assert row.split()[-1] == f"{expected(result):.4f}"
+    with pytest.raises(SystemExit):
+        main(["evaluate", *map(str, files), "--measures", "iou"])
+    assert "'iou' is none of pdq, map, lrp, toy." in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("style", [*FORMATS, "json"])
+def test_a_new_measure_is_in_every_table(
+    style: str, toy: Measure, demo: Demo, demo_files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = [expected(probox.evaluate(demo.truth, demo.detectors[name])) for name in ("unsure", "sure")]
+    assert values[0] > values[1]  # so that the second is the better one
+    files = [demo_files / f"{name}.json" for name in ("unsure", "sure")]
+    text = run(capsys, "table", demo_files / "truth.json", *files, "--format", style)
+    worse, better = (f"{value:.4f}" for value in values)
+    lines = text.splitlines()
+    if style == "json":
+        assert [row["summary"]["hit_score"] for row in json.loads(text)["rows"]] == values
+    elif style == "csv":
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert [float(row["Hit"]) for row in rows] == values
+    elif style == "markdown":
+        assert [line.split("|")[-2].strip() for line in lines] == ["Hit", "---:", worse, f"**{better}**"]
+    elif style == "latex":
+        cells = [line.removesuffix(r" \\").split(" & ")[-1] for line in lines if "&" in line]
+        assert cells == ["Hit", worse, f"\\textbf{{{better}}}"]
+    else:
+        assert [line.split()[-1] for line in lines] == ["Hit", worse, f"{better}*"]
+
+
+def test_a_new_measure_is_told_to_the_explorer(result: Evaluation) -> None:
+    told = index_payload({"unsure": result}, [""] * len(result.images), 50, [""] * len(result.images))
+    assert told["columns"][-1] == {
+        "key": "hit_score",
+        "heading": "Hit",
+        "hint": "mean score of true positives, of all detections",
+        "unit": "plain",
+        "better": "low",
+        "fixed": True,
+    }
+    assert [column["key"] for column in told["columns"] if not column["fixed"]] == [
+        column.key for column in registry.MEASURES[0].columns
+    ]
+    assert told["columns"][1]["heading"] == "mLRP"
+    assert told["columns"][1]["better"] == "high"
+    fixed = told["results"][0]["fixed"]
+    assert fixed == {
+        "mAP": pytest.approx(result.summary()["mAP"], abs=1e-12),
+        "moLRP": pytest.approx(1 - result.summary()["moLRP"], abs=1e-12),
+        "hit_score": pytest.approx(expected(result), abs=1e-12),
+    }
+
+
+def test_a_new_measure_is_in_experiments(toy: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = experiments.Run(keep=tmp_path)
+    table = experiments.duplicates(times=(1, 2), run=run)
+    assert list(table.columns)[-1] == "hit_score"
+    assert table["hit_score"].tolist() == [1.0, 1.0]
+    assert "hit_score" in table.mean_over("detections").columns
+    drawn = [column.key for column, _ in measure_lines()]
+    assert drawn == ["mAP", "moLRP", "PDQ"]  # a number that is no share has no place on the axis of scores
+    share = Measure(name="share", columns=(Column(key="share"),), summary=lambda evaluated: {"share": 0.5})
+    monkeypatch.setattr(registry, "MEASURES", (*registry.MEASURES[:-1], share))
+    lines = {column.key: line for column, line in measure_lines()}
+    assert list(lines) == ["mAP", "moLRP", "PDQ", "share"]
+    assert len({line["color"] for line in lines.values()}) == 4
+    # Points that were kept have other measures, and are measured again.
+    assert list(experiments.duplicates(times=(1, 2), run=run).columns)[-1] == "share"
