@@ -21,9 +21,11 @@ from tests.strategies import random_world
 
 from probox import Detections, GroundTruth, InputError
 from probox.formats import read_detections, read_truth
-from probox.formats.parquet import columns as parquet_columns
-from probox.formats.parquet.detections import DetectionFile, read_parquet, read_parquet_truth, write_parquet
+from probox.formats.parquet import writing as parquet_writing
+from probox.formats.parquet.detections import DetectionFile, read_parquet
 from probox.formats.parquet.file import ParquetFile
+from probox.formats.parquet.truth import read_parquet_truth
+from probox.formats.parquet.writing import write_parquet
 from probox.tables.masks import Masks
 
 
@@ -255,7 +257,7 @@ def test_a_file_of_another_writer(tmp_path: Path) -> None:
 
 
 def test_row_groups_are_whole_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 700)
+    monkeypatch.setattr(parquet_writing, "GROUP_BYTES", 700)
     found = some_detections(200, seed=5, image_ids=np.repeat([3, 1, 8, 4, 9, 20], [1, 90, 4, 5, 80, 20]))
     path = tmp_path / "d.parquet"
     write_parquet(path, found)
@@ -267,7 +269,7 @@ def test_row_groups_are_whole_images(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_some_images_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 400)
+    monkeypatch.setattr(parquet_writing, "GROUP_BYTES", 400)
     found = by_image(some_detections(300, seed=6))
     write_parquet(tmp_path / "d.parquet", found)
     wanted = [24, 3, 77]
@@ -296,7 +298,7 @@ def test_objects_without_pixels(tmp_path: Path) -> None:
 
 
 def test_some_images_of_truth_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 300)
+    monkeypatch.setattr(parquet_writing, "GROUP_BYTES", 300)
     truth, _ = random_world(12, max_images=9)
     write_parquet(tmp_path / "t.parquet", truth)
     for wanted in ([], truth.image_ids[:1], truth.image_ids[1::2], truth.image_ids[[-1, 0, -1]]):

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from probox.cli.console import note, print_json, progress_bar
+from probox.cli.output import detections_option
 from probox.errors import InputError
 
 # Written out here, not imported: `--help` must not load what running needs.
@@ -20,12 +21,7 @@ UNCERTAINTIES = ("none", "nms-clusters", "mc-dropout", "edge-distribution", "fli
 @click.command("detect", context_settings={"show_default": True})
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--images", required=True, type=click.Path(path_type=Path), help="Folder of photos.")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write: .json is RVC1, .coco.json COCO results, .parquet Parquet; JSON also as .gz.",
-)
+@detections_option
 @click.option("--family", type=click.Choice(FAMILIES), default="auto", help="Kind of detector.")
 @click.option("--uncertainty", type=click.Choice(UNCERTAINTIES), default="none", help="Where covariances come from.")
 @click.option("--passes", type=click.IntRange(1), default=20, help="Passes of mc-dropout.")
@@ -67,8 +63,8 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     from probox.detect import Detector, Dropout, Options, detect_images, find_images
     from probox.detect.classes import read_classes
     from probox.files.output import write_files
-    from probox.files.replacing import check_not_input, check_replaceable
-    from probox.formats.by_name import check_output
+    from probox.files.replacing import GRAPH, check_not_input, check_replaceable
+    from probox.formats.writing import check_output
     from probox.fusion import Spread
 
     inputs = (model, given["truth"], given["classes"])
@@ -76,7 +72,7 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     check_not_input(out, inputs)
     if given["save_graph"]:
         check_not_input(given["save_graph"], (*inputs, out))
-        check_replaceable(given["save_graph"], "a graph with masks", folder=True)
+        check_replaceable(given["save_graph"], GRAPH, folder=True)
     spread = {name: given[name] for name in ("min_std", "prior_std", "shrinkage") if given[name] is not None}
     options = Options(
         uncertainty=given["uncertainty"],

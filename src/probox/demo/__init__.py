@@ -46,7 +46,7 @@ class Demo:
         All files appear together. Those of an earlier demo are replaced, others of the same name are refused.
         """
         from probox.files.folder import output_folder
-        from probox.formats.writers import coco_results_text
+        from probox.formats.coco.writing import coco_results_text
         from probox.pictures.photos import require
 
         pillow = require("PIL.Image")

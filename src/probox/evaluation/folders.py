@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from probox.errors import InputError
-from probox.evaluation.notes import some_names
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage import WORDS
 from probox.formats import read_detections
+from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

@@ -10,15 +10,9 @@ __all__ = [
     "join_notes",
     "notes_at_threshold",
     "notes_of_part",
-    "some_names",
     "threshold_note",
     "unknown_image_note",
 ]
-
-
-def some_names(names: Sequence[str]) -> str:
-    """Return the first names of many."""
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def unknown_image_note(detections: int) -> str:

@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
-from probox.evaluation.notes import empty_mask_note, some_names, threshold_note, unknown_image_note
+from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_image_note
 from probox.evaluation.result import MEASURES, Evaluation, join_evaluations
 from probox.measures.pdq.kernel import QUALITIES, Pairs, plain_rows, score_pairs
 from probox.support.parallel import thread_count
+from probox.support.words import some_names
 from probox.tables.arguments import check_classes, check_tables, expect
 from probox.tables.columns import rows_of
 from probox.tables.detections import Detections

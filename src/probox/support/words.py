@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["one_line", "printable", "printable_json"]
+__all__ = ["one_line", "printable", "printable_json", "some_names"]
 
 # Characters that make a terminal do something, or show text in another order than it stands in: control characters
 # except tab and line feed, marks of direction, separators of lines; and halves of characters, which no terminal gets.
@@ -28,3 +29,12 @@ def one_line(text: str) -> str:
 def printable_json(text: str) -> str:
     """Return JSON text in which such characters, which only strings hold, are written as JSON escapes."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def some_names(names: Sequence[str]) -> str:
+    """Return the first names of many.
+
+    >>> some_names(["cup", "dog", "cat", "hat"])
+    'cup, dog, cat, ...'
+    """
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
