@@ -9,7 +9,7 @@ from pathlib import Path
 
 import probox.evaluation
 from probox import Evaluation
-from probox.plots.plots import Plots
+from probox.plots import Plots
 
 HIGHER = ("analysis", "detect", "pictures", "plots", "explorer", "demo", "experiments", "cli")
 

@@ -16,8 +16,8 @@ from tests.strategies import random_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate, evaluate_parquet
 from probox.formats import read_detections, read_truth, write_parquet
-from probox.formats.parquet import columns as parquet_columns
 from probox.tables.results import QUALITIES
+from probox.formats.parquet import writing as parquet_writing
 
 SMALL = 300
 """Bytes of a row group: a few detections."""
@@ -33,7 +33,7 @@ def assert_same(one: Evaluation, other: Evaluation) -> None:
 def written(folder: Path, truth: GroundTruth, found: Detections, group_bytes: int = SMALL) -> tuple[Path, Path]:
     """Write both tables in small row groups."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_columns, "GROUP_BYTES", group_bytes)
+        patch.setattr(parquet_writing, "GROUP_BYTES", group_bytes)
         write_parquet(folder / "truth.parquet", truth)
         write_parquet(folder / "found.parquet", found)
     return folder / "truth.parquet", folder / "found.parquet"

@@ -73,9 +73,9 @@ def test_unknown_images_are_named() -> None:
 
 
 def test_parquet_of_some_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from probox.formats.parquet import columns as parquet_columns
+    from probox.formats.parquet import writing as parquet_writing
 
-    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 2000)
+    monkeypatch.setattr(parquet_writing, "GROUP_BYTES", 2000)
     truth, found = world()
     write_parquet(tmp_path / "found.parquet", found)
     write_parquet(tmp_path / "truth.parquet", truth)

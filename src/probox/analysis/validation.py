@@ -13,9 +13,9 @@ from probox.evaluation.oddities import Columns, find_oddities
 from probox.evaluation.oddities.checks import CLIP, CORNER, OUTSIDE, boxes_outside, corners_outside, describe_corner
 from probox.evaluation.oddities.columns import Rows
 from probox.files.reading import Paths
-from probox.formats import load_detections, load_truth
 from probox.formats.draft import Draft
 from probox.formats.problems import Finding, Problems
+from probox.formats.reading import load_detections, load_truth
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.problems import find_problems
 

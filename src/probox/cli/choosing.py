@@ -1,4 +1,4 @@
-"""Which images a command is about: the option --images, and how files are read for some of them."""
+"""Which images a command is about: the option --images."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-import numpy as np
 
 from probox.errors import InputError
 
-if TYPE_CHECKING:
-    from probox.tables.detections import Detections
-    from probox.tables.groundtruth import GroundTruth
-
-__all__ = ["images_option", "parse_images", "read_for_images"]
+__all__ = ["images_option", "parse_images"]
 
 _REMEDY = "give a JSON list of image ids, a text file with one id per line, or ids separated by commas"
 
@@ -76,22 +71,3 @@ def _is_id(word: str) -> bool:
 
 def _fits(number: int) -> bool:
     return -(2**63) <= number < 2**63
-
-
-def read_for_images(path: str, truth: GroundTruth, part: GroundTruth, *, repair: bool) -> Detections:
-    """Read detections for a part of the truth.
-
-    RVC1 without names pairs lists with images by position: a file may have a list for each image of the whole, or of
-    the part. A folder of sequences may lack those that the part does not have.
-    """
-    from probox.files.reading import is_folder
-    from probox.formats import read_detections
-
-    first, second = (part, truth) if is_folder(path) else (truth, part)
-    try:
-        found = read_detections(path, first, repair=repair)
-    except InputError as error:
-        if part is truth or "images, as the ground truth has, but got" not in error.problem:
-            raise
-        found = read_detections(path, second, repair=repair)
-    return found if part is truth else found.select(np.isin(found.image_ids, part.image_ids))

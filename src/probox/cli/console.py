@@ -59,8 +59,10 @@ def file_title(path: str) -> str:
     >>> file_title("results/ssd.json.gz")
     'ssd'
     """
+    from probox.formats.registry import last_endings
+
     title = Path(path).name
-    for ending in (".gz", ".json", ".parquet"):
+    for ending in last_endings():
         title = title.removesuffix(ending)
     return title or "detections"
 

@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from probox.cli.console import note, print_json
 from probox.errors import InputError
+from probox.formats.registry import (
+    detection_formats,
+    format_of_detections,
+    format_of_name,
+    format_of_truth,
+    truth_formats,
+)
 
-_NAMES = {"coco": "COCO results", "rvc1": "RVC1", "parquet": "Parquet"}
+if TYPE_CHECKING:
+    from probox.files.source import Source
+    from probox.formats.format import DetectionFormat, Notes
+    from probox.tables.groundtruth import GroundTruth
+
+PLAIN = ".json"
+"""An ending that says JSON, but not which."""
+
+
+def _names() -> list[str]:
+    return [form.name for form in detection_formats() if form.write is not None]
+
+
+def _known(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Return the name of a format, which must be in the registry by now."""
+    return None if value is None else click.Choice(_names()).convert(value, option, context)
 
 
 @click.command("convert", short_help="Write detections in another format.")
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--truth", type=click.Path(), help="The ground truth that the detections belong to.")
-@click.option("--to", "wanted", type=click.Choice(list(_NAMES)), help="The format to write.")
+@click.option("--to", "wanted", metavar=f"[{'|'.join(_names())}]", callback=_known, help="The format to write.")
 @click.option("--repair", is_flag=True, help="Replace invalid covariances by the nearest valid ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(source: str, target: str, truth: str | None, wanted: str | None, repair: bool, as_json: bool) -> None:
     """Convert detections between COCO results, RVC1 (.json, .json.gz) and Parquet (.parquet).
 
-    Images and class names come from the ground truth. With --truth and without --to, COCO results become RVC1
-    and the other way round; an OUT that ends in .parquet is Parquet, and one that does not end in .json or .json.gz a
-    folder of RVC1 sequences. Without --truth the format stays, and the file is checked, and compressed or not by
-    the name of OUT; ground truth becomes Parquet. An OUT that is there is replaced if it holds detections (or ground
-    truth, if that is written), and never if it is IN or the ground truth.
+    Images and class names come from the ground truth. Without --to, the name of OUT says the format: .coco.json or
+    .bbox.json, .rvc1.json, .parquet. With --truth and a plain .json, COCO results become RVC1 and all others COCO
+    results, and a name with no such ending is a folder of RVC1 sequences. Without --truth the format stays, and the
+    file is checked, and compressed or not by the name of OUT; ground truth becomes Parquet. An OUT that is there is
+    replaced if it holds detections (or ground truth, if that is written), and never if it is IN or the ground truth.
 
     \b
     Examples:
@@ -36,97 +58,91 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
       probox convert instances_val2017.json truth.parquet
     """
     from probox.files.replacing import check_not_input
-    from probox.formats import detection_format
+    from probox.files.source import Source
 
-    given = detection_format(source)
-    what = "detections"
-    if wanted is None and target.endswith(".parquet"):
-        wanted = "parquet"
-    if wanted is None:
-        is_file = target.endswith((".json", ".json.gz"))
-        other = "coco" if given != "coco" and is_file else "rvc1"
-        wanted = other if truth is not None or given == "parquet" else given
+    read = Source(source)
+    given = format_of_detections(read)
+    form = _asked(target, given, wanted, has_truth=truth is not None)
     check_not_input(target, (source, truth))
+    what = "detections"
+    count: int | None
     if truth is not None:
-        count, notes = _rewrite(source, target, truth, wanted, repair)
-    elif wanted == "parquet":
-        what, count, notes = _to_parquet(source, target, given, repair)
-    elif wanted == given and not repair:
-        count, notes = None, _repack(source, target, given)
+        count, notes = _rewrite(read, target, truth, given, form, repair)
     else:
-        raise _needs_truth(source, wanted)
+        what, count, notes = _without_truth(read, target, given, form, repair)
     if as_json:
-        print_json({"input": source, "output": target, "format": wanted, what: count, "notes": list(notes)})
+        print_json({"input": source, "output": target, "format": form.name, what: count, "notes": list(notes)})
         return
     for text in notes:
         note(f"note: {text}")
     counted = what if count is None else f"{count:,} {what}"
-    note(f"wrote {counted} to {target} ({_NAMES[wanted]})")
+    note(f"wrote {counted} to {target} ({form.title})")
 
 
-def _needs_truth(source: str, wanted: str) -> InputError:
-    return InputError(
-        f"cannot become {_NAMES[wanted]} without the images and classes of the ground truth",
-        file=source,
-        remedy="add --truth FILE",
-    )
+def _asked(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
+    """Return the format to write: the one that is wanted, or that the name of OUT asks for."""
+    from probox.formats.coco.format import COCO_RESULTS
+    from probox.formats.rvc1.format import RVC1_DETECTIONS
+
+    if wanted is not None:
+        return next(form for form in detection_formats() if form.name == wanted)
+    named = format_of_name(target)
+    if named is None:
+        return RVC1_DETECTIONS if has_truth else given  # a folder of sequences
+    if named.suffix_in(target) != PLAIN:
+        return named
+    if not has_truth and given in (COCO_RESULTS, RVC1_DETECTIONS):
+        return given
+    return RVC1_DETECTIONS if given is COCO_RESULTS else COCO_RESULTS
 
 
-def _rewrite(source: str, target: str, truth: str, wanted: str, repair: bool) -> tuple[int, tuple[str, ...]]:
-    from probox.formats import read_detections, read_truth, write_coco_results, write_parquet, write_rvc1
+def _rewrite(
+    source: Source, target: str, truth: str, given: DetectionFormat, form: DetectionFormat, repair: bool
+) -> tuple[int, Notes]:
+    from probox.formats import read_truth
+    from probox.formats.problems import Problems
 
+    assert form.write is not None
     table = read_truth(truth)
-    found = read_detections(source, table, repair=repair)
-    if wanted == "parquet":
-        write_parquet(target, found)
-        return len(found), found.notes
-    write = write_coco_results if wanted == "coco" else write_rvc1
-    return len(found), found.notes + write(target, found, table)
+    found = given.read(source, table, Problems()).to_table(repair=repair)
+    return len(found), found.notes + form.write(target, found, table)
 
 
-def _to_parquet(source: str, target: str, given: str, repair: bool) -> tuple[str, int, tuple[str, ...]]:
-    """Write Parquet of what needs no ground truth beside it: ground truth itself, and detections in Parquet."""
-    from probox.formats import read_parquet, read_truth, write_parquet
-    from probox.formats.parquet.file import holds_truth
+def _without_truth(
+    source: Source, target: str, given: DetectionFormat, form: DetectionFormat, repair: bool
+) -> tuple[str, int | None, Notes]:
+    """Write what needs no ground truth beside it: ground truth itself, or a copy; return what it was as well."""
+    for writer in truth_formats():
+        if writer.name == form.name and writer.write is not None:
+            truth = _as_truth(source, given)
+            if truth is not None:
+                return "objects", len(truth), truth.notes + writer.write(target, truth)
+    copied = given.copy(source, target, repair) if form is given and given.copy is not None else None
+    if copied is None:
+        raise InputError(
+            f"cannot become {form.title} without the images and classes of the ground truth",
+            file=source.name,
+            remedy="add --truth FILE",
+        )
+    return ("detections", *copied)
 
-    if given == "coco":
-        raise _needs_truth(source, "parquet")
-    if given == "parquet" and not holds_truth(source):
-        found = read_parquet(source, repair=repair)
-        write_parquet(target, found)
-        return "detections", len(found), found.notes
+
+def _as_truth(source: Source, given: DetectionFormat) -> GroundTruth | None:
+    """Return the ground truth in a file, or None if it holds detections instead."""
+    from probox.formats.problems import Problems
+
     try:
-        truth = read_truth(source)
+        return format_of_truth(source).read(source, Problems())
     except InputError:
-        if given == "rvc1" and _is_rvc1(source):
-            raise _needs_truth(source, "parquet") from None
+        if _is_complete(source, given):
+            return None
         raise
-    write_parquet(target, truth)
-    return "objects", len(truth), truth.notes
 
 
-def _is_rvc1(source: str) -> bool:
-    from probox.files.reading import read_bytes
-    from probox.formats.rvc1.detections import check_rvc1
-
+def _is_complete(source: Source, given: DetectionFormat) -> bool:
     try:
-        check_rvc1(read_bytes(source), source)
+        if given.check is not None:
+            given.check(source)
     except InputError:
         return False
     return True
-
-
-def _repack(source: str, target: str, form: str) -> tuple[str, ...]:
-    """Copy a file, checked, with or without compression."""
-    from probox.files.output import json_bytes, write_files
-    from probox.files.reading import read_bytes
-    from probox.files.replacing import check_replaceable
-    from probox.formats.coco.results import check_coco_results
-    from probox.formats.rvc1.detections import check_rvc1
-
-    data = read_bytes(source)
-    check = check_coco_results if form == "coco" else check_rvc1
-    check(data, source)
-    check_replaceable(target, "detections")
-    write_files({Path(target): json_bytes(Path(target), data)})
-    return ()

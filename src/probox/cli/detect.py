@@ -14,17 +14,13 @@ from probox.detect.families import FAMILIES, LABELS
 from probox.detect.runtime import Dropout
 from probox.detect.uncertainty import UNCERTAINTIES, Options
 from probox.support.optional import check_installed
+from probox.cli.output import detections_option
 
 
 @click.command("detect", context_settings={"show_default": True})
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--images", required=True, type=click.Path(path_type=Path), help="Folder of photos.")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write: .json is RVC1, .coco.json COCO results, .parquet Parquet; JSON also as .gz.",
-)
+@detections_option
 @click.option("--family", type=click.Choice(["auto", *FAMILIES]), default="auto", help="Kind of detector.")
 @click.option(
     "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Where covariances come from."
@@ -74,8 +70,8 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     from probox.detect import Detector, detect_images, find_images
     from probox.detect.classes import read_classes
     from probox.files.output import write_files
-    from probox.files.replacing import check_not_input, check_replaceable
-    from probox.formats.by_name import check_output
+    from probox.files.replacing import GRAPH, check_not_input, check_replaceable
+    from probox.formats.writing import check_output
     from probox.fusion import Spread
 
     inputs = (model, given["truth"], given["classes"])
@@ -83,7 +79,7 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     check_not_input(out, inputs)
     if given["save_graph"]:
         check_not_input(given["save_graph"], (*inputs, out))
-        check_replaceable(given["save_graph"], "a graph with masks", folder=True)
+        check_replaceable(given["save_graph"], GRAPH, folder=True)
     spread = {name: given[name] for name in ("min_std", "prior_std", "shrinkage") if given[name] is not None}
     options = Options(
         uncertainty=given["uncertainty"],

@@ -161,7 +161,7 @@ def _alone(
 ) -> _Job:
     import numpy as np
 
-    from probox.formats.alone import read_alone
+    from probox.pictures.alone import read_alone
 
     if chosen and set(chosen) != {"crowded"}:
         raise click.UsageError(f"--{next(iter(chosen))} needs a truth: give --truth, or a folder of results")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from probox.cli.choosing import images_option, parse_images, read_for_images
+from probox.cli.choosing import images_option, parse_images
 from probox.cli.console import file_title, in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.convention import CHOICES, PRESETS, Convention
@@ -141,10 +141,11 @@ class _Truth:
         from probox.evaluation.run import evaluate
         from probox.evaluation.streaming import evaluate_parquet
         from probox.formats.parquet.columns import is_parquet
+        from probox.formats.reading import read_detections_of_part
 
         if is_parquet(path):
             return evaluate_parquet(self.path or self.whole, path, repair=repair, images=self.images, **options)
-        return evaluate(self.part, read_for_images(path, self.whole, self.part, repair=repair), **options)
+        return evaluate(self.part, read_detections_of_part(path, self.whole, self.part, repair=repair), **options)
 
 
 def _convention(preset: str, choices: dict[str, Any]) -> Convention:

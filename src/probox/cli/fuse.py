@@ -9,17 +9,13 @@ import click
 from probox.cli.console import note, print_json
 from probox.fusion.fuse import LABEL_AFFINITIES
 from probox.fusion.gaussian import Spread
+from probox.cli.output import detections_option
 
 
 @click.command("fuse", context_settings={"show_default": True})
 @click.argument("truth", type=click.Path())
 @click.argument("members", type=click.Path(), nargs=-1, required=True, metavar="DETECTIONS...")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write: .json is RVC1, .coco.json COCO results, .parquet Parquet; JSON also as .gz.",
-)
+@detections_option
 @click.option("--iou", type=click.FloatRange(0, 1, min_open=True), default=0.7, help="Overlap with a cluster's mean.")
 @click.option("--label-affinity", type=click.Choice(LABEL_AFFINITIES), default="same", help="Labels' part.")
 @click.option("--label-similarity", type=click.FloatRange(0, 1), default=0.5, help="What counts as similar.")
@@ -66,7 +62,7 @@ def command(
     """
     from probox.files.replacing import check_not_input
     from probox.formats import read_detections, read_truth
-    from probox.formats.by_name import check_output, write_detections
+    from probox.formats.writing import check_output, write_detections
     from probox.fusion import fuse_detections
 
     check_output(out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from probox.cli.choosing import images_option, parse_images, read_for_images
+from probox.cli.choosing import images_option, parse_images
 from probox.cli.console import file_title, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.convention import PRESETS
 from probox.evaluation.text import FORMATS, format_table
@@ -76,14 +76,14 @@ def command(
     """
     from probox.convention import Convention
     from probox.evaluation.run import evaluate
-    from probox.formats import read_truth
+    from probox.formats.reading import read_detections_of_part, read_truth
 
     whole = read_truth(truth)
     table = whole if images is None else whole.select_images(parse_images(images))
     convention = Convention.preset(preset, box_truth=box_truth)
     described = []
     for name, path in [_named(detector) for detector in detectors]:
-        found = read_for_images(path, whole, table, repair=False)
+        found = read_detections_of_part(path, whole, table, repair=False)
         with progress_bar(name, quiet=as_json or style == "json") as progress:
             everything = evaluate(table, found, convention=convention, threads=threads, progress=progress)
         for threshold in thresholds or (None,):

@@ -21,7 +21,7 @@ from probox.detect.uncertainty import Options, Runner, check_options, detect
 from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
-from probox.formats.by_name import check_output
+from probox.formats.writing import check_output
 from probox.tables.detections import Detections
 
 __all__ = ["Run", "detect_images"]

@@ -18,7 +18,7 @@ from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_evaluation, check_images
 from probox.files.output import write_files
 from probox.files.reading import read_regular
-from probox.files.replacing import EVALUATION_WORDS, check_replaceable
+from probox.files.replacing import EVALUATION, EVALUATION_WORDS, check_replaceable
 from probox.files.staging import folder_made, named_errors
 from probox.tables.dataset import Dataset
 from probox.measures.registry import measure_names
@@ -63,7 +63,7 @@ def check_place(folder: Path) -> None:
     """Raise if an evaluation in `folder` would replace files that are of none."""
     with named_errors(folder):
         for name in (WORDS, COLUMNS):
-            check_replaceable(folder / name, "an evaluation")
+            check_replaceable(folder / name, EVALUATION)
 
 
 def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:

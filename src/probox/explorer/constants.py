@@ -7,7 +7,7 @@ from typing import Any
 from probox.explorer.payload import IOUS
 from probox.measures.boxes.matching import SIZES
 from probox.measures.pdq.definition_heatmap import EDGE
-from probox.measures.pdq.kernel import QUALITIES
+from probox.tables.results import QUALITIES
 from probox.pictures.corners import SIGMA, SIGMAS
 from probox.pictures.style import LIGHT
 from probox.plots.scatter import LEVELS

@@ -20,7 +20,7 @@ from probox.explorer.payload import chunk_payloads, index_payload, to_script_jso
 from probox.files.folder import OutputFolder, output_folder
 from probox.files.output import write_files
 from probox.files.photos import find_photo
-from probox.files.replacing import check_replaceable
+from probox.files.replacing import REPORT, check_replaceable
 from probox.files.staging import parents_made
 from probox.pictures.style import DARK, LIGHT
 from probox.support.optional import require
@@ -213,7 +213,7 @@ def _page(title: str, style: str, scripts: str) -> str:
 
 
 def _write_file(path: Path, content: Callable[[BinaryIO], None]) -> Path:
-    check_replaceable(path, "a report")
+    check_replaceable(path, REPORT)
     with parents_made(path):
         write_files({path: content})
     return path

@@ -20,7 +20,7 @@ Content = bytes | Callable[[BinaryIO], None]
 
 def json_bytes(path: Path, text: bytes) -> bytes:
     """Return the text, compressed if the file's name ends in ``.gz``; the same text gives the same bytes."""
-    return gzip.compress(text, compresslevel=6, mtime=0) if path.suffix == ".gz" else text
+    return gzip.compress(text, compresslevel=6, mtime=0) if path.suffix.lower() == ".gz" else text
 
 
 def write_files(files: Mapping[Path, Content], *, lasting: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Getting the bytes of input files, and putting those of output files, without surprises."""
+"""Getting the bytes of input files without surprises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ from typing import BinaryIO
 
 from probox.errors import InputError
 
-__all__ = ["TRUTH_EXPANDS", "Paths", "first_character", "is_folder", "open_regular", "read_bytes", "read_regular"]
+__all__ = [
+    "DETECTIONS_EXPAND",
+    "TRUTH_EXPANDS",
+    "Paths",
+    "decompressed",
+    "file_head",
+    "first_character",
+    "head_of",
+    "is_folder",
+    "open_regular",
+    "read_bytes",
+    "read_regular",
+]
 
 Paths = str | os.PathLike[str]
 
@@ -24,6 +36,8 @@ _ALWAYS_FINE = 1 << 26
 """Content up to this size is read whatever the expansion."""
 _FIRST_PIECE, _LARGEST_PIECE = 1 << 9, 1 << 20
 """How many bytes of a gzip member are looked at first, and at most at once."""
+_HEAD = 1 << 16
+"""So many bytes tell what a file is."""
 
 _NOT_JSON = (
     (b"\xef\xbb\xbf", "starts with a byte order mark", "save it as UTF-8 without one"),
@@ -118,8 +132,11 @@ def read_bytes(path: Paths, *, pipe: bool = True, expansion: int = DETECTIONS_EX
     expansion : int
         How many times the size of a gzip file its content may have.
     """
-    name = str(path)
-    data = read_regular(path, pipe=pipe)
+    return decompressed(read_regular(path, pipe=pipe), str(path), expansion)
+
+
+def decompressed(data: bytes, name: str, expansion: int) -> bytes:
+    """Return the content of a JSON file whose bytes these are; see `read_bytes`."""
     if data.startswith(_GZIP_MAGIC):
         data = _gunzip(data, name, expansion)
     for magic, what, remedy in _NOT_JSON:
@@ -172,6 +189,25 @@ def _unpack_member(packed: memoryview, at: int, content: io.BytesIO, limit: int)
         at += len(piece) - len(member.unused_data)
         size = min(2 * size, _LARGEST_PIECE)
     return at
+
+
+def file_head(path: Paths) -> bytes:
+    """Return how a regular file begins, decompressed if it is gzip; nothing if it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            return head_of(file.read(_HEAD))
+    except (InputError, OSError):
+        return b""
+
+
+def head_of(data: bytes) -> bytes:
+    """Return how the content of a file begins whose first bytes these are; nothing if they are damaged gzip."""
+    if not data.startswith(_GZIP_MAGIC):
+        return data[:_HEAD]
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, _HEAD)
+    except zlib.error:
+        return b""
 
 
 def first_character(data: bytes) -> str:

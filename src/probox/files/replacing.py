@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from zipfile import ZipFile
 
 from probox.errors import InputError
-from probox.files.reading import Paths
+from probox.files.reading import Paths, file_head
 
-__all__ = ["EVALUATION_WORDS", "GENERATOR", "GRAPH_MARK", "check_none_is_input", "check_not_input", "check_replaceable"]
+__all__ = [
+    "EVALUATION",
+    "EVALUATION_WORDS",
+    "GENERATOR",
+    "GRAPH",
+    "GRAPH_MARK",
+    "REPORT",
+    "Kind",
+    "check_none_is_input",
+    "check_not_input",
+    "check_replaceable",
+]
 
 GENERATOR = b'name="generator" content="probox'
 """What a page of the explorer has near its beginning."""
@@ -22,18 +33,23 @@ GRAPH_MARK = "probox_dropout"
 EVALUATION_WORDS = "evaluation.json"
 """The file of a stored evaluation that says what it is."""
 
-_HEAD = 1 << 16
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What a file holds, in words, and how to tell from a file that is there."""
+
+    words: str
+    recognises: Callable[[Path], bool]
 
 
-def check_replaceable(path: Paths, kind: str, *, folder: bool = False) -> None:
+def check_replaceable(path: Paths, kind: Kind, *, folder: bool = False) -> None:
     """Raise if there is a file at `path` that is neither empty nor of this kind.
 
     Parameters
     ----------
     path : path
         Where a file is to be written.
-    kind : {"detections", "detections in Parquet", "ground truth in Parquet", "heatmaps", "a report", \
-"a graph with masks", "an evaluation"}
+    kind : Kind
         What it will hold.
     folder : bool
         Whether its folder must be there.
@@ -43,9 +59,11 @@ def check_replaceable(path: Paths, kind: str, *, folder: bool = False) -> None:
         raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
     if not place.is_file() or place.is_symlink():
         return  # nothing there, or something that writing refuses anyway
-    if place.stat().st_size and not _KINDS[kind](place):
+    if place.stat().st_size and not kind.recognises(place):
         raise InputError(
-            f"is there already and does not hold {kind}", file=str(path), remedy="choose another name, or move it away"
+            f"is there already and does not hold {kind.words}",
+            file=str(path),
+            remedy="choose another name, or move it away",
         )
 
 
@@ -72,42 +90,6 @@ def _signs(path: Paths) -> list[str | tuple[int, int]]:
     return signs
 
 
-def _head(path: Path) -> bytes:
-    """Return how a file begins, decompressed if it is gzip."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_HEAD)
-        return zlib.decompressobj(wbits=31).decompress(data, _HEAD) if data.startswith(b"\x1f\x8b") else data
-    except (OSError, zlib.error):
-        return b""
-
-
-def _is_detections(path: Path) -> bool:
-    head = _head(path)
-    if re.match(rb"\s*\[", head):
-        return b'"image_id"' in head or not head.strip(b"[] \t\r\n")
-    named = b'"classes"' in head and b'"img_names"' in head  # names of many images may fill the beginning
-    return bool(re.match(rb"\s*\{", head)) and (b'"detections"' in head or named)
-
-
-def _parquet_of(table: str) -> Callable[[Path], bool]:
-    """Return a test for Parquet files that a writer of probox has marked; what marks them is plain in their footer."""
-    word = f'"table": "{table}"'.encode()
-
-    def has_word(path: Path) -> bool:
-        try:
-            with open(path, "rb") as file:
-                file.seek(-8, os.SEEK_END)
-                end = file.read(8)
-                length = int.from_bytes(end[:4], "little")
-                file.seek(-8 - length, os.SEEK_END)
-                return end.endswith(b"PAR1") and word in file.read(length)
-        except (OSError, ValueError):
-            return False
-
-    return has_word
-
-
 def _holds_mask_nodes(path: Path) -> bool:
     try:
         return GRAPH_MARK.encode() in path.read_bytes()
@@ -117,9 +99,9 @@ def _holds_mask_nodes(path: Path) -> bool:
 
 def _is_evaluation(path: Path) -> bool:
     """Return whether a file is one of the two of an evaluation; beside its words, the archive may be a damaged one."""
-    head = _head(path)
+    head = file_head(path)
     if head.startswith(b"PK\x03\x04"):
-        return _holds_masks(path) or _is_words(_head(path.with_name(EVALUATION_WORDS)))
+        return _holds_masks(path) or _is_words(file_head(path.with_name(EVALUATION_WORDS)))
     return _is_words(head)
 
 
@@ -135,12 +117,6 @@ def _holds_masks(path: Path) -> bool:
         return False
 
 
-_KINDS: dict[str, Callable[[Path], bool]] = {
-    "detections": _is_detections,
-    "heatmaps": lambda path: _head(path).startswith(b"\x93NUMPY"),
-    "detections in Parquet": _parquet_of("detections"),
-    "ground truth in Parquet": _parquet_of("truth"),
-    "a report": lambda path: GENERATOR in _head(path),
-    "a graph with masks": _holds_mask_nodes,
-    "an evaluation": _is_evaluation,
-}
+REPORT = Kind("a report", lambda path: GENERATOR in file_head(path))
+GRAPH = Kind("a graph with masks", _holds_mask_nodes)
+EVALUATION = Kind("an evaluation", _is_evaluation)

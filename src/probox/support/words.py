@@ -32,5 +32,9 @@ def printable_json(text: str) -> str:
 
 
 def some_names(names: Sequence[str]) -> str:
-    """Return the first names of many."""
+    """Return the first names of many.
+
+    >>> some_names(["cup", "dog", "cat", "hat"])
+    'cup, dog, cat, ...'
+    """
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

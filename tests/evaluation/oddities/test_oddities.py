@@ -194,9 +194,9 @@ def test_parts_are_judged_together(good: Any) -> None:
 
 
 def test_parquet_in_parts(good: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from probox.formats.parquet import columns as parquet_columns
+    from probox.formats.parquet import writing as parquet_writing
 
-    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 2000)
+    monkeypatch.setattr(parquet_writing, "GROUP_BYTES", 2000)
     truth, found = good
     wrong = MISTAKES["xyxy"][0](truth, found)
     write_parquet(tmp_path / "found.parquet", wrong)

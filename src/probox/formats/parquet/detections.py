@@ -12,55 +12,21 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.formats.draft import Draft, unknown_images_note
-from probox.formats.parquet.columns import (
-    SIZES,
-    as_columns,
-    box_columns,
-    cut_at_images,
-    pyarrow,
-    same_bits,
-    write_row_groups,
-)
+from probox.formats.parquet.columns import SIZES
 from probox.formats.parquet.file import ParquetFile
-from probox.formats.parquet.truth import read_parquet_truth, write_truth
 from probox.formats.problems import Problems
 from probox.support.parallel import thread_count
-from probox.tables.arguments import expect_path
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import require_label_matrix
 
-__all__ = ["DetectionFile", "known_rows", "parquet_draft", "read_parquet", "read_parquet_truth", "write_parquet"]
+__all__ = ["DetectionFile", "known_rows", "parquet_draft", "probability_names", "read_parquet"]
 
 COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
 TRANSPOSED = ("cov1_yx", "cov2_yx")
 
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
-
-
-def write_parquet(path: Paths, table: Detections | GroundTruth) -> None:
-    """Write detections or ground truth to a Parquet file; reading it gives back every bit.
-
-    Detections are written by ascending image, those of one image in their order.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    table : Detections or GroundTruth
-        What to write. Heatmaps cannot be held by this format.
-    """
-    expect_path(path, remedy="the order is write_parquet(path, table)")
-    if isinstance(table, GroundTruth):
-        write_truth(path, table)
-    elif isinstance(table, Detections):
-        _write_detections(path, table)
-    else:
-        raise InputError(
-            f"expected argument `table` to be Detections or GroundTruth, but got {type(table).__name__}",
-            remedy="an evaluation is kept with its method save",
-        )
 
 
 def read_parquet(path: Paths, *, image_ids: npt.ArrayLike | None = None, repair: bool = False) -> Detections:
@@ -117,7 +83,7 @@ class DetectionFile:
     def read(self, groups: Sequence[int] | None = None) -> Draft:
         """Return the rows of all or some row groups."""
         file, classes = self._file, self.classes
-        probs = _probability_names(len(classes))
+        probs = probability_names(len(classes))
         given = [name for name in probs if name in file.columns]
         stated = ["score"] if not given or "score" in file.columns else []
         columns = ["image_id", *file.box_names(), "label", *stated]
@@ -206,71 +172,6 @@ class DetectionFile:
             )  # fmt: skip
 
 
-def _probability_names(classes: int) -> list[str]:
+def probability_names(classes: int) -> list[str]:
+    """Return the columns of label probabilities."""
     return [f"prob_{column}" for column in range(classes)]
-
-
-def _write_detections(path: Paths, found: Detections) -> None:
-    if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
-        raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead")
-    arrow, _ = pyarrow()
-    order = np.argsort(found.image_ids, kind="stable")
-    by_image = found if np.array_equal(order, np.arange(len(order))) else found.select(order)
-    arrays: dict[str, Any] = {"image_id": arrow.array(by_image.image_ids)}
-    arrays |= as_columns(box_columns(by_image.boxes, by_image.extents))
-    arrays |= as_columns(_covariance_columns(by_image))
-    arrays["label"] = arrow.array(by_image.labels)
-    spread = _is_spread(by_image)
-    if spread or not same_bits(_scores_by_default(by_image), by_image.scores):
-        arrays |= as_columns({"score": by_image.scores})
-    if not spread:
-        probs = dict(
-            zip(_probability_names(len(found.classes)), np.ascontiguousarray(by_image.label_probs.T), strict=True)
-        )
-        arrays |= as_columns(probs, alike=True)
-    schema = arrow.schema([arrow.field(name, array.type, nullable=False) for name, array in arrays.items()])
-    whole = arrow.Table.from_arrays(list(arrays.values()), schema=schema)
-    cuts = cut_at_images(by_image.image_ids, sum(kind.bit_width // 8 for kind in schema.types))
-
-    def parts() -> Iterator[Any]:
-        for rows in cuts:
-            yield whole.slice(rows.start, rows.stop - rows.start)
-
-    words = {
-        "table": "detections",
-        "classes": list(found.classes),
-        "source": found.source,
-        "notes": list(found.notes),
-    }
-    write_row_groups(path, schema, words, parts(), ["label"])
-
-
-def _covariance_columns(found: Detections) -> dict[str, Floats]:
-    if found.covariances is None:
-        return {}
-    columns = {
-        f"cov{corner + 1}_{'xy'[row]}{'xy'[column]}": found.covariances[:, corner, row, column]
-        for corner in (0, 1)
-        for row in (0, 1)
-        for column in (0, 1)
-    }
-    wanted = [*COVARIANCES]
-    wanted += [name for name in TRANSPOSED if not same_bits(columns[name], columns[name.replace("yx", "xy")])]
-    return {name: columns[name] for name in wanted}
-
-
-def _is_spread(found: Detections) -> bool:
-    """Return whether label probabilities follow from class and score, so that the file need not hold them."""
-    if not len(found.classes):
-        return True
-    piece = 1 << 16
-    for begin in range(0, len(found), piece):
-        rows = slice(begin, begin + piece)
-        again = _core.spread_scores(found.scores[rows], found.labels[rows], len(found.classes), 1)
-        if not np.array_equal(again.view(np.uint32), found.label_probs[rows].view(np.uint32)):
-            return False
-    return True
-
-
-def _scores_by_default(found: Detections) -> Floats:
-    return found.label_probs[np.arange(len(found)), found.labels].astype(np.float64)

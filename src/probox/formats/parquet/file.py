@@ -31,17 +31,7 @@ from probox.formats.parquet.columns import (
 )
 from probox.support.parallel import thread_count
 
-__all__ = ["ParquetFile", "holds_truth"]
-
-
-def holds_truth(path: Paths) -> bool:
-    """Return whether a Parquet file is one of ground truth."""
-    try:
-        ParquetFile(path, "truth")
-    except InputError:
-        return False
-    return True
-
+__all__ = ["ParquetFile"]
 
 ALWAYS_FINE = 1 << 28
 """So many bytes of numbers are read whatever the file's size."""

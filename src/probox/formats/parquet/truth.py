@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,22 +10,13 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.reading import Paths
-from probox.formats.parquet.columns import (
-    ENDS,
-    SIZES,
-    STARTS,
-    as_columns,
-    box_columns,
-    cut_at_images,
-    pyarrow,
-    write_row_groups,
-)
+from probox.formats.parquet.columns import ENDS, SIZES, STARTS, pyarrow
 from probox.formats.parquet.file import ParquetFile
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks, box_pixels, unusable_masks
 
-__all__ = ["TruthFile", "read_parquet_truth", "write_truth"]
+__all__ = ["TruthFile", "read_parquet_truth"]
 
 IMAGE_COLUMNS = ("image_id", "image_width", "image_height", "file_name")
 MASK_BOX = ("mask_x0", "mask_y0", "mask_x1", "mask_y1")
@@ -182,66 +173,3 @@ class TruthFile:
             if not np.array_equal(counts[0], counts[-1]):
                 raise InputError(f"expected as many numbers as in {RUNS[0]}", file=self.source, entry=name)
         return counts[0], columns
-
-
-def write_truth(path: Paths, truth: GroundTruth) -> None:
-    """Write ground truth; see `probox.write_parquet`."""
-    arrow, _ = pyarrow()
-    objects = _object_arrays(truth)
-    # An image without objects has one row, in which everything about an object is missing.
-    counts = np.diff(truth.dataset.offsets(truth.image_rows))
-    image_of_row = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
-    has_object = (counts > 0)[image_of_row]
-    object_of_row = np.cumsum(has_object) - 1
-    fields = [
-        arrow.field("image_id", arrow.int64(), nullable=False),
-        arrow.field("image_width", arrow.int32(), nullable=False),
-        arrow.field("image_height", arrow.int32(), nullable=False),
-        arrow.field("file_name", arrow.string(), nullable=False),
-        *(arrow.field(name, array.type) for name, array in objects.items()),
-    ]
-    schema = arrow.schema(fields)
-    table = arrow.table(objects)
-    runs_per_row = 1 + len(truth.masks.runs) // max(1, len(truth))
-    cuts = cut_at_images(truth.image_ids[image_of_row], 128 + 12 * runs_per_row)
-
-    def parts() -> Iterator[Any]:
-        for rows in cuts:
-            images = image_of_row[rows]
-            chosen = table.take(arrow.array(object_of_row[rows], mask=~has_object[rows]))
-            columns = [
-                arrow.array(truth.image_ids[images]),
-                arrow.array(truth.dataset.widths[images]),
-                arrow.array(truth.dataset.heights[images]),
-                arrow.array([truth.dataset.file_names[int(image)] for image in images], arrow.string()),
-                *(column.combine_chunks() for column in chosen.columns),
-            ]
-            yield arrow.Table.from_arrays(columns, schema=schema)
-
-    words = {
-        "table": "truth",
-        "classes": list(truth.classes),
-        "category_ids": truth.dataset.category_ids.tolist(),
-        "filter_small": truth.dataset.rules == "challenge",
-        "source": truth.source,
-        "notes": list(truth.notes),
-    }
-    write_row_groups(path, schema, words, parts(), ["image_width", "image_height", "file_name", "class"])
-
-
-def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
-    arrow, _ = pyarrow()
-    masks = truth.masks
-    arrays: dict[str, Any] = {
-        "object_id": arrow.array(truth.ids),
-        "class": arrow.array(truth.labels),
-    }
-    arrays |= as_columns(box_columns(truth.boxes, truth.extents))
-    arrays |= as_columns({"area": truth.areas})
-    arrays["crowd"] = arrow.array(truth.crowd)
-    arrays |= {name: arrow.array(np.ascontiguousarray(c)) for name, c in zip(MASK_BOX, masks.boxes.T, strict=True)}
-    offsets = arrow.array(masks.offsets)
-    for name, column in zip(RUNS, masks.runs.T, strict=True):
-        values = arrow.array(np.ascontiguousarray(column))
-        arrays[name] = arrow.LargeListArray.from_arrays(offsets, values)
-    return arrays

@@ -13,9 +13,13 @@ from probox.errors import InputError
 from probox.formats.draft import unknown_images_note
 from probox.formats.problems import Problems
 
-__all__ = ["rows_of_lists"]
+__all__ = ["ImageCountError", "rows_of_lists"]
 
 Ids = npt.NDArray[np.int64]
+
+
+class ImageCountError(InputError):
+    """A file that goes by position has lists for more or fewer images than the truth has."""
 
 
 def rows_of_lists(
@@ -67,7 +71,7 @@ def rows_of_lists(
 def _in_order(lists: int, images: int, file: str, problems: Problems) -> Ids:
     """Return one row after the other, if there are as many lists as images."""
     if lists != images:
-        error = InputError(
+        error = ImageCountError(
             f"expected detections of {images} images, as the ground truth has, but got {lists}",
             file=file,
             entry="detections",

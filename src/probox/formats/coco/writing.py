@@ -1,0 +1,109 @@
+"""COCO results as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.files.output import json_bytes, write_files
+from probox.files.reading import Paths
+from probox.files.replacing import check_replaceable
+from probox.formats.json_detections import JSON_DETECTIONS, covariances_to_write
+from probox.support.words import some_names
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import align_labels, column_of_each, unknown_classes
+
+__all__ = ["coco_results_text", "write_coco_results"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str, ...]:
+    """Write COCO results to a ``.json`` or ``.json.gz`` file.
+
+    ``all_scores`` is written where the label probabilities say more than the score, ``covars`` where corners
+    have a covariance. Boxes, scores, label probabilities (of the truth's classes) and covariances come back
+    exactly when the file is read.
+
+    Parameters
+    ----------
+    path : path
+        The file; its folder is made if it is missing. A file that is there is replaced if it holds detections.
+    found : Detections
+        What to write. Heatmaps cannot be held by this format.
+    truth : GroundTruth
+        Gives the category ids.
+
+    Returns
+    -------
+    tuple of str
+        What the file cannot hold, one sentence each.
+    """
+    check_replaceable(path, JSON_DETECTIONS)
+    text, notes = coco_results_text(found, truth, str(path))
+    target = Path(path)
+    write_files({target: json_bytes(target, text)})
+    return notes
+
+
+def coco_results_text(found: Detections, truth: GroundTruth, file: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return COCO results as JSON, and what they cannot hold; `file` is named in errors."""
+    if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
+        raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead")
+    notes: list[str] = []
+    probs = align_labels(found.label_probs, found.classes, truth.classes)
+    labels, scores = _stated(found, probs, truth, notes)
+    covariances, has_covariances = covariances_to_write(found)
+    sizes = _sizes_that_add_up(found.boxes, found.extents)
+    text = _core.format_coco_results(
+        found.image_ids,
+        labels,
+        truth.dataset.category_ids,
+        np.concatenate([found.boxes[:, :2], sizes], axis=1),
+        scores,
+        probs,
+        covariances,
+        has_covariances,
+    )
+    return text, tuple(notes)
+
+
+def _stated(
+    found: Detections, probs: npt.NDArray[np.float32], truth: GroundTruth, notes: list[str]
+) -> tuple[npt.NDArray[np.int32], Floats]:
+    """Return class and score as stated in the file; a class that it cannot name gives way to the most probable one."""
+    if len(found) and not len(truth.classes):
+        raise InputError("the ground truth has no classes", file=truth.source or None)
+    labels, scores = found.named_classes(truth.classes)
+    own = column_of_each(truth.classes, found.classes)
+    other = own[labels] != found.labels if len(labels) else np.zeros(0, bool)
+    if other.any():
+        notes.append(
+            f"{int(other.sum())} detections name a class that the ground truth lacks: "
+            "their most probable other class is stated instead"
+        )
+    unknown = [found.classes[column] for column in unknown_classes(found.classes, truth.classes)]
+    if unknown:
+        notes.append(
+            f"{len(unknown)} of {len(found.classes)} classes are not in the ground truth ({some_names(unknown)}): "
+            "their probability is lost"
+        )
+    nameless = labels < 0
+    if nameless.any():
+        labels = np.where(nameless, probs.argmax(axis=1), labels)
+    return labels.astype(np.int32), scores
+
+
+def _sizes_that_add_up(boxes: Floats, sizes: Floats) -> Floats:
+    """Return widths and heights w with x1 + w = x2 to the last bit, the stated ones where they do."""
+    start, end = boxes[:, :2], boxes[:, 2:]
+    plain = end - start
+    best = sizes
+    for candidate in (plain, np.nextafter(plain, np.inf), np.nextafter(plain, -np.inf)):
+        best = np.where((start + best != end) & (start + candidate == end), candidate, best)
+    return np.where(start + best == end, best, plain)

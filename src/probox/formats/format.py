@@ -1,0 +1,103 @@
+"""What a file format is: how its files are recognised, read and written. `probox.formats.registry` lists them all."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from probox.files.reading import Paths
+from probox.files.replacing import Kind
+from probox.files.source import Source
+from probox.formats.draft import Draft
+from probox.formats.problems import Problems
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["Copied", "DetectionFormat", "Format", "Notes", "TruthFormat"]
+
+Notes = tuple[str, ...]
+"""What a file cannot hold, one sentence each."""
+
+Copied = tuple[int | None, Notes]
+"""How many rows were copied, where that was counted, and notes."""
+
+NOTHING = Kind("anything that may be replaced", lambda path: False)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Format:
+    """One kind of file, of ground truth or of detections.
+
+    Parameters
+    ----------
+    name : str
+        What commands call it; those of ground truth and of detections may share one.
+    title : str
+        What messages call it.
+    sniff : callable
+        Whether a file or folder looks like this format, by its content. Which of the two tables is expected is
+        known by then, so a format may take whatever it can say best what is wrong with.
+    suffixes : tuple of str
+        Endings of file names that ask for this format, the usual one first; no two formats share one.
+    gzip : bool
+        Whether names may end in ``.gz`` besides.
+    kind : Kind
+        Which files that are there a writer of this format may replace; none unless said.
+    """
+
+    name: str
+    title: str
+    sniff: Callable[[Source], bool]
+    suffixes: tuple[str, ...] = ()
+    gzip: bool = False
+    kind: Kind = NOTHING
+
+    def suffix_in(self, path: Paths) -> str:
+        """Return the longest of the suffixes that a file name ends in; an empty text if there is none."""
+        name = Path(path).name.lower()
+        name = name.removesuffix(".gz") if self.gzip else name
+        return max((suffix for suffix in self.suffixes if name.endswith(suffix)), key=len, default="")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TruthFormat(Format):
+    """A format of ground truth.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the table; problems go where they are told.
+    write : callable, optional
+        Writes a table to a path.
+    """
+
+    read: Callable[[Source, Problems], GroundTruth]
+    write: Callable[[Paths, GroundTruth], Notes] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DetectionFormat(Format):
+    """A format of detections.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the draft of detections in images of the truth; problems go where they are told.
+    write : callable, optional
+        Writes a table, given the truth's images and category ids, to a path.
+    read_part : callable, optional
+        The same as `read` for a part of the truth, given the whole and the part: where a file may be of either, and
+        leaving out what is not in the part is not enough.
+    check : callable, optional
+        Raises unless a file is a complete one of this format, whatever the truth.
+    copy : callable, optional
+        Writes a file again, checked and, if asked, with valid covariances, without knowing the truth; returns None,
+        and writes nothing, if that takes the truth.
+    """
+
+    read: Callable[[Source, GroundTruth, Problems], Draft]
+    write: Callable[[Paths, Detections, GroundTruth], Notes] | None = None
+    read_part: Callable[[Source, GroundTruth, GroundTruth, Problems], Draft] | None = None
+    check: Callable[[Source], None] | None = None
+    copy: Callable[[Source, Paths, bool], Copied | None] | None = None

@@ -1,0 +1,346 @@
+"""Tables as Parquet files: columns of numbers that take little space, in row groups of whole images."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.errors import InputError
+from probox.files.output import write_files
+from probox.files.reading import Paths
+from probox.files.replacing import Kind, check_replaceable
+from probox.formats.parquet.columns import (
+    ENDS,
+    FORMAT,
+    KEY,
+    MAGIC,
+    MAX_DIGITS,
+    SIZES,
+    STARTS,
+    Doubles,
+    Ids,
+    from_integers,
+    pyarrow,
+)
+from probox.formats.parquet.detections import COVARIANCES, TRANSPOSED, probability_names
+from probox.formats.parquet.truth import MASK_BOX, RUNS
+from probox.tables.arguments import expect_path
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["DETECTIONS_FILE", "TRUTH_FILE", "write_parquet"]
+
+GROUP_BYTES = 16 << 20
+"""About how many bytes of a table go into one row group."""
+ZSTD_LEVEL = 3
+MAX_SINGLE = 1 << 24
+"""Integers up to this one are float32 numbers; label probabilities with more digits are no printed decimals."""
+
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+def _says(table: str) -> Callable[[Path], bool]:
+    """Return a test for Parquet files that probox has marked as such a table, which is plain in their footer."""
+    word = f'"table": "{table}"'.encode()
+
+    def has_word(path: Path) -> bool:
+        try:
+            with open(path, "rb") as file:
+                file.seek(-8, os.SEEK_END)
+                end = file.read(8)
+                length = int.from_bytes(end[:4], "little")
+                file.seek(-8 - length, os.SEEK_END)
+                return end.endswith(MAGIC) and word in file.read(length)
+        except (OSError, ValueError):
+            return False
+
+    return has_word
+
+
+DETECTIONS_FILE = Kind("detections in Parquet", _says("detections"))
+TRUTH_FILE = Kind("ground truth in Parquet", _says("truth"))
+
+
+def write_parquet(path: Paths, table: Detections | GroundTruth) -> None:
+    """Write detections or ground truth to a Parquet file; reading it gives back every bit.
+
+    Detections are written by ascending image, those of one image in their order.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    table : Detections or GroundTruth
+        What to write. Heatmaps cannot be held by this format.
+    """
+    expect_path(path, remedy="the order is write_parquet(path, table)")
+    if isinstance(table, GroundTruth):
+        _write_truth(path, table)
+    elif isinstance(table, Detections):
+        _write_detections(path, table)
+    else:
+        raise InputError(
+            f"expected argument `table` to be Detections or GroundTruth, but got {type(table).__name__}",
+            remedy="an evaluation is kept with its method save",
+        )
+
+
+def _write_detections(path: Paths, found: Detections) -> None:
+    if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
+        raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead")
+    arrow, _ = pyarrow()
+    order = np.argsort(found.image_ids, kind="stable")
+    by_image = found if np.array_equal(order, np.arange(len(order))) else found.select(order)
+    arrays: dict[str, Any] = {"image_id": arrow.array(by_image.image_ids)}
+    arrays |= _as_columns(_box_columns(by_image.boxes, by_image.extents))
+    arrays |= _as_columns(_covariance_columns(by_image))
+    arrays["label"] = arrow.array(by_image.labels)
+    spread = _is_spread(by_image)
+    if spread or not _same_bits(_scores_by_default(by_image), by_image.scores):
+        arrays |= _as_columns({"score": by_image.scores})
+    if not spread:
+        probs = dict(
+            zip(probability_names(len(found.classes)), np.ascontiguousarray(by_image.label_probs.T), strict=True)
+        )
+        arrays |= _as_columns(probs, alike=True)
+    schema = arrow.schema([arrow.field(name, array.type, nullable=False) for name, array in arrays.items()])
+    whole = arrow.Table.from_arrays(list(arrays.values()), schema=schema)
+    cuts = _cut_at_images(by_image.image_ids, sum(kind.bit_width // 8 for kind in schema.types))
+
+    def parts() -> Iterator[Any]:
+        for rows in cuts:
+            yield whole.slice(rows.start, rows.stop - rows.start)
+
+    words = {
+        "table": "detections",
+        "classes": list(found.classes),
+        "source": found.source,
+        "notes": list(found.notes),
+    }
+    _write_row_groups(path, schema, words, parts(), ["label"])
+
+
+def _covariance_columns(found: Detections) -> dict[str, Doubles]:
+    if found.covariances is None:
+        return {}
+    columns = {
+        f"cov{corner + 1}_{'xy'[row]}{'xy'[column]}": found.covariances[:, corner, row, column]
+        for corner in (0, 1)
+        for row in (0, 1)
+        for column in (0, 1)
+    }
+    wanted = [*COVARIANCES]
+    wanted += [name for name in TRANSPOSED if not _same_bits(columns[name], columns[name.replace("yx", "xy")])]
+    return {name: columns[name] for name in wanted}
+
+
+def _is_spread(found: Detections) -> bool:
+    """Return whether label probabilities follow from class and score, so that the file need not hold them."""
+    if not len(found.classes):
+        return True
+    piece = 1 << 16
+    for begin in range(0, len(found), piece):
+        rows = slice(begin, begin + piece)
+        again = _core.spread_scores(found.scores[rows], found.labels[rows], len(found.classes), 1)
+        if not np.array_equal(again.view(np.uint32), found.label_probs[rows].view(np.uint32)):
+            return False
+    return True
+
+
+def _scores_by_default(found: Detections) -> Doubles:
+    return found.label_probs[np.arange(len(found)), found.labels].astype(np.float64)
+
+
+def _write_truth(path: Paths, truth: GroundTruth) -> None:
+    arrow, _ = pyarrow()
+    objects = _object_arrays(truth)
+    # An image without objects has one row, in which everything about an object is missing.
+    counts = np.diff(truth.dataset.offsets(truth.image_rows))
+    image_of_row = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
+    has_object = (counts > 0)[image_of_row]
+    object_of_row = np.cumsum(has_object) - 1
+    fields = [
+        arrow.field("image_id", arrow.int64(), nullable=False),
+        arrow.field("image_width", arrow.int32(), nullable=False),
+        arrow.field("image_height", arrow.int32(), nullable=False),
+        arrow.field("file_name", arrow.string(), nullable=False),
+        *(arrow.field(name, array.type) for name, array in objects.items()),
+    ]
+    schema = arrow.schema(fields)
+    table = arrow.table(objects)
+    runs_per_row = 1 + len(truth.masks.runs) // max(1, len(truth))
+    cuts = _cut_at_images(truth.image_ids[image_of_row], 128 + 12 * runs_per_row)
+
+    def parts() -> Iterator[Any]:
+        for rows in cuts:
+            images = image_of_row[rows]
+            chosen = table.take(arrow.array(object_of_row[rows], mask=~has_object[rows]))
+            columns = [
+                arrow.array(truth.image_ids[images]),
+                arrow.array(truth.dataset.widths[images]),
+                arrow.array(truth.dataset.heights[images]),
+                arrow.array([truth.dataset.file_names[int(image)] for image in images], arrow.string()),
+                *(column.combine_chunks() for column in chosen.columns),
+            ]
+            yield arrow.Table.from_arrays(columns, schema=schema)
+
+    words = {
+        "table": "truth",
+        "classes": list(truth.classes),
+        "category_ids": truth.dataset.category_ids.tolist(),
+        "filter_small": truth.dataset.rules == "challenge",
+        "source": truth.source,
+        "notes": list(truth.notes),
+    }
+    _write_row_groups(path, schema, words, parts(), ["image_width", "image_height", "file_name", "class"])
+
+
+def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
+    arrow, _ = pyarrow()
+    masks = truth.masks
+    arrays: dict[str, Any] = {
+        "object_id": arrow.array(truth.ids),
+        "class": arrow.array(truth.labels),
+    }
+    arrays |= _as_columns(_box_columns(truth.boxes, truth.extents))
+    arrays |= _as_columns({"area": truth.areas})
+    arrays["crowd"] = arrow.array(truth.crowd)
+    arrays |= {name: arrow.array(np.ascontiguousarray(c)) for name, c in zip(MASK_BOX, masks.boxes.T, strict=True)}
+    offsets = arrow.array(masks.offsets)
+    for name, column in zip(RUNS, masks.runs.T, strict=True):
+        values = arrow.array(np.ascontiguousarray(column))
+        arrays[name] = arrow.LargeListArray.from_arrays(offsets, values)
+    return arrays
+
+
+def _as_columns(columns: Mapping[str, npt.NDArray[Any]], *, alike: bool = False) -> dict[str, Any]:
+    """Return Arrow arrays of columns, decimals where that gives back every bit.
+
+    Numbers that were printed with a few digits take half the space as decimals: ``0.01561`` is the integer
+    1561 and the scale 5, and ``float(1561) / float(100000)`` is the nearest float again. With `alike` all columns
+    get the same scale, or none gets one.
+    """
+    arrow, _ = pyarrow()
+    groups = [list(columns)] if alike else [[name] for name in columns]
+    made: dict[str, Any] = {}
+    for names in groups:
+        scale = _decimal_scale([columns[name] for name in names])
+        for name in names:
+            values = columns[name]
+            if scale is None:
+                made[name] = arrow.array(np.ascontiguousarray(values))
+            else:
+                integers = _as_integers(values, scale)
+                kind = arrow.decimal32(MAX_DIGITS, scale)
+                made[name] = arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(integers)])
+    return made
+
+
+def _decimal_scale(columns: Sequence[npt.NDArray[Any]]) -> int | None:
+    """Return the fewest decimal places that give back all floats to the last bit, if nine digits are enough."""
+    if not columns or not np.issubdtype(columns[0].dtype, np.floating) or not columns[0].size:
+        return None
+    samples = [values[:: max(1, len(values) // 100)] for values in columns]
+    for scale in range(MAX_DIGITS):
+        if all(_comes_back(values, scale) for values in samples) and all(_comes_back(v, scale) for v in columns):
+            return scale
+    return None
+
+
+def _comes_back(values: Floats, scale: int) -> bool:
+    limit = MAX_SINGLE if values.dtype == np.float32 else 10**MAX_DIGITS
+    if not bool((np.abs(values.astype(np.float64)) * 10.0**scale < limit - 1).all()):  # NaN is none either
+        return False
+    bits = np.uint32 if values.dtype == np.float32 else np.uint64
+    again = from_integers(_as_integers(values, scale), scale, values.dtype)
+    return np.array_equal(again.view(bits), np.ascontiguousarray(values).view(bits))
+
+
+def _as_integers(values: Floats, scale: int) -> npt.NDArray[np.int32]:
+    return np.rint(values.astype(np.float64) * 10.0**scale).astype(np.int32)
+
+
+def _box_columns(boxes: Doubles, sizes: Doubles) -> dict[str, Doubles]:
+    """Return the columns of boxes and their stated sizes, without those that follow from the others to the last bit."""
+    low, high = boxes[:, :2], boxes[:, 2:]
+    columns = dict(zip((*STARTS, *ENDS, *SIZES), (*low.T, *high.T, *sizes.T), strict=True))
+    if _same_bits(high - low, sizes):
+        return {name: columns[name] for name in (*STARTS, *ENDS)}
+    if _same_bits(low + sizes, high):
+        return {name: columns[name] for name in (*STARTS, *SIZES)}
+    return columns
+
+
+def _same_bits(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Return whether two arrays of float64 are equal to the last bit, signs of zeros and NaN included."""
+    return np.array_equal(np.ascontiguousarray(one).view(np.uint64), np.ascontiguousarray(other).view(np.uint64))
+
+
+def _cut_at_images(image_ids: Ids, bytes_per_row: int) -> list[slice]:
+    """Return row ranges of about `GROUP_BYTES` that end where an image ends; `image_ids` ascend."""
+    wanted = max(1, GROUP_BYTES // max(1, bytes_per_row))
+    if not len(image_ids):
+        return []
+    borders = np.flatnonzero(np.concatenate([[True], image_ids[1:] != image_ids[:-1], [True]]))
+    cuts: list[slice] = []
+    begin = 0
+    while begin < len(image_ids):
+        at = int(np.searchsorted(borders, begin + wanted, side="right")) - 1
+        end = int(borders[at])
+        if end <= begin:  # one image has more rows than are wanted
+            end = int(borders[at + 1])
+        cuts.append(slice(begin, end))
+        begin = end
+    return cuts
+
+
+def _write_row_groups(
+    path: Paths, schema: Any, words: Mapping[str, Any], tables: Iterable[Any], dictionaries: Sequence[str]
+) -> None:
+    """Write Arrow tables, one row group each, with `words` in the metadata; the file is there whole or not at all."""
+    from probox import __version__
+
+    check_replaceable(path, TRUTH_FILE if words["table"] == "truth" else DETECTIONS_FILE)
+    arrow, parquet = pyarrow()
+    text = json.dumps({"format": FORMAT, "version": __version__, **words}, ensure_ascii=False)
+    full = schema.with_metadata({KEY: text.encode()})
+
+    def write(file: Any) -> None:
+        with parquet.ParquetWriter(
+            file,
+            full,
+            compression="zstd",
+            compression_level=ZSTD_LEVEL,
+            use_dictionary=list(dictionaries),
+            column_encoding={
+                name: encoding
+                for field in full
+                for name, encoding in _encoding(arrow, field)
+                if field.name not in dictionaries
+            },
+            write_statistics=["image_id"],
+            store_decimal_as_integer=True,
+            write_page_checksum=True,
+        ) as writer:
+            for table in tables:
+                writer.write_table(table.cast(full), row_group_size=max(1, len(table)))
+
+    write_files({Path(path): write})
+
+
+def _encoding(arrow: Any, field: Any) -> Iterator[tuple[str, str]]:
+    """Yield the path of a column and its encoding: bytes of like weight together, or differences of neighbours."""
+    if arrow.types.is_list(field.type):
+        yield f"{field.name}.list.element", "DELTA_BINARY_PACKED"
+    elif arrow.types.is_decimal(field.type) or arrow.types.is_floating(field.type):
+        yield field.name, "BYTE_STREAM_SPLIT"
+    elif arrow.types.is_integer(field.type):
+        yield field.name, "DELTA_BINARY_PACKED"

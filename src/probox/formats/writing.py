@@ -1,0 +1,50 @@
+"""Writing detections in the format that a file name asks for."""
+
+from __future__ import annotations
+
+from probox.errors import InputError
+from probox.files.reading import Paths
+from probox.files.replacing import check_replaceable
+from probox.formats.format import DetectionFormat, Notes
+from probox.formats.registry import endings_in_words, format_of_name
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["check_output", "write_detections"]
+
+
+def write_detections(path: Paths, found: Detections, truth: GroundTruth) -> Notes:
+    """Write detections in the format that the file name asks for.
+
+    ``*.coco.json`` and ``*.bbox.json`` are COCO results, ``*.parquet`` is Parquet, any other ``*.json`` is RVC1; JSON
+    may end in ``.gz``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    found : Detections
+        What to write.
+    truth : GroundTruth
+        The images and category ids; its objects don't matter.
+
+    Returns
+    -------
+    tuple of str
+        What the file cannot hold, one sentence each.
+    """
+    write = _asked_for(path).write
+    assert write is not None
+    return write(path, found, truth)
+
+
+def check_output(path: Paths) -> None:
+    """Raise if `write_detections` could not write this file, before any work is done."""
+    check_replaceable(path, _asked_for(path).kind, folder=True)
+
+
+def _asked_for(path: Paths) -> DetectionFormat:
+    form = format_of_name(path)
+    if form is None:
+        raise InputError("can't tell a format from this file name", file=str(path), remedy=f"use {endings_in_words()}")
+    return form
