@@ -16,7 +16,7 @@ from tests.strategies import random_world
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate, evaluate_parquet
 from probox.formats import read_detections, read_truth, write_parquet
 from probox.formats.parquet import columns as parquet_columns
-from probox.measures.pdq.kernel import QUALITIES
+from probox.measures.pdq.pairs import QUALITIES
 
 SMALL = 300
 """Bytes of a row group: a few detections."""

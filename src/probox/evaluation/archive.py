@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.reading import open_regular
-from probox.measures.pdq.kernel import QUALITIES
+from probox.measures.pdq.pairs import QUALITIES
 
 __all__ = ["digest", "read_archive", "to_stored", "write_archive"]
 

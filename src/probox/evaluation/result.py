@@ -18,7 +18,8 @@ from probox.evaluation.notes import join_notes, notes_at_threshold
 from probox.measures.boxes.matching import AREA_RANGES, SIZES, BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
-from probox.measures.pdq.kernel import QUALITIES, Pairs, assign
+from probox.measures.pdq.assignment import assign
+from probox.measures.pdq.pairs import QUALITIES, Pairs
 from probox.tables.arguments import expect_path
 from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ImageTable, ObjectTable, PairTable, Verdict

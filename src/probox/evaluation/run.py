@@ -11,7 +11,8 @@ from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
 from probox.evaluation.notes import empty_mask_note, some_names, threshold_note, unknown_image_note
 from probox.evaluation.result import MEASURES, Evaluation, join_evaluations
-from probox.measures.pdq.kernel import QUALITIES, Pairs, plain_rows, score_pairs
+from probox.measures.pdq.heatmap import plain_rows
+from probox.measures.pdq.pairs import QUALITIES, Pairs, score_pairs
 from probox.support.parallel import thread_count
 from probox.tables.arguments import check_classes, check_tables, expect
 from probox.tables.columns import rows_of

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.kernel import QUALITIES
+from probox.measures.pdq.pairs import QUALITIES
 from probox.tables.columns import rows_of
 from probox.tables.detections import FARTHEST, ROUNDING
 from probox.tables.masks import box_pixels, unusable_masks

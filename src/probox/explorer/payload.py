@@ -14,7 +14,7 @@ import numpy.typing as npt
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES
-from probox.measures.pdq.kernel import QUALITIES
+from probox.measures.pdq.pairs import QUALITIES
 from probox.pictures.view import scored_boxes, scored_covariances
 from probox.plots.plots import mean_curve
 from probox.tables.masks import Masks

@@ -66,14 +66,14 @@ def coco_results_text(found: Detections, truth: GroundTruth, file: str) -> tuple
     covariances, has_covariances = _covariances(found)
     sizes = _sizes_that_add_up(found.boxes, found.sizes)
     text = _core.format_coco_results(
-        found.image_ids,
-        labels,
-        truth.category_ids,
-        np.concatenate([found.boxes[:, :2], sizes], axis=1),
-        scores,
-        probs,
-        covariances,
-        has_covariances,
+        image_ids=found.image_ids,
+        labels=labels,
+        category_ids=truth.category_ids,
+        boxes=np.concatenate([found.boxes[:, :2], sizes], axis=1),
+        scores=scores,
+        label_probs=probs,
+        covariances=covariances,
+        has_covariances=has_covariances,
     )
     return text, tuple(notes)
 
@@ -122,14 +122,14 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
         files |= maps.files
         covariances, has_covariances = _covariances(found)
         body = _core.format_rvc1(
-            offsets,
-            found.boxes[chosen],
-            found.label_probs[chosen],
-            covariances[chosen] if len(covariances) else covariances,
-            has_covariances[chosen],
-            maps.names,
-            maps.file_of,
-            maps.number_of,
+            offsets=offsets,
+            boxes=found.boxes[chosen],
+            label_probs=found.label_probs[chosen],
+            covariances=covariances[chosen] if len(covariances) else covariances,
+            has_covariances=has_covariances[chosen],
+            mask_names=maps.names,
+            mask_files=maps.file_of,
+            mask_ids=maps.number_of,
         )
         described: dict[str, list[str]] = {"classes": list(found.classes)}
         names = truth.file_names[images]

@@ -14,7 +14,7 @@ from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import SIZES
-from probox.measures.pdq.kernel import QUALITIES
+from probox.measures.pdq.pairs import QUALITIES
 from probox.pictures.photos import require
 from probox.pictures.style import Theme, theme_called
 from probox.tables.results import Verdict

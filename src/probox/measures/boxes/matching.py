@@ -301,21 +301,21 @@ def match_columns(
     object_image, object_label, object_boxes, object_sizes, areas, crowd = objects
     image, label, boxes, sizes, scores = detections
     columns = _core.match_boxes(
-        image,
-        label,
-        boxes,
-        sizes,
-        scores,
-        np.searchsorted(object_image, np.arange(len(image_ids) + 1)).astype(np.int64),
-        object_label,
-        object_boxes,
-        object_sizes,
-        areas,
-        crowd,
-        IOU_THRESHOLDS,
-        AREA_RANGES,
-        MAX_DETECTIONS,
-        thread_count(threads),
+        image=image,
+        label=label,
+        boxes=boxes,
+        sizes=sizes,
+        score=scores,
+        object_offsets=np.searchsorted(object_image, np.arange(len(image_ids) + 1)).astype(np.int64),
+        object_label=object_label,
+        object_boxes=object_boxes,
+        object_sizes=object_sizes,
+        object_area=areas,
+        object_crowd=crowd,
+        iou_thresholds=IOU_THRESHOLDS,
+        area_ranges=AREA_RANGES,
+        max_detections=MAX_DETECTIONS,
+        threads=thread_count(threads),
     )
     counted = (areas[:, None] >= AREA_RANGES[:, 0]) & (areas[:, None] <= AREA_RANGES[:, 1]) & ~crowd[:, None]
     return BoxMatches(
