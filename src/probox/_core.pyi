@@ -1,149 +1,310 @@
-"""The kernel: arrays in, arrays out."""
+"""The kernel: arrays in, arrays out.
 
-from typing import Any
+Arrays must be contiguous; those that come back are read-only.
+"""
+
+from typing import Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+_Bool = npt.NDArray[np.bool_]
+_UInt8 = npt.NDArray[np.uint8]
+_UInt16 = npt.NDArray[np.uint16]
 _Int32 = npt.NDArray[np.int32]
 _Int64 = npt.NDArray[np.int64]
-_Float64 = npt.NDArray[np.float64]
 _Float32 = npt.NDArray[np.float32]
+_Float64 = npt.NDArray[np.float64]
+
+# ---- PDQ: cpp/bindings/settings.cpp, heatmap.cpp, pairs.cpp, assignment.cpp
 
 class Settings:
-    epsilon: float
-    region_of_interest: bool
-    rough_sigmas: float
-    mahalanobis: float
-    min_determinant: float
-    min_probability: float
-    single_precision: bool
-    snap_zero: float
-    snap_one: float
-    min_quality: float
-    label_weight: float
-    mask_background: bool
-    def __init__(self) -> None: ...
+    """The numbers of a convention that the kernel needs; none has a usual value here."""
 
-def score_images(settings: Settings, threads: int, *columns: Any) -> tuple[_Int64, _Int64, _Float64]: ...
-def pair_qualities(settings: Settings, *columns: Any) -> _Float64: ...
-def assign_pairs(
-    offsets: _Int64, detection: _Int64, object: _Int64, quality: _Float64, greedy: bool
-) -> npt.NDArray[np.bool_]: ...
-def heatmap(settings: Settings, width: int, height: int, box: _Float64, covariances: _Float64) -> _Float64: ...
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        region_of_interest: bool,
+        reach_sigmas: float,
+        mahalanobis: float,
+        min_determinant: float,
+        min_probability: float,
+        single_precision: bool,
+        snap_zero: float,
+        snap_one: float,
+        min_quality: float,
+        label_weight: float,
+        mask_background: bool,
+    ) -> None: ...
+
+def heatmap(settings: Settings, *, box: _Float64, covariances: _Float64, width: int, height: int) -> _Float64: ...
 def bivariate_cdf(h: float, k: float, rho: float) -> float: ...
 def normal_cdf_table(x: float) -> float: ...
 
-_Problems = list[tuple[str, bool, int, list[tuple[int | None, str, str, str]]]]
+# Kinds of detections: a plain box, a box with Gaussian corners, a heatmap.
+PLAIN: Final[int]
+GAUSSIAN: Final[int]
+HEATMAP: Final[int]
 
-# Readers of JSON: columns, and problems as (kind, fatal, count, examples of (image, entry, text, remedy)).
-def read_coco_truth(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
-def read_coco_results(
-    data: bytes,
-    ids_known: bool,
-    image_ids: npt.NDArray[np.int64],
-    category_ids: npt.NDArray[np.int64],
-    lenient: bool,
-) -> tuple[dict[str, Any], _Problems]: ...
-def label_matrix_fits(rows: int, columns: int) -> bool: ...
-def read_rvc1(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
-def read_rvc1_labels(data: bytes, lenient: bool) -> tuple[dict[str, Any], _Problems]: ...
+class Images:
+    """The sizes of images in pixels."""
 
-# Writers of JSON. Covariances have shape (N, 8), or (0, 8) if there are none.
-def format_coco_results(
-    image_ids: npt.NDArray[np.int64],
-    labels: npt.NDArray[np.int32],
-    category_ids: npt.NDArray[np.int64],
-    boxes: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
-    label_probs: npt.NDArray[np.float32],
-    covariances: npt.NDArray[np.float64],
-    has_covariances: npt.NDArray[np.uint8],
-) -> bytes: ...
-def format_rvc1(
-    offsets: npt.NDArray[np.int64],
-    boxes: npt.NDArray[np.float64],
-    label_probs: npt.NDArray[np.float32],
-    covariances: npt.NDArray[np.float64],
-    has_covariances: npt.NDArray[np.uint8],
-    mask_names: list[str],
-    mask_files: npt.NDArray[np.int32],
-    mask_ids: npt.NDArray[np.int64],
-) -> bytes: ...
+    def __init__(self, *, widths: _Int32, heights: _Int32) -> None: ...
 
-# Masks: boxes, pixels, offsets and runs, as probox.masks.Masks takes them.
-def rasterise(
-    order: npt.NDArray[np.int64],
-    kinds: npt.NDArray[np.uint8],
-    piece_offsets: npt.NDArray[np.int64],
-    number_offsets: npt.NDArray[np.int64],
-    numbers: npt.NDArray[np.float64],
-    box_pixels: npt.NDArray[np.int32],
-    heights: npt.NDArray[np.int32],
-    widths: npt.NDArray[np.int32],
-    file_bytes: int,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]: ...
-def label_runs(
-    image: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], values: npt.NDArray[np.int64], most_runs: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]] | None: ...
-def png_unfilter(data: bytes, above: npt.NDArray[np.uint8], pixel_bytes: int) -> npt.NDArray[np.uint8]: ...
+class Objects:
+    """The objects of images, sorted by image; those of image i start at offsets[i]."""
 
-# Box measures.
+    def __init__(
+        self,
+        *,
+        offsets: _Int64,
+        labels: _Int32,
+        mask_boxes: _Int32,
+        mask_pixels: _Int64,
+        run_offsets: _Int64,
+        runs: _Int32,
+    ) -> None: ...
+
+class Found:
+    """The detections of images, sorted by image; those of image i start at offsets[i]."""
+
+    def __init__(
+        self,
+        *,
+        offsets: _Int64,
+        boxes: _Float64,
+        covariances: _Float64,
+        kinds: _UInt8,
+        label_probs: _Float32,
+        heatmaps: list[_Float32] | list[_Float64],
+        heatmap_rows: _Int64,
+    ) -> None: ...
+
+class TooManyPairsError(Exception):
+    """An image has more pairs with a quality than it may; the argument is its place."""
+
+    args: tuple[int]
+
+def score_images(
+    settings: Settings, images: Images, objects: Objects, found: Found, *, max_pairs: int, threads: int
+) -> tuple[_Int64, _Int64, _Float64]: ...
+def pair_qualities(settings: Settings, images: Images, objects: Objects, found: Found) -> _Float64: ...
+def assign_pairs(*, offsets: _Int64, detections: _Int64, objects: _Int64, qualities: _Float64, greedy: bool) -> _Bool: ...
+
+# ---- Box measures: cpp/bindings/box_measures.cpp
+
+class _Matches(TypedDict):
+    image_rows: _Int32
+    labels: _Int32
+    ranks: _Int32
+    numbers: _Int32
+    matched_objects: _Int32
+    scores: _Float64
+    ious: _Float64
+    matched: _UInt16
+    ignored: _UInt16
+
 def match_boxes(
-    image: npt.NDArray[np.int64],
-    label: npt.NDArray[np.int32],
-    boxes: npt.NDArray[np.float64],
-    sizes: npt.NDArray[np.float64],
-    score: npt.NDArray[np.float64],
-    object_offsets: npt.NDArray[np.int64],
-    object_label: npt.NDArray[np.int32],
-    object_boxes: npt.NDArray[np.float64],
-    object_sizes: npt.NDArray[np.float64],
-    object_area: npt.NDArray[np.float64],
-    object_crowd: npt.NDArray[np.bool_],
-    iou_thresholds: npt.NDArray[np.float64],
-    area_ranges: npt.NDArray[np.float64],
+    *,
+    image_rows: _Int64,
+    labels: _Int32,
+    boxes: _Float64,
+    extents: _Float64,
+    scores: _Float64,
+    object_offsets: _Int64,
+    object_labels: _Int32,
+    object_boxes: _Float64,
+    object_extents: _Float64,
+    object_areas: _Float64,
+    object_crowd: _Bool,
+    iou_thresholds: _Float64,
+    area_ranges: _Float64,
     max_detections: int,
     threads: int,
-) -> dict[str, npt.NDArray[Any]]: ...
-def score_order(
-    label: npt.NDArray[np.int32], score: npt.NDArray[np.float64], classes: int, threads: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+) -> _Matches: ...
+def score_order(labels: _Int32, scores: _Float64, classes: int, threads: int) -> tuple[_Int64, _Int64]: ...
 def precision_at_recall(
-    order: npt.NDArray[np.int64],
-    offsets: npt.NDArray[np.int64],
-    score: npt.NDArray[np.float64],
-    rank: npt.NDArray[np.int32],
-    matched: npt.NDArray[np.uint16],
-    ignored: npt.NDArray[np.uint16],
-    objects: npt.NDArray[np.int64],
+    *,
+    order: _Int64,
+    offsets: _Int64,
+    scores: _Float64,
+    ranks: _Int32,
+    matched: _UInt16,
+    ignored: _UInt16,
+    objects: _Int64,
     thresholds: int,
-    recall_points: npt.NDArray[np.float64],
-    limits: npt.NDArray[np.int64],
+    recall_points: _Float64,
+    limits: _Int64,
     threads: int,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+) -> tuple[_Float64, _Float64, _Float64]: ...
 
-# Label probabilities: smallest (at most 0), largest (at least 0) and sum of each row.
-def fill_rows_of_integers(
-    matrix: _Float32, first: int, columns: list[_Int32], divisor: float, threads: int
-) -> None: ...
-def fill_rows_of_floats(
-    matrix: _Float32, first: int, columns: list[_Float32], divisor: float, threads: int
-) -> None: ...
-def spread_scores(scores: _Float64, labels: _Int32, columns: int, threads: int) -> _Float32: ...
-def row_ranges(
-    matrix: npt.NDArray[np.float32],
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float64]]: ...
+# ---- Clustering, as probox.fusion.definition says it: cpp/bindings/clustering.cpp
 
-# Clustering of boxes, as probox.fusion.definition says it.
 def cluster_sequentially(
     boxes: _Float64,
     iou: float,
+    *,
     labels: _Int64 | None = None,
     label_probs: _Float64 | None = None,
     label_similarity: float = 0.0,
 ) -> _Int64: ...
 def suppress(boxes: _Float64, groups: _Int64, order: _Int64, iou: float) -> _Int64: ...
 def members_of_survivors(
-    boxes: _Float64, groups: _Int64, stands_for: _Int64, survivors: _Int64, iou: float
+    *, boxes: _Float64, groups: _Int64, stands_for: _Int64, survivors: _Int64, iou: float
 ) -> tuple[_Int64, _Int64]: ...
+
+# ---- Label probabilities: cpp/bindings/labels.cpp
+
+def row_ranges(matrix: _Float32) -> tuple[_Float32, _Float32, _Float64]: ...
+def fill_rows_of_integers(
+    matrix: _Float32, *, first: int, columns: list[_Int32], divisor: float, threads: int
+) -> None: ...
+def fill_rows_of_floats(
+    matrix: _Float32, *, first: int, columns: list[_Float32], divisor: float, threads: int
+) -> None: ...
+def spread_scores(scores: _Float64, labels: _Int32, columns: int, threads: int) -> _Float32: ...
+def label_matrix(
+    *, scores: _Float64, labels: _Int32, columns: int, given_rows: _Int64, given: _Float32, threads: int
+) -> _Float32: ...
+
+# ---- Masks as boxes, pixels, offsets and runs, which probox.tables.masks.Masks takes: cpp/bindings/masks.cpp
+
+_Runs = tuple[_Int32, _Int64, _Int64, _Int32]
+
+# Kinds of COCO's segmentations.
+NO_MASK: Final[int]
+POLYGONS: Final[int]
+RUN_LENGTHS: Final[int]
+
+def rasterise(
+    *,
+    order: _Int64,
+    kinds: _UInt8,
+    piece_offsets: _Int64,
+    number_offsets: _Int64,
+    numbers: _Float64,
+    box_pixels: _Int32,
+    heights: _Int32,
+    widths: _Int32,
+    max_runs: int,
+    max_crossings: int,
+    max_object_crossings: int,
+) -> _Runs: ...
+def label_runs(image: _UInt8 | _UInt16, values: _Int64, max_runs: int) -> _Runs | None: ...
+def png_unfilter(data: bytes, above: _UInt8, pixel_bytes: int) -> _UInt8: ...
+
+# ---- Readers of JSON: cpp/bindings/readers.cpp
+
+_Problems = list[tuple[str, bool, int, list[tuple[int, int | None, str, list[str]]]]]
+"""Trouble, fatal, count, and examples of (order, image, entry, values)."""
+
+TROUBLES: Final[tuple[str, ...]]
+NO_MASK_ID: Final[int]
+
+class _CocoTruth(TypedDict):
+    image_ids: _Int64
+    widths: _Int32
+    heights: _Int32
+    file_names: list[str]
+    category_ids: _Int64
+    category_names: list[str]
+    entries: _Int64
+    ids: _Int64
+    has_id: _UInt8
+    images: _Int64
+    categories: _Int64
+    boxes: _Float64
+    areas: _Float64
+    crowd: _UInt8
+    kinds: _UInt8
+    rle_sizes: _Int64
+    piece_offsets: _Int64
+    number_offsets: _Int64
+    numbers: _Float64
+    other_keys: list[str]
+    has_images: bool
+    has_annotations: bool
+    has_categories: bool
+
+class _CocoResults(TypedDict):
+    entries: _Int64
+    image_ids: _Int64
+    labels: _Int32
+    scores: _Float64
+    boxes: _Float64
+    extents: _Float64
+    all_scores_rows: _Int64
+    all_scores: _Float32
+    covariances: _Float64 | None
+    unknown_image_rows: int
+    unknown_images: _Int64
+
+class _Rvc1Detections(TypedDict):
+    classes: list[str]
+    images: int
+    image_names: list[str]
+    image_rows: _Int64
+    entries: _Int64
+    boxes: _Float64
+    label_probs: _Float32
+    covariances: _Float64 | None
+    mask_files: _Int32
+    mask_ids: _Int64
+    mask_file_names: list[str]
+    other_keys: list[str]
+    has_classes: bool
+    has_detections: bool
+    has_image_names: bool
+
+class _Rvc1Labels(TypedDict):
+    images: list[str]
+    mask_names: list[str]
+    channels: _Int64
+    object_images: _Int64
+    object_keys: list[str]
+    object_classes: list[str]
+    mask_ids: _Int64
+    boxes: _Float64
+    has_mask: _UInt8
+
+def read_coco_truth(
+    data: bytes,
+    *,
+    lenient: bool,
+    max_examples: int,
+    max_side: int,
+    max_pixels: int,
+    max_mask_numbers: int,
+    max_numbers: int,
+) -> tuple[_CocoTruth, _Problems]: ...
+def read_coco_results(
+    data: bytes, *, image_ids: _Int64 | None, category_ids: _Int64 | None, lenient: bool, max_examples: int
+) -> tuple[_CocoResults, _Problems]: ...
+def read_rvc1(data: bytes, *, lenient: bool, max_examples: int) -> tuple[_Rvc1Detections, _Problems]: ...
+def read_rvc1_labels(data: bytes, *, lenient: bool, max_examples: int) -> tuple[_Rvc1Labels, _Problems]: ...
+
+# ---- Writers of JSON: cpp/bindings/writers.cpp. Covariances have shape (N, 8), or (0, 8) if there are none.
+
+def format_coco_results(
+    *,
+    image_ids: _Int64,
+    labels: _Int32,
+    category_ids: _Int64,
+    boxes: _Float64,
+    scores: _Float64,
+    label_probs: _Float32,
+    covariances: _Float64,
+    has_covariances: _UInt8,
+) -> bytes: ...
+def format_rvc1(
+    *,
+    offsets: _Int64,
+    boxes: _Float64,
+    label_probs: _Float32,
+    covariances: _Float64,
+    has_covariances: _UInt8,
+    mask_names: list[str],
+    mask_files: _Int32,
+    mask_ids: _Int64,
+) -> bytes: ...

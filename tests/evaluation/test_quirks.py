@@ -20,7 +20,8 @@ from tests.strategies import CLASSES, random_world
 import probox
 from probox import Convention, Detections, Evaluator, GroundTruth, InputError, evaluate
 from probox.analysis.validation import validate
-from probox.measures.pdq import definition, kernel
+from probox.measures.pdq import definition
+from probox.measures.pdq.heatmap import heatmap as kernel_heatmap
 
 CUP = GroundTruth.from_boxes(["cup"], {1: (60, 50)}, [1], [[20, 15, 40, 35]], [0])
 
@@ -56,7 +57,7 @@ def test_q2_nothing_scored_is_nan_not_an_error():
 def test_q3_corners_far_outside_have_a_heatmap(preset, shift, axis):
     box = np.array([20.0, 15.0, 40.0, 35.0])
     box[axis::2] += shift
-    heatmap = kernel.heatmap(box, spread(4.0), 60, 50, Convention.preset(preset))
+    heatmap = kernel_heatmap(box, spread(4.0), 60, 50, Convention.preset(preset))
     assert np.all(np.isfinite(heatmap))
     assert heatmap.max() < 1e-9  # the limit: such a box covers no pixel of the image
     np.testing.assert_allclose(
@@ -66,7 +67,7 @@ def test_q3_corners_far_outside_have_a_heatmap(preset, shift, axis):
 
 
 def test_q3_one_corner_far_outside_the_other_within():
-    heatmap = kernel.heatmap([-500, 15, 40, 35], spread(4.0), 60, 50, Convention())
+    heatmap = kernel_heatmap([-500, 15, 40, 35], spread(4.0), 60, 50, Convention())
     assert heatmap.max() == 0.0
 
 
@@ -127,8 +128,8 @@ def test_q9_impossible_probabilities_are_rejected_by_name(tmp_path):
 
 
 def test_q10_a_plain_box_is_not_the_limit_of_a_sure_one():
-    plain = kernel.heatmap([10.25, 10, 20, 20], None, 40, 30, Convention())
-    limit = kernel.heatmap([10.25, 10, 20, 20], spread(1e-12), 40, 30, Convention())
+    plain = kernel_heatmap([10.25, 10, 20, 20], None, 40, 30, Convention())
+    limit = kernel_heatmap([10.25, 10, 20, 20], spread(1e-12), 40, 30, Convention())
     assert plain[15, 10] == pytest.approx(0.75)
     assert limit[15, 10] == 1.0
 

@@ -17,7 +17,7 @@ import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
 from probox.explorer.constants import constants
 from probox.explorer.payload import chunk_payloads, index_payload, to_script_json
-from probox.measures.pdq.kernel import heatmap
+from probox.measures.pdq.heatmap import heatmap
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
 NODE = shutil.which("node")

@@ -30,8 +30,8 @@ def test_strictly_the_first_row_is_raised_and_warnings_are_passed_over():
         problems.catch(describe(3), "kind")
     with pytest.raises(InputError, match="row 4"):
         problems.stop(describe(4))
-    with pytest.raises(InputError, match=r"a\.json: image 5: entry: text; remedy"):
-        problems.add_raw([("kind", False, 1, [(5, "entry", "text", "remedy")])], "a.json")
+    with pytest.raises(InputError, match=r'a\.json: image 5: entry: expected a key "id"; add it to the entry'):
+        problems.add_raw([("missing_key", False, 1, [(0, 5, "entry", ["id"])])], "a.json")
     assert problems.findings == []
 
 
@@ -57,13 +57,22 @@ def test_leniently_kinds_are_gathered_with_three_examples():
 def test_only_a_fatal_problem_ends_a_file():
     problems = Problems(lenient=True)
     assert problems.add_raw([], "a")
-    assert problems.add_raw([("odd", False, 5, [(None, "", "text", "")])], "a")
+    assert problems.add_raw([("wrong_length", False, 5, [(0, None, "", ["2", "1"])])], "a")
     assert not problems.stopped
-    assert not problems.add_raw([("bad", True, 1, [(None, "", "end", "")]), ("odd", False, 1, [])], "b")
+    nested = ("nested_too_deeply", True, 1, [(0, None, "", ["128"])])
+    assert not problems.add_raw([nested, ("wrong_length", False, 1, [])], "b")
     assert problems.stopped
-    assert problems.add_raw([("odd", False, 1, [])], "c")
+    assert problems.add_raw([("wrong_length", False, 1, [])], "c")
     assert problems.stopped  # one file that ended early is enough
-    assert texts(problems) == [("odd", 7, ["a: text"], True), ("bad", 1, ["b: end"], True)]
+    assert texts(problems) == [
+        ("wrong length", 7, ["a: expected a list of 2, but got 1"], True),
+        (
+            "nested too deeply",
+            1,
+            ["b: values are nested more than 128 levels deep; check that this is a file of detections or ground truth"],
+            True,
+        ),
+    ]
     later = Problems(lenient=True)
     later.stop(describe(1))
     assert later.stopped

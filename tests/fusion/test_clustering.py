@@ -27,15 +27,13 @@ def box_sets(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 @given(box_sets(), st.sampled_from([0.1, 0.3, 0.5, 0.7, 1.0]), st.sampled_from(["same", "similar", "none"]))
 def test_sequential_clusters_equal_the_definition(sets: tuple, iou: float, affinity: str) -> None:
     boxes, labels, probs, _ = sets
-    arguments = (
-        boxes,
-        iou,
-        labels if affinity == "same" else None,
-        probs if affinity == "similar" else None,
-        0.6,
-    )
-    expected = definition.cluster_sequentially(*arguments)
-    np.testing.assert_array_equal(core.cluster_sequentially(*arguments), expected)
+    choices = {
+        "labels": labels if affinity == "same" else None,
+        "label_probs": probs if affinity == "similar" else None,
+        "label_similarity": 0.6,
+    }
+    expected = definition.cluster_sequentially(boxes, iou, **choices)
+    np.testing.assert_array_equal(core.cluster_sequentially(boxes, iou, **choices), expected)
 
 
 @given(box_sets(), st.sampled_from([0.0, 0.25, 0.5, 0.75]), st.sampled_from([0.0, 0.3, 0.75]), st.booleans())
@@ -48,7 +46,9 @@ def test_suppression_and_members_equal_the_definition(
     stands_for = core.suppress(boxes, groups, order, iou)
     np.testing.assert_array_equal(stands_for, expected)
     survivors = np.flatnonzero(stands_for == np.arange(len(boxes)))
-    ours = core.members_of_survivors(boxes, groups, stands_for, survivors, cluster_iou)
+    ours = core.members_of_survivors(
+        boxes=boxes, groups=groups, stands_for=stands_for, survivors=survivors, iou=cluster_iou
+    )
     theirs = definition.members_of_survivors(boxes, groups, expected, survivors, cluster_iou)
     np.testing.assert_array_equal(ours[0], theirs[0])
     np.testing.assert_array_equal(ours[1], theirs[1])
@@ -101,4 +101,6 @@ def test_the_kernel_refuses_rows_outside_the_table() -> None:
     with pytest.raises(ValueError, match="one per box"):
         core.suppress(boxes, np.zeros(1, np.int64), np.array([0, 1]), 0.5)
     with pytest.raises(ValueError, match="survivors"):
-        core.members_of_survivors(boxes, np.zeros(2, np.int64), np.zeros(2, np.int64), rows, 0.5)
+        core.members_of_survivors(
+            boxes=boxes, groups=np.zeros(2, np.int64), stands_for=np.zeros(2, np.int64), survivors=rows, iou=0.5
+        )

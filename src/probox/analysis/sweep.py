@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.kernel import assign
+from probox.measures.pdq.assignment import assign
 from probox.tables.results import Verdict
 
 __all__ = ["Rematches", "find_rematches", "threshold_curve"]

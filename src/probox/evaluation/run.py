@@ -13,7 +13,8 @@ from probox.errors import InputError
 from probox.evaluation.joining import join_evaluations
 from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_image_note
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.kernel import plain_rows, score_pairs
+from probox.measures.pdq.heatmap import plain_rows
+from probox.measures.pdq.pairs import score_pairs
 from probox.measures.registry import measure_names, need_pairs
 from probox.support.parallel import thread_count
 from probox.support.words import some_names

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
-from probox.measures.pdq.kernel import assign
+from probox.measures.pdq.assignment import assign
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable, Verdict
 
 __all__ = ["judge"]

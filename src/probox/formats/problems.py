@@ -6,13 +6,12 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from probox.errors import InputError
+from probox.formats.wording import RawProblems, worded
 
-__all__ = ["Finding", "Problems", "RawProblems"]
-
-RawProblems = Sequence[tuple[str, bool, int, Sequence[tuple[int | None, str, str, str]]]]
-"""What the kernel's readers return: kind, fatal, count, and examples of (image, entry, text, remedy)."""
+__all__ = ["MAX_EXAMPLES", "Finding", "Problems"]
 
 MAX_EXAMPLES = 3
+"""How many problems of a kind are kept as examples."""
 
 
 @dataclasses.dataclass
@@ -59,10 +58,10 @@ class Problems:
     def add_raw(self, problems: RawProblems, file: str) -> bool:
         """Report what the kernel found; return whether it read the file to its end."""
         complete = True
-        for kind, fatal, count, examples in problems:
+        for kind, fatal, count, examples in worded(problems):
             errors = [
-                InputError(text, file=file, image=image, entry=entry or None, remedy=remedy or None)
-                for image, entry, text, remedy in examples
+                InputError(text, file=file, image=image, entry=entry or None, remedy=remedy)
+                for image, entry, text, remedy in examples[:MAX_EXAMPLES]
             ]
             if not self.lenient:
                 raise errors[0]

@@ -108,9 +108,9 @@ def fuse_samples(
     cluster = cluster_sequentially(
         all_boxes,
         iou,
-        _winners(all_probs) if label_affinity == "same" else None,
-        all_probs if label_affinity == "similar" else None,
-        label_similarity,
+        labels=_winners(all_probs) if label_affinity == "same" else None,
+        label_probs=all_probs if label_affinity == "similar" else None,
+        label_similarity=label_similarity,
     )
     clusters = int(cluster.max(initial=-1)) + 1
     members = np.bincount(cluster, minlength=clusters)
@@ -191,7 +191,9 @@ def fuse_candidates(
     scores = probs[np.arange(len(probs)), named] if len(probs) else np.zeros(0)
     stands_for, survivors = survivors_of(all_boxes, scores, named, nms_iou, class_agnostic, max_detections)
     groups = np.zeros_like(named) if class_agnostic else named
-    cluster, member = members_of_survivors(all_boxes, groups, stands_for, survivors, cluster_iou)
+    cluster, member = members_of_survivors(
+        boxes=all_boxes, groups=groups, stands_for=stands_for, survivors=survivors, iou=cluster_iou
+    )
     # A confidence of 0 would leave a cluster without weight.
     weights = np.maximum(scores[member], np.finfo(np.float64).tiny ** 0.5)
     means, estimate, observations = cluster_gaussians(all_boxes[member], weights, cluster, len(survivors))

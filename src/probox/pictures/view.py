@@ -12,7 +12,7 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.pdq.kernel import heatmap
+from probox.measures.pdq.heatmap import heatmap
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable

@@ -9,7 +9,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from probox import _core
 from probox.errors import InputError
 
 __all__ = [
@@ -141,7 +140,10 @@ def named_classes(
 
 def require_label_matrix(rows: int, columns: int, file: str | None = None) -> None:
     """Raise if one probability per detection and class takes more memory than the detections can need."""
-    if not _core.label_matrix_fits(rows, columns):
+    # 6 kB each, which is 1,536 classes; more for few detections, and never more than 16 GB. A small file can name a
+    # detection for every byte of a matrix of gigabytes.
+    most = min(max(1 << 28, 6144 * rows), 1 << 34)
+    if 4 * rows * columns > most:
         raise InputError(
             f"{rows:,} detections with {columns:,} classes each need {4 * rows * columns / 1e9:.1f} GB "
             "for their label probabilities",

@@ -15,7 +15,8 @@ import probox
 from probox import InputError
 from probox.formats import read_detections, write_rvc1
 from probox.formats.rvc1.heatmaps import StoredHeatmap
-from probox.measures.pdq import kernel
+from probox.measures.pdq import kernel_tables
+from probox.measures.pdq.pairs import score_pairs
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -127,11 +128,11 @@ def test_portions_give_the_same_pairs(
     plain = {"masks_file": "nine.npy", "mask_id": 0}
     found = read(write, truth, *numbered(7), plain)
     convention = probox.Convention.preset("paper")
-    whole = kernel.score_pairs(truth, truth.masks, found, convention)
+    whole = score_pairs(truth, truth.masks, found, convention)
     assert len(whole) > 7
     for bytes_at_once in (1, 8 * 600, 3 * 8 * 600):
-        monkeypatch.setattr(kernel, "_MAP_BYTES", bytes_at_once)
-        parts = kernel.score_pairs(truth, truth.masks, found, convention)
+        monkeypatch.setattr(kernel_tables, "_MAP_BYTES", bytes_at_once)
+        parts = score_pairs(truth, truth.masks, found, convention)
         np.testing.assert_array_equal(parts.detections, whole.detections)
         np.testing.assert_array_equal(parts.objects, whole.objects)
         np.testing.assert_array_equal(parts.qualities, whole.qualities)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
-from probox.measures.pdq import definition, kernel
+from probox.measures.pdq import definition
+from probox.measures.pdq.heatmap import heatmap as kernel_heatmap
+from probox.measures.pdq.pairs import pair_tables
 
 PAPER = Convention.preset("paper")
 COLUMNS = ("overall", "spatial", "label", "fg", "bg")
@@ -32,7 +34,7 @@ def scene(probability: float = 0.3, label: float = 0.7, outside: float = 0.0) ->
 
 
 def kernel_pair(truth: GroundTruth, found: Detections, convention: Convention) -> dict[str, float]:
-    return dict(zip(COLUMNS, kernel.pair_tables(truth, found, convention, 0)[0, 0].tolist(), strict=True))
+    return dict(zip(COLUMNS, pair_tables(truth, found, convention, 0)[0, 0].tolist(), strict=True))
 
 
 def definition_pair(truth: GroundTruth, found: Detections, convention: Convention) -> dict[str, float]:
@@ -41,7 +43,7 @@ def definition_pair(truth: GroundTruth, found: Detections, convention: Conventio
 
 
 BOTH_WAYS = pytest.mark.parametrize("pair", [kernel_pair, definition_pair], ids=["kernel", "definition"])
-HEATMAPS = pytest.mark.parametrize("heatmap", [kernel.heatmap, definition.heatmap], ids=["kernel", "definition"])
+HEATMAPS = pytest.mark.parametrize("heatmap", [kernel_heatmap, definition.heatmap], ids=["kernel", "definition"])
 Pair = Callable[..., dict[str, float]]
 
 

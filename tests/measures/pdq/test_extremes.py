@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from probox import Convention, Detections, GroundTruth, _core, evaluate
 from probox.errors import InputError
-from probox.measures.pdq import definition, kernel
+from probox.measures.pdq import definition
+from probox.measures.pdq.heatmap import heatmap
+from probox.measures.pdq.pairs import pair_tables
 
 CLASSES = ("cup", "dog")
 PRESETS = ("reference", "paper", "challenge")
@@ -23,7 +25,7 @@ def covariance(sx: float, sy: float, rho: float) -> np.ndarray:
 
 def check_map(box, covariances, width, height, convention):
     """Require a map of probabilities, equal to the definition's."""
-    got = kernel.heatmap(box, covariances, width, height, convention)
+    got = heatmap(box, covariances, width, height, convention)
     with np.errstate(over="ignore", invalid="ignore"):
         want = definition.heatmap(box, covariances, width, height, convention)
     # One unit of float32 for the reference's maps; the equations' maps agree to the last bits of a double.
@@ -114,7 +116,7 @@ def test_small_epsilons_do_not_underflow(epsilon, background):
     )
     convention = Convention.preset("paper", epsilon=epsilon, background=background)
     want = definition.pair_tables([mask], [probability], found.label_probs, [0], convention)
-    got = kernel.pair_tables(truth, found, convention, 0)
+    got = pair_tables(truth, found, convention, 0)
     assert 0.1 < want["fg"][0, 0] < 1.0
     for column, name in enumerate(("overall", "spatial", "label", "fg", "bg")):
         np.testing.assert_allclose(got[:, :, column], want[name], rtol=1e-9)
@@ -125,54 +127,15 @@ def test_an_epsilon_that_float64_cannot_hold_is_refused():
         Convention(epsilon=1e-310)
 
 
-def columns_of(truth, found):
-    return list(kernel._Columns(truth, truth.masks, found, Convention()).of_images(0, len(truth.image_ids)))
-
-
-def one_image():
-    mask = np.zeros((9, 9), bool)
-    mask[2:5, 3:6] = mask[7, 1] = True
-    truth = GroundTruth.from_masks(CLASSES, [(1, [mask], [0])], shapes={1: (9, 9)})
-    found = Detections(
-        classes=CLASSES,
-        image_ids=[1],
-        boxes=[[3, 2, 6, 5]],
-        label_probs=[[0.9, 0.1]],
-        covariances=np.ones((1, 2, 2, 2)),
-    )
-    return truth, found
-
-
-def test_kernel_refuses_runs_out_of_order():
-    columns = columns_of(*one_image())
-    runs = columns[6]
-    assert len(runs) == 4
-    columns[6] = np.ascontiguousarray(runs[::-1])
-    with pytest.raises(ValueError, match="sorted"):
-        _core.score_images(kernel.settings_of(Convention()), 1, *columns)
-
-
-def test_kernel_refuses_covariances_of_another_shape():
-    columns = columns_of(*one_image())
-    columns[10] = np.zeros((1, 2, 1, 1))
-    with pytest.raises(ValueError, match="covariances"):
-        _core.score_images(kernel.settings_of(Convention()), 1, *columns)
-
-
-def test_kernel_refuses_images_without_pixels():
-    columns = columns_of(*one_image())
-    columns[0] = np.array([-20], np.int32)
-    with pytest.raises(ValueError, match="at least one pixel"):
-        _core.score_images(kernel.settings_of(Convention()), 1, *columns)
-
-
 @pytest.mark.parametrize("quality", [np.nan, np.inf, -0.5])
 @pytest.mark.parametrize("greedy", [False, True])
 def test_assignment_refuses_what_is_no_quality(quality, greedy):
     # The search for the cheapest column found none among NaN, and went on with column -1.
     pair = np.zeros(1, np.int64)
     with pytest.raises(ValueError, match="finite"):
-        _core.assign_pairs(np.array([0, 1]), pair, pair, np.array([quality]), greedy)
+        _core.assign_pairs(
+            offsets=np.array([0, 1]), detection=pair, object=pair, quality=np.array([quality]), greedy=greedy
+        )
 
 
 SIGMAS = st.one_of(st.floats(np.log(TINY), np.log(HUGE)), st.floats(np.log(0.03), np.log(300.0))).map(np.exp)
@@ -220,8 +183,8 @@ def test_scores_of_extreme_boxes_are_numbers(preset, case, background, objects):
         )
     except InputError:  # too far from positive semi-definite after all
         return
-    tables = kernel.pair_tables(truth, found, convention, 0)
+    tables = pair_tables(truth, found, convention, 0)
     assert np.all((tables >= 0.0) & (tables <= 1.0))
     assert 0.0 <= evaluate(truth, found, convention=convention).summary()["PDQ"] <= 1.0
-    probability = kernel.heatmap(box, spread, width, height, convention)
+    probability = heatmap(box, spread, width, height, convention)
     assert np.all((probability >= 0.0) & (probability <= 1.0))

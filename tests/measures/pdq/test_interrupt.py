@@ -16,7 +16,7 @@ LIMIT = 60
 
 SCENE = """
 from probox import Detections, GroundTruth, evaluate
-from probox.measures.pdq.kernel import pair_tables
+from probox.measures.pdq.pairs import pair_tables
 from probox import Convention
 rng = np.random.default_rng(0)
 n = 20000
@@ -37,7 +37,8 @@ n = 3000
 quality = np.add.outer(np.arange(n), np.arange(n)).astype(float) ** 2
 quality /= quality.max()
 rows, columns = np.divmod(np.arange(n * n), n)
-start(); _core.assign_pairs(np.array([0, n * n]), columns, rows, quality.ravel(), False)
+start(); _core.assign_pairs(
+    offsets=np.array([0, n * n]), detection=columns, object=rows, quality=quality.ravel(), greedy=False)
 """,
     "clusters": """
 boxes = np.arange(500000.0)[:, None] * 2 + np.array([0.0, 0.0, 1.0, 1.0])
@@ -51,16 +52,18 @@ start(); _core.suppress(boxes, groups, order, 0.5)
     "survivors": """
 boxes = np.arange(500000.0)[:, None] * 2 + np.array([0.0, 0.0, 1.0, 1.0])
 groups, half = np.zeros(500000, np.int64), np.arange(250000)
-start(); _core.members_of_survivors(boxes, groups, np.concatenate([half, half]), half, 0.5)
+start(); _core.members_of_survivors(
+    boxes=boxes, groups=groups, stands_for=np.concatenate([half, half]), survivors=half, iou=0.5)
 """,
     "box matching": """
 n = 60000
 boxes = np.random.default_rng(0).random((n, 4)) + np.array([0.0, 0.0, 50.0, 50.0])
 start()
 _core.match_boxes(
-    np.zeros(n, np.int64), np.zeros(n, np.int32), boxes, boxes[:, 2:].copy(), np.linspace(1, 0, n),
-    np.array([0, n]), np.zeros(n, np.int32), boxes, boxes[:, 2:].copy(), np.ones(n), np.zeros(n, bool),
-    np.array([0.999]), np.array([[0.0, 1e10]]), n, 1)
+    image=np.zeros(n, np.int64), label=np.zeros(n, np.int32), boxes=boxes, sizes=boxes[:, 2:].copy(),
+    score=np.linspace(1, 0, n), object_offsets=np.array([0, n]), object_label=np.zeros(n, np.int32),
+    object_boxes=boxes, object_sizes=boxes[:, 2:].copy(), object_area=np.ones(n), object_crowd=np.zeros(n, bool),
+    iou_thresholds=np.array([0.999]), area_ranges=np.array([[0.0, 1e10]]), max_detections=n, threads=1)
 """,
 }
 

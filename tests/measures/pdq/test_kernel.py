@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.measures.pdq import golden
-from tests.strategies import random_covariance, random_world, worlds
+from tests.strategies import random_covariance, worlds
 
 from probox import Convention, Detections, GroundTruth, _core, evaluate
-from probox.measures.pdq import definition, kernel
+from probox.measures.pdq import definition
+from probox.measures.pdq.heatmap import heatmap
+from probox.measures.pdq.pairs import pair_tables
 
 CASES = golden.case_names()
 COUNTS = ("TP", "FP", "FN")
@@ -33,7 +35,7 @@ def test_every_entry_of_every_golden_table_is_met(case):
     for row, image in enumerate(case.images):
         if "tables" not in image:
             continue
-        got = kernel.pair_tables(case.truth, case.found, case.convention, row)
+        got = pair_tables(case.truth, case.found, case.convention, row)
         for column, name in enumerate(golden.TABLES):
             expected = np.array(image["tables"][name], float).reshape(got.shape[:2])
             np.testing.assert_allclose(got[:, :, column], expected, rtol=0, atol=tolerance)
@@ -72,7 +74,7 @@ def test_golden_heatmaps_are_met(golden_dir):
     expected = np.load(golden_dir / "heatmaps" / "expected.npz")
     assert len(cases) == 28
     for case in cases:
-        got = kernel.heatmap(case["bbox"], case["covars"], case["width"], case["height"], Convention())
+        got = heatmap(case["bbox"], case["covars"], case["width"], case["height"], Convention())
         np.testing.assert_allclose(got, expected[f"h{case['id']}"], rtol=0, atol=1e-7, err_msg=case["kind"])
 
 
@@ -86,7 +88,7 @@ def test_heatmaps_equal_the_definition(preset, seed):
     x, y = np.sort(rng.uniform(-width, 2 * width, 2)), np.sort(rng.uniform(-height, 2 * height, 2))
     box = [x[0], y[0], x[1], y[1]]
     covariances = np.stack([random_covariance(rng), random_covariance(rng)])
-    got = kernel.heatmap(box, covariances, width, height, convention)
+    got = heatmap(box, covariances, width, height, convention)
     want = definition.heatmap(box, covariances, width, height, convention)
     # One unit of float32 for the reference's maps; the equations' maps agree to the last bits of a double.
     np.testing.assert_allclose(got, want, rtol=0, atol=2e-7 if preset == "reference" else 5e-15)
@@ -154,7 +156,13 @@ def test_assignment_equals_the_definition(greedy, seed):
         quality = np.round(quality * 4) / 4  # ties
     objects, detections = np.nonzero(quality)
     offsets = np.array([0, len(objects)], np.int64)
-    matched = _core.assign_pairs(offsets, detections, objects, quality[objects, detections], greedy)
+    matched = _core.assign_pairs(
+        offsets=offsets,
+        detection=detections,
+        object=objects,
+        quality=quality[objects, detections],
+        greedy=greedy,
+    )
     got = sorted(zip(objects[matched].tolist(), detections[matched].tolist(), strict=True))
     want = definition.assign(quality, "greedy" if greedy else "optimal")
     assert len({o for o, _ in got}) == len({d for _, d in got}) == len(got)
@@ -163,26 +171,14 @@ def test_assignment_equals_the_definition(greedy, seed):
         assert got == want
 
 
-def test_kernel_refuses_columns_that_do_not_fit():
-    truth, found = random_world(3)
-    columns = kernel._Columns(truth, truth.masks, found, Convention()).of_images(0, len(truth.image_ids))
-    for position in range(len(columns) - 2):
-        broken = list(columns)
-        broken[position] = np.ascontiguousarray(columns[position][:-1])
-        if len(columns[position]) == 0:
-            continue
-        with pytest.raises((ValueError, TypeError)):
-            _core.score_images(kernel.settings_of(Convention()), 1, *broken)
-
-
 @pytest.mark.parametrize("preset", ["reference", "paper"])
 @pytest.mark.parametrize("doubt", [1e-9, 1e-4])
 def test_given_heatmaps_have_the_conventions_precision(preset, doubt):
     """Sure but for 1e-9 is sure in float32 and not in float64; only the reference rounds."""
     truth = GroundTruth.from_boxes(["cup"], {1: (20, 20)}, [1], [[2, 2, 9, 9]], [0])
-    heatmap = np.zeros((20, 20))
-    heatmap[2:10, 2:12] = 1 - doubt  # two columns too many
-    found = Detections(classes=["cup"], image_ids=[1], boxes=[[2, 2, 11, 9]], label_probs=[[1.0]], heatmaps=[heatmap])
+    given_map = np.zeros((20, 20))
+    given_map[2:10, 2:12] = 1 - doubt  # two columns too many
+    found = Detections(classes=["cup"], image_ids=[1], boxes=[[2, 2, 11, 9]], label_probs=[[1.0]], heatmaps=[given_map])
     convention = Convention.preset(preset)
     result = evaluate(truth, found, convention=convention)
     left = np.float64(np.float32(1) - np.float32(1 - doubt)) if preset == "reference" else doubt
@@ -200,5 +196,5 @@ def test_bytes_are_255ths_in_either_precision():
             Detections(classes=["cup"], image_ids=[1], boxes=[[0, 0, 15, 15]], label_probs=[[1.0]], heatmaps=[given])
             for given in (heatmap, heatmap / 255.0)
         ]
-        one, other = (kernel.pair_tables(truth, found, Convention.preset(preset), 0) for found in parts)
+        one, other = (pair_tables(truth, found, Convention.preset(preset), 0) for found in parts)
         np.testing.assert_array_equal(one, other)

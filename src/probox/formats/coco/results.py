@@ -8,7 +8,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths, read_bytes
 from probox.formats.draft import Draft, unknown_images_note
-from probox.formats.problems import Problems
+from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.tables.arguments import check_reading
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -40,18 +40,29 @@ def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) 
 
 def check_coco_results(data: bytes, file: str) -> None:
     """Raise if the content is no list of results; images and categories may be any."""
-    nothing = np.zeros(0, np.int64)
-    _columns, found = _core.read_coco_results(data, False, nothing, nothing, lenient=False)
+    _columns, found = _core.read_coco_results(data, image_ids=None, category_ids=None, lenient=False, max_examples=1)
     Problems().add_raw(found, file)
 
 
 def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems: Problems) -> Draft:
     """Return the draft of a results file's content."""
     columns, found = _core.read_coco_results(
-        data, True, truth.image_ids, truth.dataset.category_ids, lenient=problems.lenient
+        data,
+        image_ids=truth.image_ids,
+        category_ids=truth.dataset.category_ids,
+        lenient=problems.lenient,
+        max_examples=MAX_EXAMPLES,
     )
     problems.add_raw(found, file)
     require_label_matrix(len(columns["image_ids"]), len(truth.classes), file)
+    label_probs = _core.label_matrix(
+        scores=columns["scores"],
+        labels=columns["labels"],
+        columns=len(truth.classes),
+        given_rows=columns["all_scores_rows"],
+        given=columns["all_scores"],
+        threads=1,
+    )
     notes: list[str] = []
     if columns["unknown_image_rows"]:
         images = np.unique(columns["unknown_images"])
@@ -64,11 +75,11 @@ def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems
         classes=truth.classes,
         image_ids=columns["image_ids"],
         boxes=columns["boxes"],
-        label_probs=columns["label_probs"],
+        label_probs=label_probs,
         covariances=columns["covariances"],
         labels=columns["labels"],
         scores=columns["scores"],
-        extents=columns["sizes"],
+        extents=columns["extents"],
         source=file,
         place=lambda row: (file, f"[{entries[row]}]"),
         notes=tuple(notes),

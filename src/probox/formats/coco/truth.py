@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes
-from probox.formats.problems import Problems
+from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth, pixels_of_boxes
@@ -19,7 +19,15 @@ from probox.tables.masks import Masks
 
 __all__ = ["coco_truth_from_bytes", "read_coco"]
 
-_NO_MASK, _POLYGONS, _RUN_LENGTHS = 0, 1, 2  # as the kernel counts kinds of segmentation
+_MAX_SIDE, _MAX_PIXELS = 1_000_000, 1 << 30
+"""How large an image may be."""
+
+_MAX_MASK_NUMBERS = 1 << 23
+"""How many coordinates and run lengths one mask may have. The masks of a file may have as many more as it has bytes:
+COCO's compressed run lengths take about a byte each."""
+
+_MAX_MASK_CROSSINGS = 1 << 23
+"""How often the edges of one object may cross columns of pixels."""
 
 Ids = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -50,13 +58,21 @@ def read_coco(path: Paths) -> GroundTruth:
 
 def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundTruth:
     """Return the table of a COCO ground-truth file's content; rows with problems are left out if they may be."""
-    columns, found = _core.read_coco_truth(data, lenient=problems.lenient)
+    columns, found = _core.read_coco_truth(
+        data,
+        lenient=problems.lenient,
+        max_examples=MAX_EXAMPLES,
+        max_side=_MAX_SIDE,
+        max_pixels=_MAX_PIXELS,
+        max_mask_numbers=_MAX_MASK_NUMBERS,
+        max_numbers=_MAX_MASK_NUMBERS + len(data),
+    )
     if problems.add_raw(found, file):
         _require_sections(columns, file, problems)
     return _table(columns, file, problems, len(data))
 
 
-def _require_sections(columns: dict[str, Any], file: str, problems: Problems) -> None:
+def _require_sections(columns: Mapping[str, Any], file: str, problems: Problems) -> None:
     for key in ("images", "categories", "annotations"):
         if columns[f"has_{key}"]:
             continue
@@ -69,7 +85,7 @@ def _require_sections(columns: dict[str, Any], file: str, problems: Problems) ->
         problems.stop(error, "missing key")
 
 
-def _table(columns: dict[str, Any], file: str, problems: Problems, file_bytes: int) -> GroundTruth:
+def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes: int) -> GroundTruth:
     image_order, image_ids = _distinct(columns["image_ids"], "images", file, problems)
     category_order, category_ids = _distinct(columns["category_ids"], "categories", file, problems)
     image_rows, image_known = _rows_of("image", columns["images"], image_ids, columns, file, problems)
@@ -90,7 +106,7 @@ def _table(columns: dict[str, Any], file: str, problems: Problems, file_bytes: i
         notes.append(f"{int(nothing.sum())} annotations with neither a bbox nor a pixel in their mask were left out")
         kept = np.flatnonzero(~nothing)
         order, masks = order[kept], masks.take(kept)
-    without = int((columns["kinds"][order] == _NO_MASK).sum())
+    without = int((columns["kinds"][order] == _core.NO_MASK).sum())
     if without:
         notes.append(f"{without} annotations have no segmentation: their boxes are used as masks")
     corners, extents = _boxes(columns["boxes"][order], masks, notes)
@@ -138,7 +154,7 @@ def _distinct(ids: Ids, section: str, file: str, problems: Problems) -> tuple[Id
 
 
 def _rows_of(
-    noun: str, wanted: Ids, known: Ids, columns: dict[str, Any], file: str, problems: Problems
+    noun: str, wanted: Ids, known: Ids, columns: _core._CocoTruth, file: str, problems: Problems
 ) -> tuple[Ids, Flags]:
     """Return the row of each annotation's image or category, and whether there is one."""
     rows = np.searchsorted(known, wanted).astype(np.int64)
@@ -159,7 +175,7 @@ def _rows_of(
     return rows, present
 
 
-def _object_ids(columns: dict[str, Any], file: str, problems: Problems) -> Ids:
+def _object_ids(columns: _core._CocoTruth, file: str, problems: Problems) -> Ids:
     has_id = columns["has_id"].astype(bool)
     entries: Ids = columns["entries"]
     if not has_id.any():
@@ -181,10 +197,10 @@ def _object_ids(columns: dict[str, Any], file: str, problems: Problems) -> Ids:
 
 
 def _fitting_run_lengths(
-    columns: dict[str, Any], shapes: npt.NDArray[np.int32], usable: Flags, file: str, problems: Problems
+    columns: _core._CocoTruth, shapes: npt.NDArray[np.int32], usable: Flags, file: str, problems: Problems
 ) -> Flags:
     sizes = columns["rle_sizes"]
-    wrong: Flags = usable & (columns["kinds"] == _RUN_LENGTHS) & (sizes != shapes).any(axis=1)
+    wrong: Flags = usable & (columns["kinds"] == _core.RUN_LENGTHS) & (sizes != shapes).any(axis=1)
 
     def describe(at: int) -> InputError:
         return InputError(
@@ -200,18 +216,25 @@ def _fitting_run_lengths(
     return np.logical_not(wrong)
 
 
-def _rasterise(columns: dict[str, Any], order: Ids, shapes: npt.NDArray[np.int32], file: str, file_bytes: int) -> Masks:
+def _rasterise(
+    columns: _core._CocoTruth, order: Ids, shapes: npt.NDArray[np.int32], file: str, file_bytes: int
+) -> Masks:
     """Return the masks of the annotations in this order; empty ones have 0 pixels."""
-    geometry = partial(
-        _core.rasterise,
+    rasterised = _core.rasterise(
+        order=order,
         kinds=columns["kinds"],
         piece_offsets=columns["piece_offsets"],
         number_offsets=columns["number_offsets"],
         numbers=columns["numbers"],
+        box_pixels=pixels_of_boxes(np.nan_to_num(_corners(columns["boxes"]), nan=0.0), shapes[:, ::-1]),
+        heights=np.ascontiguousarray(shapes[:, 0]),
+        widths=np.ascontiguousarray(shapes[:, 1]),
+        # A few bytes can describe a billion runs; masks of photographs have about one run for every four bytes.
+        max_runs=(1 << 24) + file_bytes // 2,
+        max_crossings=(1 << 27) + 32 * file_bytes,
+        max_object_crossings=_MAX_MASK_CROSSINGS,
     )
-    heights, widths = np.ascontiguousarray(shapes[:, 0]), np.ascontiguousarray(shapes[:, 1])
-    pixels = pixels_of_boxes(np.nan_to_num(_corners(columns["boxes"]), nan=0.0), shapes[:, ::-1])
-    masks = Masks(*geometry(order=order, box_pixels=pixels, heights=heights, widths=widths, file_bytes=file_bytes))
+    masks = Masks(*rasterised)
     if len(masks) < len(order):
         at = int(order[len(masks)])
         raise InputError(

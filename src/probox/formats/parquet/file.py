@@ -174,10 +174,10 @@ class ParquetFile:
         threads = thread_count(None)
         if alike and arrow.types.is_decimal(kind) and kind.bit_width == 32 and 0 <= kind.scale <= MAX_DIGITS:
             integers = [_raw_integers(column.chunk(0)) for column in columns]
-            _core.fill_rows_of_integers(rows, first, integers, 10.0**kind.scale, threads)
+            _core.fill_rows_of_integers(rows, first=first, columns=integers, divisor=10.0**kind.scale, threads=threads)
         else:
             floats = [self.numbers(table, name, np.float32) for name in names]
-            _core.fill_rows_of_floats(rows, first, floats, 1.0, threads)
+            _core.fill_rows_of_floats(rows, first=first, columns=floats, divisor=1.0, threads=threads)
 
     def box_names(self) -> list[str]:
         """Return the columns of boxes that the file must have: those it has, made complete."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths, is_folder, read_bytes
 from probox.formats.draft import Draft, joined
-from probox.formats.problems import Problems
+from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1.heatmaps import HeatmapFiles, box_of
 from probox.formats.rvc1.images import rows_of_lists
 from probox.formats.rvc1.truth import challenge_name
@@ -66,7 +67,7 @@ def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, problems: Prob
 
 def check_rvc1(data: bytes, file: str) -> None:
     """Raise if the content is no RVC1 file that can stand alone; images may be any."""
-    columns, found = _core.read_rvc1(data, lenient=False)
+    columns, found = _core.read_rvc1(data, lenient=False, max_examples=1)
     Problems().add_raw(found, file)
     _require_keys(columns, file, Problems())
     if columns["mask_file_names"]:
@@ -121,7 +122,7 @@ def sequences_of(truth: GroundTruth) -> dict[str, slice]:
 def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, problems: Problems) -> Draft:
     """Return the draft of one file, whose images are these of the truth."""
     file = str(path)
-    columns, found = _core.read_rvc1(data, lenient=problems.lenient)
+    columns, found = _core.read_rvc1(data, lenient=problems.lenient, max_examples=MAX_EXAMPLES)
     complete = problems.add_raw(found, file)
     image_ids, widths, heights = (
         truth.image_ids[image_rows],
@@ -153,7 +154,7 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
     if len(kept) < len(images):
         draft = draft.select(kept)
         images = images[kept]
-        columns = columns | {key: columns[key][kept] for key in ("mask_files", "mask_ids")}
+        columns["mask_files"], columns["mask_ids"] = columns["mask_files"][kept], columns["mask_ids"][kept]
     draft = draft.replace(image_ids=image_ids[images])
     if (columns["mask_files"] >= 0).any():
         shapes = np.stack([heights, widths], axis=1)[images]
@@ -162,7 +163,7 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
     return draft
 
 
-def _require_keys(columns: dict[str, Any], file: str, problems: Problems) -> None:
+def _require_keys(columns: Mapping[str, Any], file: str, problems: Problems) -> None:
     for key in ("classes", "detections"):
         if columns[f"has_{key}"]:
             continue
@@ -173,7 +174,7 @@ def _require_keys(columns: dict[str, Any], file: str, problems: Problems) -> Non
         problems.stop(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
 
 
-def _warn_of_classes(columns: dict[str, Any], truth: GroundTruth, file: str, problems: Problems) -> None:
+def _warn_of_classes(columns: _core._Rvc1Detections, truth: GroundTruth, file: str, problems: Problems) -> None:
     classes: list[str] = columns["classes"]
     if not problems.lenient:
         return
@@ -192,7 +193,7 @@ def _warn_of_classes(columns: dict[str, Any], truth: GroundTruth, file: str, pro
 def _with_heatmaps(
     draft: Draft,
     files: HeatmapFiles,
-    columns: dict[str, Any],
+    columns: _core._Rvc1Detections,
     shapes: npt.NDArray[np.int32],
     problems: Problems,
     *,

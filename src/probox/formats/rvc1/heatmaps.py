@@ -13,12 +13,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.errors import InputError
 from probox.files.reading import open_regular
 
 __all__ = ["HeatmapFile", "HeatmapFiles", "StoredHeatmap", "box_of"]
 
-NO_NUMBER = -(1 << 63)
+NO_NUMBER = _core.NO_MASK_ID
 """What the kernel gives for a ``mask_id`` that is not there."""
 
 _FORMAT = "store m x H x W float arrays in [0, 1] or uint8 arrays"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.errors import InputError
 from probox.formats.draft import unknown_images_note
 from probox.formats.problems import Problems
@@ -23,7 +23,7 @@ class ImageCountError(InputError):
 
 
 def rows_of_lists(
-    columns: dict[str, Any], image_ids: Ids, file_names: Sequence[str], file: str, problems: Problems
+    columns: _core._Rvc1Detections, image_ids: Ids, file_names: Sequence[str], file: str, problems: Problems
 ) -> tuple[Ids, list[str]]:
     """Return the row of each list's image, -1 for one that the truth does not have, and what to say of it.
 
@@ -134,7 +134,7 @@ def _refuse_twins(rows: Ids, names: Sequence[str], image_ids: Ids, file: str, pr
     rows[again] = -1
 
 
-def _left_out(rows: Ids, columns: dict[str, Any], file: str, problems: Problems) -> list[str]:
+def _left_out(rows: Ids, columns: _core._Rvc1Detections, file: str, problems: Problems) -> list[str]:
     unknown = np.flatnonzero(rows < 0)
     detections = np.isin(columns["image_rows"], unknown)
     problems.warn("unknown image", unknown.tolist(), lambda at: InputError(

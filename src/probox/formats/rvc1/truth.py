@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes, read_regular
-from probox.formats.problems import Problems
+from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1.png import Pixels, decode_png
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
@@ -103,7 +102,9 @@ class _Sequence:
         self.masks: list[Masks] = []
         self.boxless = self.other_class = self.maskless = 0
         columns, found = _core.read_rvc1_labels(
-            read_bytes(self.file, pipe=False, expansion=TRUTH_EXPANDS), lenient=problems.lenient
+            read_bytes(self.file, pipe=False, expansion=TRUTH_EXPANDS),
+            lenient=problems.lenient,
+            max_examples=MAX_EXAMPLES,
         )
         problems.add_raw(found, self.file)
         keys: list[str] = columns["images"]
@@ -129,7 +130,7 @@ class _Sequence:
             self.image_names.append(f"{self.folder.name}/{keys[image]}")
             self.shapes.append(None if pixels is None else (pixels.shape[0], pixels.shape[1]))
 
-    def _pixels(self, columns: dict[str, Any], image: int) -> Pixels:
+    def _pixels(self, columns: _core._Rvc1Labels, image: int) -> Pixels:
         """Return the channel of the image's PNG in which its objects are marked."""
         name, channel = columns["mask_names"][image], int(columns["channels"][image])
         fail = partial(InputError, file=self.file, image=columns["images"][image])
@@ -153,7 +154,7 @@ class _Sequence:
 
         return decode_png(data, str(path), choose)
 
-    def _add_objects(self, columns: dict[str, Any], image: int, pixels: Pixels, rows: npt.NDArray[np.int64]) -> None:
+    def _add_objects(self, columns: _core._Rvc1Labels, image: int, pixels: Pixels, rows: npt.NDArray[np.int64]) -> None:
         """Add these objects of the image, which comes next."""
         names = [columns["object_classes"][int(row)] for row in rows]
         classes = np.array([_COLUMN.get(challenge_name(label), -1) for label in names], dtype=np.int32)

@@ -72,14 +72,14 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
         files |= maps.files
         covariances, has_covariances = covariances_to_write(found)
         body = _core.format_rvc1(
-            offsets,
-            found.boxes[chosen],
-            found.label_probs[chosen],
-            covariances[chosen] if len(covariances) else covariances,
-            has_covariances[chosen],
-            maps.names,
-            maps.file_of,
-            maps.number_of,
+            offsets=offsets,
+            boxes=found.boxes[chosen],
+            label_probs=found.label_probs[chosen],
+            covariances=covariances[chosen] if len(covariances) else covariances,
+            has_covariances=has_covariances[chosen],
+            mask_names=maps.names,
+            mask_files=maps.file_of,
+            mask_ids=maps.number_of,
         )
         described: dict[str, list[str]] = {"classes": list(found.classes)}
         names = truth.dataset.file_names[images]

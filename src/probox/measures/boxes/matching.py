@@ -176,21 +176,21 @@ def match_columns(
 ) -> BoxMatches:
     """Match detections that name image rows and classes of the data set (-1: none of them), as `match_boxes` does."""
     columns = _core.match_boxes(
-        found.image_rows,
-        found.labels,
-        found.boxes,
-        found.extents,
-        found.scores,
-        dataset.offsets(there.image_rows),
-        there.labels,
-        there.boxes,
-        there.extents,
-        there.areas,
-        there.crowd,
-        IOU_THRESHOLDS,
-        AREA_RANGES,
-        MAX_DETECTIONS,
-        thread_count(threads),
+        image_rows=found.image_rows,
+        labels=found.labels,
+        boxes=found.boxes,
+        extents=found.extents,
+        scores=found.scores,
+        object_offsets=dataset.offsets(there.image_rows),
+        object_labels=there.labels,
+        object_boxes=there.boxes,
+        object_extents=there.extents,
+        object_areas=there.areas,
+        object_crowd=there.crowd,
+        iou_thresholds=IOU_THRESHOLDS,
+        area_ranges=AREA_RANGES,
+        max_detections=MAX_DETECTIONS,
+        threads=thread_count(threads),
     )
     areas, crowd = there.areas, there.crowd
     counted = (areas[:, None] >= AREA_RANGES[:, 0]) & (areas[:, None] <= AREA_RANGES[:, 1]) & ~crowd[:, None]

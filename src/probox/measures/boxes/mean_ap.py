@@ -91,17 +91,17 @@ class AveragePrecision:
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
         precision, score, recall = _core.precision_at_recall(
-            order,
-            offsets,
-            matches.scores,
-            matches.ranks,
-            matches.matched,
-            matches.ignored,
-            objects,
-            len(IOU_THRESHOLDS),
-            RECALL_POINTS,
-            np.array(LIMITS, np.int64),
-            thread_count(threads),
+            order=order,
+            offsets=offsets,
+            scores=matches.scores,
+            ranks=matches.ranks,
+            matched=matches.matched,
+            ignored=matches.ignored,
+            objects=objects,
+            thresholds=len(IOU_THRESHOLDS),
+            recall_points=RECALL_POINTS,
+            limits=np.array(LIMITS, np.int64),
+            threads=thread_count(threads),
         )
         return cls(classes=matches.classes, objects=objects, precision=precision, score=score, recall=recall)
 

@@ -1,0 +1,126 @@
+// Box matching and precision: checks shapes, releases the GIL, hands arrays over.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "kernel/box_matching.hpp"
+#include "kernel/box_precision.hpp"
+#include "signals.hpp"
+#include "to_numpy.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using probox::Column;
+using probox::require;
+using probox::Table;
+using probox::to_numpy;
+
+namespace {
+
+nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double> boxes, Table<double> sizes,
+                     Column<double> score, Column<int64_t> object_offsets, Column<int32_t> object_label,
+                     Table<double> object_boxes, Table<double> object_sizes, Column<double> object_area,
+                     Column<bool> object_crowd, Column<double> iou_thresholds, Table<double> area_ranges,
+                     int64_t max_detections, int threads) {
+  const size_t n = image.shape(0), m = object_label.shape(0);
+  require(label.shape(0) == n && boxes.shape(0) == n && sizes.shape(0) == n && score.shape(0) == n,
+          "expected detection columns of one length");
+  require(object_boxes.shape(0) == m && object_sizes.shape(0) == m && object_area.shape(0) == m && object_crowd.shape(0) == m,
+          "expected object columns of one length");
+  require(boxes.shape(1) == 4 && sizes.shape(1) == 2 && object_boxes.shape(1) == 4 && object_sizes.shape(1) == 2,
+          "expected boxes with 4 and sizes with 2 columns");
+  require(area_ranges.shape(1) == 2 && area_ranges.shape(0) >= 1, "expected area ranges as rows of low, high");
+  const int thresholds = static_cast<int>(iou_thresholds.shape(0));
+  require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
+  require(std::is_sorted(iou_thresholds.data(), iou_thresholds.data() + thresholds), "expected ascending IoU thresholds");
+  require(object_offsets.shape(0) >= 1, "expected one more offset than images");
+  const int64_t images = static_cast<int64_t>(object_offsets.shape(0)) - 1;
+  const int64_t* offsets = object_offsets.data();
+  require(offsets[0] == 0 && offsets[images] == static_cast<int64_t>(m) && std::is_sorted(offsets, offsets + images + 1),
+          "expected ascending offsets from 0 to the number of objects");
+  for (size_t d = 0; d < n; ++d) require(image.data()[d] < images, "expected rows of images");
+
+  const probox::boxes::Found found{static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), sizes.data()}, score.data()};
+  const probox::boxes::Truth truth{images, offsets, object_label.data(), {object_boxes.data(), object_sizes.data()},
+                                   object_area.data(), object_crowd.data()};
+  const int ranges = static_cast<int>(area_ranges.shape(0));
+  const probox::boxes::Rules rules{thresholds, iou_thresholds.data(), ranges, area_ranges.data(), max_detections};
+  auto matches = [&] {
+    nb::gil_scoped_release release;
+    probox::Stop stop(probox::listen_to_python);
+    return probox::boxes::match_boxes(found, truth, rules, threads, stop);
+  }();
+
+  const size_t rows = matches.image.size(), columns = static_cast<size_t>(ranges);
+  nb::dict out;
+  out["image_rows"] = to_numpy(std::move(matches.image), {rows});
+  out["labels"] = to_numpy(std::move(matches.label), {rows});
+  out["ranks"] = to_numpy(std::move(matches.rank), {rows});
+  out["numbers"] = to_numpy(std::move(matches.number), {rows});
+  out["matched_objects"] = to_numpy(std::move(matches.object), {rows});
+  out["scores"] = to_numpy(std::move(matches.score), {rows});
+  out["ious"] = to_numpy(std::move(matches.iou), {rows, columns});
+  out["matched"] = to_numpy(std::move(matches.matched), {rows, columns});
+  out["ignored"] = to_numpy(std::move(matches.ignored), {rows, columns});
+  return out;
+}
+
+nb::tuple score_order(Column<int32_t> label, Column<double> score, int64_t classes, int threads) {
+  const size_t n = label.shape(0);
+  require(score.shape(0) == n && classes >= 0, "expected label and score of one length");
+  for (size_t i = 0; i < n; ++i) require(label.data()[i] >= 0 && label.data()[i] < classes, "expected labels that count in classes");
+  std::vector<int64_t> order(n), offsets(static_cast<size_t>(classes) + 1);
+  {
+    nb::gil_scoped_release release;
+    probox::boxes::score_order(static_cast<int64_t>(n), label.data(), score.data(), classes, threads, order.data(), offsets.data());
+  }
+  return nb::make_tuple(to_numpy(std::move(order), {n}), to_numpy(std::move(offsets), {static_cast<size_t>(classes) + 1}));
+}
+
+nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Column<double> score, Column<int32_t> rank,
+                              Table<uint16_t> matched, Table<uint16_t> ignored, Table<int64_t> objects, int thresholds,
+                              Column<double> recall_points, Column<int64_t> limits, int threads) {
+  const size_t n = order.shape(0), classes = objects.shape(0), ranges = objects.shape(1);
+  require(score.shape(0) == n && rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n &&
+              matched.shape(1) == ranges && ignored.shape(1) == ranges && offsets.shape(0) == classes + 1,
+          "expected columns of one length");
+  require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
+  require(offsets.data()[0] == 0 && offsets.data()[classes] == static_cast<int64_t>(n) &&
+              std::is_sorted(offsets.data(), offsets.data() + classes + 1),
+          "expected ascending offsets from 0 to the number of rows");
+  for (size_t i = 0; i < n; ++i) require(order.data()[i] >= 0 && order.data()[i] < static_cast<int64_t>(n), "expected rows in order");
+  const probox::boxes::Outcomes outcomes{order.data(), offsets.data(), score.data(), rank.data(), matched.data(),
+                                         ignored.data(), objects.data(), static_cast<int64_t>(classes),
+                                         static_cast<int>(ranges), thresholds};
+  const size_t recalls = recall_points.shape(0), many = limits.shape(0), levels = static_cast<size_t>(thresholds);
+  const probox::boxes::Points points{static_cast<int>(recalls), recall_points.data(), static_cast<int>(many), limits.data()};
+  std::vector<double> precision(levels * recalls * classes * ranges), score_at(precision.size());
+  std::vector<double> recall(levels * classes * ranges * many);
+  {
+    nb::gil_scoped_release release;
+    probox::boxes::precision_at_recall(outcomes, points, threads, precision.data(), score_at.data(), recall.data());
+  }
+  return nb::make_tuple(to_numpy(std::move(precision), {levels, recalls, classes, ranges}),
+                        to_numpy(std::move(score_at), {levels, recalls, classes, ranges}),
+                        to_numpy(std::move(recall), {levels, classes, ranges, many}));
+}
+
+}  // namespace
+
+void bind_box_measures(nb::module_& m) {
+  m.def("match_boxes", &match_boxes, nb::kw_only(), "image_rows"_a, "labels"_a, "boxes"_a, "extents"_a, "scores"_a,
+        "object_offsets"_a, "object_labels"_a, "object_boxes"_a, "object_extents"_a, "object_areas"_a, "object_crowd"_a,
+        "iou_thresholds"_a, "area_ranges"_a, "max_detections"_a, "threads"_a,
+        "Match detections with objects image by image and class by class, greedily from the highest score down.");
+  m.def("score_order", &score_order, "labels"_a, "scores"_a, "classes"_a, "threads"_a,
+        "Return rows by class and descending score, ties in order, and where each class starts.");
+  m.def("precision_at_recall", &precision_at_recall, nb::kw_only(), "order"_a, "offsets"_a, "scores"_a, "ranks"_a,
+        "matched"_a, "ignored"_a, "objects"_a, "thresholds"_a, "recall_points"_a, "limits"_a, "threads"_a,
+        "Return the highest precision at each recall or above, the score reached there, and the final recalls.");
+}

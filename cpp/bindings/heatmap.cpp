@@ -1,0 +1,38 @@
+// P(x in S) of one box, and the Gaussian distributions behind it.
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "arrays.hpp"
+#include "kernel/gaussian.hpp"
+#include "kernel/pixel_probability.hpp"
+#include "to_numpy.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace probox;
+
+namespace {
+
+nb::object heatmap(const Settings& settings, nb::ndarray<const double, nb::shape<4>, nb::c_contig, nb::device::cpu> box,
+                   Array<double, 3> covariances, int width, int height) {
+  require(width > 0 && height > 0, "expected an image of at least one pixel");
+  const bool plain = covariances.size() == 0;
+  require(plain || covariances.size() == 8, "expected covariances of shape 2 x 2 x 2");
+  const auto columns = static_cast<std::size_t>(width), rows = static_cast<std::size_t>(height);
+  std::vector<double> image(columns * rows);
+  const auto fill = settings.single_precision ? heatmap_of_box<float> : heatmap_of_box<double>;
+  fill(box.data(), plain ? nullptr : covariances.data(), width, height, settings, image.data());
+  return to_numpy(std::move(image), {rows, columns});
+}
+
+}  // namespace
+
+void bind_heatmap(nb::module_& m) {
+  m.def("heatmap", &heatmap, "settings"_a, nb::kw_only(), "box"_a, "covariances"_a, "width"_a, "height"_a,
+        "Return the H x W probabilities of one box; covariances of size 0: a plain box.");
+  m.def("bivariate_cdf", &bivariate_cdf, "h"_a, "k"_a, "rho"_a, "Return Pr(X <= h, Y <= k) of standard Gaussians.");
+  m.def("normal_cdf_table", [](double x) { return NormalTable::get().cdf(x); }, "x"_a,
+        "Return Phi(x) as the fast paths of the kernel compute it.");
+}

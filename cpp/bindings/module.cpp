@@ -1,0 +1,29 @@
+// The Python module `probox._core`. Each concept has its own binding file beside this one.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void bind_assignment(nb::module_& m);
+void bind_box_measures(nb::module_& m);
+void bind_clustering(nb::module_& m);
+void bind_heatmap(nb::module_& m);
+void bind_labels(nb::module_& m);
+void bind_masks(nb::module_& m);
+void bind_pairs(nb::module_& m);
+void bind_readers(nb::module_& m);
+void bind_settings(nb::module_& m);
+void bind_writers(nb::module_& m);
+
+NB_MODULE(_core, m) {
+  m.doc() = "The kernel of probox: arrays in, arrays out.";
+  bind_settings(m);
+  bind_heatmap(m);
+  bind_pairs(m);
+  bind_assignment(m);
+  bind_box_measures(m);
+  bind_clustering(m);
+  bind_labels(m);
+  bind_masks(m);
+  bind_readers(m);
+  bind_writers(m);
+}

@@ -1,0 +1,247 @@
+// The qualities of pairs: images, objects and detections in, pairs out.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "kernel/large_array.hpp"
+#include "kernel/pairs.hpp"
+#include "signals.hpp"
+#include "to_numpy.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace probox {
+namespace {
+
+using Maps = std::vector<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>;  // of the settings' precision
+
+struct Images {
+  Column<std::int32_t> widths, heights;
+
+  Images(Column<std::int32_t> widths, Column<std::int32_t> heights) : widths(widths), heights(heights) {
+    require(heights.shape(0) == count(), "heights do not fit widths");
+    for (std::size_t i = 0; i < count(); ++i)
+      require(widths.data()[i] > 0 && heights.data()[i] > 0, "expected images of at least one pixel");
+  }
+
+  std::size_t count() const { return widths.shape(0); }
+};
+
+// The objects of image i are rows offsets[i]..offsets[i + 1]; a mask without runs fills its box.
+struct Objects {
+  Column<std::int64_t> offsets;
+  Column<std::int32_t> classes;
+  Table<std::int32_t> mask_boxes;
+  Column<std::int64_t> mask_pixels, run_offsets;
+  Table<std::int32_t> runs;
+
+  Objects(Column<std::int64_t> offsets, Column<std::int32_t> classes, Table<std::int32_t> mask_boxes,
+          Column<std::int64_t> mask_pixels, Column<std::int64_t> run_offsets, Table<std::int32_t> runs)
+      : offsets(offsets), classes(classes), mask_boxes(mask_boxes), mask_pixels(mask_pixels), run_offsets(run_offsets),
+        runs(runs) {
+    require(mask_boxes.shape(0) == count() && mask_boxes.shape(1) == 4, "mask_boxes do not fit mask_pixels");
+    require(runs.shape(1) == 3, "runs need three columns");
+    require(classes.shape(0) == count(), "classes do not fit mask_pixels");
+    require_offsets(run_offsets, count(), runs.shape(0), "run_offsets");
+  }
+
+  std::size_t count() const { return mask_pixels.shape(0); }
+
+  void check(const Images& images, std::size_t class_count) const {
+    require_offsets(offsets, images.count(), count(), "offsets of objects");
+    for (std::size_t o = 0; o < count(); ++o)
+      require(classes.data()[o] >= 0 && classes.data()[o] < static_cast<std::int64_t>(class_count),
+              "a class is out of range");
+    for (std::size_t i = 0; i < images.count(); ++i)
+      for (auto o = offsets.data()[i]; o < offsets.data()[i + 1]; ++o)
+        check_mask(o, images.widths.data()[i], images.heights.data()[i]);
+  }
+
+  Mask mask(std::int64_t o) const {
+    const std::int32_t* b = mask_boxes.data() + 4 * o;
+    const std::int64_t first = run_offsets.data()[o], end = run_offsets.data()[o + 1];
+    return {b[0], b[1], b[2], b[3], mask_pixels.data()[o], runs.data() + 3 * first, end - first};
+  }
+
+ private:
+  void check_mask(std::int64_t o, std::int32_t width, std::int32_t height) const {
+    const Mask m = mask(o);
+    require(m.pixels > 0 && 0 <= m.x0 && m.x0 <= m.x1 && m.x1 < width && 0 <= m.y0 && m.y0 <= m.y1 && m.y1 < height,
+            "a mask is empty or outside its image");
+    for (std::int64_t r = 0; r < m.count; ++r) {
+      const std::int32_t* run = m.runs + 3 * r;
+      require(m.y0 <= run[0] && run[0] <= m.y1 && m.x0 <= run[1] && run[1] < run[2] && run[2] <= m.x1 + 1,
+              "a run leaves its mask's box");
+      // Runs are searched by row; out of order, the search would lead to rows that are not there.
+      require(r == 0 || run[-3] <= run[0], "the runs of a mask are not sorted by row");
+    }
+  }
+};
+
+// The detections of image i are rows offsets[i]..offsets[i + 1]. Row heatmap_rows[k] has heatmaps[k].
+struct Found {
+  Column<std::int64_t> offsets;
+  Table<double> boxes;
+  Array<double, 4> covariances;  // first axis 0: no box is a Gaussian one
+  Column<std::uint8_t> kinds;
+  Table<float> label_probs;
+  Maps heatmaps;
+  Column<std::int64_t> heatmap_rows;
+  std::vector<const void*> heatmap_of;  // of each row, or null
+
+  Found(Column<std::int64_t> offsets, Table<double> boxes, Array<double, 4> covariances, Column<std::uint8_t> kinds,
+        Table<float> label_probs, Maps given, Column<std::int64_t> heatmap_rows)
+      : offsets(offsets), boxes(boxes), covariances(covariances), kinds(kinds), label_probs(label_probs),
+        heatmaps(std::move(given)), heatmap_rows(heatmap_rows), heatmap_of(count(), nullptr) {
+    require(boxes.shape(1) == 4, "boxes need four columns");
+    require(kinds.shape(0) == count() && label_probs.shape(0) == count(), "detection columns differ in length");
+    const std::size_t covariance_rows = covariances.shape(0);
+    require(covariance_rows == 0 || (covariance_rows == count() && covariances.size() == 8 * count()),
+            "covariances do not fit boxes");
+    require(heatmaps.size() == heatmap_rows.shape(0), "one heatmap per row number");
+    for (std::size_t k = 0; k < heatmaps.size(); ++k) {
+      const std::int64_t row = heatmap_rows.data()[k];
+      require(row >= 0 && row < static_cast<std::int64_t>(count()), "heatmap row out of range");
+      heatmap_of[row] = heatmaps[k].data();
+    }
+    for (std::size_t d = 0; d < count(); ++d) {
+      require(kinds.data()[d] <= static_cast<std::uint8_t>(Kind::heatmap), "unknown kind of detection");
+      const auto kind = static_cast<Kind>(kinds.data()[d]);
+      require(kind != Kind::gaussian || covariance_rows > 0, "a Gaussian box without covariance");
+      require(kind != Kind::heatmap || heatmap_of[d] != nullptr, "a heatmap is missing");
+    }
+  }
+
+  std::size_t count() const { return boxes.shape(0); }
+
+  void check(const Images& images, bool single_precision) const {
+    require_offsets(offsets, images.count(), count(), "offsets of detections");
+    const std::int64_t *begin = offsets.data(), *end = begin + offsets.shape(0);
+    for (std::size_t k = 0; k < heatmaps.size(); ++k) {
+      const auto image = std::upper_bound(begin, end, heatmap_rows.data()[k]) - begin - 1;
+      require(heatmaps[k].ndim() == 2 && static_cast<int>(heatmaps[k].shape(0)) == images.heights.data()[image] &&
+                  static_cast<int>(heatmaps[k].shape(1)) == images.widths.data()[image],
+              "a heatmap differs from its image in size");
+      require(heatmaps[k].dtype() == (single_precision ? nb::dtype<float>() : nb::dtype<double>()),
+              "a heatmap is not of the settings' precision");
+    }
+  }
+};
+
+void check(const Settings& settings, const Images& images, const Objects& objects, const Found& found) {
+  objects.check(images, found.label_probs.shape(1));
+  found.check(images, settings.single_precision);
+}
+
+Image image_at(std::size_t i, const Images& images, const Objects& objects, const Found& found) {
+  const std::int64_t o0 = objects.offsets.data()[i], o1 = objects.offsets.data()[i + 1];
+  const std::int64_t d0 = found.offsets.data()[i], d1 = found.offsets.data()[i + 1];
+  std::vector<Mask> masks;
+  for (std::int64_t o = o0; o < o1; ++o) masks.push_back(objects.mask(o));
+  const auto classes = static_cast<int>(found.label_probs.shape(1));
+  return {images.widths.data()[i],
+          images.heights.data()[i],
+          std::move(masks),
+          objects.classes.data() + o0,
+          static_cast<int>(d1 - d0),
+          found.boxes.data() + 4 * d0,
+          found.covariances.shape(0) ? found.covariances.data() + 8 * d0 : nullptr,
+          found.kinds.data() + d0,
+          found.heatmap_of.data() + d0,
+          found.label_probs.data() + d0 * classes,
+          classes,
+          o0,
+          d0};
+}
+
+nb::tuple score(const Settings& settings, const Images& images, const Objects& objects, const Found& found,
+                std::size_t max_pairs, int threads) {
+  check(settings, images, objects, found);
+  std::vector<PairColumns> parts;
+  std::size_t total = 0;
+  {
+    nb::gil_scoped_release release;
+    Stop stop(listen_to_python);
+    const auto image = [&](std::ptrdiff_t i) { return image_at(i, images, objects, found); };
+    parts = settings.single_precision ? score_images<float>(images.count(), image, settings, max_pairs, threads, stop)
+                                      : score_images<double>(images.count(), image, settings, max_pairs, threads, stop);
+    for (const PairColumns& part : parts) total += part.object.size();
+  }
+  auto detection = make_large_array<std::int64_t>(total), object = make_large_array<std::int64_t>(total);
+  auto qualities = make_large_array<double>(kQualities * total);
+  std::int64_t *to_detection = detection.get(), *to_object = object.get();
+  double* to_qualities = qualities.get();
+  for (const PairColumns& part : parts) {
+    to_detection = std::copy(part.detection.begin(), part.detection.end(), to_detection);
+    to_object = std::copy(part.object.begin(), part.object.end(), to_object);
+    to_qualities = std::copy(part.qualities.begin(), part.qualities.end(), to_qualities);
+  }
+  return nb::make_tuple(to_numpy(std::move(detection), {total}), to_numpy(std::move(object), {total}),
+                        to_numpy(std::move(qualities), {total, kQualities}));
+}
+
+nb::object pair_qualities(const Settings& settings, const Images& images, const Objects& objects, const Found& found) {
+  check(settings, images, objects, found);
+  require(images.count() == 1, "expected one image");
+  auto qualities = make_large_array<double>(objects.count() * found.count() * kQualities);
+  {
+    nb::gil_scoped_release release;
+    Stop stop(listen_to_python);
+    const auto fill = settings.single_precision ? qualities_of_all_pairs<float> : qualities_of_all_pairs<double>;
+    fill(image_at(0, images, objects, found), settings, stop, qualities.get());
+  }
+  return to_numpy(std::move(qualities), {objects.count(), found.count(), kQualities});
+}
+
+// Raised with the place of the image as its only argument; what to say about it is Python's.
+void bind_too_many_pairs(nb::module_& m) {
+  nb::object type = nb::steal(PyErr_NewException("probox._core.TooManyPairsError", PyExc_Exception, nullptr));
+  if (!type.is_valid()) throw nb::python_error();
+  m.attr("TooManyPairsError") = type;
+  nb::register_exception_translator(
+      [](const std::exception_ptr& thrown, void* type) {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const TooManyPairs& error) {
+          PyErr_SetObject(static_cast<PyObject*>(type), nb::cast(error.image).ptr());
+        }
+      },
+      type.ptr());
+}
+
+}  // namespace
+}  // namespace probox
+
+void bind_pairs(nb::module_& m) {
+  using namespace probox;
+  bind_too_many_pairs(m);
+  m.attr("PLAIN") = static_cast<int>(Kind::plain);
+  m.attr("GAUSSIAN") = static_cast<int>(Kind::gaussian);
+  m.attr("HEATMAP") = static_cast<int>(Kind::heatmap);
+  nb::class_<Images>(m, "Images", "The sizes of images in pixels.")
+      .def(nb::init<Column<std::int32_t>, Column<std::int32_t>>(), nb::kw_only(), "widths"_a, "heights"_a);
+  nb::class_<Objects>(m, "Objects", "The objects of images, sorted by image; those of image i start at offsets[i].")
+      .def(nb::init<Column<std::int64_t>, Column<std::int32_t>, Table<std::int32_t>, Column<std::int64_t>,
+                    Column<std::int64_t>, Table<std::int32_t>>(),
+           nb::kw_only(), "offsets"_a, "labels"_a, "mask_boxes"_a, "mask_pixels"_a, "run_offsets"_a, "runs"_a);
+  nb::class_<Found>(m, "Found", "The detections of images, sorted by image; those of image i start at offsets[i].")
+      .def(nb::init<Column<std::int64_t>, Table<double>, Array<double, 4>, Column<std::uint8_t>, Table<float>, Maps,
+                    Column<std::int64_t>>(),
+           nb::kw_only(), "offsets"_a, "boxes"_a, "covariances"_a, "kinds"_a, "label_probs"_a, "heatmaps"_a,
+           "heatmap_rows"_a);
+  m.def("score_images", &score, "settings"_a, "images"_a, "objects"_a, "found"_a, nb::kw_only(), "max_pairs"_a,
+        "threads"_a,
+        "Return the pairs of positive quality: detection rows, object rows, five qualities each.\n\n"
+        "An image with more than `max_pairs` raises TooManyPairsError, whose argument is its place.");
+  m.def("pair_qualities", &pair_qualities, "settings"_a, "images"_a, "objects"_a, "found"_a,
+        "Return the five qualities of every pair of one image, objects x detections x 5.");
+}

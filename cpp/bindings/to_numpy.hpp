@@ -1,0 +1,42 @@
+// C++ columns as read-only NumPy arrays that own the memory: nothing is copied. All arrays go out this way.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernel/large_array.hpp"
+
+namespace probox {
+
+namespace nb = nanobind;
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+  auto owner = std::make_unique<std::vector<T>>(std::move(values));
+  if (owner->capacity() == 0) owner->reserve(1);  // an empty array still wants an address
+  const T* data = owner->data();
+  nb::capsule deleter(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape, deleter));
+}
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values) {
+  const std::size_t size = values.size();
+  return to_numpy(std::move(values), {size});
+}
+
+template <class T>
+nb::object to_numpy(LargeArray<T>&& values, std::initializer_list<std::size_t> shape) {
+  const T* data = values.get();
+  nb::capsule deleter(values.release(), [](void* p) noexcept { std::free(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape, deleter));
+}
+
+}  // namespace probox

@@ -1,0 +1,119 @@
+// Writers of JSON files: columns in, bytes out.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "arrays.hpp"
+#include "kernel/label_probabilities.hpp"
+#include "readers/json_writer.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace probox;
+
+namespace {
+
+nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+void check(bool fits) { require(fits, "columns do not fit together"); }
+
+// Boxes are x, y, width, height; covariances have no rows if there are none.
+nb::bytes format_coco_results(Column<std::int64_t> image_ids, Column<std::int32_t> labels,
+                              Column<std::int64_t> category_ids, Table<double> boxes, Column<double> scores,
+                              Table<float> label_probs, Table<double> covariances,
+                              Column<std::uint8_t> has_covariances) {
+  const std::size_t n = image_ids.shape(0);
+  const std::size_t classes = category_ids.shape(0);
+  check(labels.shape(0) == n && boxes.shape(0) == n && boxes.shape(1) == 4 && scores.shape(0) == n &&
+        label_probs.shape(0) == n && label_probs.shape(1) == classes && has_covariances.shape(0) == n &&
+        covariances.shape(1) == 8 && (covariances.shape(0) == n || covariances.shape(0) == 0));
+  json::Writer out;
+  {
+    nb::gil_scoped_release unlocked;
+    std::vector<float> even(classes);
+    out.text("[");
+    for (std::size_t row = 0; row < n; ++row) {
+      const auto label = static_cast<std::size_t>(labels(row));
+      check(label < classes);
+      out.text(row > 0 ? ",\n{\"image_id\":" : "\n{\"image_id\":");
+      out.integer(image_ids(row));
+      out.text(",\"category_id\":");
+      out.integer(category_ids(label));
+      out.text(",\"bbox\":");
+      out.list(boxes.data() + 4 * row, 4);
+      out.text(",\"score\":");
+      out.number(scores(row));
+      const float* probs = label_probs.data() + classes * row;
+      spread_evenly(scores(row), label, even.data(), classes);
+      if (!std::equal(even.begin(), even.end(), probs)) {
+        out.text(",\"all_scores\":");
+        out.list(probs, classes);
+      }
+      if (has_covariances(row) && covariances.shape(0) > 0) {
+        out.text(",\"covars\":");
+        out.covariances(covariances.data() + 8 * row);
+      }
+      out.text("}");
+    }
+    out.text("\n]\n");
+  }
+  return to_bytes(out.result());
+}
+
+// Detections of image k are rows offsets[k]..offsets[k + 1]. `mask_names` are JSON strings already.
+nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<float> label_probs,
+                      Table<double> covariances, Column<std::uint8_t> has_covariances,
+                      const std::vector<std::string>& mask_names, Column<std::int32_t> mask_files,
+                      Column<std::int64_t> mask_ids) {
+  const std::size_t n = boxes.shape(0);
+  const std::size_t classes = label_probs.shape(1);
+  const std::size_t images = offsets.shape(0) - 1;
+  check(offsets.shape(0) > 0 && offsets(0) == 0 && offsets(images) == static_cast<std::int64_t>(n) &&
+        boxes.shape(1) == 4 && label_probs.shape(0) == n && has_covariances.shape(0) == n && covariances.shape(1) == 8 &&
+        (covariances.shape(0) == n || covariances.shape(0) == 0) && mask_files.shape(0) == n && mask_ids.shape(0) == n);
+  json::Writer out;
+  {
+    nb::gil_scoped_release unlocked;
+    out.text("[");
+    for (std::size_t image = 0; image < images; ++image) {
+      check(offsets(image) <= offsets(image + 1));
+      out.text(image > 0 ? ",\n[" : "\n[");
+      for (auto row = static_cast<std::size_t>(offsets(image)); row < static_cast<std::size_t>(offsets(image + 1)); ++row) {
+        out.text(row > static_cast<std::size_t>(offsets(image)) ? ",\n {\"bbox\":" : "\n {\"bbox\":");
+        out.list(boxes.data() + 4 * row, 4);
+        out.text(",\"label_probs\":");
+        out.list(label_probs.data() + classes * row, classes);
+        if (has_covariances(row) && covariances.shape(0) > 0) {
+          out.text(",\"covars\":");
+          out.covariances(covariances.data() + 8 * row);
+        }
+        if (mask_files(row) >= 0) {
+          check(static_cast<std::size_t>(mask_files(row)) < mask_names.size());
+          out.text(",\"masks_file\":");
+          out.text(mask_names[static_cast<std::size_t>(mask_files(row))]);
+          out.text(",\"mask_id\":");
+          out.integer(mask_ids(row));
+        }
+        out.text("}");
+      }
+      out.text("]");
+    }
+    out.text("\n]");
+  }
+  return to_bytes(out.result());
+}
+
+}  // namespace
+
+void bind_writers(nb::module_& m) {
+  m.def("format_coco_results", &format_coco_results, nb::kw_only(), "image_ids"_a, "labels"_a, "category_ids"_a,
+        "boxes"_a, "scores"_a, "label_probs"_a, "covariances"_a, "has_covariances"_a,
+        "Return COCO results as JSON.");
+  m.def("format_rvc1", &format_rvc1, nb::kw_only(), "offsets"_a, "boxes"_a, "label_probs"_a, "covariances"_a,
+        "has_covariances"_a, "mask_names"_a, "mask_files"_a, "mask_ids"_a,
+        "Return the lists of detections of the robotic vision challenge as JSON.");
+}

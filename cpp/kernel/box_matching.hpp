@@ -1,0 +1,256 @@
+// COCO's greedy matching of plain boxes.
+//
+// Work is spread over images; each writes to places of its own, so the result is the same to the bit for any number of
+// threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "parallel.hpp"
+
+namespace probox::boxes {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr int kMaxThresholds = 16;  // one bit each in a uint16
+
+// Boxes as COCO measures them: top-left corner (the first two of four columns), width and height.
+struct Boxes {
+  const double* corners;
+  const double* sizes;
+  double x(int64_t i) const { return corners[4 * i]; }
+  double y(int64_t i) const { return corners[4 * i + 1]; }
+  double w(int64_t i) const { return sizes[2 * i]; }
+  double h(int64_t i) const { return sizes[2 * i + 1]; }
+  double area(int64_t i) const { return w(i) * h(i); }
+};
+
+// Intersection over union, or over the detection alone for a crowd. The order of operations is that
+// of the COCO API, so the value is too, to the last bit.
+inline double overlap(const Boxes& found, int64_t d, const Boxes& truth, int64_t g, bool crowd) {
+  const double width = std::min(found.w(d) + found.x(d), truth.w(g) + truth.x(g)) - std::max(found.x(d), truth.x(g));
+  if (width <= 0) return 0;
+  const double height = std::min(found.h(d) + found.y(d), truth.h(g) + truth.y(g)) - std::max(found.y(d), truth.y(g));
+  if (height <= 0) return 0;
+  const double both = width * height;
+  const double either = crowd ? found.area(d) : found.area(d) + truth.area(g) - both;
+  return both / either;
+}
+
+struct Found {
+  int64_t count;
+  const int64_t* image;  // row of the truth's images, -1: not one of them
+  const int32_t* label;  // the truth's class, -1: not one of them
+  Boxes boxes;
+  const double* score;
+};
+
+struct Truth {
+  int64_t images;
+  const int64_t* offsets;  // images + 1
+  const int32_t* label;
+  Boxes boxes;
+  const double* area;
+  const bool* crowd;
+};
+
+struct Rules {
+  int thresholds;           // at most kMaxThresholds
+  const double* iou;        // ascending
+  int ranges;               // of area
+  const double* range;      // ranges x 2, both ends inclusive
+  int64_t max_detections;   // per image and class
+};
+
+// One row per detection that takes part, by image, class, descending score.
+struct Matches {
+  std::vector<int32_t> image, label, rank, number, object;
+  std::vector<double> score, iou;          // iou: rows x ranges, at the first threshold
+  std::vector<uint16_t> matched, ignored;  // rows x ranges, one bit per threshold
+
+  Matches(int64_t rows, int ranges)
+      : image(rows), label(rows), rank(rows), number(rows), object(rows, -1), score(rows),
+        iou(rows * ranges, kNaN), matched(rows * ranges, 0), ignored(rows * ranges, 0) {}
+};
+
+// The detections of each image in the order they are matched: by class, then descending score, ties
+// in the order of the table. `begin` has one more entry than images, `kept[i]` counts those that
+// take part.
+struct MatchingOrder {
+  std::vector<int64_t> row, begin, kept_begin;
+  std::vector<int32_t> number;  // of each row of the table within its image
+};
+
+inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t max_detections, int threads,
+                                    Stop& stop) {
+  MatchingOrder order;
+  order.begin.assign(images + 1, 0);
+  for (int64_t d = 0; d < found.count; ++d)
+    if (found.image[d] >= 0) ++order.begin[found.image[d] + 1];
+  std::partial_sum(order.begin.begin(), order.begin.end(), order.begin.begin());
+  order.row.resize(order.begin.back());
+  order.number.resize(found.count);
+  std::vector<int64_t> next(order.begin.begin(), order.begin.end() - 1);
+  for (int64_t d = 0; d < found.count; ++d) {
+    const int64_t image = found.image[d];
+    if (image < 0) continue;
+    order.number[d] = static_cast<int32_t>(next[image] - order.begin[image]);
+    order.row[next[image]++] = d;
+  }
+  order.kept_begin.assign(images + 1, 0);
+  for_each_index(images, threads, stop, [&](int, int64_t image) {
+    int64_t* first = order.row.data() + order.begin[image];
+    int64_t* last = order.row.data() + order.begin[image + 1];
+    std::sort(first, last, [&](int64_t a, int64_t b) {
+      // Unknown classes (-1) become the largest number: they come last and are passed over.
+      const uint32_t class_a = static_cast<uint32_t>(found.label[a]), class_b = static_cast<uint32_t>(found.label[b]);
+      if (class_a != class_b) return class_a < class_b;
+      if (found.score[a] != found.score[b]) return found.score[a] > found.score[b];
+      return a < b;
+    });
+    int64_t kept = 0;
+    for (int64_t* group = first; group < last && found.label[*group] >= 0;) {
+      int64_t* end = group;
+      while (end < last && found.label[*end] == found.label[*group]) ++end;
+      kept += std::min<int64_t>(end - group, max_detections);
+      group = end;
+    }
+    order.kept_begin[image + 1] = kept;
+  });
+  std::partial_sum(order.kept_begin.begin(), order.kept_begin.end(), order.kept_begin.begin());
+  return order;
+}
+
+// Matches the detections of one class in one image, `rows` in descending score, with its objects.
+// Keeps its buffers from one group to the next.
+class GroupMatcher {
+ public:
+  GroupMatcher(const Found& found, const Truth& truth, const Rules& rules, Pulse pulse)
+      : found_(found), truth_(truth), rules_(rules), pulse_(pulse) {}
+
+  void match(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects, int64_t first_object,
+             Matches& out, int64_t at) {
+    list_candidates(rows, count, objects);
+    for (int range = 0; range < rules_.ranges; ++range) {
+      const double low = rules_.range[2 * range], high = rules_.range[2 * range + 1];
+      ignored_.assign(objects.size(), 0);
+      for (size_t g = 0; g < objects.size(); ++g)
+        ignored_[g] = truth_.crowd[objects[g]] || truth_.area[objects[g]] < low || truth_.area[objects[g]] > high;
+      taken_.assign(objects.size(), 0);
+      for (int64_t i = 0; i < count; ++i) {
+        pulse_();
+        const int64_t cell = (at + i) * rules_.ranges + range;
+        if (begin_[i] < begin_[i + 1]) {
+          const Candidate* first = match_one(i, objects, out.matched[cell], out.ignored[cell]);
+          if (first) {
+            out.iou[cell] = first->iou;
+            if (range == 0) out.object[at + i] = static_cast<int32_t>(objects[first->object] - first_object);
+          }
+        }
+        const double area = found_.boxes.area(rows[i]);
+        if (area < low || area > high) out.ignored[cell] |= all_thresholds() & ~out.matched[cell];
+      }
+    }
+  }
+
+ private:
+  struct Candidate {
+    int32_t object;
+    double iou;
+  };
+
+  uint16_t all_thresholds() const { return static_cast<uint16_t>((1u << rules_.thresholds) - 1); }
+  double least(int t) const { return std::min(rules_.iou[t], 1 - 1e-10); }
+
+  // Few pairs overlap enough for any threshold; all the rest of the work is about those.
+  void list_candidates(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects) {
+    candidates_.clear();
+    begin_.assign(1, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      pulse_();
+      for (size_t g = 0; g < objects.size(); ++g) {
+        const double iou = overlap(found_.boxes, rows[i], truth_.boxes, objects[g], truth_.crowd[objects[g]]);
+        if (!(iou < least(0))) candidates_.push_back({static_cast<int32_t>(g), iou});
+      }
+      begin_.push_back(candidates_.size());
+    }
+  }
+
+  // Sets the bits of one detection; returns its match at the first threshold, if any. Among free
+  // objects that count it takes the best, the later of equals; only without one, an ignored object.
+  const Candidate* match_one(int64_t i, const std::vector<int64_t>& objects, uint16_t& matched, uint16_t& ignored) {
+    const Candidate* at_first_threshold = nullptr;
+    for (int t = 0; t < rules_.thresholds; ++t) {
+      const uint16_t bit = static_cast<uint16_t>(1u << t);
+      const Candidate* best = nullptr;
+      for (const char want_ignored : {0, 1}) {
+        double iou = least(t);
+        for (size_t c = begin_[i]; c < begin_[i + 1]; ++c) {
+          const Candidate& candidate = candidates_[c];
+          const int32_t g = candidate.object;
+          if (ignored_[g] != want_ignored || candidate.iou < iou) continue;
+          if ((taken_[g] & bit) && !truth_.crowd[objects[g]]) continue;
+          iou = candidate.iou;
+          best = &candidate;
+        }
+        if (best) break;
+      }
+      if (!best) continue;
+      taken_[best->object] |= bit;
+      matched |= bit;
+      if (ignored_[best->object]) ignored |= bit;
+      if (t == 0) at_first_threshold = best;
+    }
+    return at_first_threshold;
+  }
+
+  const Found& found_;
+  const Truth& truth_;
+  const Rules& rules_;
+  Pulse pulse_;
+  std::vector<Candidate> candidates_;
+  std::vector<size_t> begin_;
+  std::vector<char> ignored_;
+  std::vector<uint16_t> taken_;
+};
+
+inline Matches match_boxes(const Found& found, const Truth& truth, const Rules& rules, int threads, Stop& stop) {
+  const MatchingOrder order = matching_order(found, truth.images, rules.max_detections, threads, stop);
+  Matches out(order.kept_begin.back(), rules.ranges);
+  for_each_index(truth.images, threads, stop, [&](int worker, int64_t image) {
+    const int64_t first_object = truth.offsets[image];
+    std::vector<int64_t> by_class(truth.offsets[image + 1] - first_object), objects;
+    std::iota(by_class.begin(), by_class.end(), first_object);
+    std::stable_sort(by_class.begin(), by_class.end(), [&](int64_t a, int64_t b) { return truth.label[a] < truth.label[b]; });
+    GroupMatcher matcher(found, truth, rules, Pulse{&stop, worker});
+    const int64_t* row = order.row.data() + order.begin[image];
+    const int64_t* last = order.row.data() + order.begin[image + 1];
+    auto object = by_class.begin();
+    int64_t at = order.kept_begin[image];
+    while (row < last && found.label[*row] >= 0) {
+      const int32_t label = found.label[*row];
+      objects.clear();
+      while (object != by_class.end() && truth.label[*object] < label) ++object;
+      while (object != by_class.end() && truth.label[*object] == label) objects.push_back(*object++);
+      const int64_t* end = row;
+      while (end < last && found.label[*end] == label) ++end;
+      const int64_t count = std::min<int64_t>(end - row, rules.max_detections);
+      for (int64_t i = 0; i < count; ++i) {
+        out.image[at + i] = static_cast<int32_t>(image);
+        out.label[at + i] = label;
+        out.rank[at + i] = static_cast<int32_t>(i);
+        out.number[at + i] = order.number[row[i]];
+        out.score[at + i] = found.score[row[i]];
+      }
+      matcher.match(row, count, objects, first_object, out, at);
+      at += count;
+      row = end;
+    }
+  });
+  return out;
+}
+
+}  // namespace probox::boxes

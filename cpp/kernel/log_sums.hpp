@@ -1,0 +1,165 @@
+// Sums of logarithms of P(x) over pixels: the foreground and background loss of a pair.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "mask.hpp"
+#include "pixel_probability.hpp"
+#include "simd.hpp"
+
+namespace probox {
+
+// Sums over parts of one heatmap of log(P + e), or log(1 - P + e) for the complement.
+template <class T>
+class LogSums {
+ public:
+  void prepare(const Grid<T>& grid, double epsilon) {
+    grid_ = grid;
+    epsilon_ = epsilon;
+    for (int complement = 0; complement < 2; ++complement) {
+      if (grid.x.repeat) prefix(shared_column_[complement], grid.at(0, grid.x.middle), grid.stride, grid.y, complement);
+      if (grid.y.repeat) prefix(shared_row_[complement], grid.at(grid.y.middle, 0), 1, grid.x, complement);
+    }
+  }
+
+  // Over pixels x0..x1, y0..y1, inclusive and within the support.
+  double rectangle(int x0, int y0, int x1, int y1, bool complement) const {
+    if (x0 > x1 || y0 > y1) return 0.0;
+    const Span columns = span(grid_.x, x0, x1), rows = span(grid_.y, y0, y1);
+    double sum = 0.0;
+    for (const Range& part : {rows.low, rows.high}) {
+      if (part.begin >= part.end) continue;
+      for (const Range& side : {columns.low, columns.high})
+        if (side.begin < side.end)
+          sum += log_sum_block(grid_.at(part.begin, side.begin), grid_.stride, part.end - part.begin,
+                               side.end - side.begin, epsilon_, complement);
+      if (columns.shared)
+        sum += columns.shared * difference(shared_column_[complement], part);
+    }
+    if (rows.shared) sum += rows.shared * along_shared_row(x0, x1, complement);
+    return sum;
+  }
+
+  double everywhere(bool complement) const {
+    return rectangle(grid_.x.first, grid_.y.first, grid_.x.last, grid_.y.last, complement);
+  }
+
+  // Over the support outside x0..x1, y0..y1, which need not lie within it.
+  double outside(int x0, int y0, int x1, int y1, bool complement) const {
+    const Axis &x = grid_.x, &y = grid_.y;
+    x0 = std::max(x0, x.first);
+    x1 = std::min(x1, x.last);
+    y0 = std::max(y0, y.first);
+    y1 = std::min(y1, y.last);
+    if (x0 > x1 || y0 > y1) return everywhere(complement);
+    return rectangle(x.first, y.first, x.last, y0 - 1, complement) +
+           rectangle(x.first, y1 + 1, x.last, y.last, complement) + rectangle(x.first, y0, x0 - 1, y1, complement) +
+           rectangle(x1 + 1, y0, x.last, y1, complement);
+  }
+
+  // Over the mask's pixels within the support.
+  double mask(const Mask& m, bool complement) const {
+    const Axis &x = grid_.x, &y = grid_.y;
+    const int x0 = std::max(m.x0, x.first), x1 = std::min(m.x1, x.last);
+    const int y0 = std::max(m.y0, y.first), y1 = std::min(m.y1, y.last);
+    if (x0 > x1 || y0 > y1) return 0.0;
+    if (m.count == 0) return rectangle(x0, y0, x1, y1, complement);
+    const Span columns = span(x, x0, x1), rows = span(y, y0, y1);
+    double sum = 0.0;
+    for (const Range& part : {rows.low, rows.high}) {
+      if (part.begin >= part.end) continue;
+      const int top = y.pixel(part.begin), height = part.end - part.begin;
+      const std::int64_t begin = first_run_in(m, top), end = first_run_in(m, top + height);
+      for (const Range& side : {columns.low, columns.high})
+        if (side.begin < side.end)
+          sum += log_sum_runs(grid_.at(part.begin, side.begin), grid_.stride, x.pixel(side.begin), top, height,
+                              side.end - side.begin, m.runs + 3 * begin, end - begin, epsilon_, complement);
+      if (columns.shared) sum += along_shared_column(m, begin, end, complement);
+    }
+    if (rows.shared) {
+      const std::int64_t begin = first_run_in(m, std::max(y0, y.first + y.middle));
+      const std::int64_t end = first_run_in(m, std::min(y1 + 1, y.first + y.middle + y.repeat));
+      for (std::int64_t i = begin; i < end; ++i) {
+        const int from = std::max(m.runs[3 * i + 1], x.first), to = std::min(m.runs[3 * i + 2] - 1, x.last);
+        if (from <= to) sum += along_shared_row(from, to, complement);
+      }
+    }
+    return sum;
+  }
+
+ private:
+  struct Range {
+    int begin, end;
+  };
+  // What a range of pixels is on an axis: entries before the shared one, how many pixels share it, entries after it.
+  struct Span {
+    Range low, high;
+    int shared;
+  };
+
+  static Span span(const Axis& axis, int from, int to) {
+    const int begin = from - axis.first, end = to - axis.first + 1;
+    if (!axis.repeat) return {{begin, end}, {0, 0}, 0};
+    const int after = axis.middle + axis.repeat;
+    const int skip = axis.repeat - 1;
+    return {{begin, std::min(end, axis.middle)},
+            {std::max(begin, after) - skip, std::max(end, after) - skip},
+            std::max(0, std::min(end, after) - std::max(begin, axis.middle))};
+  }
+
+  void prefix(std::vector<double>& sums, const T* values, std::size_t step, const Axis& axis, bool complement) {
+    const int n = axis.size();
+    sums.resize(n + 1);
+    sums[0] = 0.0;
+    logs(values, step, n, epsilon_, complement, sums.data() + 1);
+    for (int i = 1; i <= n; ++i) sums[i] += sums[i - 1];
+  }
+
+  static double difference(const std::vector<double>& sums, const Range& range) {
+    return sums[range.end] - sums[range.begin];
+  }
+
+  double along_shared_row(int x0, int x1, bool complement) const {
+    const std::vector<double>& sums = shared_row_[complement];
+    const Span columns = span(grid_.x, x0, x1);
+    double sum = 0.0;
+    if (columns.low.begin < columns.low.end) sum += difference(sums, columns.low);
+    if (columns.high.begin < columns.high.end) sum += difference(sums, columns.high);
+    if (columns.shared) sum += columns.shared * (sums[grid_.x.middle + 1] - sums[grid_.x.middle]);
+    return sum;
+  }
+
+  double along_shared_column(const Mask& m, std::int64_t begin, std::int64_t end, bool complement) const {
+    const std::vector<double>& sums = shared_column_[complement];
+    const int from = grid_.x.first + grid_.x.middle, to = from + grid_.x.repeat;
+    double sum = 0.0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const int width = std::min(m.runs[3 * i + 2], to) - std::max(m.runs[3 * i + 1], from);
+      if (width <= 0) continue;
+      const int offset = m.runs[3 * i] - grid_.y.first;
+      const int row = offset - (grid_.y.repeat && offset > grid_.y.middle ? grid_.y.repeat - 1 : 0);
+      sum += width * (sums[row + 1] - sums[row]);
+    }
+    return sum;
+  }
+
+  static std::int64_t first_run_in(const Mask& m, int row) {
+    std::int64_t low = 0, high = m.count;
+    while (low < high) {
+      const std::int64_t half = (low + high) / 2;
+      if (m.runs[3 * half] < row)
+        low = half + 1;
+      else
+        high = half;
+    }
+    return low;
+  }
+
+  Grid<T> grid_;
+  double epsilon_ = 0.0;
+  std::vector<double> shared_row_[2], shared_column_[2];
+};
+
+}  // namespace probox

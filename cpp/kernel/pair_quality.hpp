@@ -1,0 +1,189 @@
+// The qualities of all pairs of a detection and an object of one image.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "log_sums.hpp"
+#include "mask.hpp"
+#include "parallel.hpp"
+#include "pixel_probability.hpp"
+#include "settings.hpp"
+
+namespace probox {
+
+struct Qualities {
+  double pairwise = 0.0, spatial = 0.0, label = 0.0, foreground = 0.0, background = 0.0;
+};
+
+enum class Kind : std::uint8_t { plain = 0, gaussian = 1, heatmap = 2 };
+
+// One image: its objects and detections as slices of the tables.
+struct Image {
+  int width, height;
+  std::vector<Mask> masks;
+  const std::int32_t* object_class;
+  int detections;
+  const double* boxes;        // 4 each
+  const double* covariances;  // 8 each; null if all are plain
+  const std::uint8_t* kinds;
+  const void* const* heatmaps;  // of the scorer's precision; null where there is none
+  const float* label_probs;
+  int classes;
+  std::int64_t first_object, first_detection;  // where its rows start in the tables
+};
+
+// Scores one image after the other; keeps its memory between them.
+template <class T>
+class ImageScorer {
+ public:
+  ImageScorer(const Settings& settings, Pulse pulse)
+      : s_(settings), pulse_(pulse), log_epsilon_(std::log(settings.epsilon)),
+        hopeless_(settings.snap_zero > 0.0 ? std::log(settings.snap_zero) : -std::numeric_limits<double>::infinity()) {}
+
+  // Calls take(d, column) for one detection after the other with its qualities, one per object. Unless `all_pairs`, pairs
+  // that cannot score are left at zero.
+  template <class Take>
+  void qualities(const Image& image, bool all_pairs, Take&& take) {
+    for (int d = 0; d < image.detections; ++d) {
+      column_.assign(image.masks.size(), Qualities{});
+      score_detection(image, d, all_pairs);
+      take(d, column_);
+    }
+  }
+
+ private:
+  // Where the detection says more than 0. The values may still be missing: those of Gaussian boxes are costly.
+  Grid<T> support(const Image& image, int d) {
+    const double* box = image.boxes + 4 * static_cast<std::size_t>(d);
+    switch (static_cast<Kind>(image.kinds[d])) {
+      case Kind::heatmap:
+        return builder_.given(static_cast<const T*>(image.heatmaps[d]), image.width, image.height);
+      case Kind::gaussian:
+        return builder_.support(box, image.covariances + 8 * static_cast<std::size_t>(d), image.width, image.height,
+                                s_);
+      default:
+        return builder_.plain(box, image.width, image.height);
+    }
+  }
+
+  struct Candidate {
+    int object;
+    double foreground;
+  };
+
+  void score_detection(const Image& image, int d, bool all_pairs) {
+    pulse_();
+    const int objects = static_cast<int>(image.masks.size());
+    Grid<T> grid = support(image, d);
+    candidates_.clear();
+    for (int o = 0; o < objects; ++o) {
+      const float label = image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_class[o]];
+      column_[o].label = std::clamp(static_cast<double>(label), 0.0, 1.0);  // rounding in a file may step over
+      if (all_pairs) {
+        candidates_.push_back({o, 0.0});
+        continue;
+      }
+      if (label <= 0.0f && s_.label_weight > 0.0) continue;
+      // Pixels outside the support cost log(epsilon) each: too many of them, and nothing can save the pair.
+      const Mask& mask = image.masks[o];
+      const auto missed_too_many = [&](std::int64_t inside) {
+        return (mask.pixels - inside) * log_epsilon_ <= hopeless_ * mask.pixels;
+      };
+      if (grid.empty()) {
+        if (missed_too_many(0)) continue;
+      } else {
+        const std::int64_t across = std::min(mask.x1, grid.x.last) - std::max(mask.x0, grid.x.first) + 1;
+        const std::int64_t down = std::min(mask.y1, grid.y.last) - std::max(mask.y0, grid.y.first) + 1;
+        if (missed_too_many(across > 0 && down > 0 ? std::min(across * down, mask.pixels) : 0)) continue;
+        if (missed_too_many(pixels_within(mask, grid.x.first, grid.y.first, grid.x.last, grid.y.last))) continue;
+      }
+      candidates_.push_back({o, 0.0});
+    }
+    if (candidates_.empty()) return;
+    if (!grid.empty()) {
+      if (grid.values == nullptr) builder_.fill(grid, image.width, image.height, s_);
+      sums_.prepare(grid, s_.epsilon);
+    }
+
+    std::size_t kept = 0;
+    for (const Candidate& candidate : candidates_) {
+      pulse_();
+      const Mask& mask = image.masks[candidate.object];
+      const std::int64_t inside =
+          grid.empty() ? 0 : pixels_within(mask, grid.x.first, grid.y.first, grid.x.last, grid.y.last);
+      const double sum = (inside ? sums_.mask(mask, false) : 0.0) + (mask.pixels - inside) * log_epsilon_;
+      if (!all_pairs && sum <= hopeless_ * mask.pixels) continue;
+      candidates_[kept++] = {candidate.object, sum};
+    }
+    candidates_.resize(kept);
+    if (candidates_.empty()) return;
+
+    const bool share = s_.mask_background || sharing_pays(image, grid);
+    const double total = share && !grid.empty() ? sums_.everywhere(true) : 0.0;
+    for (const Candidate& candidate : candidates_) {
+      pulse_();
+      const Mask& mask = image.masks[candidate.object];
+      double background = 0.0;
+      if (!grid.empty()) {
+        if (s_.mask_background)
+          background = total - sums_.mask(mask, true);
+        else if (share)
+          background = total - inside_box(mask, grid);
+        else
+          background = sums_.outside(mask.x0, mask.y0, mask.x1, mask.y1, true);
+      }
+      finish(candidate.foreground, background, mask.pixels, column_[candidate.object]);
+    }
+  }
+
+  double inside_box(const Mask& m, const Grid<T>& grid) const {
+    return sums_.rectangle(std::max(m.x0, grid.x.first), std::max(m.y0, grid.y.first), std::min(m.x1, grid.x.last),
+                           std::min(m.y1, grid.y.last), true);
+  }
+
+  // Whether the background of all objects is cheaper as the total minus what lies in each box than box by box.
+  bool sharing_pays(const Image& image, const Grid<T>& grid) const {
+    if (grid.empty() || candidates_.size() < 2) return false;
+    const auto area = [](double w, double h) { return w > 0 && h > 0 ? w * h : 0.0; };
+    const double all = area(grid.x.last - grid.x.first + 1.0, grid.y.last - grid.y.first + 1.0);
+    double shared = all, apart = 0.0;
+    for (const Candidate& candidate : candidates_) {
+      const Mask& m = image.masks[candidate.object];
+      const double inside = area(std::min(m.x1, grid.x.last) - std::max(m.x0, grid.x.first) + 1.0,
+                                 std::min(m.y1, grid.y.last) - std::max(m.y0, grid.y.first) + 1.0);
+      shared += inside;
+      apart += all - inside;
+    }
+    return shared < apart;
+  }
+
+  double quality_of(double mean_log) const {
+    const double quality = std::min(std::exp(mean_log), 1.0);  // log(1 + epsilon) is a little above 0
+    if (quality <= s_.snap_zero) return 0.0;
+    return std::abs(quality - 1.0) <= s_.snap_one ? 1.0 : quality;
+  }
+
+  void finish(double foreground, double background, std::int64_t pixels, Qualities& q) const {
+    const double n = static_cast<double>(pixels);
+    q.spatial = quality_of((foreground + background) / n);
+    q.foreground = quality_of(foreground / n);
+    q.background = quality_of(background / n);
+    const double w = s_.label_weight;
+    q.pairwise = w == 0.5 ? std::sqrt(q.spatial * q.label) : std::pow(q.spatial, 1.0 - w) * std::pow(q.label, w);
+    if (q.spatial == 0.0 || q.pairwise <= s_.min_quality) q.pairwise = 0.0;
+  }
+
+  Settings s_;
+  Pulse pulse_;
+  double log_epsilon_, hopeless_;
+  HeatmapBuilder<T> builder_;
+  LogSums<T> sums_;
+  std::vector<Candidate> candidates_;
+  std::vector<Qualities> column_;
+};
+
+}  // namespace probox

@@ -1,0 +1,172 @@
+// COCO results: a list of detections, straight into columns.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json_reader.hpp"
+#include "problems.hpp"
+#include "some_rows.hpp"
+
+namespace probox::coco {
+
+// Columns of a results file, in the order of the file.
+struct Results {
+  std::vector<std::int64_t> entries, image_ids;
+  std::vector<std::int32_t> labels;
+  std::vector<double> scores, corners, sizes;
+  SomeRows<float> all_scores;
+  SomeRows<double> covariances;
+  std::int64_t unknown_image_rows = 0;
+  std::vector<std::int64_t> unknown_images;  // distinct neighbours: at least one entry per unknown image
+};
+
+// The known images and categories, as sorted ids, one column per category. Without them only the form is checked.
+struct Known {
+  bool given;
+  const std::int64_t* image_ids;
+  std::size_t images;
+  const std::int64_t* category_ids;
+  std::size_t categories;
+};
+
+class ResultsReader {
+ public:
+  ResultsReader(json::Reader& in, Problems& problems, const Known& known) : in_(in), problems_(problems), known_(known) {}
+
+  Results read() {
+    problems_.guard([this] {
+      if (in_.peek() != '[') in_.mismatch(words::list_of_detections);
+      in_.enter_array();
+      while (in_.next_item()) {
+        problems_.row(in_, [this](auto& image) { read_detection(image); });
+      }
+      in_.finish();
+    });
+    return std::move(results_);
+  }
+
+ private:
+  static constexpr double rounding = 1e-3;
+
+  void read_detection(std::optional<std::int64_t>& image) {
+    std::string_view key;
+    SeenKeys seen;
+    std::int64_t image_id = 0, category = 0;
+    double box[4];
+    double score = 0;
+    double covariances[8];
+    const std::int64_t entry = in_.index();
+    in_.enter_object();
+    while (in_.next_key(key)) {
+      if (key == "image_id") {
+        seen.mark(in_, 0);
+        image = image_id = in_.integer();
+      } else if (key == "category_id") {
+        seen.mark(in_, 1);
+        category = in_.integer();
+        column_ = column_of(category);
+      } else if (key == "bbox") {
+        seen.mark(in_, 2);
+        in_.numbers(box, 4);
+      } else if (key == "score") {
+        seen.mark(in_, 3);
+        score = in_.number();
+        check_score(score);
+      } else if (key == "all_scores") {
+        seen.mark(in_, 4);
+        read_all_scores();
+      } else if (key == "covars") {
+        seen.mark(in_, 5);
+        read_covariances(in_, covariances);
+      } else {
+        in_.skip();
+      }
+    }
+    seen.require(in_, 0, "image_id");
+    seen.require(in_, 2, "bbox");
+    if (!seen.has(4)) {
+      seen.require(in_, 1, "category_id");
+      seen.require(in_, 3, "score");
+    }
+    if (!image_known(image_id)) {
+      ++results_.unknown_image_rows;
+      if (results_.unknown_images.empty() || results_.unknown_images.back() != image_id) {
+        results_.unknown_images.push_back(image_id);
+      }
+      return;
+    }
+    const auto row = static_cast<std::int64_t>(results_.image_ids.size());
+    if (seen.has(4) && known_.given) {
+      if (!seen.has(1)) {
+        column_ = static_cast<std::int32_t>(std::max_element(probabilities_.begin(), probabilities_.end()) -
+                                            probabilities_.begin());
+      }
+      if (!seen.has(3)) score = probabilities_.empty() ? 0.0 : probabilities_[static_cast<std::size_t>(column_)];
+      results_.all_scores.rows.push_back(row);
+      for (const double probability : probabilities_) results_.all_scores.values.push_back(static_cast<float>(probability));
+    }
+    if (seen.has(5)) {
+      results_.covariances.rows.push_back(row);
+      results_.covariances.values.insert(results_.covariances.values.end(), covariances, covariances + 8);
+    }
+    results_.entries.push_back(entry);
+    results_.image_ids.push_back(image_id);
+    results_.labels.push_back(column_);
+    results_.scores.push_back(score);
+    results_.corners.insert(results_.corners.end(), {box[0], box[1], box[0] + box[2], box[1] + box[3]});
+    results_.sizes.insert(results_.sizes.end(), {box[2], box[3]});
+  }
+
+  void check_score(double score) const {
+    if (!std::isfinite(score)) in_.fail(Trouble::score_not_finite);
+    if (score < -rounding || score > 1.0 + rounding) {
+      char text[40];
+      std::snprintf(text, sizeof text, "%.6g", score);
+      in_.fail(Trouble::score_range, std::string(text));
+    }
+  }
+
+  void read_all_scores() {
+    probabilities_.clear();
+    const json::Reader::Mark start = in_.mark();
+    if (in_.peek() != '[') in_.mismatch(words::list_of_numbers);
+    in_.enter_array();
+    while (in_.next_item()) probabilities_.push_back(in_.number());
+    if (known_.given && probabilities_.size() != known_.categories) {
+      in_.rewind(start);
+      in_.fail(Trouble::all_scores_length, known_.categories, probabilities_.size());
+    }
+  }
+
+  std::int32_t column_of(std::int64_t category) const {
+    if (!known_.given) return 0;
+    const std::int64_t* end = known_.category_ids + known_.categories;
+    const std::int64_t* found = std::lower_bound(known_.category_ids, end, category);
+    if (found == end || *found != category) in_.fail(Trouble::unknown_category, category, known_.categories);
+    return static_cast<std::int32_t>(found - known_.category_ids);
+  }
+
+  bool image_known(std::int64_t image) {
+    if (!known_.given || (last_known_ && *last_known_ == image)) return true;
+    if (!std::binary_search(known_.image_ids, known_.image_ids + known_.images, image)) return false;
+    last_known_ = image;
+    return true;
+  }
+
+  json::Reader& in_;
+  Problems& problems_;
+  const Known& known_;
+  Results results_;
+  std::int32_t column_ = 0;
+  std::optional<std::int64_t> last_known_;
+  std::vector<double> probabilities_;
+};
+
+}  // namespace probox::coco

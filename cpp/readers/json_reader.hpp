@@ -1,0 +1,184 @@
+// A strict pull parser for JSON: the caller asks for what it expects, values go straight into columns, no tree is built.
+//
+// It knows where it is at any time, so a failure can name the line and the path ("annotations[7].bbox[2]"). Text must be
+// UTF-8 and must be followed by a zero byte (as Python's bytes and std::string are), which ends every scan.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "json_number.hpp"
+
+namespace probox::json {
+
+class Reader : public NumberScanner {
+ public:
+  // A place to come back to, and what the innermost list or object was at.
+  struct Mark {
+    const char* at;
+    int depth;
+    Frame frame;
+  };
+
+  using NumberScanner::NumberScanner;
+
+  // ---- structure
+
+  void enter_object() { enter('{', words::object); }
+  void enter_array() { enter('[', words::list); }
+
+  // Move to the next key of the innermost object, or leave the object and return false.
+  bool next_key(std::string_view& key) {
+    Frame& frame = frames_[depth_ - 1];
+    skip_space();
+    if (*at_ == '}') {
+      ++at_;
+      --depth_;
+      return false;
+    }
+    if (frame.index >= 0) comma('}');
+    if (*at_ != '"') syntax(words::key);
+    const char* start = at_ + 1;
+    key = scan_string();
+    frame.key = start;
+    frame.key_size = static_cast<std::size_t>(at_ - 1 - start);
+    ++frame.index;
+    skip_space();
+    if (*at_ != ':') syntax(words::colon);
+    ++at_;
+    return true;
+  }
+
+  // Move to the next value of the innermost list, or leave the list and return false.
+  bool next_item() {
+    Frame& frame = frames_[depth_ - 1];
+    skip_space();
+    if (*at_ == ']') {
+      ++at_;
+      --depth_;
+      return false;
+    }
+    if (frame.index >= 0) comma(']');
+    ++frame.index;
+    return true;
+  }
+
+  // The number of the current value in the innermost list.
+  std::int64_t index() const { return frames_[depth_ - 1].index; }
+
+  // The first character of the value that comes next: one of { [ " - 0..9 t f n N I, or something that is no value.
+  char peek() {
+    skip_space();
+    return *at_;
+  }
+
+  bool next_is_null() { return peek() == 'n'; }
+
+  // Check that nothing but white space follows.
+  void finish() {
+    skip_space();
+    if (at_ != end_) syntax(words::end_of_file);
+  }
+
+  Mark mark() const { return {at_, depth_, depth_ > 0 ? frames_[depth_ - 1] : Frame{}}; }
+  void rewind(const Mark& mark) {
+    at_ = mark.at;
+    depth_ = mark.depth;
+    if (depth_ > 0) frames_[depth_ - 1] = mark.frame;
+  }
+
+  // ---- values
+
+  // The text of a string, valid until the next string is read.
+  std::string_view string() {
+    if (peek() != '"') mismatch(words::string);
+    return scan_string();
+  }
+
+  bool boolean() {
+    skip_space();
+    if (word("true")) return true;
+    if (word("false")) return false;
+    mismatch(words::true_or_false);
+  }
+
+  void null() {
+    skip_space();
+    if (!word("null")) mismatch(words::null);
+  }
+
+  // Pass over the next value, whatever it is.
+  void skip() {
+    switch (peek()) {
+      case '{': {
+        enter_object();
+        std::string_view key;
+        while (next_key(key)) skip();
+        return;
+      }
+      case '[':
+        enter_array();
+        while (next_item()) skip();
+        return;
+      case '"':
+        scan_string();
+        return;
+      case 't':
+      case 'f':
+        if (word("true") || word("false")) return;
+        break;
+      case 'n':
+        if (word("null")) return;
+        break;
+      default:
+        if (starts_number()) {
+          scan_number(words::value);
+          return;
+        }
+    }
+    syntax(words::value);
+  }
+
+  // A list of exactly `count` values; `item(k)` reads the k-th.
+  template <class Item>
+  void fixed_list(int count, Item&& item) {
+    if (peek() != '[') mismatch(words::list_of + std::to_string(count));
+    const Mark start = mark();
+    enter_array();
+    std::int64_t n = 0;
+    while (next_item()) {
+      if (n < count) {
+        item(static_cast<int>(n));
+      } else {
+        skip();
+      }
+      ++n;
+    }
+    if (n != count) {
+      rewind(start);
+      fail(Trouble::wrong_length, count, n);
+    }
+  }
+
+  // A list of exactly `count` numbers.
+  void numbers(double* out, int count) {
+    fixed_list(count, [&](int k) { out[k] = number(); });
+  }
+
+ private:
+  void enter(char bracket, const char* wanted) {
+    if (peek() != bracket) mismatch(wanted);
+    if (depth_ == max_depth) throw Failure{true, Trouble::nested_too_deeply, position(), {std::to_string(max_depth)}};
+    frames_[depth_++] = Frame{bracket == '[', -1, nullptr, 0};
+    ++at_;
+  }
+
+  void comma(char closing) {
+    if (*at_ != ',') syntax(closing == '}' ? words::comma_in_object : words::comma_in_list);
+    ++at_;
+    skip_space();
+  }
+};
+
+}  // namespace probox::json

@@ -1,0 +1,180 @@
+// Detections of the robotic vision challenge, straight into columns.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "json_reader.hpp"
+#include "problems.hpp"
+#include "some_rows.hpp"
+
+namespace probox::rvc1 {
+
+constexpr std::int64_t no_mask_id = std::numeric_limits<std::int64_t>::min();
+
+// Columns of a detections file, in the order of the file.
+struct Detections {
+  std::vector<std::string> classes;
+  std::vector<std::string> image_names;
+  std::int64_t images = 0;
+  std::vector<std::int64_t> image_rows, entries;  // position of the image, and of the detection in it
+  std::vector<double> boxes;                      // NaN where only a heatmap is given
+  std::vector<float> label_probs;
+  SomeRows<double> covariances;
+  std::vector<std::int32_t> mask_files;  // -1: none
+  std::vector<std::int64_t> mask_ids;    // no_mask_id: none
+  std::vector<std::string> mask_file_names;
+  std::vector<std::string> other_keys;
+  bool has_classes = false, has_image_names = false, has_detections = false;
+};
+
+class DetectionsReader {
+ public:
+  DetectionsReader(json::Reader& in, Problems& problems) : in_(in), problems_(problems) {}
+
+  Detections read() {
+    problems_.guard([this] { read_file(); });
+    return std::move(found_);
+  }
+
+ private:
+  void read_file() {
+    std::string_view key;
+    SeenKeys seen;
+    std::optional<json::Reader::Mark> postponed;
+    in_.enter_object();
+    while (in_.next_key(key)) {
+      if (key == "classes") {
+        seen.mark(in_, 0);
+        read_classes();
+      } else if (key == "detections") {
+        seen.mark(in_, 1);
+        found_.has_detections = true;
+        if (found_.has_classes) {
+          read_images();
+        } else {
+          // How many probabilities a detection has is only known after the classes: come back then.
+          postponed = in_.mark();
+          in_.skip();
+        }
+      } else if (key == "img_names") {
+        seen.mark(in_, 2);
+        found_.has_image_names = true;
+        in_.enter_array();
+        while (in_.next_item()) found_.image_names.emplace_back(in_.string());
+      } else {
+        if (found_.other_keys.size() < 5) found_.other_keys.emplace_back(key.substr(0, 40));
+        in_.skip();
+      }
+    }
+    in_.finish();
+    if (postponed && found_.has_classes) {
+      in_.rewind(*postponed);
+      read_images();
+    }
+  }
+
+  void read_classes() {
+    found_.has_classes = true;
+    in_.enter_array();
+    while (in_.next_item()) found_.classes.emplace_back(in_.string());
+  }
+
+  void read_images() {
+    in_.enter_array();
+    while (in_.next_item()) {
+      const std::int64_t image = found_.images++;
+      problems_.row(in_, [this, image](auto&) {
+        if (in_.peek() != '[') in_.mismatch(words::detections_of_image);
+        in_.enter_array();
+        while (in_.next_item()) {
+          const std::size_t labels = found_.label_probs.size();
+          const bool good = problems_.row(in_, [this, image](auto&) { read_detection(image); });
+          if (!good) found_.label_probs.resize(labels);
+        }
+      });
+    }
+  }
+
+  void read_detection(std::int64_t image) {
+    std::string_view key;
+    SeenKeys seen;
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    double box[4] = {nan, nan, nan, nan};
+    double covariances[8];
+    std::int32_t file = -1;
+    std::int64_t mask_id = no_mask_id;
+    const std::int64_t entry = in_.index();
+    in_.enter_object();
+    while (in_.next_key(key)) {
+      if (key == "bbox") {
+        seen.mark(in_, 0);
+        in_.numbers(box, 4);
+      } else if (key == "label_probs") {
+        seen.mark(in_, 1);
+        read_label_probs();
+      } else if (key == "covars") {
+        seen.mark(in_, 2);
+        read_covariances(in_, covariances);
+      } else if (key == "masks_file") {
+        seen.mark(in_, 3);
+        file = file_number(in_.string());
+      } else if (key == "mask_id") {
+        seen.mark(in_, 4);
+        mask_id = in_.integer();
+      } else {
+        in_.skip();
+      }
+    }
+    seen.require(in_, 1, "label_probs");
+    if (!seen.has(3)) seen.require(in_, 0, "bbox");
+    if (seen.has(2)) {
+      found_.covariances.rows.push_back(static_cast<std::int64_t>(found_.image_rows.size()));
+      found_.covariances.values.insert(found_.covariances.values.end(), covariances, covariances + 8);
+    }
+    found_.image_rows.push_back(image);
+    found_.entries.push_back(entry);
+    found_.boxes.insert(found_.boxes.end(), box, box + 4);
+    found_.mask_files.push_back(file);
+    found_.mask_ids.push_back(mask_id);
+  }
+
+  void read_label_probs() {
+    const json::Reader::Mark start = in_.mark();
+    if (in_.peek() != '[') in_.mismatch(words::list_of_numbers);
+    in_.enter_array();
+    const std::size_t classes = found_.classes.size();
+    const std::size_t before = found_.label_probs.size();
+    found_.label_probs.resize(before + classes);
+    float* out = found_.label_probs.data() + before;
+    std::size_t count = 0;
+    while (in_.next_item()) {
+      const double value = in_.number();
+      if (count < classes) out[count] = static_cast<float>(value);
+      ++count;
+    }
+    if (count != classes) {
+      in_.rewind(start);
+      in_.fail(Trouble::label_probs_length, classes, count);
+    }
+  }
+
+  std::int32_t file_number(std::string_view name) {
+    const auto next = static_cast<std::int32_t>(found_.mask_file_names.size());
+    const auto [entry, added] = file_numbers_.try_emplace(std::string(name), next);
+    if (added) found_.mask_file_names.emplace_back(name);
+    return entry->second;
+  }
+
+  json::Reader& in_;
+  Problems& problems_;
+  Detections found_;
+  std::unordered_map<std::string, std::int32_t> file_numbers_;
+};
+
+}  // namespace probox::rvc1

@@ -1,0 +1,109 @@
+"""Which pairs of a detection and an object have any quality."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.convention import Convention
+from probox.errors import InputError
+from probox.measures.pdq.kernel_tables import KernelTables
+from probox.measures.pdq.settings import settings_of
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.masks import Masks
+from probox.tables.results import PairTable
+
+__all__ = ["pair_tables", "score_pairs"]
+
+MAX_PAIRS = 1 << 24
+"""How many pairs with a quality an image may have."""
+
+_PairColumns = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+
+
+def score_pairs(
+    truth: GroundTruth,
+    masks: Masks,
+    found: Detections,
+    convention: Convention,
+    *,
+    threads: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> PairTable:
+    """Return the pairs with any quality.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        The objects.
+    masks : Masks
+        Their pixels: `truth.masks`, or boxes in their place.
+    found : Detections
+        Detections of the truth's images only, sorted by image.
+    convention : Convention
+        The measure's constants; of its choices only those about pixels matter here.
+    threads : int
+        How many threads share the images. The result does not depend on it.
+    progress : callable, optional
+        Called with the numbers of images done and in all.
+    """
+    tables = KernelTables(truth, masks, found, convention)
+    images = len(truth.image_ids)
+    # Several calls, so that a bar can move and Ctrl-C is heard, but none so small that starting threads costs more.
+    pieces = min(images, 64, 1 + len(found) // 2000)
+    edges = np.linspace(0, images, pieces + 1).astype(int)
+    parts: list[_PairColumns] = []
+    for begin, end in itertools.pairwise(tables.refined(edges.tolist())):
+        parts.append(_score(tables, begin, end, convention, threads))
+        if progress is not None:
+            progress(end, images)
+    if not parts:
+        return PairTable.none()
+    detections, objects, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return PairTable(detections=detections, objects=objects, qualities=qualities)
+
+
+def _score(tables: KernelTables, begin: int, end: int, convention: Convention, threads: int) -> _PairColumns:
+    """Return detection, object and qualities of the pairs of images begin..end - 1."""
+    parts: list[_PairColumns] = []
+    for rows in tables.portions(begin, end):
+        try:
+            detection, obj, qualities = _core.score_images(
+                settings_of(convention), *tables.of_images(begin, end, rows), max_pairs=MAX_PAIRS, threads=threads
+            )
+        except _core.TooManyPairsError as error:
+            raise _too_many_pairs(tables, begin + error.args[0]) from None
+        parts.append((detection + rows.start, tables.objects[obj + tables.object_offsets[begin]], qualities))
+    if len(parts) == 1:
+        return parts[0]
+    detection, obj, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((detection, obj))  # one image in several portions: as the kernel would have listed its pairs
+    return detection[order], obj[order], qualities[order]
+
+
+def _too_many_pairs(tables: KernelTables, image: int) -> InputError:
+    """Return what to say of an image whose objects and detections nearly all meet."""
+    truth, rows = tables.truth, tables.rows_of(image, image + 1)
+    objects = int(tables.object_offsets[image + 1] - tables.object_offsets[image])
+    return InputError(
+        f"{objects:,} objects and {rows.stop - rows.start:,} detections make more than "
+        f"2^{MAX_PAIRS.bit_length() - 1} pairs with a quality",
+        file=truth.source or None,
+        image=int(truth.image_ids[image]),
+        remedy="leave out detections of low score, or what stands there many times",
+    )
+
+
+def pair_tables(truth: GroundTruth, found: Detections, convention: Convention, image: int) -> npt.NDArray[np.float64]:
+    """Return the five qualities of every pair of one image (row `image`), objects x detections x 5, zeros included.
+
+    Objects without pixels have no row.
+    """
+    masks = truth.as_box_masks() if convention.box_truth else truth.masks
+    tables = KernelTables(truth, masks, found, convention.for_rules(truth.dataset.rules))
+    return _core.pair_qualities(settings_of(convention), *tables.of_images(image, image + 1))

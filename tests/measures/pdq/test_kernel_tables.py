@@ -1,0 +1,155 @@
+"""What the kernel is handed: columns that do not fit each other are refused, and limits are Python's."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from tests.strategies import random_world
+
+from probox import Convention, Detections, GroundTruth, InputError, _core, evaluate
+from probox.measures.pdq import pairs
+from probox.measures.pdq.kernel_tables import KernelTables
+from probox.measures.pdq.settings import reach_sigmas, settings_of
+
+
+def columns() -> dict[str, dict[str, object]]:
+    """Two images of 9 x 8 pixels: an object of five pixels and a Gaussian box in the first, a heatmap in the second."""
+    return {
+        "images": {"widths": np.array([9, 9], np.int32), "heights": np.array([8, 8], np.int32)},
+        "objects": {
+            "offsets": np.array([0, 1, 1]),
+            "labels": np.array([1], np.int32),
+            "mask_boxes": np.array([[1, 2, 3, 4]], np.int32),
+            "mask_pixels": np.array([5]),
+            "run_offsets": np.array([0, 3]),
+            "runs": np.array([[2, 1, 3], [3, 1, 2], [4, 2, 4]], np.int32),
+        },
+        "found": {
+            "offsets": np.array([0, 1, 2]),
+            "boxes": np.array([[1.0, 2, 3, 4], [0, 0, 8, 7]]),
+            "covariances": np.tile(np.eye(2), (2, 2, 1, 1)),
+            "kinds": np.array([_core.GAUSSIAN, _core.HEATMAP], np.uint8),
+            "label_probs": np.array([[0.1, 0.9], [0.5, 0.5]], np.float32),
+            "heatmaps": [np.ones((8, 9), np.float32)],
+            "heatmap_rows": np.array([1]),
+        },
+    }
+
+
+def score(tables: dict[str, dict], convention: Convention | None = None, max_pairs: int = 100) -> tuple:
+    return _core.score_images(
+        settings_of(convention or Convention()),
+        _core.Images(**tables["images"]),
+        _core.Objects(**tables["objects"]),
+        _core.Found(**tables["found"]),
+        max_pairs=max_pairs,
+        threads=1,
+    )
+
+
+def test_columns_that_fit_are_scored() -> None:
+    detection, obj, qualities = score(columns())
+    assert (detection.tolist(), obj.tolist(), qualities.shape) == ([0], [0], (1, 5))
+
+
+def test_what_the_kernel_hands_out_is_read_only() -> None:
+    assert not any(column.flags.writeable for column in score(columns()))
+
+
+CASES = [(table, name) for table, fields in columns().items() for name in fields]
+
+
+@pytest.mark.parametrize(("table", "name"), CASES)
+def test_a_column_that_is_too_short_is_refused(table: str, name: str) -> None:
+    broken = columns()
+    broken[table][name] = broken[table][name][:-1]
+    with pytest.raises(ValueError, match=r"\w"):
+        score(broken)
+
+
+@pytest.mark.parametrize(("table", "name"), CASES)
+def test_a_column_that_is_missing_is_an_error(table: str, name: str) -> None:
+    broken = columns()
+    del broken[table][name]
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        score(broken)
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "value", "reason"),
+    [
+        ("images", "widths", np.array([-20, 9], np.int32), "at least one pixel"),
+        ("images", "heights", np.array([8, 4], np.int32), "heatmap differs"),
+        ("images", "widths", np.array([3, 9], np.int32), "outside its image"),
+        ("objects", "runs", np.array([[4, 2, 4], [3, 1, 2], [2, 1, 3]], np.int32), "sorted"),
+        ("objects", "runs", np.array([[2, 1, 3], [3, 1, 2], [4, 2, 5]], np.int32), "leaves its mask"),
+        ("objects", "classes", np.array([2], np.int32), "class is out of range"),
+        ("objects", "offsets", np.array([0, 2, 1]), "offsets of objects"),
+        ("objects", "mask_pixels", np.array([0]), "empty"),
+        ("found", "offsets", np.array([0, 3, 2]), "offsets of detections"),
+        ("found", "covariances", np.zeros((2, 2, 1, 1)), "covariances"),
+        ("found", "covariances", np.zeros((0, 2, 2, 2)), "without covariance"),
+        ("found", "kinds", np.array([3, 2], np.uint8), "unknown kind"),
+        ("found", "kinds", np.array([2, 2], np.uint8), "heatmap is missing"),
+        ("found", "heatmaps", [np.ones((8, 9))], "precision"),
+        ("found", "heatmaps", [np.ones((9, 8), np.float32)], "differs from its image"),
+        ("found", "heatmap_rows", np.array([2]), "row out of range"),
+    ],
+)
+def test_values_that_would_lead_astray_are_refused(table: str, name: str, value: object, reason: str) -> None:
+    broken = columns()
+    broken[table][name] = value
+    with pytest.raises(ValueError, match=reason):
+        score(broken)
+
+
+def test_too_many_pairs_name_the_image() -> None:
+    with pytest.raises(_core.TooManyPairsError) as caught:
+        score(columns(), max_pairs=0)
+    assert caught.value.args == (0,)
+
+
+def test_a_user_is_told_of_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = GroundTruth.from_boxes(["cup"], dict.fromkeys((3, 5), (20, 20)), [5, 5, 5], [[2, 2, 9, 9]] * 3, [0] * 3)
+    found = Detections(classes=["cup"], image_ids=[3, 5, 5], boxes=[[2, 2, 10, 10]] * 3, label_probs=np.ones((3, 1)))
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 1 << 2)
+    expected = r"^image 5: 3 objects and 2 detections make more than 2\^2 pairs with a quality"
+    with pytest.raises(InputError, match=expected):
+        evaluate(truth, found)
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 6)
+    assert len(evaluate(truth, found).pairs) == 6
+
+
+def test_every_setting_comes_from_the_convention() -> None:
+    """None has a usual value in the kernel, so one that is left out is an error."""
+    convention = Convention()
+    names = {field.name for field in dataclasses.fields(convention)}
+    settings = {
+        "epsilon", "region_of_interest", "mahalanobis", "min_determinant", "min_probability", "single_precision",
+        "snap_zero", "snap_one", "min_quality", "label_weight",
+    }  # fmt: skip
+    assert settings < names
+    given = {name: getattr(convention, name) for name in settings} | {"reach_sigmas": 5.0, "mask_background": False}
+    _core.Settings(**given)
+    for left_out in given:
+        with pytest.raises(TypeError):
+            _core.Settings(**{name: value for name, value in given.items() if name != left_out})
+
+
+def test_the_reach_of_a_corner_stands_once() -> None:
+    assert reach_sigmas(Convention(rough_sigmas=4.0)) == 4.0
+    assert reach_sigmas(Convention.preset("paper", rough_sigmas=4.0)) == 9.5
+
+
+def test_slices_of_the_tables_give_the_pairs_of_the_whole() -> None:
+    truth, found = random_world(3)
+    tables = KernelTables(truth, truth.masks, found, Convention())
+    images = len(truth.image_ids)
+    limits = {"max_pairs": 1 << 10, "threads": 1}
+    whole = _core.score_images(settings_of(Convention()), *tables.of_images(0, images), **limits)
+    parts = [
+        _core.score_images(settings_of(Convention()), *tables.of_images(i, i + 1), **limits) for i in range(images)
+    ]
+    np.testing.assert_array_equal(whole[2], np.concatenate([part[2] for part in parts]))
