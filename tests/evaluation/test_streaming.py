@@ -16,8 +16,8 @@ from tests.strategies import random_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate, evaluate_parquet
 from probox.formats import read_detections, read_truth, write_parquet
-from probox.tables.results import QUALITIES
 from probox.formats.parquet import writing as parquet_writing
+from probox.tables.results import QUALITIES
 
 SMALL = 300
 """Bytes of a row group: a few detections."""

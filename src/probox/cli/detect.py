@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from probox.cli.console import note, print_json, progress_bar
+from probox.cli.output import detections_option
 from probox.detect.dropout import MASKS
 from probox.detect.families import FAMILIES, LABELS
 from probox.detect.runtime import Dropout
 from probox.detect.uncertainty import UNCERTAINTIES, Options
 from probox.support.optional import check_installed
-from probox.cli.output import detections_option
 
 
 @click.command("detect", context_settings={"show_default": True})

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from probox.cli.console import note, print_json
+from probox.cli.output import detections_option
 from probox.fusion.fuse import LABEL_AFFINITIES
 from probox.fusion.gaussian import Spread
-from probox.cli.output import detections_option
 
 
 @click.command("fuse", context_settings={"show_default": True})

@@ -46,8 +46,8 @@ class Demo:
         All files appear together. Those of an earlier demo are replaced, others of the same name are refused.
         """
         from probox.files.folder import output_folder
-        from probox.support.optional import require
         from probox.formats.coco.writing import coco_results_text
+        from probox.support.optional import require
 
         pillow = require("PIL.Image", extra="report")
         detections = {f"{name.replace(' ', '_')}.json": found for name, found in self.detectors.items()}

@@ -9,8 +9,8 @@ import numpy as np
 
 from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.detect.images import ImageFile
-from probox.tables.dataset import Dataset
 from probox.formats.writing import write_detections
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks

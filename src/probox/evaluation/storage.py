@@ -20,8 +20,8 @@ from probox.files.output import write_files
 from probox.files.reading import read_regular
 from probox.files.replacing import EVALUATION, EVALUATION_WORDS, check_replaceable
 from probox.files.staging import folder_made, named_errors
-from probox.tables.dataset import Dataset
 from probox.measures.registry import measure_names
+from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.experiments.table import ResultTable
-from probox.support.optional import require
 from probox.measures.measure import Column
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import in_table_order
+from probox.support.optional import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,10 @@ from typing import Any
 from probox.explorer.payload import IOUS
 from probox.measures.boxes.matching import SIZES
 from probox.measures.pdq.definition_heatmap import EDGE
-from probox.tables.results import QUALITIES
 from probox.pictures.corners import SIGMA, SIGMAS
 from probox.pictures.style import LIGHT
 from probox.plots.scatter import LEVELS
-from probox.tables.results import Verdict
+from probox.tables.results import QUALITIES, Verdict
 
 __all__ = ["constants"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from probox.tables.results import QUALITIES
 from probox.pictures.style import Theme
 from probox.plots.base import Plot, Results, colour_of, hits, styled, subplots
+from probox.tables.results import QUALITIES
 
 __all__ = ["PLOT"]
 

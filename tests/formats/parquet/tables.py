@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from probox.tables.dataset import Dataset
 from probox import Detections
+from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 
 

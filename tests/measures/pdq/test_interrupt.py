@@ -38,7 +38,7 @@ quality = np.add.outer(np.arange(n), np.arange(n)).astype(float) ** 2
 quality /= quality.max()
 rows, columns = np.divmod(np.arange(n * n), n)
 start(); _core.assign_pairs(
-    offsets=np.array([0, n * n]), detection=columns, object=rows, quality=quality.ravel(), greedy=False)
+    offsets=np.array([0, n * n]), detections=columns, objects=rows, qualities=quality.ravel(), greedy=False)
 """,
     "clusters": """
 boxes = np.arange(500000.0)[:, None] * 2 + np.array([0.0, 0.0, 1.0, 1.0])
@@ -60,9 +60,9 @@ n = 60000
 boxes = np.random.default_rng(0).random((n, 4)) + np.array([0.0, 0.0, 50.0, 50.0])
 start()
 _core.match_boxes(
-    image=np.zeros(n, np.int64), label=np.zeros(n, np.int32), boxes=boxes, sizes=boxes[:, 2:].copy(),
-    score=np.linspace(1, 0, n), object_offsets=np.array([0, n]), object_label=np.zeros(n, np.int32),
-    object_boxes=boxes, object_sizes=boxes[:, 2:].copy(), object_area=np.ones(n), object_crowd=np.zeros(n, bool),
+    image_rows=np.zeros(n, np.int64), labels=np.zeros(n, np.int32), boxes=boxes, extents=boxes[:, 2:].copy(),
+    scores=np.linspace(1, 0, n), object_offsets=np.array([0, n]), object_labels=np.zeros(n, np.int32),
+    object_boxes=boxes, object_extents=boxes[:, 2:].copy(), object_areas=np.ones(n), object_crowd=np.zeros(n, bool),
     iou_thresholds=np.array([0.999]), area_ranges=np.array([[0.0, 1e10]]), max_detections=n, threads=1)
 """,
 }

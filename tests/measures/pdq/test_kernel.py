@@ -158,9 +158,9 @@ def test_assignment_equals_the_definition(greedy, seed):
     offsets = np.array([0, len(objects)], np.int64)
     matched = _core.assign_pairs(
         offsets=offsets,
-        detection=detections,
-        object=objects,
-        quality=quality[objects, detections],
+        detections=detections,
+        objects=objects,
+        qualities=quality[objects, detections],
         greedy=greedy,
     )
     got = sorted(zip(objects[matched].tolist(), detections[matched].tolist(), strict=True))

@@ -85,7 +85,7 @@ def test_a_column_that_is_missing_is_an_error(table: str, name: str) -> None:
         ("images", "widths", np.array([3, 9], np.int32), "outside its image"),
         ("objects", "runs", np.array([[4, 2, 4], [3, 1, 2], [2, 1, 3]], np.int32), "sorted"),
         ("objects", "runs", np.array([[2, 1, 3], [3, 1, 2], [4, 2, 5]], np.int32), "leaves its mask"),
-        ("objects", "classes", np.array([2], np.int32), "class is out of range"),
+        ("objects", "labels", np.array([2], np.int32), "class is out of range"),
         ("objects", "offsets", np.array([0, 2, 1]), "offsets of objects"),
         ("objects", "mask_pixels", np.array([0]), "empty"),
         ("found", "offsets", np.array([0, 3, 2]), "offsets of detections"),

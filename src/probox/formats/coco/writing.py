@@ -61,14 +61,14 @@ def coco_results_text(found: Detections, truth: GroundTruth, file: str) -> tuple
     covariances, has_covariances = covariances_to_write(found)
     sizes = _sizes_that_add_up(found.boxes, found.extents)
     text = _core.format_coco_results(
-        found.image_ids,
-        labels,
-        truth.dataset.category_ids,
-        np.concatenate([found.boxes[:, :2], sizes], axis=1),
-        scores,
-        probs,
-        covariances,
-        has_covariances,
+        image_ids=found.image_ids,
+        labels=labels,
+        category_ids=truth.dataset.category_ids,
+        boxes=np.concatenate([found.boxes[:, :2], sizes], axis=1),
+        scores=scores,
+        label_probs=probs,
+        covariances=covariances,
+        has_covariances=has_covariances,
     )
     return text, tuple(notes)
 

@@ -19,7 +19,6 @@ from probox.files.replacing import Kind, check_none_is_input, check_replaceable
 from probox.formats.json_detections import JSON_DETECTIONS, covariances_to_write
 from probox.formats.rvc1.detections import sequences_of
 from probox.formats.rvc1.heatmaps import StoredHeatmap
-from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 

@@ -7,8 +7,7 @@ from functools import partial
 
 from probox.measures.groups import by_class, by_size
 from probox.measures.measure import Column, Judged, Measure, Summary
-from probox.tables.results import QUALITIES
-from probox.tables.results import Verdict
+from probox.tables.results import QUALITIES, Verdict
 
 __all__ = ["PDQ", "pdq_summary"]
 
