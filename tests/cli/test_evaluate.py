@@ -48,6 +48,12 @@ def test_json_is_one_object_and_nothing_else(mixed):
     assert done.stderr == ""
 
 
+def test_help_names_the_measures():
+    assert "What to measure, separated by commas. [default: pdq,map,lrp]" in " ".join(
+        probox("evaluate", "--help").stdout.split()
+    )
+
+
 def test_chosen_measures_only(mixed):
     result = json.loads(probox("evaluate", *mixed, "--measures", "map", "--json").stdout)
     assert list(result["summary"]) == ["mAP", "AP50", "AP75"]

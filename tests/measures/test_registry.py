@@ -160,9 +160,10 @@ def test_a_new_measure_is_on_the_command_line(
     files = demo_files / "truth.json", demo_files / "unsure.json"
     told = json.loads(run(capsys, "evaluate", *files, "--measures", "toy,map", "--json"))
     assert told["summary"] == {name: result.summary()[name] for name in ("mAP", "AP50", "AP75", *TOY.nothing())}
-    header, row, *_ = run(capsys, "evaluate", *files, "--measures", "pdq,toy").splitlines()
-    assert header.split()[-1] == "Hit"
-    assert row.split()[-1] == f"{expected(result):.4f}"
+    for chosen in ((), ("--measures", "pdq,toy")):
+        header, row, *_ = run(capsys, "evaluate", *files, *chosen).splitlines()
+        assert header.split()[-1] == "Hit"
+        assert row.split()[-1] == f"{expected(result):.4f}"
     with pytest.raises(SystemExit):
         main(["evaluate", *map(str, files), "--measures", "iou"])
     assert "'iou' is none of pdq, map, lrp, toy." in " ".join(capsys.readouterr().err.split())

@@ -40,10 +40,8 @@ from probox.measures.registry import measure_names
 @click.option("--object-filter/--no-object-filter", default=None, help="Ignore small objects [default: as truth asks].")
 @click.option(
     "--measures",
-    default=",".join(measure_names()),
-    show_default=True,
     metavar="LIST",
-    help="What to measure, separated by commas.",
+    help=f"What to measure, separated by commas.  [default: {','.join(measure_names())}]",
 )
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
@@ -54,7 +52,7 @@ def command(
     truth: str,
     detections: tuple[str, ...],
     preset: str,
-    measures: str,
+    measures: str | None,
     repair: bool,
     threads: int | None,
     images: str | None,
@@ -157,8 +155,10 @@ def _convention(preset: str, choices: dict[str, Any]) -> Convention:
         raise click.UsageError(str(error)) from None
 
 
-def _measures(text: str) -> tuple[str, ...]:
+def _measures(text: str | None) -> tuple[str, ...]:
     known = measure_names()
+    if text is None:
+        return known
     names = tuple(name.strip().lower() for name in text.split(","))
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -1,1 +1,1 @@
-"""The measures: PDQ, and those of plain boxes."""
+"""The measures: PDQ, and those of plain boxes; `probox.measures.registry` lists them all."""
