@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from probox.measures.boxes import LRP, AveragePrecision, average_precision, lrp
     from probox.pictures import draw
+    from probox.tables.dataset import Dataset
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
     from probox.tables.masks import Masks
@@ -45,6 +46,7 @@ __all__ = [
     "LRP",
     "AveragePrecision",
     "Convention",
+    "Dataset",
     "Detections",
     "Evaluation",
     "Evaluator",
@@ -89,6 +91,7 @@ _HOMES = {
     ),
     "probox.measures.boxes": ("LRP", "AveragePrecision", "average_precision", "lrp"),
     "probox.pictures": ("draw",),
+    "probox.tables.dataset": ("Dataset",),
     "probox.tables.detections": ("Detections",),
     "probox.tables.groundtruth": ("GroundTruth",),
     "probox.tables.masks": ("Masks",),

@@ -119,7 +119,7 @@ def _read_truth(path: Paths, problems: Problems) -> GroundTruth | None:
 
 def _read_draft(path: Paths, truth: GroundTruth, problems: Problems) -> Draft | None:
     try:
-        return load_detections(path, truth, problems)
+        return load_detections(path, truth.dataset, problems)
     except InputError as error:
         problems.stop(error)
         return None

@@ -103,9 +103,9 @@ def _rewrite(
     from probox.formats.problems import Problems
 
     assert form.write is not None
-    table = read_truth(truth)
-    found = given.read(source, table, Problems()).to_table(repair=repair)
-    return len(found), found.notes + form.write(target, found, table)
+    dataset = read_truth(truth).dataset
+    found = given.read(source, dataset, Problems()).to_table(repair=repair)
+    return len(found), found.notes + form.write(target, found, dataset)
 
 
 def _without_truth(

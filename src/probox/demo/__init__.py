@@ -55,7 +55,7 @@ class Demo:
         with output_folder(folder, "demo", names=["truth.json", *detections, *pictures]) as out:
             written = [out.write("truth.json", json.dumps(_coco_truth(self.truth)).encode())]
             for name, found in detections.items():
-                text, _ = coco_results_text(found, self.truth, name)
+                text, _ = coco_results_text(found, self.truth.dataset, name)
                 written.append(out.write(name, text))
             for name, number in pictures.items():
                 jpeg = io.BytesIO()

@@ -12,8 +12,6 @@ from probox.detect.images import ImageFile
 from probox.formats.writing import write_detections
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
 
 __all__ = ["save_detections"]
 
@@ -41,26 +39,18 @@ def save_detections(
     sizes : dict of image id to (width, height), optional
         Sizes of the images, where known.
     """
-    return write_detections(path, found, _image_table(found.classes, images, sizes or {}))
+    return write_detections(path, found, _dataset(found.classes, images, sizes or {}))
 
 
-def _image_table(
-    classes: Sequence[str], images: Sequence[ImageFile], sizes: Mapping[int, tuple[int, int]]
-) -> GroundTruth:
-    """Return the images as ground truth without objects: what writers need to know of them."""
+def _dataset(classes: Sequence[str], images: Sequence[ImageFile], sizes: Mapping[int, tuple[int, int]]) -> Dataset:
+    """Return the data set of the images; sizes that nobody knows are 1 x 1, which no writer looks at."""
     known = [sizes.get(image.image_id, (1, 1)) for image in images]
     coco = tuple(classes) == COCO_CLASSES
-    return GroundTruth(
-        dataset=Dataset(
-            classes=tuple(classes),
-            image_ids=np.array([image.image_id for image in images], np.int64),
-            widths=np.array([width for width, _ in known], np.int32),
-            heights=np.array([height for _, height in known], np.int32),
-            file_names=tuple(image.path.name for image in images),
-            category_ids=np.array(COCO_CATEGORY_IDS if coco else range(1, len(classes) + 1), np.int64),
-        ),
-        image_rows=np.zeros(0, np.int64),
-        labels=np.zeros(0, np.int32),
-        boxes=np.zeros((0, 4)),
-        masks=Masks.from_boxes(np.zeros((0, 4), np.int32)),
+    return Dataset(
+        classes=tuple(classes),
+        image_ids=np.array([image.image_id for image in images], np.int64),
+        widths=np.array([width for width, _ in known], np.int32),
+        heights=np.array([height for _, height in known], np.int32),
+        file_names=tuple(image.path.name for image in images),
+        category_ids=np.array(COCO_CATEGORY_IDS if coco else range(1, len(classes) + 1), np.int64),
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage import WORDS
@@ -58,10 +56,8 @@ def load_results(paths: Sequence[str]) -> dict[str, Evaluation]:
 def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> Detections:
     """Read the detections that were evaluated: by the truth if it is at hand, else by what is kept of it."""
     if truth is None:
-        kept = GroundTruth.from_boxes(evaluation.classes, {}, [], np.zeros((0, 4)), [])
-        truth = kept.replace(dataset=evaluation.dataset)
         try:
-            return read_detections(path, truth)
+            return read_detections(path, evaluation.dataset)
         except InputError as error:  # say, a file by position with lists for images that were not evaluated
             raise InputError(
                 error.problem, file=error.file, image=error.image, entry=error.entry,

@@ -11,6 +11,7 @@ from probox.files.replacing import Kind
 from probox.files.source import Source
 from probox.formats.draft import Draft
 from probox.formats.problems import Problems
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -83,21 +84,21 @@ class DetectionFormat(Format):
     Parameters
     ----------
     read : callable
-        Returns the draft of detections in images of the truth; problems go where they are told.
+        Returns the draft of detections in images of the data set; problems go where they are told.
     write : callable, optional
-        Writes a table, given the truth's images and category ids, to a path.
+        Writes a table, given the data set's images and category ids, to a path.
     read_part : callable, optional
-        The same as `read` for a part of the truth, given the whole and the part: where a file may be of either, and
+        The same as `read` for a part of the data set, given the whole and the part: where a file may be of either, and
         leaving out what is not in the part is not enough.
     check : callable, optional
-        Raises unless a file is a complete one of this format, whatever the truth.
+        Raises unless a file is a complete one of this format, whatever the data set.
     copy : callable, optional
-        Writes a file again, checked and, if asked, with valid covariances, without knowing the truth; returns None,
-        and writes nothing, if that takes the truth.
+        Writes a file again, checked and, if asked, with valid covariances, without knowing the data set; returns
+        None, and writes nothing, if that takes the data set.
     """
 
-    read: Callable[[Source, GroundTruth, Problems], Draft]
-    write: Callable[[Paths, Detections, GroundTruth], Notes] | None = None
-    read_part: Callable[[Source, GroundTruth, GroundTruth, Problems], Draft] | None = None
+    read: Callable[[Source, Dataset, Problems], Draft]
+    write: Callable[[Paths, Detections, Dataset], Notes] | None = None
+    read_part: Callable[[Source, Dataset, Dataset, Problems], Draft] | None = None
     check: Callable[[Source], None] | None = None
     copy: Callable[[Source, Paths, bool], Copied | None] | None = None

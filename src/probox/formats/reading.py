@@ -10,6 +10,7 @@ from probox.formats.draft import Draft
 from probox.formats.problems import Problems
 from probox.formats.registry import format_of_detections, format_of_truth
 from probox.tables.arguments import check_reading, expect_path
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -27,20 +28,20 @@ def read_truth(path: Paths) -> GroundTruth:
     return load_truth(path, Problems())
 
 
-def read_detections(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
+def read_detections(path: Paths, truth: GroundTruth | Dataset, *, repair: bool = False) -> Detections:
     """Read detections, whatever their format: COCO results, RVC1 (a file or a folder of sequences), Parquet.
 
     Parameters
     ----------
     path : path
         A ``.json`` or ``.json.gz`` file with a list (COCO results) or an object (RVC1), a Parquet file, or a folder.
-    truth : GroundTruth
+    truth : GroundTruth or Dataset
         What the detector was run on: tells images, their order and the classes.
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
-    check_reading(path, truth, "read_detections")
-    return load_detections(path, truth, Problems()).to_table(repair=repair)
+    dataset = check_reading(path, truth, "read_detections")
+    return load_detections(path, dataset, Problems()).to_table(repair=repair)
 
 
 def read_detections_of_part(path: Paths, truth: GroundTruth, part: GroundTruth, *, repair: bool = False) -> Detections:
@@ -50,9 +51,9 @@ def read_detections_of_part(path: Paths, truth: GroundTruth, part: GroundTruth, 
     source = Source(path)
     form = format_of_detections(source)
     if form.read_part is None:
-        draft = form.read(source, truth, Problems())
+        draft = form.read(source, truth.dataset, Problems())
     else:
-        draft = form.read_part(source, truth, part, Problems())
+        draft = form.read_part(source, truth.dataset, part.dataset, Problems())
     found = draft.to_table(repair=repair)
     return found.select(np.isin(found.image_ids, part.image_ids))
 
@@ -63,7 +64,7 @@ def load_truth(path: Paths, problems: Problems) -> GroundTruth:
     return format_of_truth(source).read(source, problems)
 
 
-def load_detections(path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
+def load_detections(path: Paths, dataset: Dataset, problems: Problems) -> Draft:
     """Return the draft of a file or folder of detections; problems go where they are told."""
     source = Source(path)
-    return format_of_detections(source).read(source, truth, problems)
+    return format_of_detections(source).read(source, dataset, problems)

@@ -7,13 +7,15 @@ from probox.files.reading import Paths
 from probox.files.replacing import check_replaceable
 from probox.formats.format import DetectionFormat, Notes
 from probox.formats.registry import endings_in_words, format_of_name
+from probox.tables.arguments import dataset_of
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["check_output", "write_detections"]
 
 
-def write_detections(path: Paths, found: Detections, truth: GroundTruth) -> Notes:
+def write_detections(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> Notes:
     """Write detections in the format that the file name asks for.
 
     ``*.coco.json`` and ``*.bbox.json`` are COCO results, ``*.parquet`` is Parquet, any other ``*.json`` is RVC1; JSON
@@ -25,8 +27,8 @@ def write_detections(path: Paths, found: Detections, truth: GroundTruth) -> Note
         The file.
     found : Detections
         What to write.
-    truth : GroundTruth
-        The images and category ids; its objects don't matter.
+    truth : GroundTruth or Dataset
+        The images and category ids.
 
     Returns
     -------
@@ -35,7 +37,7 @@ def write_detections(path: Paths, found: Detections, truth: GroundTruth) -> Note
     """
     write = _asked_for(path).write
     assert write is not None
-    return write(path, found, truth)
+    return write(path, found, dataset_of(truth, "the order is write_detections(path, found, truth)"))
 
 
 def check_output(path: Paths) -> None:

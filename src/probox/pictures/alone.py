@@ -1,4 +1,4 @@
-"""Detections without truth: a stand-in tells the readers which images and classes there are."""
+"""Detections without truth: the file itself, and photos, tell which images and classes there are."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from probox.errors import InputError
 from probox.files.photos import ENDINGS, find_photo
 from probox.files.reading import is_folder, read_bytes
 from probox.formats import read_detections
 from probox.formats.rvc1.heatmaps import HeatmapFile
 from probox.support.optional import require
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["Alone", "read_alone"]
 
@@ -44,19 +42,12 @@ def read_alone(path: str, images: Path | None) -> Alone:
         content = json.loads(data)
     except (ValueError, RecursionError):
         content = []  # the reader says what is wrong, and where
-    stand_in, photos = _for_rvc1(content, path, images) if isinstance(content, dict) else _for_coco(content, images)
-    detections = read_detections(path, stand_in)
-    sizes = dict(
-        zip(
-            stand_in.image_ids.tolist(),
-            map(tuple, stand_in.dataset.shapes.tolist()),
-            strict=True,
-        )
-    )
-    return Alone(detections, sizes, photos)
+    dataset, photos = _of_rvc1(content, path, images) if isinstance(content, dict) else _of_coco(content, images)
+    sizes = dict(zip(dataset.image_ids.tolist(), map(tuple, dataset.shapes.tolist()), strict=True))
+    return Alone(read_detections(path, dataset), sizes, photos)
 
 
-def _for_coco(content: Any, images: Path | None) -> tuple[GroundTruth, dict[int, Path | None]]:
+def _of_coco(content: Any, images: Path | None) -> tuple[Dataset, dict[int, Path | None]]:
     entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
     ids = sorted({entry["image_id"] for entry in entries if _is_id(entry.get("image_id"))})
     categories = {entry["category_id"] for entry in entries if _is_id(entry.get("category_id"))}
@@ -70,10 +61,11 @@ def _for_coco(content: Any, images: Path | None) -> tuple[GroundTruth, dict[int,
         if _is_id(entry.get("image_id")) and _is_box(box):
             _stretch(reach, entry["image_id"], box[0] + box[2], box[1] + box[3])
     sizes = {image_id: _photo_size(photos[image_id]) or reach.get(image_id, (64, 64)) for image_id in ids}
-    return _stand_in(tuple(f"class {number}" for number in sorted(categories)), sizes, sorted(categories)), photos
+    classes = [f"class {number}" for number in sorted(categories)]
+    return Dataset.from_sizes(classes, sizes, category_ids=sorted(categories)), photos
 
 
-def _for_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[GroundTruth, dict[int, Path | None]]:
+def _of_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[Dataset, dict[int, Path | None]]:
     classes = content.get("classes")
     lists = content.get("detections")
     lists = lists if isinstance(lists, list) else []
@@ -94,12 +86,7 @@ def _for_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[
             if _is_box(entry.get("bbox")):
                 _stretch(reach, number, entry["bbox"][2], entry["bbox"][3])
         sizes[number] = sizes.get(number) or _photo_size(photos[number]) or reach.get(number, (64, 64))
-    return _stand_in(names, sizes, list(range(1, len(names) + 1))), photos
-
-
-def _stand_in(classes: tuple[str, ...], sizes: dict[int, tuple[int, int]], categories: list[int]) -> GroundTruth:
-    empty = GroundTruth.from_boxes(classes, sizes, [], np.zeros((0, 4)), [])
-    return empty.replace(dataset=empty.dataset.replace(category_ids=np.array(categories, dtype=np.int64)))
+    return Dataset.from_sizes(names, sizes), photos
 
 
 def _is_id(value: Any) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probox.errors import InputError
 
-__all__ = ["check_classes", "check_reading", "check_tables", "expect", "expect_path"]
+if TYPE_CHECKING:
+    from probox.tables.dataset import Dataset
+
+__all__ = ["check_classes", "check_reading", "check_tables", "dataset_of", "expect", "expect_path"]
 
 
 def expect(value: Any, kind: type, name: str, remedy: str | None = None) -> None:
@@ -45,14 +48,24 @@ def check_tables(truth: Any, found: Any, call: str) -> None:
     expect(found, Detections, "found", "read it first with probox.read_detections(path, truth)" if is_path else order)
 
 
-def check_reading(path: Any, truth: Any, call: str) -> None:
-    """Raise unless these are the path and the ground truth that ``call(path, truth)`` takes."""
-    from probox.tables.groundtruth import GroundTruth
-
+def check_reading(path: Any, truth: Any, call: str) -> Dataset:
+    """Return the data set of the truth that ``call(path, truth)`` was given; raise unless these are what it takes."""
     order = f"the order is {call}(path, truth)"
     expect_path(path, remedy=order)
+    return dataset_of(truth, order)
+
+
+def dataset_of(truth: Any, order: str) -> Dataset:
+    """Return the data set of ground truth, or itself; `order` tells what the arguments are."""
+    from probox.tables.dataset import Dataset
+    from probox.tables.groundtruth import GroundTruth
+
+    if isinstance(truth, Dataset):
+        return truth
     is_path = isinstance(truth, str | os.PathLike)
     expect(truth, GroundTruth, "truth", "read it first with probox.read_truth(path)" if is_path else order)
+    dataset: Dataset = truth.dataset
+    return dataset
 
 
 def check_classes(classes: Any, name: str = "classes") -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.tables.arguments import check_classes
+from probox.tables.arguments import check_classes, expect
 from probox.tables.columns import Table, column, frozen
 
 __all__ = ["Dataset", "Rules", "chosen_ids"]
@@ -103,6 +104,19 @@ class Dataset(Table):
         if empty.any():
             at = int(np.argmax(empty))
             raise self._fail(f"expected a size of at least 1 x 1, but got {self.widths[at]} x {self.heights[at]}", at)
+
+    @classmethod
+    def from_sizes(cls, classes: Sequence[str], images: Mapping[int, tuple[int, int]], **others: Any) -> Dataset:
+        """Return the data set of images with a width and height each, by their ids in any order.
+
+        >>> Dataset.from_sizes(["cup"], {9: (32, 24), 7: (64, 48)}).image_ids.tolist()
+        [7, 9]
+        """
+        expect(images, Mapping, "images", "give a dictionary of image id to (width, height)")
+        ids = np.sort(frozen(list(images), np.int64, (-1,), "image ids"))
+        shapes = frozen([images[int(i)] for i in ids], np.int32, (len(ids), 2), "width and height of images")
+        # The constructor makes a tuple of the classes, or says what is wrong.
+        return cls(classes=classes, image_ids=ids, widths=shapes[:, 0], heights=shapes[:, 1], **others)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"Dataset({len(self)} images, {len(self.classes)} classes)"

@@ -212,7 +212,7 @@ class GroundTruth(Table):
         >>> GroundTruth.from_boxes(["cup"], {7: (640, 480)}, [7], [[10, 20, 50, 60]], [0])
         GroundTruth(1 images, 1 objects, 1 classes)
         """
-        dataset = _dataset_of(classes, images)
+        dataset = Dataset.from_sizes(classes, images)
         wanted = frozen(object_image, np.int64, (-1,), "object_image")
         unknown = dataset.rows_of(wanted) < 0
         if unknown.any():
@@ -298,7 +298,9 @@ class GroundTruth(Table):
                     empty += 1
             if image_id not in sizes:
                 raise InputError("an image without masks needs its shape", image=image_id, remedy="pass shapes=")
-        dataset = _dataset_of(classes, {image_id: (width, height) for image_id, (height, width) in sizes.items()})
+        dataset = Dataset.from_sizes(
+            classes, {image_id: (width, height) for image_id, (height, width) in sizes.items()}
+        )
         rows.sort(key=lambda row: row[0])
         runs = Masks.from_arrays([mask for _, mask, _ in rows])
         return cls(
@@ -322,19 +324,6 @@ def pixels_of_boxes(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32
     inside = rows_where_all((high >= 0) & (low <= last) & (low <= high))
     pixels = np.concatenate([np.clip(low, 0.0, last), np.clip(high, 0.0, last)], axis=1)
     return np.where(inside[:, None], pixels, [0.0, 0.0, -1.0, -1.0]).astype(np.int32)
-
-
-def _dataset_of(classes: Sequence[str], images: Mapping[int, tuple[int, int]]) -> Dataset:
-    """Return the data set of these classes and of images with a width and height each."""
-    expect(images, Mapping, "images", "give a dictionary of image id to (width, height)")
-    ids = np.sort(frozen(list(images), np.int64, (-1,), "image ids"))
-    shapes = frozen([images[int(i)] for i in ids], np.int32, (len(ids), 2), "width and height of images")
-    return Dataset(
-        classes=classes,  # type: ignore[arg-type]  # the constructor makes a tuple of it, or says what is wrong
-        image_ids=ids,
-        widths=shapes[:, 0],
-        heights=shapes[:, 1],
-    )
 
 
 def _triples(masks: Iterable[Any]) -> Iterator[tuple[int, Sequence[npt.ArrayLike], Sequence[int]]]:

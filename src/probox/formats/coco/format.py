@@ -12,6 +12,7 @@ from probox.formats.draft import Draft
 from probox.formats.format import Copied, DetectionFormat, TruthFormat
 from probox.formats.json_detections import JSON_DETECTIONS, copy_json
 from probox.formats.problems import Problems
+from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["COCO_RESULTS", "COCO_TRUTH"]
@@ -27,8 +28,8 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
     return coco_truth_from_bytes(source.content(TRUTH_EXPANDS), source.name, problems)
 
 
-def _read_results(source: Source, truth: GroundTruth, problems: Problems) -> Draft:
-    return coco_results_from_bytes(source.content(), source.name, truth, problems)
+def _read_results(source: Source, dataset: Dataset, problems: Problems) -> Draft:
+    return coco_results_from_bytes(source.content(), source.name, dataset, problems)
 
 
 def _copy(source: Source, target: Paths, repair: bool) -> Copied | None:

@@ -10,6 +10,7 @@ from probox.files.reading import Paths, read_bytes
 from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.tables.arguments import check_reading
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import require_label_matrix
@@ -17,7 +18,7 @@ from probox.tables.labels import require_label_matrix
 __all__ = ["check_coco_results", "coco_results_from_bytes", "read_coco_results"]
 
 
-def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
+def read_coco_results(path: Paths, truth: GroundTruth | Dataset, *, repair: bool = False) -> Detections:
     """Read COCO results from a ``.json`` or ``.json.gz`` file.
 
     The stated class gets the `score`, the others share the rest evenly. Where a detection has
@@ -29,13 +30,13 @@ def read_coco_results(path: Paths, truth: GroundTruth, *, repair: bool = False) 
     ----------
     path : path
         The file.
-    truth : GroundTruth
+    truth : GroundTruth or Dataset
         What it was run on: tells images and categories.
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
-    check_reading(path, truth, "read_coco_results")
-    return coco_results_from_bytes(read_bytes(path), str(path), truth, Problems()).to_table(repair=repair)
+    dataset = check_reading(path, truth, "read_coco_results")
+    return coco_results_from_bytes(read_bytes(path), str(path), dataset, Problems()).to_table(repair=repair)
 
 
 def check_coco_results(data: bytes, file: str) -> None:
@@ -44,21 +45,21 @@ def check_coco_results(data: bytes, file: str) -> None:
     Problems().add_raw(found, file)
 
 
-def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems: Problems) -> Draft:
+def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: Problems) -> Draft:
     """Return the draft of a results file's content."""
     columns, found = _core.read_coco_results(
         data,
-        image_ids=truth.image_ids,
-        category_ids=truth.dataset.category_ids,
+        image_ids=dataset.image_ids,
+        category_ids=dataset.category_ids,
         lenient=problems.lenient,
         max_examples=MAX_EXAMPLES,
     )
     problems.add_raw(found, file)
-    require_label_matrix(len(columns["image_ids"]), len(truth.classes), file)
+    require_label_matrix(len(columns["image_ids"]), len(dataset.classes), file)
     label_probs = _core.label_matrix(
         scores=columns["scores"],
         labels=columns["labels"],
-        columns=len(truth.classes),
+        columns=len(dataset.classes),
         given_rows=columns["all_scores_rows"],
         given=columns["all_scores"],
         threads=1,
@@ -72,7 +73,7 @@ def coco_results_from_bytes(data: bytes, file: str, truth: GroundTruth, problems
         ))  # fmt: skip
     entries = columns["entries"]
     return Draft(
-        classes=truth.classes,
+        classes=dataset.classes,
         image_ids=columns["image_ids"],
         boxes=columns["boxes"],
         label_probs=label_probs,

@@ -14,6 +14,8 @@ from probox.files.reading import Paths
 from probox.files.replacing import check_replaceable
 from probox.formats.json_detections import JSON_DETECTIONS, covariances_to_write
 from probox.support.words import some_names
+from probox.tables.arguments import dataset_of
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, column_of_each, unknown_classes
@@ -23,7 +25,7 @@ __all__ = ["coco_results_text", "write_coco_results"]
 Floats = npt.NDArray[np.float64]
 
 
-def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str, ...]:
+def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[str, ...]:
     """Write COCO results to a ``.json`` or ``.json.gz`` file.
 
     ``all_scores`` is written where the label probabilities say more than the score, ``covars`` where corners
@@ -36,7 +38,7 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tu
         The file; its folder is made if it is missing. A file that is there is replaced if it holds detections.
     found : Detections
         What to write. Heatmaps cannot be held by this format.
-    truth : GroundTruth
+    truth : GroundTruth or Dataset
         Gives the category ids.
 
     Returns
@@ -45,25 +47,26 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth) -> tu
         What the file cannot hold, one sentence each.
     """
     check_replaceable(path, JSON_DETECTIONS)
-    text, notes = coco_results_text(found, truth, str(path))
+    dataset = dataset_of(truth, "the order is write_coco_results(path, found, truth)")
+    text, notes = coco_results_text(found, dataset, str(path))
     target = Path(path)
     write_files({target: json_bytes(target, text)})
     return notes
 
 
-def coco_results_text(found: Detections, truth: GroundTruth, file: str) -> tuple[bytes, tuple[str, ...]]:
+def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[bytes, tuple[str, ...]]:
     """Return COCO results as JSON, and what they cannot hold; `file` is named in errors."""
     if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
         raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead")
     notes: list[str] = []
-    probs = align_labels(found.label_probs, found.classes, truth.classes)
-    labels, scores = _stated(found, probs, truth, notes)
+    probs = align_labels(found.label_probs, found.classes, dataset.classes)
+    labels, scores = _stated(found, probs, dataset, notes)
     covariances, has_covariances = covariances_to_write(found)
     sizes = _sizes_that_add_up(found.boxes, found.extents)
     text = _core.format_coco_results(
         image_ids=found.image_ids,
         labels=labels,
-        category_ids=truth.dataset.category_ids,
+        category_ids=dataset.category_ids,
         boxes=np.concatenate([found.boxes[:, :2], sizes], axis=1),
         scores=scores,
         label_probs=probs,
@@ -74,20 +77,20 @@ def coco_results_text(found: Detections, truth: GroundTruth, file: str) -> tuple
 
 
 def _stated(
-    found: Detections, probs: npt.NDArray[np.float32], truth: GroundTruth, notes: list[str]
+    found: Detections, probs: npt.NDArray[np.float32], dataset: Dataset, notes: list[str]
 ) -> tuple[npt.NDArray[np.int32], Floats]:
     """Return class and score as stated in the file; a class that it cannot name gives way to the most probable one."""
-    if len(found) and not len(truth.classes):
-        raise InputError("the ground truth has no classes", file=truth.source or None)
-    labels, scores = found.named_classes(truth.classes)
-    own = column_of_each(truth.classes, found.classes)
+    if len(found) and not len(dataset.classes):
+        raise InputError("the ground truth has no classes", file=dataset.source or None)
+    labels, scores = found.named_classes(dataset.classes)
+    own = column_of_each(dataset.classes, found.classes)
     other = own[labels] != found.labels if len(labels) else np.zeros(0, bool)
     if other.any():
         notes.append(
             f"{int(other.sum())} detections name a class that the ground truth lacks: "
             "their most probable other class is stated instead"
         )
-    unknown = [found.classes[column] for column in unknown_classes(found.classes, truth.classes)]
+    unknown = [found.classes[column] for column in unknown_classes(found.classes, dataset.classes)]
     if unknown:
         notes.append(
             f"{len(unknown)} of {len(found.classes)} classes are not in the ground truth ({some_names(unknown)}): "

@@ -16,8 +16,8 @@ from probox.formats.parquet.columns import SIZES
 from probox.formats.parquet.file import ParquetFile
 from probox.formats.problems import Problems
 from probox.support.parallel import thread_count
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import require_label_matrix
 
 __all__ = ["DetectionFile", "known_rows", "parquet_draft", "probability_names", "read_parquet"]
@@ -50,9 +50,9 @@ def read_parquet(path: Paths, *, image_ids: npt.ArrayLike | None = None, repair:
     return draft.to_table(repair=repair)
 
 
-def parquet_draft(path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
+def parquet_draft(path: Paths, dataset: Dataset, problems: Problems) -> Draft:
     """Return the draft of a file's detections in images of the truth; the others are left out and counted."""
-    draft, unknown = known_rows(DetectionFile(path).read(), truth.image_ids)
+    draft, unknown = known_rows(DetectionFile(path).read(), dataset.image_ids)
     if len(unknown):
         images = np.unique(unknown)
         draft = draft.noting(unknown_images_note(len(unknown), len(images)))
@@ -63,7 +63,7 @@ def parquet_draft(path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
 
 
 def known_rows(draft: Draft, image_ids: Ids) -> tuple[Draft, Ids]:
-    """Return the rows in images of the truth, and the image ids of the others."""
+    """Return the rows in images of the dataset, and the image ids of the others."""
     known = np.isin(draft.image_ids, image_ids)
     if known.all():
         return draft, np.zeros(0, np.int64)

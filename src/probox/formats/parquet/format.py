@@ -11,6 +11,7 @@ from probox.formats.parquet.detections import DetectionFile, parquet_draft, read
 from probox.formats.parquet.truth import read_parquet_truth
 from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, write_parquet
 from probox.formats.problems import Problems
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -30,11 +31,11 @@ def _write_truth(path: Paths, truth: GroundTruth) -> Notes:
     return ()
 
 
-def _read_detections(source: Source, truth: GroundTruth, problems: Problems) -> Draft:
-    return parquet_draft(source.path, truth, problems)
+def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
+    return parquet_draft(source.path, dataset, problems)
 
 
-def _write_detections(path: Paths, found: Detections, truth: GroundTruth) -> Notes:
+def _write_detections(path: Paths, found: Detections, dataset: Dataset) -> Notes:
     write_parquet(path, found)
     return ()
 

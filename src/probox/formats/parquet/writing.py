@@ -34,6 +34,7 @@ from probox.formats.parquet.truth import MASK_BOX, RUNS
 from probox.tables.arguments import expect_path
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.version import __version__
 
 __all__ = ["DETECTIONS_FILE", "TRUTH_FILE", "write_parquet"]
 
@@ -306,7 +307,6 @@ def _write_row_groups(
     path: Paths, schema: Any, words: Mapping[str, Any], tables: Iterable[Any], dictionaries: Sequence[str]
 ) -> None:
     """Write Arrow tables, one row group each, with `words` in the metadata; the file is there whole or not at all."""
-    from probox import __version__
 
     check_replaceable(path, TRUTH_FILE if words["table"] == "truth" else DETECTIONS_FILE)
     arrow, parquet = pyarrow()

@@ -18,6 +18,7 @@ from probox.formats.rvc1.heatmaps import HeatmapFiles, box_of
 from probox.formats.rvc1.images import rows_of_lists
 from probox.formats.rvc1.truth import challenge_name
 from probox.tables.arguments import check_reading
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, canonical_name, repeated_classes, unknown_classes
@@ -31,7 +32,7 @@ FLOAT_ROUNDING = 1e-6
 """What a sum of float32 probabilities may be above 1 without being normalised again."""
 
 
-def read_rvc1(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detections:
+def read_rvc1(path: Paths, truth: GroundTruth | Dataset, *, repair: bool = False) -> Detections:
     """Read RVC1 detections: a ``.json`` or ``.json.gz`` file, or a folder of sequences for challenge truth.
 
     Where a file has ``img_names``, these say which list of detections belongs to which image of the truth.
@@ -46,22 +47,22 @@ def read_rvc1(path: Paths, truth: GroundTruth, *, repair: bool = False) -> Detec
     ----------
     path : path
         The file or folder.
-    truth : GroundTruth
+    truth : GroundTruth or Dataset
         What it was run on.
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
     """
-    check_reading(path, truth, "read_rvc1")
+    dataset = check_reading(path, truth, "read_rvc1")
     if is_folder(path):
-        return rvc1_from_folder(Path(path), truth, Problems()).to_table(repair=repair)
-    return rvc1_from_bytes(read_bytes(path), path, truth, Problems()).to_table(repair=repair)
+        return rvc1_from_folder(Path(path), dataset, Problems()).to_table(repair=repair)
+    return rvc1_from_bytes(read_bytes(path), path, dataset, Problems()).to_table(repair=repair)
 
 
-def rvc1_from_bytes(data: bytes, path: Paths, truth: GroundTruth, problems: Problems) -> Draft:
+def rvc1_from_bytes(data: bytes, path: Paths, dataset: Dataset, problems: Problems) -> Draft:
     """Return the draft of an RVC1 file's content; heatmaps are looked for beside `path`."""
-    draft = _draft(data, Path(path), truth, slice(None), problems)
-    if truth.dataset.rules == "challenge":
-        return _by_challenge_rules([draft], str(path), truth)
+    draft = _draft(data, Path(path), dataset, slice(None), problems)
+    if dataset.rules == "challenge":
+        return _by_challenge_rules([draft], str(path), dataset)
     return draft
 
 
@@ -74,13 +75,13 @@ def check_rvc1(data: bytes, file: str) -> None:
         raise InputError(
             f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
             file=file,
-            remedy="give the ground truth, to write them too",
+            remedy="give the ground dataset, to write them too",
         )
 
 
-def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Draft:
+def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draft:
     """Return the draft of a folder with one file per sequence of the challenge truth."""
-    sequences = sequences_of(truth)
+    sequences = sequences_of(dataset)
     if not sequences:
         raise InputError(
             "expected a file, but this is a folder",
@@ -97,10 +98,10 @@ def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Dr
                     file=str(folder),
                     remedy="write one file per sequence, with an empty list for images without detections",
                 )
-            drafts.append(_draft(read_bytes(file, pipe=False), file, truth, rows, problems))
+            drafts.append(_draft(read_bytes(file, pipe=False), file, dataset, rows, problems))
         except InputError as error:
             problems.catch(error, "unusable file")
-    draft = _by_challenge_rules(drafts, str(folder), truth)
+    draft = _by_challenge_rules(drafts, str(folder), dataset)
     others = sorted(f.name for f in folder.glob("*.json*") if f.name.split(".json")[0] not in sequences)
     if others:
         draft = draft.noting(f"{len(others)} files belong to no sequence of the ground truth ({others[0]})")
@@ -110,34 +111,34 @@ def rvc1_from_folder(folder: Path, truth: GroundTruth, problems: Problems) -> Dr
     return draft
 
 
-def sequences_of(truth: GroundTruth) -> dict[str, slice]:
-    """Return the image rows of each sequence of challenge truth, which file names ``SEQUENCE/IMAGE`` tell."""
+def sequences_of(dataset: Dataset) -> dict[str, slice]:
+    """Return the image rows of each sequence of challenge dataset, which file names ``SEQUENCE/IMAGE`` tell."""
     rows: dict[str, list[int]] = {}
-    for row, name in enumerate(truth.dataset.file_names if truth.dataset.rules == "challenge" else ()):
+    for row, name in enumerate(dataset.file_names if dataset.rules == "challenge" else ()):
         if "/" in name:
             rows.setdefault(name.split("/")[0], []).append(row)
     return {name: slice(at[0], at[-1] + 1) for name, at in rows.items()}
 
 
-def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, problems: Problems) -> Draft:
+def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problems: Problems) -> Draft:
     """Return the draft of one file, whose images are these of the truth."""
     file = str(path)
     columns, found = _core.read_rvc1(data, lenient=problems.lenient, max_examples=MAX_EXAMPLES)
     complete = problems.add_raw(found, file)
     image_ids, widths, heights = (
-        truth.image_ids[image_rows],
-        truth.dataset.widths[image_rows],
-        truth.dataset.heights[image_rows],
+        dataset.image_ids[image_rows],
+        dataset.widths[image_rows],
+        dataset.heights[image_rows],
     )
     if complete:
         _require_keys(columns, file, problems)
     rows, notes = np.arange(columns["images"]), list[str]()
     if complete and columns["has_detections"]:
-        names = truth.dataset.file_names[image_rows]
+        names = dataset.file_names[image_rows]
         if image_rows != slice(None):  # a sequence, whose name its images need not repeat
             names = tuple(name.split("/", 1)[-1] for name in names)
         rows, notes = rows_of_lists(columns, image_ids, names, file, problems)
-    _warn_of_classes(columns, truth, file, problems)
+    _warn_of_classes(columns, dataset, file, problems)
     positions, entries = columns["image_rows"], columns["entries"]
     draft = Draft(
         classes=tuple(columns["classes"]),
@@ -159,7 +160,7 @@ def _draft(data: bytes, path: Path, truth: GroundTruth, image_rows: slice, probl
     if (columns["mask_files"] >= 0).any():
         shapes = np.stack([heights, widths], axis=1)[images]
         files = HeatmapFiles(path.parent, columns["mask_file_names"])
-        draft = _with_heatmaps(draft, files, columns, shapes, problems, last_pixel=truth.dataset.rules == "challenge")
+        draft = _with_heatmaps(draft, files, columns, shapes, problems, last_pixel=dataset.rules == "challenge")
     return draft
 
 
@@ -174,16 +175,16 @@ def _require_keys(columns: Mapping[str, Any], file: str, problems: Problems) -> 
         problems.stop(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
 
 
-def _warn_of_classes(columns: _core._Rvc1Detections, truth: GroundTruth, file: str, problems: Problems) -> None:
+def _warn_of_classes(columns: _core._Rvc1Detections, dataset: Dataset, file: str, problems: Problems) -> None:
     classes: list[str] = columns["classes"]
     if not problems.lenient:
         return
-    names = [challenge_name(name) for name in classes] if truth.dataset.rules == "challenge" else classes
-    problems.warn("unknown class", unknown_classes(names, truth.classes), lambda at: InputError(
+    names = [challenge_name(name) for name in classes] if dataset.rules == "challenge" else classes
+    problems.warn("unknown class", unknown_classes(names, dataset.classes), lambda at: InputError(
         f"{classes[at]!r} is not in the ground truth: its probability is lost", file=file, entry=f"classes[{at}]"
     ))  # fmt: skip
     last = dict(zip(map(canonical_name, names), range(len(names)), strict=True))
-    problems.warn("duplicate class", repeated_classes(names, truth.classes), lambda at: InputError(
+    problems.warn("duplicate class", repeated_classes(names, dataset.classes), lambda at: InputError(
         f"{classes[at]!r} means the same as classes[{last[canonical_name(names[at])]}], which counts alone: "
         "its probability is lost",
         file=file, entry=f"classes[{at}]",
@@ -219,23 +220,23 @@ def _with_heatmaps(
     return draft.replace(boxes=boxes, heatmaps=tuple(heatmaps))
 
 
-def _by_challenge_rules(drafts: list[Draft], source: str, truth: GroundTruth) -> Draft:
+def _by_challenge_rules(drafts: list[Draft], source: str, dataset: Dataset) -> Draft:
     """Bring label probabilities to the challenge's classes and leave out detections that name none of them."""
     notes: list[str] = []
     aligned = []
     for part in drafts:
         names = [challenge_name(name) for name in part.classes]
-        aligned.append(align_labels(part.label_probs, names, truth.classes))
-        repeated = [part.classes[column] for column in repeated_classes(names, truth.classes)]
+        aligned.append(align_labels(part.label_probs, names, dataset.classes))
+        repeated = [part.classes[column] for column in repeated_classes(names, dataset.classes)]
         if repeated:
             notes.append(
                 f"{len(repeated)} classes are named again by a later column, which counts alone ({repeated[0]})"
             )
-    probs = np.concatenate([np.zeros((0, len(truth.classes)), np.float32), *aligned])
+    probs = np.concatenate([np.zeros((0, len(dataset.classes)), np.float32), *aligned])
     total = probs.sum(axis=1)
     above = np.isfinite(total) & (total > 1.0 + FLOAT_ROUNDING)  # what is not finite must stay to be rejected
     probs[above] /= total[above, None]
-    draft = joined(drafts, probs, truth.classes, source)
+    draft = joined(drafts, probs, dataset.classes, source)
     draft = draft.noting(*dict.fromkeys(notes))
     left_out = total <= MIN_LABEL_SUM  # not "not above": NaN must stay to be rejected
     if left_out.any():

@@ -14,6 +14,7 @@ from probox.formats.rvc1.detections import check_rvc1, rvc1_from_bytes, rvc1_fro
 from probox.formats.rvc1.images import ImageCountError
 from probox.formats.rvc1.truth import rvc1_truth_from_folder
 from probox.formats.rvc1.writing import write_rvc1
+from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["RVC1_DETECTIONS", "RVC1_TRUTH"]
@@ -23,18 +24,18 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
     return rvc1_truth_from_folder(Path(source.path), problems)
 
 
-def _read(source: Source, truth: GroundTruth, problems: Problems) -> Draft:
+def _read(source: Source, dataset: Dataset, problems: Problems) -> Draft:
     if source.is_folder:
-        return rvc1_from_folder(Path(source.path), truth, problems)
-    return rvc1_from_bytes(source.content(), source.path, truth, problems)
+        return rvc1_from_folder(Path(source.path), dataset, problems)
+    return rvc1_from_bytes(source.content(), source.path, dataset, problems)
 
 
-def _read_part(source: Source, truth: GroundTruth, part: GroundTruth, problems: Problems) -> Draft:
+def _read_part(source: Source, whole: Dataset, part: Dataset, problems: Problems) -> Draft:
     """Read a file without names, which pairs lists with images by position, for each image of the whole or of the part.
 
     A folder of sequences may lack those that the part does not have.
     """
-    first, second = (part, truth) if source.is_folder else (truth, part)
+    first, second = (part, whole) if source.is_folder else (whole, part)
     try:
         return _read(source, first, problems)
     except ImageCountError:

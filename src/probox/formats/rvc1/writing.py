@@ -19,6 +19,8 @@ from probox.files.replacing import Kind, check_none_is_input, check_replaceable
 from probox.formats.json_detections import JSON_DETECTIONS, covariances_to_write
 from probox.formats.rvc1.detections import sequences_of
 from probox.formats.rvc1.heatmaps import StoredHeatmap
+from probox.tables.arguments import dataset_of
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -27,7 +29,7 @@ __all__ = ["write_rvc1"]
 _HEATMAPS = Kind("heatmaps", lambda path: file_head(path).startswith(b"\x93NUMPY"))
 
 
-def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str, ...]:
+def write_rvc1(path: Paths, found: Detections, truth: GroundTruth | Dataset) -> tuple[str, ...]:
     """Write RVC1 detections to a ``.json`` or ``.json.gz`` file, or to a folder for challenge truth.
 
     A name that does not end in ``.json`` or ``.json.gz`` is a folder: one file per sequence of the challenge
@@ -42,7 +44,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
         detections, but no file that heatmaps of `found` are read from.
     found : Detections
         What to write; all in images of the truth.
-    truth : GroundTruth
+    truth : GroundTruth or Dataset
         Gives the images and their order.
 
     Returns
@@ -51,17 +53,18 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
         What the file cannot hold, one sentence each.
     """
     target = Path(path)
+    dataset = dataset_of(truth, "the order is write_rvc1(path, found, truth)")
     if target.name.lower().endswith((".json", ".json.gz")):
-        parts = {target: slice(0, len(truth.image_ids))}
+        parts = {target: slice(0, len(dataset))}
     else:
-        parts = {target / f"{name}.json": rows for name, rows in sequences_of(truth).items()}
+        parts = {target / f"{name}.json": rows for name, rows in sequences_of(dataset).items()}
         if not parts:
             raise InputError(
                 "folders of sequences go with challenge ground truth",
                 file=str(target),
                 remedy="name a file that ends in .json or .json.gz",
             )
-    rows = _image_rows(found, truth, str(target))
+    rows = _image_rows(found, dataset, str(target))
     files: dict[Path, Content] = {}
     for file, images in parts.items():
         chosen = np.flatnonzero((rows >= images.start) & (rows < images.stop))
@@ -81,7 +84,7 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
             mask_ids=maps.number_of,
         )
         described: dict[str, list[str]] = {"classes": list(found.classes)}
-        names = truth.dataset.file_names[images]
+        names = dataset.file_names[images]
         if all(names) and len(set(names)) == len(names) > 0:  # so that the lists find their images in any order
             described["img_names"] = list(names)
         head = json.dumps(described, ensure_ascii=False)[:-1].encode()
@@ -96,19 +99,17 @@ def write_rvc1(path: Paths, found: Detections, truth: GroundTruth) -> tuple[str,
     return (f"{stated} detections name another class than their most probable one: not kept",) if stated else ()
 
 
-def _image_rows(found: Detections, truth: GroundTruth, file: str) -> npt.NDArray[np.int64]:
-    rows = np.searchsorted(truth.image_ids, found.image_ids)
-    present = rows < len(truth.image_ids)
-    present[present] = truth.image_ids[rows[present]] == found.image_ids[present]
-    if not present.all():
-        image = int(found.image_ids[np.flatnonzero(~present)[0]])
+def _image_rows(found: Detections, dataset: Dataset, file: str) -> npt.NDArray[np.int64]:
+    rows = dataset.rows_of(found.image_ids)
+    elsewhere = found.image_ids[rows < 0]
+    if len(elsewhere):
         raise InputError(
-            f"{int((~present).sum())} detections lie in images that the ground truth does not have",
+            f"{len(elsewhere)} detections lie in images that the ground truth does not have",
             file=file,
-            image=image,
+            image=int(elsewhere[0]),
             remedy="select the detections of its images first",
         )
-    return rows.astype(np.int64)
+    return rows
 
 
 class _HeatmapWriter:
