@@ -10,30 +10,18 @@ studies of your own.
 """
 
 from probox.experiments.claims import Verdict
-from probox.experiments.counting import (
-    duplicates,
-    duplicates_coco,
-    duplicates_coco_100,
-    duplicates_lower_coco,
-    false_small,
-    lower_confidence,
-    missed_coco,
-    missed_small,
-)
+from probox.experiments.experiment import Experiment
+from probox.experiments.figure4 import plane
+from probox.experiments.labels import label_coco, label_uncertainty
 from probox.experiments.misalignment import scaling, translation
-from probox.experiments.registry import EXPERIMENTS, Experiment
+from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
+from probox.experiments.registry import EXPERIMENTS
+from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
 from probox.experiments.running import Run, measure
 from probox.experiments.scenes import pixel_aligned, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
+from probox.experiments.spatial import box_probability, corner_variance, spatial_uncertainty
 from probox.experiments.table import ResultTable
-from probox.experiments.uncertainty import (
-    box_probability,
-    corner_variance,
-    label_coco,
-    label_uncertainty,
-    plane,
-    spatial_uncertainty,
-)
 from probox.experiments.worked_example import precision_recall
 
 __all__ = [

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COLOURS",
     "MEASURES",
+    "draw_box",
     "draw_curves",
     "draw_families",
     "draw_fewer_images",
@@ -258,3 +259,11 @@ def draw_spatial_uncertainty(table: ResultTable) -> Figure:
     axes.add_artist(first)
     axes.legend(handles=ring, loc="upper right")
     return figure
+
+
+def draw_box(axes: Axes, box: npt.NDArray[np.float64], colour: str, width: float, **style: Any) -> None:
+    """Draw the outline of a box."""
+    from matplotlib.patches import Rectangle
+
+    x1, y1, x2, y2 = box
+    axes.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, ec=colour, lw=width, **style))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.experiments.claims import Verdict
+from probox.experiments.experiment import Experiment
+from probox.experiments.figures import draw_families
 from probox.experiments.running import Run, measure
 from probox.experiments.scenes import boxes_in_one_image, evenly, square_scene
 from probox.experiments.table import ResultTable
 
-__all__ = ["scaling", "translation"]
+__all__ = ["SCALING", "TRANSLATION", "scaling", "translation"]
 
 VARIANCES = (0.0, 10.0, 100.0, 1000.0)
 AREAS = tuple(round(side**2, 4) for side in evenly(0.5, 1.5, 51))  # sides of whole, even numbers of pixels
@@ -117,6 +120,23 @@ def claims_of_translation(table: ResultTable) -> list[Verdict]:
     ]
 
 
+TRANSLATION = Experiment(
+    name="translation",
+    section="B.2",
+    varied="shift of a box left and right, for several variances and a plain box",
+    claim="PDQ is near 0 at 10 % for the plain box; more variance, more lenient, lower peak",
+    function=translation,
+    judge=claims_of_translation,
+    draw=partial(
+        draw_families,
+        x="shift",
+        title="A shifted box",
+        xlabel="shift, in widths of the object",
+        perfect=0.0,
+    ),
+)
+
+
 def claims_of_scaling(table: ResultTable) -> list[Verdict]:
     """Judge leniency to boxes of the wrong size."""
     return [
@@ -130,6 +150,23 @@ def claims_of_scaling(table: ResultTable) -> list[Verdict]:
         *_uncertain_boxes(table, "size", 1.0),
         _closest(table, 100.0, "mAP and moLRP treat plain boxes as PDQ treats boxes of variance 100"),
     ]
+
+
+SCALING = Experiment(
+    name="scaling",
+    section="B.2",
+    varied="size of a centred box, for several variances and a plain box",
+    claim="as for translation",
+    function=scaling,
+    judge=claims_of_scaling,
+    draw=partial(
+        draw_families,
+        x="size",
+        title="A box of the wrong size",
+        xlabel="area of the detection over that of the object",
+        perfect=1.0,
+    ),
+)
 
 
 def _at_tenth_of_area(table: ResultTable) -> str:

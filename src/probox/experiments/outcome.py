@@ -9,8 +9,9 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.experiments.claims import Verdict
+from probox.experiments.experiment import Experiment
 from probox.experiments.figures import pictures, style
-from probox.experiments.registry import EXPERIMENTS, Experiment
+from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.running import Run
 from probox.experiments.scenes import first_images, synthetic_truth
 from probox.experiments.table import ResultTable

@@ -173,6 +173,10 @@ def evenly(first: float, last: float, count: int) -> tuple[float, ...]:
     return tuple(round(value, 9) for value in np.linspace(first, last, count).tolist())
 
 
+PROBABILITIES = evenly(0.05, 1.0, 20)
+"""Those that experiments go through."""
+
+
 def plane_scene() -> GroundTruth:
     """Return a plane seen from the side: a thin body, a tall fin, and much empty space in its box."""
     width, height = 640, 320

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from probox.experiments.claims import Verdict
+from probox.experiments.experiment import Experiment
+from probox.experiments.figures import GREY, ORANGE, SKY, VERMILION, draw_box, new_figure
 from probox.experiments.running import Run
 from probox.experiments.table import ResultTable
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["precision_recall", "worked_example"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["PRECISION_RECALL", "precision_recall", "worked_example"]
 
 OBJECTS = ((30, 40, 130, 140), (170, 30, 250, 150), (290, 50, 390, 130), (60, 190, 150, 280), (260, 180, 370, 290))
 FOUND = (
@@ -126,3 +134,84 @@ def claims_of_precision_recall(table: ResultTable) -> list[Verdict]:
             {"mean": average, "AP50": library.ap50, "largest difference": distance},
         ),
     ]
+
+
+def draw_precision_recall(table: ResultTable) -> Figure:
+    """Draw the four panels: the scene, the raw curve, the smoothed one, and its 101 samples."""
+    figure = new_figure(6.8, 5.4)
+    scene, raw_axes, smooth_axes, sample_axes = figure.subplots(2, 2).flat
+    raw, smoothed, sampled = (table.where(curve=name) for name in ("raw", "smoothed", "sampled"))
+    _draw_scene(scene, raw)
+
+    raw_axes.plot(raw["recall"], raw["precision"], color=GREY, lw=1.4, zorder=2)
+    for value, colour, label in ((1.0, SKY, "true positive"), (0.0, ORANGE, "false positive")):
+        part = raw.where(correct=value)
+        raw_axes.plot(part["recall"], part["precision"], "o", ms=7, mfc=colour, mec="#333333", mew=0.7, label=label)
+    for row in raw.rows():
+        right = row["correct"] == 1.0
+        raw_axes.annotate(
+            f"{row['confidence']:.2f}", (row["recall"], row["precision"]), textcoords="offset points",
+            xytext=(7, 5) if right else (-7, -4), ha="left" if right else "right", va="center", fontsize=8,
+        )  # fmt: skip
+    raw_axes.legend(loc="lower left")
+
+    smooth_axes.plot(raw["recall"], raw["precision"], color=GREY, lw=1.0, ls=(0, (4, 2)), label="raw")
+    # A recall that no detection has takes the precision of the next one that is reached: a staircase.
+    recall, first = np.unique(smoothed["recall"], return_index=True)
+    height = smoothed["precision"][first]
+    stairs_x, stairs_y = np.concatenate([[0.0], recall]), np.concatenate([height[:1], height])
+    smooth_axes.plot(stairs_x, stairs_y, color=VERMILION, lw=2, drawstyle="steps-pre", label="smoothed")
+    smooth_axes.legend(loc="lower left")
+
+    sample_axes.vlines(sampled["recall"], 0, sampled["precision"], color=VERMILION, lw=0.6, alpha=0.55)
+    sample_axes.plot(sampled["recall"], sampled["precision"], "o", ms=2.6, color=VERMILION)
+    sample_axes.text(
+        0.02, 0.06, f"mean of {len(sampled)} samples: {sampled['precision'].mean():.3f}", fontsize=9, color="#333333",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2.5},
+    )  # fmt: skip
+
+    titles = (
+        "Objects and detections",
+        "As detections come in",
+        "Highest precision from there on",
+        "Read at 101 recalls",
+    )
+    for axes, title in zip((scene, raw_axes, smooth_axes, sample_axes), titles, strict=True):
+        axes.set_title(title)
+    for axes in (raw_axes, smooth_axes, sample_axes):
+        axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.1), xlabel="recall", ylabel="precision")
+        axes.set_xticks(np.linspace(0, 1, 6))
+        axes.set_yticks(np.linspace(0, 1, 6))
+    return figure
+
+
+def _draw_scene(axes: Axes, raw: ResultTable) -> None:
+    truth, found = worked_example()
+    for box in truth.boxes:
+        draw_box(axes, box, "#1A1A1A", 1.8)
+    for box, row in zip(found.boxes, raw.rows(), strict=True):
+        right = row["correct"] == 1.0
+        draw_box(axes, box, SKY if right else ORANGE, 2.0)
+        axes.text(
+            (box[0] + box[2]) / 2, (box[1] + box[3]) / 2, f"{row['confidence']:.2f}",
+            ha="center", va="center", fontsize=9, color="#1F78A8" if right else "#9A6A00",
+        )  # fmt: skip
+    axes.set_xlim(0, int(truth.widths[0]))
+    axes.set_ylim(int(truth.heights[0]), 0)
+    axes.set_aspect("equal")
+    axes.grid(False)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+
+
+PRECISION_RECALL = Experiment(
+    name="precision-recall",
+    section="D",
+    varied="the steps from detections to average precision, on a worked example",
+    claim="raw curve, smoothed curve and 101 samples are as described",
+    function=precision_recall,
+    judge=claims_of_precision_recall,
+    draw=draw_precision_recall,
+)

@@ -1,40 +1,33 @@
-"""What PDQ makes of uncertainty: section 6 of the paper, figure 4, and appendices B.1 and B.3."""
+"""What PDQ makes of spatial uncertainty: section 6 of the paper, top, and appendix B.1."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import EXACT, Verdict, at_most, falls, stays_perfect
+from probox.experiments.claims import Verdict, falls, stays_perfect
+from probox.experiments.experiment import Experiment
+from probox.experiments.figures import draw_curves, draw_spatial_uncertainty
 from probox.experiments.running import Run, measure, pdq
-from probox.experiments.scenes import (
-    boxes_in_one_image,
-    classes_within_images,
-    evenly,
-    fingerprint,
-    pixel_aligned,
-    plane_scene,
-    square_scene,
-    synthetic_truth,
-)
+from probox.experiments.scenes import PROBABILITIES, classes_within_images, fingerprint, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.table import ResultTable
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = [
+    "BOX_PROBABILITY",
+    "CORNER_VARIANCE",
+    "SPATIAL_UNCERTAINTY",
     "box_probability",
     "corner_variance",
-    "label_coco",
-    "label_uncertainty",
-    "plane",
     "spatial_uncertainty",
 ]
 
 VARIANCES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-PROBABILITIES = evenly(0.05, 1.0, 20)
 
 
 def spatial_uncertainty(
@@ -157,105 +150,16 @@ def _peak(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float:
     return float(-b / (2 * a))
 
 
-def label_uncertainty(
-    *,
-    probabilities: Sequence[float] = PROBABILITIES[2:],
-    classes: int = 10,
-    run: Run | None = None,
-) -> ResultTable:
-    """Vary the probability of the true class, always the largest, of one perfectly placed box (section 6, bottom).
-
-    Returns
-    -------
-    ResultTable
-        `probability`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
-    """
-    run = run or Run()
-    truth = square_scene(side=100, image=400, classes=classes)
-
-    def point(probability: float) -> dict[str, float]:
-        return measure(truth, SimulatedDetector(label_probability=probability).detect(truth), threads=run.threads)
-
-    return run.table("label-uncertainty", [{"probability": p} for p in probabilities], point, classes=classes)
-
-
-def claims_of_label_uncertainty(table: ResultTable) -> list[Verdict]:
-    """Judge PDQ = sqrt(p) and mAP = 1."""
-    distance = max(float(np.abs(table[name] - np.sqrt(table["probability"])).max()) for name in ("PDQ", "PDQ_paper"))
-    return [
-        at_most("PDQ is the square root of the true class's probability", "largest |PDQ - sqrt(p)|", distance, EXACT),
-        stays_perfect(table, measures=("mAP",)),
-    ]
-
-
-PLANE_PART = 0.53
-
-
-def plane(*, run: Run | None = None) -> ResultTable:
-    """Measure a sure box over the upper half of a plane's box, where little of the plane is (figure 4).
-
-    Returns
-    -------
-    ResultTable
-        One row: `IoU`, `covered` (the share of the object's pixels in the box), `AP50`, and `PDQ`, `PDQ_paper`,
-        which are the pPDQ of the one pair.
-    """
-    from probox.measures.boxes import average_precision
-
-    run = run or Run()
-    truth = plane_scene()
-    box = plane_box(truth)
-    found = boxes_in_one_image(truth, box)
-
-    def point() -> dict[str, float]:
-        mask = truth.masks.to_array(0, int(truth.heights[0]), int(truth.widths[0]))
-        x0, y0, x1, y1 = box.astype(int)
-        inside = mask[y0 : y1 + 1, x0 : x1 + 1]
-        return {
-            "IoU": float(found.sizes.prod() / truth.sizes.prod()),  # the detection lies within the object's box
-            "covered": float(inside.sum() / mask.sum()),
-            "AP50": average_precision(truth, found, threads=run.threads).ap50,
-            "PDQ": pdq(truth, found, threads=run.threads),
-            "PDQ_paper": pdq(truth, found, convention="paper", threads=run.threads),
-        }
-
-    return run.table("plane", [{}], point)
-
-
-def plane_box(truth: GroundTruth) -> npt.NDArray[np.float64]:
-    """Return the detection of the plane: the upper part of its box, as an inclusive pixel box."""
-    x0, y0, x1, y1 = truth.masks.boxes[0].astype(np.float64)
-    return np.array([x0, y0, x1, y0 + np.floor(PLANE_PART * (y1 - y0 + 1)) - 1])
-
-
-def claims_of_plane(table: ResultTable) -> list[Verdict]:
-    """Judge that AP50 is content with what PDQ rejects."""
-    (row,) = table.rows()
-    return [
-        Verdict(
-            "The box overlaps the plane's by more than half and covers about 16 % of its pixels",
-            row["IoU"] > 0.5 and abs(row["covered"] - 0.16) <= 0.01,
-            f"IoU {row['IoU']:.3f}, covered {100 * row['covered']:.1f} %",
-            "IoU above 0.5, covered 16 ± 1 %",
-            {"IoU": row["IoU"], "covered": row["covered"]},
-        ),
-        Verdict(
-            "AP50 counts it as entirely correct",
-            row["AP50"] >= 1 - EXACT,
-            f"AP50 {row['AP50']:.6g}",
-            "1",
-            {"AP50": row["AP50"]},
-        ),
-        Verdict(
-            "PDQ rejects it: pPDQ is below 1e-4",
-            max(row["PDQ"], row["PDQ_paper"]) < 1e-4,
-            f"{row['PDQ_paper']:.3g} under `paper`, {row['PDQ']:.3g} under `reference`",
-            "below 1e-4 in both",
-            {"pPDQ, paper": row["PDQ_paper"], "pPDQ, reference": row["PDQ"]},
-            "The paper's own plane has 3.64e-6. Under `reference` a spatial quality of at most 1e-8 is 0, so the box "
-            "is a false positive; the equations alone leave a tiny quality.",
-        ),
-    ]
+SPATIAL_UNCERTAINTY = Experiment(
+    name="spatial-uncertainty",
+    section="6, top",
+    varied="true x reported variance of the corners, simulated detector, label 1.0",
+    claim="for each true variance the matching reported variance scores best",
+    function=spatial_uncertainty,
+    judge=claims_of_spatial_uncertainty,
+    draw=draw_spatial_uncertainty,
+    takes=("truth", "repeats", "seed"),
+)
 
 
 def box_probability(*, probabilities: Sequence[float] = PROBABILITIES, run: Run | None = None) -> ResultTable:
@@ -284,6 +188,23 @@ def claims_of_box_probability(table: ResultTable) -> list[Verdict]:
         falls("PDQ falls with the spatial probability of the box", table, "probability", rising=True),
         stays_perfect(table),
     ]
+
+
+BOX_PROBABILITY = Experiment(
+    name="box-probability",
+    section="B.1",
+    varied="the one probability of all pixels of a perfect box",
+    claim="PDQ falls with it; mAP and moLRP do not",
+    function=box_probability,
+    judge=claims_of_box_probability,
+    draw=partial(
+        draw_curves,
+        x="probability",
+        title="Only PDQ sees spatial probability",
+        xlabel="probability of every pixel in the box",
+        legend="lower right",
+    ),
+)
 
 
 def corner_variance(
@@ -317,49 +238,19 @@ def claims_of_corner_variance(table: ResultTable) -> list[Verdict]:
     ]
 
 
-def label_coco(
-    truth: GroundTruth | None = None,
-    *,
-    probabilities: Sequence[float] = (0.0, 0.005, 0.01, 0.02, *PROBABILITIES),
-    seed: int = 0,
-    run: Run | None = None,
-) -> ResultTable:
-    """Vary the probability of the true class, the others sharing the rest evenly, of perfect boxes (B.3).
-
-    Returns
-    -------
-    ResultTable
-        `probability`, `largest` (whether the true class is the most probable); `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
-        A probability at which all classes are equal is left out: the order of the classes would decide.
-    """
-    run = run or Run()
-    objects = pixel_aligned(synthetic_truth() if truth is None else truth)
-    even_share = 1 / len(objects.classes) if len(objects.classes) > 1 else -1.0
-
-    def point(probability: float, largest: bool) -> dict[str, float]:
-        detector = SimulatedDetector(label_probability=probability)
-        return measure(objects, detector.detect(objects, seed), threads=run.threads)
-
-    points = [
-        {"probability": float(p), "largest": float(p) > even_share}
-        for p in probabilities
-        if abs(p - even_share) > EXACT
-    ]
-    return run.table("label-coco", points, point, truth=fingerprint(objects))
-
-
-def claims_of_label_coco(table: ResultTable) -> list[Verdict]:
-    """Judge that PDQ falls with the label probability and that the others only see which class is the largest."""
-    first, rest = table.where(largest=True), table.where(largest=False)
-    alike = stays_perfect(first, tolerance=0.005)
-    low, high = float(rest["mAP"].max(initial=0.0)), float(rest["moLRP"].min(initial=1.0))
-    return [
-        falls("PDQ falls with the probability of the true class", table, "probability", rising=True),
-        Verdict(
-            "mAP and moLRP change only where the true class stops being the largest",
-            alike.holds and low < 0.5 and high > 0.5,
-            f"while largest: {alike.measured}; after: highest mAP {low:.3g}, lowest moLRP {high:.3g}",
-            f"while largest: {alike.required}; after: mAP below and moLRP above 0.5",
-            {**alike.numbers, "mAP after": low, "moLRP after": high},
-        ),
-    ]
+CORNER_VARIANCE = Experiment(
+    name="corner-variance",
+    section="B.1",
+    varied="variance of perfectly placed corners, 500 x 500 object in 2000 x 2000",
+    claim="PDQ falls monotonically",
+    function=corner_variance,
+    judge=claims_of_corner_variance,
+    draw=partial(
+        draw_curves,
+        x="variance",
+        title="Needless uncertainty costs",
+        xlabel="reported variance of perfect corners (square pixels)",
+        measures=("PDQ",),
+        legend="",
+    ),
+)
