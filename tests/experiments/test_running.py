@@ -89,9 +89,9 @@ def test_progress_counts_points() -> None:
 
 
 def test_an_experiment_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import probox.experiments.counting as counting
+    import probox.experiments.repeats as repeats
 
-    real, calls = counting.measure, []
+    real, calls = repeats.measure, []
 
     def stopping(*args: Any, **options: Any) -> dict[str, float]:
         calls.append(1)
@@ -99,7 +99,7 @@ def test_an_experiment_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(counting, "measure", stopping)
+    monkeypatch.setattr(repeats, "measure", stopping)
     with pytest.raises(KeyboardInterrupt):
         experiments.duplicates(times=(1, 2, 3, 4), run=Run(keep=tmp_path))
     table = experiments.duplicates(times=(1, 2, 3, 4), run=Run(keep=tmp_path))
