@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probox import Detections, GroundTruth, InputError
-from probox.files.output import write_files
 from probox.formats import (
     read_coco_results,
     read_detections,
@@ -161,37 +160,3 @@ def test_images_that_the_truth_lacks(truth: GroundTruth, tmp_path: Path) -> None
     with pytest.raises(InputError, match="folders of sequences go with challenge ground truth"):
         write_rvc1(tmp_path / "folder", detections(), truth)
     assert list(tmp_path.glob("d*")) == []
-
-
-class TestAllOrNothing:
-    """A failure leaves what was there before."""
-
-    def test_a_failing_writer(self, tmp_path: Path) -> None:
-        (tmp_path / "a").write_text("before")
-
-        def fail(file: Any) -> None:
-            file.write(b"half")
-            raise OSError(28, "No space left on device")
-
-        with pytest.raises(InputError, match="cannot be written: No space left on device"):
-            write_files({tmp_path / "a": b"after", tmp_path / "new" / "b": fail})
-        assert [path.name for path in tmp_path.iterdir()] == ["a"]
-        assert (tmp_path / "a").read_text() == "before"
-
-    def test_places_that_cannot_be_written(self, tmp_path: Path) -> None:
-        (tmp_path / "folder").mkdir()
-        (tmp_path / "file").write_text("")
-        for path, message in [
-            (tmp_path / "folder", "it is a folder"),
-            (tmp_path / "file" / "x", "File exists|Not a directory"),
-            (tmp_path / "no" / "such" / "x", "No such file"),
-            (tmp_path / ("x" * 300), "File name too long"),
-        ]:
-            with pytest.raises(InputError, match=message):
-                write_files({path: b""})
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
-
-    def test_files_get_the_usual_rights(self, tmp_path: Path) -> None:
-        (tmp_path / "plain").write_text("")
-        write_files({tmp_path / "written": b""})
-        assert (tmp_path / "written").stat().st_mode == (tmp_path / "plain").stat().st_mode

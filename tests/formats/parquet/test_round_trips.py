@@ -1,0 +1,162 @@
+"""Tables that are written to Parquet come back to the last bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.formats.parquet.tables import assert_same, by_image, some_detections
+from tests.strategies import random_world
+
+from probox import Detections, GroundTruth
+from probox.formats import read_detections, read_parquet, read_parquet_truth, read_truth, write_parquet
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_random_tables_come_back(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    folder = tmp_path_factory.mktemp("round")
+    truth, found = random_world(seed, heatmaps=False)
+    write_parquet(folder / "d.parquet", found)
+    write_parquet(folder / "t.parquet", truth)
+    assert_same(by_image(found), read_parquet(folder / "d.parquet"), but=("source", "heatmaps"))
+    assert_same(truth, read_parquet_truth(folder / "t.parquet"))
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    digits=st.integers(0, 7),
+    kind=st.sampled_from(["boxes", "sizes", "both"]),
+    classes=st.integers(1, 4),
+)
+@settings(max_examples=60)
+def test_printed_numbers_come_back(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, digits: int, kind: str, classes: int
+) -> None:
+    path = tmp_path_factory.mktemp("digits") / "d.parquet"
+    rng = np.random.default_rng(seed)
+    found = some_detections(int(rng.integers(0, 30)), classes, seed)
+    low = np.round(found.boxes[:, :2], digits)
+    sizes = np.round(found.boxes[:, 2:] - found.boxes[:, :2], digits)
+    columns: dict[str, Any] = {"boxes": np.concatenate([low, low + sizes], axis=1)}
+    if kind != "boxes":
+        columns["sizes"] = sizes if kind == "sizes" else sizes + rng.uniform(0, 1, sizes.shape)
+    columns["label_probs"] = np.floor(found.label_probs * 10.0**digits) / 10.0**digits
+    table = Detections(classes=found.classes, image_ids=found.image_ids, **columns)
+    write_parquet(path, table)
+    assert_same(by_image(table), read_parquet(path))
+
+
+def test_every_column_says_what_the_table_says(tmp_path: Path) -> None:
+    """Labels that are not the most probable, scores of their own, signed zeros, covariances not quite symmetric."""
+    plain = some_detections(30)
+    rng = np.random.default_rng(1)
+    covariances = np.zeros((30, 2, 2, 2))
+    covariances[::2] = np.eye(2) * rng.uniform(1, 9, (15, 1, 1, 1))
+    covariances[::2, 1, 1, 0] = 1e-9
+    boxes = plain.boxes.copy()
+    boxes[3, 0] = -0.0
+    found = dataclasses.replace(
+        plain,
+        boxes=boxes,
+        covariances=covariances,
+        labels=rng.integers(0, 5, 30),
+        scores=rng.random(30),
+        sizes=boxes[:, 2:] - boxes[:, :2] + rng.uniform(0, 1, (30, 2)),
+        source="elsewhere.json",
+        notes=("3 were left out",),
+    )
+    write_parquet(tmp_path / "d.parquet", found)
+    again = read_parquet(tmp_path / "d.parquet")
+    assert_same(by_image(found), again)
+    assert again.source == str(tmp_path / "d.parquet")
+    names = pq.read_schema(tmp_path / "d.parquet").names
+    assert {"score", "width", "height", "x2", "cov2_yx"} < set(names)
+    assert "cov1_yx" not in names
+
+
+def test_one_bit_off_is_not_left_out(tmp_path: Path) -> None:
+    """Sizes and corners that nearly follow from each other, and scores that nearly are the probability, are kept."""
+    plain = by_image(some_detections(20))
+    low, sizes = plain.boxes[:, :2], plain.sizes
+    high = low + sizes
+    high[7, 1] = np.nextafter(high[7, 1], np.inf)
+    scores = plain.scores.copy()
+    scores[5] = np.nextafter(scores[5], 1)
+    for changes in (
+        {"boxes": np.concatenate([low, high], axis=1), "sizes": sizes},
+        {"sizes": np.nextafter(sizes, 0)},
+        {"scores": scores},
+    ):
+        found = dataclasses.replace(plain, **changes)
+        write_parquet(tmp_path / "d.parquet", found)
+        assert_same(found, read_parquet(tmp_path / "d.parquet"))
+
+
+@pytest.mark.parametrize("covariances", [None, np.zeros((40, 2, 2, 2))])
+def test_no_covariances_are_not_zero_covariances(tmp_path: Path, covariances: Any) -> None:
+    write_parquet(tmp_path / "d.parquet", some_detections(covariances=covariances))
+    assert (read_parquet(tmp_path / "d.parquet").covariances is None) == (covariances is None)
+
+
+@pytest.mark.parametrize("classes", [0, 1, 3])
+def test_no_detections(tmp_path: Path, classes: int) -> None:
+    found = some_detections(0, classes)
+    write_parquet(tmp_path / "d.parquet", found)
+    assert_same(found, read_parquet(tmp_path / "d.parquet"))
+
+
+def test_empty_truth(tmp_path: Path) -> None:
+    for images in ({}, {5: (30, 20), 7: (8, 9)}):
+        truth = GroundTruth.from_boxes(["cup"], images, [], np.zeros((0, 4)), [])
+        write_parquet(tmp_path / "t.parquet", truth)
+        assert_same(truth, read_parquet_truth(tmp_path / "t.parquet"))
+
+
+def test_truth_of_every_kind(truth: GroundTruth, tmp_path: Path, golden_dir: Path) -> None:
+    """File names, category ids, crowds, areas; and challenge truth, whose small objects are ignored."""
+    for table in (
+        truth,
+        read_truth(golden_dir / "rvc1" / "gt"),
+        read_truth(golden_dir / "mixed" / "ground_truth.json"),
+    ):
+        write_parquet(tmp_path / "t.parquet", table)
+        assert_same(table, read_parquet_truth(tmp_path / "t.parquet"))
+        assert_same(table, read_truth(tmp_path / "t.parquet"))
+
+
+def test_single_scores_need_no_probabilities(truth: GroundTruth, write: Callable[..., Path], tmp_path: Path) -> None:
+    """What the reader of COCO results spread over classes is spread again, to the bit."""
+    rng = np.random.default_rng(3)
+    rows = [
+        {"image_id": int(i), "category_id": int(c), "bbox": [1.3, 2.7, w, 3.1], "score": s}
+        for i, c, w, s in zip(
+            rng.choice([4, 9], 50), rng.choice([3, 7], 50), rng.random(50), rng.random(50), strict=True
+        )
+    ]
+    found = read_detections(write(rows), truth)
+    write_parquet(tmp_path / "d.parquet", found)
+    assert pq.read_schema(tmp_path / "d.parquet").names == ["image_id", "x1", "y1", "width", "height", "label", "score"]
+    assert_same(by_image(found), read_parquet(tmp_path / "d.parquet"))
+
+
+def test_real_files(coco_dir: Path, tmp_path: Path) -> None:
+    """NanoDet on 206 images: every bit, a fifth of the JSON's size; and the truth with its masks."""
+    import gzip
+
+    truth = read_truth(coco_dir / "val2017_masks_206.json")
+    source = coco_dir / "results" / "nanodet_m_416_206.rvc1.json.gz"
+    found = read_detections(source, truth)
+    write_parquet(tmp_path / "d.parquet", found)
+    write_parquet(tmp_path / "t.parquet", truth)
+    assert_same(found, read_detections(tmp_path / "d.parquet", truth))
+    assert_same(truth, read_truth(tmp_path / "t.parquet"))
+    assert 5 * os.path.getsize(tmp_path / "d.parquet") < len(gzip.decompress(source.read_bytes()))
