@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from probox import read_truth
 from probox.cli import main
 
 Convert = Callable[..., str]
@@ -59,3 +60,16 @@ def test_parquet_without_truth(convert: Convert, sources: dict[str, Path], tmp_p
     assert convert(sources["parquet"], tmp_path / "a.parquet") == "parquet"
     assert convert(sources["parquet"], tmp_path / "a") == "parquet"
     assert "cannot become COCO results without" in convert(sources["parquet"], tmp_path / "a.json")
+
+
+def test_ground_truth_becomes_parquet_and_stays_ground_truth(
+    convert: Convert, sources: dict[str, Path], tmp_path: Path
+) -> None:
+    assert convert(sources["truth"], tmp_path / "truth.parquet") == "parquet"
+    assert convert(tmp_path / "truth.parquet", tmp_path / "copy.parquet") == "parquet"
+    assert read_truth(tmp_path / "copy.parquet").boxes.tolist() == read_truth(sources["truth"]).boxes.tolist()
+    broken = json.loads(sources["truth"].read_text())
+    broken["annotations"][0]["image_id"] = -1
+    (tmp_path / "broken.json").write_text(json.dumps(broken))
+    said = convert(tmp_path / "broken.json", tmp_path / "broken.parquet")
+    assert "annotations[0].image_id: expected the id of one of the" in said
