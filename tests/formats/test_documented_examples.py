@@ -9,7 +9,7 @@ import numpy as np
 
 from probox.formats import read_coco, read_coco_results, read_rvc1, read_rvc1_truth
 
-from .test_png import encode
+from .rvc1.test_png import encode
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "formats.md"
 

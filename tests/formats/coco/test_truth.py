@@ -18,7 +18,7 @@ from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_coco, read_coco_results, read_truth
 from probox.tables.results import Verdict
 
-from .conftest import TRUTH
+from ..conftest import TRUTH
 
 Write = Callable[..., Path]
 
