@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(probox.__path__, "probox.")
     if not module.name.endswith("._core") and not module.name.startswith("probox.detect.torchvision")
 )
+
+
+CODE = re.compile(r"^```(?:python|pycon)\n.*?^```|`[^`\n]+`", re.M | re.S)
 
 
 @pytest.mark.parametrize("name", ["probox", *MODULES])
@@ -32,8 +36,22 @@ def test_there_are_examples():
 
 def test_links_in_the_documents_lead_somewhere():
     root = Path(__file__).resolve().parents[1]
-    for document in [root / "README.md", *(root / "docs").glob("*.md")]:
+    for document in [*root.glob("*.md"), *(root / "docs").glob("*.md")]:
         for part in document.read_text(encoding="utf-8").split("](")[1:]:
             target = part.split(")")[0].split("#")[0]
             if target and "://" not in target:
                 assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_names_in_the_documents_exist():
+    root = Path(__file__).resolve().parents[1]
+    named = {
+        name
+        for document in [*root.glob("*.md"), *(root / "docs").glob("*.md")]
+        for text in CODE.findall(document.read_text(encoding="utf-8"))
+        if not text.startswith("```python\n# src/")  # what CONTRIBUTING.md adds to probox is not there
+        for name in re.findall(r"(?<![\w./])probox(?:\.[A-Za-z_]\w*)+", text)
+    }
+    assert {"probox.evaluate", "probox.measures.pdq.definition"} <= named
+    for name in sorted(named):
+        pkgutil.resolve_name(name)
