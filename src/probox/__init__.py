@@ -5,9 +5,9 @@
 >>> found = probox.Detections(
 ...     classes=["cup"], image_ids=[7], boxes=[[11, 19, 41, 40]], label_probs=[[0.9]],
 ...     covariances=[[[[1, 0], [0, 1]], [[1, 0], [0, 1]]]])
->>> print(probox.evaluate(truth, found))
-  mAP   mLRP    PDQ   pPDQ     Sp    Lbl     FG     BG  TP  FP  FN
-80.00  78.46  81.38  81.38  73.58  90.00  96.07  76.59   1   0   0
+>>> print(probox.evaluate(truth, found, measures=["pdq"]))
+  PDQ   pPDQ     Sp    Lbl     FG     BG  TP  FP  FN
+81.38  81.38  73.58  90.00  96.07  76.59   1   0   0
 qualities in per cent; convention: reference
 """
 

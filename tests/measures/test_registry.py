@@ -41,7 +41,7 @@ def result(toy: Measure, demo: Demo) -> Evaluation:
 
 def expected(result: Evaluation) -> float:
     table = result.detections
-    return float(np.mean(table.score[table.verdict == Verdict.TP]))
+    return float(np.mean(table.scores[table.verdicts == Verdict.TP]))
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: Any) -> str:
@@ -122,12 +122,12 @@ def test_a_new_measure_is_in_an_evaluation(result: Evaluation, demo: Demo) -> No
     assert result.measures == ("pdq", "map", "lrp", "toy")
     assert list(result.summary())[-2:] == ["hit_score", "top_score"]
     assert result.summary()["hit_score"] == pytest.approx(expected(result))
-    hit = result.detections.verdict == Verdict.TP
+    hit = result.detections.verdicts == Verdict.TP
     for index, (name, group) in enumerate(result.per_class().items()):
-        there = hit & (result.objects.class_index[result.detections.partner] == index)
+        there = hit & (result.objects.labels[result.detections.partners] == index)
         assert name == result.classes[index]
         assert group["TP"] == there.sum()
-        assert group["hit_score"] == pytest.approx(np.mean(result.detections.score[there]))
+        assert group["hit_score"] == pytest.approx(np.mean(result.detections.scores[there]))
     assert "hit_score" not in result.per_size()["large"]
     assert str(result).splitlines()[0].split()[-2:] == ["FN", "Hit"]
     assert str(result).splitlines()[1].split()[-1] == f"{expected(result):.4f}"
@@ -138,7 +138,7 @@ def test_a_new_measure_alone_has_its_pixels_looked_at(result: Evaluation, demo: 
     assert alone.summary() == {key: result.summary()[key] for key in ("hit_score", "top_score")}
     for change in (lambda e: e.at_threshold(0.5), lambda e: e.on(demo.truth.image_ids[:5])):
         assert change(alone).summary()["hit_score"] == change(result).summary()["hit_score"]
-        np.testing.assert_array_equal(change(alone).detections.verdict, change(result).detections.verdict)
+        np.testing.assert_array_equal(change(alone).detections.verdicts, change(result).detections.verdicts)
     halves = [alone.on(demo.truth.image_ids[rows]) for rows in (slice(None, 5), slice(5, None))]
     assert (halves[0] + halves[1]).summary() == alone.summary()
 
@@ -194,7 +194,7 @@ def test_a_new_measure_is_in_every_table(
 
 
 def test_a_new_measure_is_told_to_the_explorer(result: Evaluation) -> None:
-    told = index_payload({"unsure": result}, [""] * len(result.images), 50, [""] * len(result.images))
+    told = index_payload({"unsure": result}, [""] * len(result.dataset), 50, [""] * len(result.dataset))
     assert told["columns"][-1] == {
         "key": "hit_score",
         "heading": "Hit",

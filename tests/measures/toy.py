@@ -12,7 +12,7 @@ from probox.tables.results import Verdict
 
 def toy_summary(judged: Judged) -> Summary:
     """Return the mean score of the true positives, and the highest."""
-    scores = judged.detections.score[judged.detections.verdict == Verdict.TP]
+    scores = judged.detections.scores[judged.detections.verdicts == Verdict.TP]
     return {"hit_score": float(scores.mean()), "top_score": float(scores.max())} if len(scores) else NOTHING
 
 

@@ -20,8 +20,8 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     """Plot evaluations: one line or colour for each RESULT_DIR.
 
     Quality distributions, spatial against label quality, foreground against background, what a label
-    threshold does, precision and recall, classes, sizes. RESULT_DIR is a folder that `probox evaluate --out`
-    wrote, or a folder of such folders.
+    threshold does, precision and recall, classes, sizes and others. RESULT_DIR is a folder that
+    `probox evaluate --out` wrote, or a folder of such folders.
 
     All plots appear when the last is drawn. Those that an earlier `probox plot` wrote are replaced; any other file of
     the same name is refused.

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from probox.errors import InputError
+from probox.experiments import registry
 from probox.experiments.claims import Verdict
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import pictures, style
-from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.running import Run
 from probox.experiments.scenes import first_images, synthetic_truth
 from probox.experiments.table import ResultTable
@@ -111,11 +111,11 @@ class Outcome:
 
 def find_experiments(names: tuple[str, ...]) -> list[Experiment]:
     """Return the experiments of these names, each once, in the order of the paper; `all` is all of them."""
-    known = [experiment.name for experiment in EXPERIMENTS]
+    known = [experiment.name for experiment in registry.EXPERIMENTS]
     for name in names:
         if name != "all" and name not in known:
             raise InputError(f"unknown experiment {name!r}", remedy=f"choose from: all, {', '.join(known)}")
-    return [experiment for experiment in EXPERIMENTS if "all" in names or experiment.name in names]
+    return [experiment for experiment in registry.EXPERIMENTS if "all" in names or experiment.name in names]
 
 
 def perform(

@@ -29,8 +29,8 @@ def measure(truth: GroundTruth, found: Detections, *, threads: int | None = None
     >>> from probox.experiments import SimulatedDetector, square_scene
     >>> truth = square_scene()
     >>> measured = measure(truth, SimulatedDetector(label_probability=0.25).detect(truth))
-    >>> {name: round(value, 6) for name, value in measured.items()}
-    {'PDQ': 0.5, 'PDQ_paper': 0.5, 'mAP': 1.0, 'moLRP': 0.0}
+    >>> round(measured["PDQ"], 6), round(measured["PDQ_paper"], 6), round(measured["mAP"], 6)
+    (0.5, 0.5, 1.0)
     """
     from probox.evaluation.run import evaluate
 

@@ -72,8 +72,8 @@ def format_of_name(path: Paths) -> DetectionFormat | None:
 def endings_in_words() -> str:
     """Return which ending of a file name asks for which format of detections.
 
-    >>> endings_in_words()
-    '.coco.json (COCO results), .json (RVC1) or .parquet'
+    >>> endings_in_words()  # doctest: +ELLIPSIS
+    '.coco.json (COCO results), .json (RVC1)...'
     """
     words = []
     for form in detection_formats():

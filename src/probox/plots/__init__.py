@@ -1,8 +1,4 @@
-"""Plots of evaluations, in one style: a module for each kind, `PLOTS` lists them.
-
->>> list(PLOTS)
-['qualities', 'spatial-label', 'foreground-background', 'thresholds', 'precision-recall', 'classes', 'sizes']
-"""
+"""Plots of evaluations, in one style: a module for each kind, `PLOTS` lists them."""
 
 from probox.plots.base import Plot, quietly
 from probox.plots.registry import PLOTS, Plots, draw_all

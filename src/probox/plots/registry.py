@@ -1,4 +1,7 @@
-"""Every plot there is, and what `result.plot` and `probox plot` draw them with."""
+"""Every plot there is, and what `result.plot` and `probox plot` draw them with.
+
+A new one is a module that makes a `Plot`, and a line in `PLOTS`.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +33,13 @@ PLOTS: dict[str, Plot] = {
 }
 """Every plot by the name of its file."""
 
-_BY_METHOD = {plot.method: plot for plot in PLOTS.values()}
-
 
 class Plots:
     """Plots of one evaluation, or of several under their names.
 
-    Each plot of `PLOTS` is a method, which returns the matplotlib axes: `qualities`, `spatial_label`,
-    `foreground_background`, `thresholds`, `precision_recall`, `classes`, `sizes`. All take `dark`, and those of one
-    panel `ax`; ``help(Plots(result).thresholds)`` tells more.
+    Each plot of `PLOTS` is a method, which returns the matplotlib axes: `qualities`, `spatial_label`, `thresholds` and
+    so on, ``dir(Plots(result))`` has them all. All take `dark`, and those of one panel `ax`;
+    ``help(Plots(result).thresholds)`` tells more.
 
     Parameters
     ----------
@@ -63,13 +64,18 @@ class Plots:
             raise InputError("there is nothing to plot")
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in _BY_METHOD:
-            raise AttributeError(f"there is no plot {name!r}; there are {', '.join(_BY_METHOD)}")
-        draw = _BY_METHOD[name].draw
+        methods = _by_method()
+        if name not in methods:
+            raise AttributeError(f"there is no plot {name!r}; there are {', '.join(methods)}")
+        draw = methods[name].draw
         return update_wrapper(partial(draw, self.results), draw)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_BY_METHOD]
+        return [*super().__dir__(), *_by_method()]
+
+
+def _by_method() -> dict[str, Plot]:
+    return {plot.method: plot for plot in PLOTS.values()}
 
 
 def draw_all(results: Mapping[str, Evaluation], *, dark: bool = False) -> Iterator[tuple[str, Any]]:

@@ -17,7 +17,16 @@ from probox.errors import InputError
 __all__ = ["FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family"]
 
 FAMILIES: dict[str, type[Family]] = {
-    family.name: family for family in (Ssd, YoloV3, YoloV5, YoloV8, YoloX, NanoDet, FasterRCNN)
+    family.name: family
+    for family in (
+        Ssd,
+        YoloV3,
+        YoloV5,
+        YoloV8,
+        YoloX,
+        NanoDet,
+        FasterRCNN,
+    )
 }
 """Every family by name: a module each, or one for its dialects, and its place here."""
 

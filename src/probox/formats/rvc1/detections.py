@@ -75,7 +75,7 @@ def check_rvc1(data: bytes, file: str) -> None:
         raise InputError(
             f"names heatmap files ({columns['mask_file_names'][0][:80]!r}), which would stay behind",
             file=file,
-            remedy="give the ground dataset, to write them too",
+            remedy="give the ground truth, to write them too",
         )
 
 
