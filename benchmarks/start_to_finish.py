@@ -86,7 +86,7 @@ def run_command(truth: Path, found: Path) -> tuple[float, float]:
 def split(truth_file: Path, found_file: Path) -> dict[str, float]:
     """Return the seconds of each part of an evaluation, in this process."""
     import probox
-    from probox import _core, evaluation, formats
+    from probox import _core, formats
 
     spent = dict.fromkeys(PARTS, 0.0)
 
@@ -100,10 +100,10 @@ def split(truth_file: Path, found_file: Path) -> dict[str, float]:
 
         return call
 
-    originals = _core.rasterise, _core.score_images, evaluation.assign
+    originals = _core.rasterise, _core.score_images, _core.assign_pairs
     _core.rasterise = timed("masks", originals[0])
     _core.score_images = timed("kernel", originals[1])
-    evaluation.assign = timed("assignment", originals[2])
+    _core.assign_pairs = timed("assignment", originals[2])
     try:
         truth = timed("reading", formats.read_truth)(truth_file)
         found = timed("reading", formats.read_detections)(found_file, truth)
@@ -113,5 +113,5 @@ def split(truth_file: Path, found_file: Path) -> dict[str, float]:
         with tempfile.TemporaryDirectory() as folder:
             timed("writing", result.save)(folder)
     finally:
-        _core.rasterise, _core.score_images, evaluation.assign = originals
+        _core.rasterise, _core.score_images, _core.assign_pairs = originals
     return spent

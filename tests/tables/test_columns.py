@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pytest
 
 from probox import InputError
-from probox.tables.columns import frozen, rows_where_all
+from probox.tables.columns import Table, column, columns_of, frozen, rows_where_all
 from probox.tables.labels import align_labels, canonical_name, column_of_each
 
 
@@ -86,3 +89,51 @@ def test_aligned_probabilities_are_zero_where_nothing_is_said():
     aligned = align_labels(given, ["ghost", "dog", "cup"], ["cup", "cat", "dog"])
     np.testing.assert_array_equal(aligned, np.float32([[0.125, 0.0, 0.5]]))
     assert align_labels(given, ["a", "b", "c"], ["a", "b", "c"]) is given
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Fruit(Table):
+    """A table for these tests: names of kinds for the whole, numbers per fruit."""
+
+    kinds: tuple[str, ...]
+    weights: Any = column(np.float64)
+    shares: Any = column(np.float32, "kinds", optional=True)
+    places: Any = column(np.int64, 2, optional=True)
+    tags: Any = column(object, optional=True)
+
+    def _default(self, name: str) -> Any:
+        return np.stack([self.weights, self.weights], axis=1) if name == "places" else None
+
+
+def test_declared_columns_are_checked_completed_and_frozen() -> None:
+    fruit = Fruit(kinds=("fig", "pear"), weights=[1, 2], shares=[[0.5, 0.5], [0, 1]], tags=["a", "b"])
+    assert list(columns_of(Fruit)) == ["weights", "shares", "places", "tags"]
+    assert fruit.weights.dtype == np.float64
+    assert fruit.places.tolist() == [[1, 1], [2, 2]]
+    assert not any(values.flags.writeable for values in (fruit.weights, fruit.shares, fruit.places))
+    assert len(fruit) == 2
+    assert Fruit(kinds=(), weights=[1]).columns().keys() == {"weights", "places"}  # nobody has shares or tags
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shares": [[0.5]]}, "shares of shape 1 x 2"),
+        ({"places": [[1, 2], [3, 4]]}, "places of shape 1 x 2"),
+        ({"places": [[1.5, 2]]}, "places to be whole numbers"),
+        ({"weights": 3}, "weights to be a list"),
+    ],
+)
+def test_columns_that_do_not_fit_are_named(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Fruit(**{"kinds": ("fig", "pear"), "weights": [1]} | changes)
+
+
+def test_taking_joining_and_replacing_keep_what_is_of_the_whole() -> None:
+    fruit = Fruit(kinds=("fig",), weights=[1, 2, 3], tags=["a", "b", "c"])
+    taken = fruit.take(np.array([2, 0]))
+    assert (taken.kinds, taken.weights.tolist(), taken.tags) == (("fig",), [3, 1], ("c", "a"))
+    both = Fruit.join([fruit, taken])
+    assert (both.kinds, both.tags, both.shares) == (("fig",), ("a", "b", "c", "c", "a"), None)
+    assert Fruit.join([fruit, taken], np.array([4])).weights.tolist() == [1]
+    assert fruit.replace(weights=[4, 5, 6]).weights.tolist() == [4, 5, 6]

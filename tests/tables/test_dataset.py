@@ -60,3 +60,16 @@ def test_parts_join_in_any_order() -> None:
     assert joined.image_ids.tolist() == [2, 5, 9]
     assert joined.file_names == ("a", "b", "c")
     assert joined.shapes.tolist() == [[7, 20], [30, 20], [30, 20]]
+
+
+def test_an_endless_file_name_is_refused() -> None:
+    """One long name would make the column of all names as wide: 3,000 images of 100 kB each take a gigabyte."""
+    two = dataset(image_ids=[1, 2])
+    assert two.replace(file_names=("a", "b" * 1024)).file_names[1] == "b" * 1024
+    with pytest.raises(InputError, match="image 2: expected a file name of at most 1,024 characters, but got one of"):
+        two.replace(file_names=("a", "b" * 1025))
+
+
+def test_categories_have_ids_of_their_own() -> None:
+    with pytest.raises(InputError, match="the category id 3 stands for several classes"):
+        dataset(classes=["cup", "dog"], category_ids=[3, 3])

@@ -199,29 +199,3 @@ def test_columns_cannot_be_written_to_and_do_not_follow_their_maker():
 
 
 # --- masks ----------------------------------------------------------------------------------------------------------
-
-
-def test_masks_taken_and_joined_keep_their_pixels():
-    rng = np.random.default_rng(5)
-    arrays = [rng.random((6, 9)) < share for share in (0.1, 0.5, 0.9, 1.0, 0.3)]
-    for array in arrays:
-        array[2, 4] = True
-    masks = Masks.from_arrays(arrays)
-    order = np.array([3, 0, 4, 4, 1])
-    taken = masks.take(order)
-    joined = Masks.concatenate([taken, masks.take(np.array([2])), Masks.concatenate([])])
-    assert len(joined) == 6
-    for row, source in enumerate([*order, 2]):
-        np.testing.assert_array_equal(joined.to_array(row, 6, 9), arrays[source])
-        assert joined.pixels[row] == arrays[source].sum()
-    assert masks.offsets[4] == masks.offsets[3]  # a full box needs no runs
-
-
-def test_runs_do_not_touch_and_are_sorted():
-    rng = np.random.default_rng(6)
-    masks = Masks.from_arrays([rng.random((20, 30)) < 0.5])
-    y, begin, end = masks.runs.T
-    assert (end > begin).all()
-    same = y[1:] == y[:-1]
-    assert (begin[1:][same] > end[:-1][same]).all()
-    assert (np.diff(y) >= 0).all()

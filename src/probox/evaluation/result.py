@@ -35,7 +35,7 @@ __all__ = ["Evaluation"]
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """The result of `probox.evaluation.run`.
+    """The result of `probox.evaluate`.
 
     `objects`, `detections` and `pairs` are tables with one row each, and point at the images of `dataset`; everything
     else is derived from them. Two evaluations of different images add up: ``a + b``.
@@ -111,19 +111,19 @@ class Evaluation:
         return summary
 
     @cached_property
-    def boxes(self) -> BoxMatches:
+    def box_matches(self) -> BoxMatches:
         """Return who matches whom by the overlap of boxes, as COCO matches: what mAP and LRP follow from."""
         return match_columns(self.dataset, self.detections, self.objects)
 
     @cached_property
     def average_precision(self) -> AveragePrecision:
         """Return COCO's average precision and recall of the same detections."""
-        return AveragePrecision.from_matches(self.boxes)
+        return AveragePrecision.from_matches(self.box_matches)
 
     @cached_property
     def lrp(self) -> LRP:
         """Return localisation recall precision of the same detections, on the paper's grid of thresholds."""
-        return LRP.from_matches(self.boxes)
+        return LRP.from_matches(self.box_matches)
 
     def per_class(self) -> Groups:
         """Return the summary of each class; a false positive belongs to the class that the detector names.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ import numpy.typing as npt
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths, file_head
 from probox.files.replacing import Kind, check_replaceable
+from probox.files.source import Source
+from probox.formats.format import Copied
 from probox.tables.detections import Detections
 
-__all__ = ["JSON_DETECTIONS", "copy_json", "covariances_to_write"]
+__all__ = ["JSON_DETECTIONS", "copier", "covariances_to_write"]
 
 
 def _is_detections(path: Path) -> bool:
@@ -28,10 +31,19 @@ JSON_DETECTIONS = Kind("detections", _is_detections)
 """COCO results and RVC1 may replace each other."""
 
 
-def copy_json(data: bytes, target: Paths) -> None:
-    """Write the content of a file of detections, with or without compression."""
-    check_replaceable(target, JSON_DETECTIONS)
-    write_files({Path(target): json_bytes(Path(target), data)})
+def copier(check: Callable[[bytes, str], None]) -> Callable[[Source, Paths, bool], Copied | None]:
+    """Return what copies a file of detections, with or without compression, once `check` has looked at its content."""
+
+    def copy(source: Source, target: Paths, repair: bool) -> Copied | None:
+        if repair:
+            return None
+        data = source.content()
+        check(data, source.name)
+        check_replaceable(target, JSON_DETECTIONS)
+        write_files({Path(target): json_bytes(Path(target), data)})
+        return None, ()
+
+    return copy
 
 
 def covariances_to_write(found: Detections) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
+from probox.tables.boxes import extents_of
 from probox.tables.columns import Column, Table, column
 from probox.tables.labels import best_classes, named_classes, probabilities_of
 from probox.tables.problems import find_problems
@@ -86,8 +87,7 @@ class Detections(DetectionColumns):
 
     def _default(self, name: str) -> Any:
         if name == "extents":
-            with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected below, in words
-                return self.boxes[:, 2:] - self.boxes[:, :2]
+            return extents_of(self.boxes)
         if name == "labels":
             return best_classes(self.label_probs)
         if name == "scores":

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.arguments import expect
+from probox.tables.boxes import extents_of, pixels_of_boxes
 from probox.tables.columns import Column, Table, column, frozen, rows_where_all
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
@@ -75,8 +76,7 @@ class GroundTruth(Table):
 
     def _default(self, name: str) -> Any:
         if name == "extents":
-            with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected below, in words
-                return self.boxes[:, 2:] - self.boxes[:, :2]
+            return extents_of(self.boxes)
         if name == "areas":
             return self.masks.pixels
         return np.zeros(len(self.image_rows), bool) if name == "crowd" else np.arange(len(self.image_rows))
@@ -311,19 +311,6 @@ class GroundTruth(Table):
             masks=runs,
             notes=(f"{empty} masks have no pixel: left out",) if empty else (),
         )
-
-
-def pixels_of_boxes(boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return the pixels of boxes ``x1, y1, x2, y2`` in images of these widths and heights, as inclusive boxes.
-
-    Pixels floor(x1)..ceil(x2) and floor(y1)..ceil(y2), as far as they lie in the image; a box that lies wholly
-    outside has none, which is written ``0, 0, -1, -1``.
-    """
-    last = shapes.astype(np.float64) - 1.0
-    low, high = np.floor(boxes[:, :2]), np.ceil(boxes[:, 2:])
-    inside = rows_where_all((high >= 0) & (low <= last) & (low <= high))
-    pixels = np.concatenate([np.clip(low, 0.0, last), np.clip(high, 0.0, last)], axis=1)
-    return np.where(inside[:, None], pixels, [0.0, 0.0, -1.0, -1.0]).astype(np.int32)
 
 
 def _triples(masks: Iterable[Any]) -> Iterator[tuple[int, Sequence[npt.ArrayLike], Sequence[int]]]:

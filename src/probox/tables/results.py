@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from probox.errors import InputError
 from probox.tables.columns import Table, column, columns_of
 
 __all__ = ["QUALITIES", "DetectionTable", "ObjectTable", "PairTable", "Verdict"]
@@ -46,6 +47,8 @@ class QualityTable(Table):
 
     def quality(self, name: str) -> npt.NDArray[np.float64]:
         """Return one of the `QUALITIES`: ``table.quality("spatial")``."""
+        if name not in QUALITIES:
+            raise InputError(f"expected a quality to be one of {', '.join(QUALITIES)}, but got {name!r:.40}")
         column: npt.NDArray[np.float64] = self.qualities[:, QUALITIES.index(name)]
         return column
 

@@ -1,4 +1,4 @@
-"""The field's own tool as an oracle, on the same tables."""
+"""The field's own tool as an oracle, on the same tables, and a small truth to measure by hand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
+from tests.measures.boxes.cups import CLASSES
 
 from probox import Detections, GroundTruth
 
@@ -71,3 +72,11 @@ def coco_twelve() -> Callable[[GroundTruth, Detections], np.ndarray]:
 def coco_evaluate() -> Callable[[GroundTruth, Detections], COCOeval]:
     """Return a function that gives pycocotools' whole evaluation."""
     return coco_evaluation
+
+
+@pytest.fixture
+def truth():
+    """Two cups, a dog, no television."""
+    return GroundTruth.from_boxes(
+        CLASSES, {1: (400, 400)}, [1, 1, 1], [[0, 0, 100, 100], [200, 0, 300, 100], [0, 200, 20, 220]], [0, 0, 1]
+    )

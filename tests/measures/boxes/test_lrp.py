@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.measures.boxes.cups import CLASSES, found_of
 
-from probox import Detections, GroundTruth, InputError
+from probox import GroundTruth, InputError
 from probox.measures.boxes import LRP, lrp, lrp_curve, match_boxes
-
-CLASSES = ("cup", "dog", "tv")
-
-
-def found_of(boxes, scores, labels=None):
-    return Detections(
-        classes=CLASSES,
-        image_ids=[1] * len(boxes),
-        boxes=boxes,
-        label_probs=np.zeros((len(boxes), 3)),
-        labels=labels or [0] * len(boxes),
-        scores=scores,
-    )
-
-
-@pytest.fixture
-def truth():
-    """Two cups, a dog, no television."""
-    return GroundTruth.from_boxes(
-        CLASSES, {1: (400, 400)}, [1, 1, 1], [[0, 0, 100, 100], [200, 0, 300, 100], [0, 200, 20, 220]], [0, 0, 1]
-    )
 
 
 def test_by_hand(truth):

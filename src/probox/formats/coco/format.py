@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from probox.errors import InputError
-from probox.files.reading import TRUTH_EXPANDS, Paths
+from probox.files.reading import TRUTH_EXPANDS
 from probox.files.source import Source
 from probox.formats.coco.results import check_coco_results, coco_results_from_bytes
 from probox.formats.coco.truth import coco_truth_from_bytes
 from probox.formats.coco.writing import write_coco_results
 from probox.formats.draft import Draft
-from probox.formats.format import Copied, DetectionFormat, TruthFormat
-from probox.formats.json_detections import JSON_DETECTIONS, copy_json
+from probox.formats.format import DetectionFormat, TruthFormat
+from probox.formats.json_detections import JSON_DETECTIONS, copier
 from probox.formats.problems import Problems
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
@@ -32,15 +32,6 @@ def _read_results(source: Source, dataset: Dataset, problems: Problems) -> Draft
     return coco_results_from_bytes(source.content(), source.name, dataset, problems)
 
 
-def _copy(source: Source, target: Paths, repair: bool) -> Copied | None:
-    if repair:
-        return None
-    data = source.content()
-    check_coco_results(data, source.name)
-    copy_json(data, target)
-    return None, ()
-
-
 COCO_TRUTH = TruthFormat(
     name="coco",
     title="COCO ground truth",
@@ -57,6 +48,6 @@ COCO_RESULTS = DetectionFormat(
     read=_read_results,
     write=write_coco_results,
     check=lambda source: check_coco_results(source.content(), source.name),
-    copy=_copy,
+    copy=copier(check_coco_results),
     kind=JSON_DETECTIONS,
 )

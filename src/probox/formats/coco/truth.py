@@ -13,8 +13,9 @@ from probox.errors import InputError
 from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.tables.arguments import expect_path
+from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import Dataset
-from probox.tables.groundtruth import GroundTruth, pixels_of_boxes
+from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
 
 __all__ = ["coco_truth_from_bytes", "read_coco"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.draft import Draft
-from probox.formats.format import Copied, DetectionFormat, TruthFormat
-from probox.formats.json_detections import JSON_DETECTIONS, copy_json
+from probox.formats.format import DetectionFormat, TruthFormat
+from probox.formats.json_detections import JSON_DETECTIONS, copier
 from probox.formats.problems import Problems
 from probox.formats.rvc1.detections import check_rvc1, rvc1_from_bytes, rvc1_from_folder
 from probox.formats.rvc1.images import ImageCountError
@@ -42,15 +41,6 @@ def _read_part(source: Source, whole: Dataset, part: Dataset, problems: Problems
         return _read(source, second, problems)
 
 
-def _copy(source: Source, target: Paths, repair: bool) -> Copied | None:
-    if repair:
-        return None
-    data = source.content()
-    check_rvc1(data, source.name)
-    copy_json(data, target)
-    return None, ()
-
-
 RVC1_DETECTIONS = DetectionFormat(
     name="rvc1",
     title="RVC1",
@@ -61,7 +51,7 @@ RVC1_DETECTIONS = DetectionFormat(
     read_part=_read_part,
     write=write_rvc1,
     check=lambda source: check_rvc1(source.content(), source.name),
-    copy=_copy,
+    copy=copier(check_rvc1),
     kind=JSON_DETECTIONS,
 )
 
