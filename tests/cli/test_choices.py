@@ -13,7 +13,7 @@ from probox.analysis import choosing
 from probox.cli import cli
 from probox.convention import CHOICES, PRESETS
 from probox.detect import FAMILIES, UNCERTAINTIES, Options
-from probox.evaluation.text import FORMATS
+from probox.evaluation.text import STYLES
 from probox.pictures.style import PALETTES
 
 COMMANDS = sorted(Path(probox.cli.__file__).parent.glob("*.py"))
@@ -38,7 +38,7 @@ def test_no_command_types_choices_again(path: Path) -> None:
     [
         ("evaluate", "--preset", list(PRESETS)),
         ("table", "--preset", list(PRESETS)),
-        ("table", "--format", [*FORMATS, "json"]),
+        ("table", "--format", [*STYLES, "json"]),
         ("evaluate", "--assignment", CHOICES["assignment"]),
         ("evaluate", "--background", CHOICES["background"]),
         ("evaluate", "--clip", CHOICES["clip"]),

@@ -70,7 +70,7 @@ def test_rows_of_objects_say_who_found_them(truth, found):
     np.testing.assert_allclose(table.quality("pPDQ"), [0.9, 0, 0.8], atol=1e-7)
     assert table.pixels.tolist() == [400] * 3
     assert table.mask_boxes.tolist() == [[10, 10, 29, 29], [10, 10, 29, 29], [50, 10, 69, 29]]
-    assert not table.small.any()
+    assert not table.ignored.any()
 
 
 def test_numbers_follow_from_rows(truth, found):

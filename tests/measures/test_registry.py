@@ -17,7 +17,7 @@ import probox
 from probox import Evaluation, InputError, experiments
 from probox.cli import main
 from probox.demo import Demo
-from probox.evaluation.text import FORMATS
+from probox.evaluation.text import STYLES
 from probox.experiments.figures import measure_lines
 from probox.explorer.payload import index_payload
 from probox.measures import registry
@@ -169,7 +169,7 @@ def test_a_new_measure_is_on_the_command_line(
     assert "'iou' is none of pdq, map, lrp, toy." in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.parametrize("style", [*FORMATS, "json"])
+@pytest.mark.parametrize("style", [*STYLES, "json"])
 def test_a_new_measure_is_in_every_table(
     style: str, toy: Measure, demo: Demo, demo_files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

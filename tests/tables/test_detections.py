@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox import Detections, InputError
-from probox.tables.problems import FARTHEST, ROUNDING, SYMMETRY
+from probox.tables.row_problems import FARTHEST, ROUNDING, SYMMETRY
 
 USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}
 

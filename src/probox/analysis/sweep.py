@@ -123,7 +123,7 @@ def threshold_curve(
     until = np.where(last, confidence[detection], np.concatenate([since[1:], [0.0]]) if len(since) else since)
 
     quality = np.where(pair >= 0, pairs.quality("pPDQ")[pair] if len(pairs) else 0.0, 0.0)
-    ignored = np.where(pair >= 0, objects.small[pairs.objects[pair]] if len(pairs) else False, False)
+    ignored = np.where(pair >= 0, objects.ignored[pairs.objects[pair]] if len(pairs) else False, False)
     right = (pair >= 0) & ~ignored
     begin = np.searchsorted(levels, since, side="left")  # first level >= since
     end = np.searchsorted(levels, until, side="left")  # kept while the level is below the confidence
@@ -138,7 +138,7 @@ def threshold_curve(
     cost = fp if not evaluation.convention.confidence_denominator else along(
         np.where(pair < 0, table.costs[detection].astype(np.float64), 0.0)
     )  # fmt: skip
-    fn = float((~objects.small).sum()) - tp
+    fn = float((~objects.ignored).sum()) - tp
     with np.errstate(invalid="ignore", divide="ignore"):
         pdq = np.maximum(along(np.where(right, quality, 0.0)), 0.0) / (tp + cost + fn)
     own = evaluation.convention.label_threshold

@@ -17,7 +17,7 @@ from probox.formats.draft import Draft
 from probox.formats.problems import Finding, Problems
 from probox.formats.reading import load_detections, load_truth
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.problems import find_problems
+from probox.tables.row_problems import find_problems
 
 __all__ = ["Report", "validate"]
 

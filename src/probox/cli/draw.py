@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from probox.analysis.choosing import CHOICES
+from probox.analysis.image_ranking import CHOICES
 from probox.cli.console import note, print_json, progress_bar
 from probox.errors import InputError
 from probox.pictures.drawing import CORNERS, LABELS
@@ -114,7 +114,7 @@ def _judged(
     chosen: dict[str, int],
     wanted: tuple[str, ...],
 ) -> _Job:
-    from probox.analysis.choosing import choose_images, find_images
+    from probox.analysis.image_ranking import choose_images, find_images
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation
     from probox.files.photos import find_photo

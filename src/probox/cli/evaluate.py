@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from probox.cli.choosing import images_option, parse_images
 from probox.cli.console import file_title, in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
+from probox.cli.image_choice import images_option, parse_images
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.convention import CHOICES, PRESETS, Convention
 from probox.measures.registry import measure_names

@@ -138,22 +138,22 @@ def _report(
     from probox.experiments.page import summary_line
 
     if as_json:
-        verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]
+        claims = [claim for outcome in outcomes for claim in outcome.claims]
         answer: dict[str, Any] = {
             "experiments": [outcome.to_dict() for outcome in outcomes],
-            "claims": len(verdicts),
-            "holds": sum(verdict.holds for verdict in verdicts),
+            "claims": len(claims),
+            "holds": sum(claim.holds for claim in claims),
             "ran_on": setting.describe(),
             "page": None if written is None else {"markdown": str(written[0]), "html": str(written[1])},
             "seconds": seconds,
         }
         print_json(answer)
         return
-    results().print(_verdict_table(outcomes))
+    results().print(_claim_table(outcomes))
     note(f"{summary_line(outcomes)}; {seconds:.1f} s; written to {written[1] if written else out}")
 
 
-def _verdict_table(outcomes: list[Outcome]) -> Any:
+def _claim_table(outcomes: list[Outcome]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
@@ -164,10 +164,10 @@ def _verdict_table(outcomes: list[Outcome]) -> Any:
     table.add_column("verdict", no_wrap=True)
     table.add_column("claim, and what was measured", overflow="fold")
     for outcome in outcomes:
-        for row, verdict in enumerate(outcome.verdicts):
-            word = Text(outcome_word(verdict.holds), style="green" if verdict.holds else "bold red")
-            words = Text(verdict.claim).append(f"\n{verdict.measured}", style="dim")
-            if verdict.explanation and not verdict.holds:
-                words.append(f"\n{verdict.explanation}")
+        for row, claim in enumerate(outcome.claims):
+            word = Text(outcome_word(claim.holds), style="green" if claim.holds else "bold red")
+            words = Text(claim.claim).append(f"\n{claim.measured}", style="dim")
+            if claim.explanation and not claim.holds:
+                words.append(f"\n{claim.explanation}")
             table.add_row(outcome.experiment.name if row == 0 else "", word, words)
     return table

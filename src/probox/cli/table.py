@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from probox.cli.choosing import images_option, parse_images
 from probox.cli.console import file_title, note, print_json, progress_bar, results, say_notes, warnings_of
+from probox.cli.image_choice import images_option, parse_images
 from probox.convention import PRESETS
-from probox.evaluation.text import FORMATS, format_table
+from probox.evaluation.text import STYLES, format_table
 
 
 class _Command(click.Command):
@@ -47,7 +47,7 @@ def _is_number(text: str) -> bool:
 @click.option(
     "--format",
     "style",
-    type=click.Choice([*FORMATS, "json"]),
+    type=click.Choice([*STYLES, "json"]),
     default="text",
     show_default=True,
     help="How to print it.",

@@ -45,7 +45,7 @@ TABLES = {"objects": ObjectTable, "detections": DetectionTable, "pairs": PairTab
 _NAMES_IN_FILES = {
     "image_rows": "image_id", "ids": "id", "labels": "class_index", "boxes": "box", "extents": "size", "areas": "area",
     "mask_boxes": "mask_box", "verdicts": "verdict", "partners": "partner", "numbers": "number", "scores": "score",
-    "confidences": "confidence", "costs": "cost", "detections": "detection", "objects": "object",
+    "confidences": "confidence", "costs": "cost", "ignored": "small", "detections": "detection", "objects": "object",
 }  # fmt: skip
 """Columns that have another name in files, where images are named by their ids, not by rows."""
 

@@ -104,7 +104,7 @@ class Evaluation:
         return registry.need_pairs(self.measures)
 
     def summary(self) -> dict[str, float]:
-        """Return what was asked for: PDQ, the averages over true positives, and the counts; mAP; moLRP."""
+        """Return the numbers of the measures that were asked for, by the keys of their columns."""
         summary: dict[str, float] = {}
         for measure in registry.measures_called(self.measures):
             summary.update(measure.summary(self))

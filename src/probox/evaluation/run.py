@@ -252,7 +252,7 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
         pixels=masks.pixels,
         mask_boxes=masks.boxes,
         # An object without pixels cannot be found, so PDQ ignores it like a small one.
-        small=small if convention.object_filter else masks.pixels == 0,
+        ignored=small if convention.object_filter else masks.pixels == 0,
         **_unmatched(n),
     )
 

@@ -11,8 +11,8 @@ from probox.errors import InputError
 from probox.evaluation.archive import Arrays
 from probox.evaluation.result import Evaluation
 from probox.tables.masks import box_pixels, unusable_masks
-from probox.tables.problems import FARTHEST, ROUNDING
 from probox.tables.results import QUALITIES, JudgedTable
+from probox.tables.row_problems import FARTHEST, ROUNDING
 
 __all__ = ["check_evaluation", "check_images"]
 

@@ -11,9 +11,9 @@ from probox.convention import Convention
 from probox.measures.measure import Column
 from probox.measures.registry import table_columns
 
-__all__ = ["FORMATS", "Row", "best_cells", "format_table", "format_value", "shown_columns", "summary_text"]
+__all__ = ["STYLES", "Row", "best_cells", "format_table", "format_value", "shown_columns", "summary_text"]
 
-FORMATS = ("text", "markdown", "latex", "csv")
+STYLES = ("text", "markdown", "latex", "csv")
 
 Row = tuple[str, Mapping[str, float]]
 """A name and a summary."""

@@ -21,11 +21,11 @@ def judge(
     matched = assign(detections.image_rows[pairs.detections], pairs, convention.assignment)
     found, there, values = pairs.detections[matched], pairs.objects[matched], pairs.qualities[matched]
 
-    small_partner = objects.small[there]
+    ignored = objects.ignored[there]
     verdict_found = np.full(len(detections), Verdict.FP, np.uint8)
-    verdict_found[found] = np.where(small_partner, Verdict.IGNORED, Verdict.TP)
-    verdict_there = np.where(objects.small, Verdict.IGNORED, Verdict.FN).astype(np.uint8)
-    verdict_there[there] = np.where(small_partner, Verdict.IGNORED, Verdict.TP)
+    verdict_found[found] = np.where(ignored, Verdict.IGNORED, Verdict.TP)
+    verdict_there = np.where(objects.ignored, Verdict.IGNORED, Verdict.FN).astype(np.uint8)
+    verdict_there[there] = np.where(ignored, Verdict.IGNORED, Verdict.TP)
     return (
         objects.replace(verdicts=verdict_there, **_partners(len(objects), there, found, values)),
         detections.replace(verdicts=verdict_found, **_partners(len(detections), found, there, values)),

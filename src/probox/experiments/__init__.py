@@ -9,7 +9,7 @@
 studies of your own.
 """
 
-from probox.experiments.claims import Verdict
+from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
 from probox.experiments.figure4 import plane
 from probox.experiments.labels import label_coco, label_uncertainty
@@ -26,11 +26,11 @@ from probox.experiments.worked_example import precision_recall
 
 __all__ = [
     "EXPERIMENTS",
+    "Claim",
     "Experiment",
     "ResultTable",
     "Run",
     "SimulatedDetector",
-    "Verdict",
     "box_probability",
     "corner_variance",
     "duplicates",

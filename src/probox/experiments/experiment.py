@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from probox.experiments.claims import Verdict
+from probox.experiments.claims import Claim
 from probox.experiments.table import ResultTable
 
 if TYPE_CHECKING:
@@ -17,22 +17,22 @@ __all__ = ["Experiment"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """One of the paper's experiments.
+    """An experiment, of the paper or of ours.
 
     Parameters
     ----------
     name : str
         What the command line calls it.
     section : str
-        Where the paper has it.
+        Where the paper has it; for one of ours, what it is about.
     varied : str
         What it varies.
     claim : str
-        What the paper concludes.
+        What is concluded, by the paper or by us.
     function : callable
         Measures, and returns a table.
     judge : callable
-        Returns the verdicts on a table.
+        Returns the claims about a table, each with whether it holds.
     draw : callable
         Returns the figure of a table.
     takes : tuple of str
@@ -44,6 +44,6 @@ class Experiment:
     varied: str
     claim: str
     function: Callable[..., ResultTable]
-    judge: Callable[[ResultTable], list[Verdict]]
+    judge: Callable[[ResultTable], list[Claim]]
     draw: Callable[[ResultTable], Figure]
     takes: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import EXACT, Verdict
+from probox.experiments.claims import EXACT, Claim
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import BLUE, ORANGE, VERMILION, draw_box, new_figure
 from probox.experiments.running import Run, pdq
@@ -61,25 +61,25 @@ def plane_box(truth: GroundTruth) -> npt.NDArray[np.float64]:
     return np.array([x0, y0, x1, y0 + np.floor(PLANE_PART * (y1 - y0 + 1)) - 1])
 
 
-def claims_of_plane(table: ResultTable) -> list[Verdict]:
+def claims_of_plane(table: ResultTable) -> list[Claim]:
     """Judge that AP50 is content with what PDQ rejects."""
     (row,) = table.rows()
     return [
-        Verdict(
+        Claim(
             "The box overlaps the plane's by more than half and covers about 16 % of its pixels",
             row["IoU"] > 0.5 and abs(row["covered"] - 0.16) <= 0.01,
             f"IoU {row['IoU']:.3f}, covered {100 * row['covered']:.1f} %",
             "IoU above 0.5, covered 16 ± 1 %",
             {"IoU": row["IoU"], "covered": row["covered"]},
         ),
-        Verdict(
+        Claim(
             "AP50 counts it as entirely correct",
             row["AP50"] >= 1 - EXACT,
             f"AP50 {row['AP50']:.6g}",
             "1",
             {"AP50": row["AP50"]},
         ),
-        Verdict(
+        Claim(
             "PDQ rejects it: pPDQ is below 1e-4",
             max(row["PDQ"], row["PDQ_paper"]) < 1e-4,
             f"{row['PDQ_paper']:.3g} under `paper`, {row['PDQ']:.3g} under `reference`",

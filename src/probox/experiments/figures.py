@@ -120,7 +120,7 @@ def measure_lines() -> list[tuple[Column, dict[str, Any]]]:
 
 
 def shown(table: ResultTable, column: Column) -> npt.NDArray[np.float64]:
-    """Return a measure as tables show it: the higher the better."""
+    """Return a measure as tables show it: an error as a quality where its column says so."""
     return 1 - table[column.key] if column.complement else table[column.key]
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from probox.experiments.claims import EXACT, Verdict, at_most, falls, stays_perfect
+from probox.experiments.claims import EXACT, Claim, at_most, falls, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves, draw_label_coco
 from probox.experiments.running import Run, measure
@@ -41,7 +41,7 @@ def label_uncertainty(
     return run.table("label-uncertainty", [{"probability": p} for p in probabilities], point, classes=classes)
 
 
-def claims_of_label_uncertainty(table: ResultTable) -> list[Verdict]:
+def claims_of_label_uncertainty(table: ResultTable) -> list[Claim]:
     """Judge PDQ = sqrt(p) and mAP = 1."""
     distance = max(float(np.abs(table[name] - np.sqrt(table["probability"])).max()) for name in ("PDQ", "PDQ_paper"))
     return [
@@ -99,14 +99,14 @@ def label_coco(
     return run.table("label-coco", points, point, truth=fingerprint(objects))
 
 
-def claims_of_label_coco(table: ResultTable) -> list[Verdict]:
+def claims_of_label_coco(table: ResultTable) -> list[Claim]:
     """Judge that PDQ falls with the label probability and that the others only see which class is the largest."""
     first, rest = table.where(largest=True), table.where(largest=False)
     alike = stays_perfect(first, tolerance=0.005)
     low, high = float(rest["mAP"].max(initial=0.0)), float(rest["moLRP"].min(initial=1.0))
     return [
         falls("PDQ falls with the probability of the true class", table, "probability", rising=True),
-        Verdict(
+        Claim(
             "mAP and moLRP change only where the true class stops being the largest",
             alike.holds and low < 0.5 and high > 0.5,
             f"while largest: {alike.measured}; after: highest mAP {low:.3g}, lowest moLRP {high:.3g}",

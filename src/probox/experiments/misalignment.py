@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import Verdict
+from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_families
 from probox.experiments.running import Run, measure
@@ -109,7 +109,7 @@ def _misplaced(
     return run.table(experiment, points, point, side=side, image=image)
 
 
-def claims_of_translation(table: ResultTable) -> list[Verdict]:
+def claims_of_translation(table: ResultTable) -> list[Claim]:
     """Judge leniency to shifted boxes."""
     return [
         _plain_box(
@@ -137,7 +137,7 @@ TRANSLATION = Experiment(
 )
 
 
-def claims_of_scaling(table: ResultTable) -> list[Verdict]:
+def claims_of_scaling(table: ResultTable) -> list[Claim]:
     """Judge leniency to boxes of the wrong size."""
     return [
         _plain_box(
@@ -178,14 +178,14 @@ def _at_tenth_of_area(table: ResultTable) -> str:
     )
 
 
-def _plain_box(table: ResultTable, name: str, at: tuple[float, float], claim: str, explanation: str = "") -> Verdict:
+def _plain_box(table: ResultTable, name: str, at: tuple[float, float], claim: str, explanation: str = "") -> Claim:
     rows = [table.where(variance=0.0, **{name: value}) for value in at]
     pdq = max(float(row[column][0]) for row in rows for column in ("PDQ", "PDQ_paper"))
     others = {
         "mAP": min(float(row["mAP"][0]) for row in rows),
         "1 - moLRP": 1 - max(float(r["moLRP"][0]) for r in rows),
     }
-    return Verdict(
+    return Claim(
         claim,
         pdq <= NEAR_ZERO and min(others.values()) >= LENIENT,
         f"PDQ {pdq:.3f}, mAP {others['mAP']:.3f}, 1 - moLRP {others['1 - moLRP']:.3f} (the worse of both directions)",
@@ -195,9 +195,9 @@ def _plain_box(table: ResultTable, name: str, at: tuple[float, float], claim: st
     )
 
 
-def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Verdict]:
+def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Claim]:
     variances = sorted(set(table["variance"].tolist()))
-    verdicts = []
+    claims = []
     widths: dict[str, list[float]] = {}
     peaks: dict[str, list[float]] = {}
     for column in ("PDQ", "PDQ_paper"):
@@ -205,8 +205,8 @@ def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Verd
         peaks[column] = [float(score.max()) for _, score in curves]
         widths[column] = [half_width(setting, score, perfect) for setting, score in curves]
     shown = ", ".join(f"{v:g}" for v in variances)
-    verdicts.append(
-        Verdict(
+    claims.append(
+        Claim(
             "The more uncertain the box, the more lenient is PDQ",
             all(np.diff(width).min() > 0 for width in widths.values()),
             f"PDQ keeps half its peak up to {', '.join(f'{w:.3f}' for w in widths['PDQ'])} away (variances {shown})",
@@ -214,8 +214,8 @@ def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Verd
             {f"half width at variance {v:g}": w for v, w in zip(variances, widths["PDQ"], strict=True)},
         )
     )
-    verdicts.append(
-        Verdict(
+    claims.append(
+        Claim(
             "The more uncertain the box, the lower is the best PDQ it can reach",
             all(np.diff(peak).max() < 0 for peak in peaks.values()),
             f"peaks {', '.join(f'{p:.3f}' for p in peaks['PDQ'])} (variances {shown})",
@@ -223,7 +223,7 @@ def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Verd
             {f"peak at variance {v:g}": p for v, p in zip(variances, peaks["PDQ"], strict=True)},
         )
     )
-    return verdicts
+    return claims
 
 
 def half_width(setting: npt.NDArray[np.float64], score: npt.NDArray[np.float64], perfect: float) -> float:
@@ -242,8 +242,8 @@ def half_width(setting: npt.NDArray[np.float64], score: npt.NDArray[np.float64],
     return float(x[i - 1] + (y[i - 1] - half) / (y[i - 1] - y[i]) * (x[i] - x[i - 1]) - perfect)
 
 
-def _closest(table: ResultTable, expected: float, claim: str) -> Verdict:
-    """Return the verdict on which variance's PDQ lies nearest to mAP and 1 - moLRP of the same boxes."""
+def _closest(table: ResultTable, expected: float, claim: str) -> Claim:
+    """Return the claim about which variance's PDQ lies nearest to mAP and 1 - moLRP of the same boxes."""
     variances = [v for v in sorted(set(table["variance"].tolist())) if v > 0]
     distances: dict[str, dict[float, float]] = {}
     for column, preset in (("PDQ", "reference"), ("PDQ_paper", "paper")):
@@ -252,7 +252,7 @@ def _closest(table: ResultTable, expected: float, claim: str) -> Verdict:
             rows = table.where(variance=variance)
             apart = [np.abs(rows[column] - rows["mAP"]), np.abs(rows[column] - (1 - rows["moLRP"]))]
             distances[preset][variance] = float(np.mean(apart))
-    return Verdict(
+    return Claim(
         claim,
         all(min(apart, key=lambda v: apart[v]) == expected for apart in distances.values()),
         f"mean distance of PDQ to both at variances {', '.join(f'{v:g}' for v in variances)}: "

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from probox.experiments.claims import Verdict, falls, stays_perfect
+from probox.experiments.claims import Claim, falls, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves
 from probox.experiments.running import Run, measure
@@ -58,7 +58,7 @@ def missed_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> R
     return run.table("missed-small", [{"missed": int(count)} for count in counts], point)
 
 
-def claims_of_missed_small(table: ResultTable) -> list[Verdict]:
+def claims_of_missed_small(table: ResultTable) -> list[Claim]:
     """Judge that a missed object costs the same in all measures."""
     return [_alike("All three respond alike to missed objects", table)]
 
@@ -106,7 +106,7 @@ def missed_coco(
     return run.table("missed-coco", points, point, truth=fingerprint(objects), seed=seed)
 
 
-def claims_of_missed_coco(table: ResultTable) -> list[Verdict]:
+def claims_of_missed_coco(table: ResultTable) -> list[Claim]:
     """Judge that a missed object costs the same in all measures."""
     return [_alike("All three respond alike to missed objects", table.mean_over("repeat"))]
 
@@ -128,8 +128,8 @@ MISSED_COCO = Experiment(
 )
 
 
-def _alike(claim: str, table: ResultTable, label: float = 1.0) -> Verdict:
-    """Return the verdict on PDQ (over the square root of a label probability), mAP and 1 - moLRP being close."""
+def _alike(claim: str, table: ResultTable, label: float = 1.0) -> Claim:
+    """Return the claim about PDQ (over the square root of a label probability), mAP and 1 - moLRP being close."""
     values = np.stack(
         [table["PDQ"] / np.sqrt(label), table["PDQ_paper"] / np.sqrt(label), table["mAP"], 1 - table["moLRP"]]
     )
@@ -137,7 +137,7 @@ def _alike(claim: str, table: ResultTable, label: float = 1.0) -> Verdict:
     worst = int(apart.argmax())
     pdq, _, ap, lrp = values[:, worst]
     name = "PDQ" if label == 1.0 else f"PDQ / sqrt({label:g})"
-    return Verdict(
+    return Claim(
         claim,
         bool(apart.max() <= ALIKE),
         f"furthest apart by {apart.max():.3f}: {name} {pdq:.3f}, mAP {ap:.3f}, 1 - moLRP {lrp:.3f}",
@@ -157,7 +157,7 @@ def false_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> Re
     return _beside_a_correct_one("false-small", counts, 0.9, 1.0, run or Run())
 
 
-def claims_of_false_small(table: ResultTable) -> list[Verdict]:
+def claims_of_false_small(table: ResultTable) -> list[Claim]:
     """Judge that a false detection costs the same in all measures."""
     return [
         _alike(
@@ -194,7 +194,7 @@ def lower_confidence(*, counts: Sequence[int] = COUNTS, run: Run | None = None) 
     return _beside_a_correct_one("lower-confidence", counts, 1.0, 0.9, run or Run())
 
 
-def claims_of_lower_confidence(table: ResultTable) -> list[Verdict]:
+def claims_of_lower_confidence(table: ResultTable) -> list[Claim]:
     """Judge that mAP and moLRP do not see false detections of lower confidence."""
     return [stays_perfect(table), falls("PDQ falls with every false detection", table, "false")]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.experiments import registry
-from probox.experiments.claims import Verdict
+from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import pictures, style
 from probox.experiments.running import Run
@@ -75,7 +75,7 @@ class Outcome:
         Which one.
     table : ResultTable
         What was measured.
-    verdicts : list of Verdict
+    claims : list of Claim
         What became of the paper's claims.
     csv, png, svg : Path
         The files.
@@ -85,7 +85,7 @@ class Outcome:
 
     experiment: Experiment
     table: ResultTable
-    verdicts: list[Verdict]
+    claims: list[Claim]
     csv: Path
     png: Path
     svg: Path
@@ -94,7 +94,7 @@ class Outcome:
     @property
     def holds(self) -> bool:
         """Whether all claims hold."""
-        return all(verdict.holds for verdict in self.verdicts)
+        return all(claim.holds for claim in self.claims)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the table, as JSON can hold it."""
@@ -103,7 +103,7 @@ class Outcome:
             "paper": self.experiment.section,
             "claim": self.experiment.claim,
             "holds": self.holds,
-            "verdicts": [dataclasses.asdict(verdict) for verdict in self.verdicts],
+            "verdicts": [dataclasses.asdict(claim) for claim in self.claims],
             "rows": len(self.table),
             "files": {"csv": str(self.csv), "png": str(self.png), "svg": str(self.svg)},
         }

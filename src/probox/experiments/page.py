@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from probox.experiments.claims import Verdict
+from probox.experiments.claims import Claim
 from probox.experiments.outcome import Outcome
 from probox.files.folder import OutputFolder
 
@@ -47,9 +47,9 @@ def write_page(outcomes: Sequence[Outcome], folder: OutputFolder, about: str) ->
 
 def summary_line(outcomes: Sequence[Outcome]) -> str:
     """Return how many claims hold, in words."""
-    verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]
-    held = sum(verdict.holds for verdict in verdicts)
-    return f"{held} of {len(verdicts)} claims hold"
+    claims = [claim for outcome in outcomes for claim in outcome.claims]
+    held = sum(claim.holds for claim in claims)
+    return f"{held} of {len(claims)} claims hold"
 
 
 def outcome_word(holds: bool) -> str:
@@ -69,11 +69,11 @@ def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
         what = outcome.experiment
         lines += ["", f"## {what.name}", "", f"Paper: {_where(what.section)}. Varied: {what.varied}.", ""]
         lines += [f"![{what.name}]({outcome.png.name})", ""]
-        for verdict in outcome.verdicts:
-            lines.append(f"- **{outcome_word(verdict.holds).capitalize()}**: {verdict.claim}.")
-            lines.append(f"  Measured: {verdict.measured}. Required: {verdict.required}.")
-            if verdict.explanation:
-                lines.append(f"  {verdict.explanation}")
+        for claim in outcome.claims:
+            lines.append(f"- **{outcome_word(claim.holds).capitalize()}**: {claim.claim}.")
+            lines.append(f"  Measured: {claim.measured}. Required: {claim.required}.")
+            if claim.explanation:
+                lines.append(f"  {claim.explanation}")
         lines += ["", f"Table: [{outcome.csv.name}]({outcome.csv.name}), figure: [SVG]({outcome.svg.name})"]
     return "\n".join(lines) + "\n"
 
@@ -103,21 +103,21 @@ def _where(section: str) -> str:
 def _section(outcome: Outcome) -> str:
     what = outcome.experiment
     picture = base64.b64encode(outcome.picture).decode()
-    verdicts = "".join(_verdict(verdict) for verdict in outcome.verdicts)
+    claims = "".join(_claim(claim) for claim in outcome.claims)
     return (
         f'<section id="{what.name}">\n<header><h2>{what.name}</h2>\n'
         f'<p class="where">Paper: {_text(_where(what.section))}. Varied: {_text(what.varied)}.</p></header>\n'
         f'<figure><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}">'
         f'<figcaption><a href="{outcome.csv.name}">{outcome.csv.name}</a></figcaption></figure>\n'
-        f"<ul>\n{verdicts}</ul>\n</section>\n"
+        f"<ul>\n{claims}</ul>\n</section>\n"
     )
 
 
-def _verdict(verdict: Verdict) -> str:
-    why = f'<p class="why">{_text(verdict.explanation)}</p>' if verdict.explanation else ""
+def _claim(claim: Claim) -> str:
+    why = f'<p class="why">{_text(claim.explanation)}</p>' if claim.explanation else ""
     return (
-        f"<li>{_word(verdict.holds)} <span>{_text(verdict.claim)}</span>"
-        f'<p class="numbers">{_text(verdict.measured)}<br>required: {_text(verdict.required)}</p>{why}</li>\n'
+        f"<li>{_word(claim.holds)} <span>{_text(claim.claim)}</span>"
+        f'<p class="numbers">{_text(claim.measured)}<br>required: {_text(claim.required)}</p>{why}</li>\n'
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from functools import partial
 
-from probox.experiments.claims import EXACT, Verdict, falls, fractions_of_one, stays_perfect
+from probox.experiments.claims import EXACT, Claim, falls, fractions_of_one, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves, draw_fewer_images
 from probox.experiments.running import Run, measure
@@ -42,7 +42,7 @@ def duplicates(*, times: Sequence[int] = TIMES, run: Run | None = None) -> Resul
     return _repeated("duplicates", square_scene(), SimulatedDetector(), times, run or Run())
 
 
-def claims_of_duplicates(table: ResultTable) -> list[Verdict]:
+def claims_of_duplicates(table: ResultTable) -> list[Claim]:
     """Judge that mAP does not see duplicates."""
     claim = "PDQ and 1 - moLRP of n detections of one object are 1/n"
     return [
@@ -84,12 +84,12 @@ def duplicates_coco(
     return _repeated("duplicates-coco", objects, SimulatedDetector(), times, run or Run())
 
 
-def claims_of_duplicates_coco(table: ResultTable) -> list[Verdict]:
+def claims_of_duplicates_coco(table: ResultTable) -> list[Claim]:
     """Judge that mAP sees too few of the duplicates."""
     n = table["detections"]
     excess = (table["mAP"] - 1 / n)[n > 1]
     return [
-        Verdict(
+        Claim(
             "With n detections per object mAP lies above 1/n",
             bool(excess.min() > 0),
             f"above by {excess.min():.4f} to {excess.max():.4f}",
@@ -146,7 +146,7 @@ def duplicates_coco_100(
     return run.table("duplicates-coco-100", points, point, truth=fingerprint(objects))
 
 
-def claims_of_duplicates_coco_100(table: ResultTable) -> list[Verdict]:
+def claims_of_duplicates_coco_100(table: ResultTable) -> list[Claim]:
     """Judge that mAP sees fewer of the duplicates where there are fewer images."""
     few, all_of_them = table["images"].min(), table["images"].max()
     part, whole = table.where(images=few), table.where(images=all_of_them)
@@ -154,7 +154,7 @@ def claims_of_duplicates_coco_100(table: ResultTable) -> list[Verdict]:
     more = (part["mAP"] - whole["mAP"])[n > 1]
     mean_excess = [float((rows["mAP"] - 1 / n)[n > 1].mean()) for rows in (part, whole)]
     return [
-        Verdict(
+        Claim(
             "mAP's excess over 1/n is larger on fewer images",
             bool(more.min() > 0),
             f"{mean_excess[0]:.4f} on {few} images, {mean_excess[1]:.4f} on {all_of_them}, on average over n > 1",
@@ -193,7 +193,7 @@ def duplicates_lower_coco(
     return _repeated("duplicates-lower-coco", objects, detector, times, run or Run())
 
 
-def claims_of_duplicates_lower_coco(table: ResultTable) -> list[Verdict]:
+def claims_of_duplicates_lower_coco(table: ResultTable) -> list[Claim]:
     """Judge that mAP and moLRP do not see duplicates of lower confidence."""
     return [
         stays_perfect(table, tolerance=0.005),

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import Verdict, falls, stays_perfect
+from probox.experiments.claims import Claim, falls, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves, draw_spatial_uncertainty
 from probox.experiments.running import Run, measure, pdq
@@ -87,18 +87,18 @@ def spatial_uncertainty(
     )
 
 
-def claims_of_spatial_uncertainty(table: ResultTable) -> list[Verdict]:
+def claims_of_spatial_uncertainty(table: ResultTable) -> list[Claim]:
     """Judge whether the matching reported variance scores best."""
-    verdicts = []
+    claims = []
     for column, preset in (("PDQ", "reference"), ("PDQ_paper", "paper")):
         measured = ~np.isnan(table[column])
         if measured.any():
             part = ResultTable({name: values[measured] for name, values in table.columns.items()})
-            verdicts.append(_matching_is_best(part, column, preset))
-    return verdicts
+            claims.append(_matching_is_best(part, column, preset))
+    return claims
 
 
-def _matching_is_best(table: ResultTable, column: str, preset: str) -> Verdict:
+def _matching_is_best(table: ResultTable, column: str, preset: str) -> Claim:
     reported = sorted(set(table["reported_variance"].tolist()))
     repeats = len(np.unique(table["repeat"]))
     leads: dict[float, float] = {}
@@ -125,7 +125,7 @@ def _matching_is_best(table: ResultTable, column: str, preset: str) -> Verdict:
             "score best with less than the true variance, all the more where they fill little of their boxes; the "
             "more of them there are, the lower lies the peak."
         )
-    return Verdict(
+    return Claim(
         f"For each true variance the detector that reports it scores best (preset `{preset}`)",
         best == len(leads),
         f"best at {best} of {len(leads)} true variances in {repeats} repeat{'s' * (repeats != 1)}; "
@@ -182,7 +182,7 @@ def box_probability(*, probabilities: Sequence[float] = PROBABILITIES, run: Run 
     return run.table("box-probability", [{"probability": p} for p in probabilities], point)
 
 
-def claims_of_box_probability(table: ResultTable) -> list[Verdict]:
+def claims_of_box_probability(table: ResultTable) -> list[Claim]:
     """Judge that PDQ alone sees the probability."""
     return [
         falls("PDQ falls with the spatial probability of the box", table, "probability", rising=True),
@@ -230,7 +230,7 @@ def corner_variance(
     return run.table("corner-variance", [{"variance": float(v)} for v in variances], point, side=side, image=image)
 
 
-def claims_of_corner_variance(table: ResultTable) -> list[Verdict]:
+def claims_of_corner_variance(table: ResultTable) -> list[Claim]:
     """Judge that uncertainty about a perfect box costs."""
     return [
         falls("PDQ falls monotonically with the variance of perfectly placed corners", table, "variance"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import Verdict
+from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import GREY, ORANGE, SKY, VERMILION, draw_box, new_figure
 from probox.experiments.running import Run
@@ -100,7 +100,7 @@ def _greedy_hits(objects: npt.NDArray[np.float64], boxes: npt.NDArray[np.float64
     return hits
 
 
-def claims_of_precision_recall(table: ResultTable) -> list[Verdict]:
+def claims_of_precision_recall(table: ResultTable) -> list[Claim]:
     """Judge the three steps by the text of the paper, and the result by the measure itself."""
     from probox.measures.boxes import average_precision
 
@@ -113,20 +113,20 @@ def claims_of_precision_recall(table: ResultTable) -> list[Verdict]:
     average = float(sampled["precision"].mean())
     beyond = sampled["precision"][sampled["recall"] > raw["recall"].max()]
     return [
-        Verdict(
+        Claim(
             "Smoothing takes the highest precision at a recall or beyond",
             bool(np.array_equal(smoothed["precision"], highest) and np.diff(smoothed["precision"]).max() <= 0),
             f"raised at {int((smoothed['precision'] > raw['precision']).sum())} of {len(raw)} detections, "
             f"by up to {(smoothed['precision'] - raw['precision']).max():.3f}",
             "equal to the highest raw precision from there on, and never rising",
         ),
-        Verdict(
+        Claim(
             "Precision is read at 101 recalls, and is 0 beyond the highest one reached",
             len(sampled) == 101 and len(beyond) > 0 and bool((beyond == 0).all()),
             f"{len(sampled)} samples, {len(beyond)} of them beyond recall {raw['recall'].max():g}, all 0",
             "101 samples, 0 beyond",
         ),
-        Verdict(
+        Claim(
             "The mean of the samples is the average precision that mAP is made of",
             max(distance, abs(average - library.ap50)) <= 1e-12,
             f"mean {average:.6f}, AP50 {library.ap50:.6f}; samples differ by at most {distance:.1g}",

@@ -118,7 +118,7 @@ def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
         "detections": detections,
         "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),
-        "small": packed(evaluation.objects.small, "u1"),
+        "small": packed(evaluation.objects.ignored, "u1"),
         "curve": _curve(evaluation, rematches),
         "recall": _recall(evaluation),
     }

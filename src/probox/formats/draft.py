@@ -9,10 +9,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from probox.errors import InputError
+from probox.formats.problems import Problems
 from probox.tables.covariances import nearest_covariances
+from probox.tables.dataset import Dataset
 from probox.tables.detections import DetectionColumns, Detections
 
-__all__ = ["Draft"]
+__all__ = ["Draft", "joined", "repair_note", "repaired", "unknown_images_note"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,6 +40,18 @@ class Draft(DetectionColumns):
         """Return the checked table; with `repair`, invalid covariances become the nearest valid ones."""
         draft = self.repaired() if repair else self
         return Detections(classes=draft.classes, source=draft.source, notes=draft.notes, **draft.columns())
+
+    def within(self, dataset: Dataset, problems: Problems) -> Draft:
+        """Return the detections in images of the data set; the others are counted in a note and warned of."""
+        known = dataset.rows_of(self.image_ids) >= 0
+        if known.all():
+            return self
+        elsewhere = self.image_ids[~known]
+        images = np.unique(elsewhere)
+        problems.warn("unknown image", images.tolist(), lambda image: InputError(
+            "the ground truth does not have this image: its detections are left out", file=self.source, image=image
+        ))  # fmt: skip
+        return self.select(np.flatnonzero(known)).noting(unknown_images_note(len(elsewhere), len(images)))
 
     def repaired(self) -> Draft:
         """Return the draft with valid covariances, and a note if any had to change."""

@@ -15,7 +15,7 @@ from probox.tables.arguments import check_classes
 from probox.tables.boxes import extents_of
 from probox.tables.columns import Column, Table, column
 from probox.tables.labels import best_classes, named_classes, probabilities_of
-from probox.tables.problems import find_problems
+from probox.tables.row_problems import find_problems
 
 __all__ = ["DetectionColumns", "Detections"]
 

@@ -15,7 +15,7 @@ from probox.tables.boxes import extents_of, pixels_of_boxes
 from probox.tables.columns import Column, Table, column, frozen, rows_where_all
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
-from probox.tables.problems import FARTHEST, RowProblems, extent_problems
+from probox.tables.row_problems import FARTHEST, RowProblems, extent_problems
 
 __all__ = ["GroundTruth"]
 

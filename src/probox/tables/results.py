@@ -73,7 +73,7 @@ class JudgedTable(QualityTable):
 class ObjectTable(JudgedTable):
     """One row per object, by image, then as in the truth; `partners` are rows of the detections.
 
-    `small` says which objects PDQ ignores: small ones where the convention asks for it, and any without pixels.
+    `ignored` says which objects PDQ passes over: small ones where the convention asks for it, and any without pixels.
     """
 
     ids: npt.NDArray[np.int64] = column(np.int64)
@@ -81,7 +81,7 @@ class ObjectTable(JudgedTable):
     crowd: npt.NDArray[np.bool_] = column(np.bool_)
     pixels: npt.NDArray[np.int64] = column(np.int64)
     mask_boxes: npt.NDArray[np.int32] = column(np.int32, 4)
-    small: npt.NDArray[np.bool_] = column(np.bool_)
+    ignored: npt.NDArray[np.bool_] = column(np.bool_)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -58,7 +58,7 @@ def test_golden_matches_are_identical(case):
         there = np.flatnonzero(objects.image_rows == row)
         found = np.flatnonzero(detections.image_rows == row)
         got = [
-            (number, int(objects.partners[o] - found[0]), bool(objects.small[o]))
+            (number, int(objects.partners[o] - found[0]), bool(objects.ignored[o]))
             for number, o in enumerate(there)
             if objects.partners[o] >= 0
         ]

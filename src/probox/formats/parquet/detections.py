@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths
-from probox.formats.draft import Draft, unknown_images_note
+from probox.formats.draft import Draft
 from probox.formats.parquet.columns import SIZES
 from probox.formats.parquet.file import ParquetFile
 from probox.formats.problems import Problems
@@ -51,19 +51,12 @@ def read_parquet(path: Paths, *, image_ids: npt.ArrayLike | None = None, repair:
 
 
 def parquet_draft(path: Paths, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of a file's detections in images of the truth; the others are left out and counted."""
-    draft, unknown = known_rows(DetectionFile(path).read(), dataset.image_ids)
-    if len(unknown):
-        images = np.unique(unknown)
-        draft = draft.noting(unknown_images_note(len(unknown), len(images)))
-        problems.warn("unknown image", images.tolist(), lambda image: InputError(
-            "the ground truth does not have this image: its detections are left out", file=str(path), image=image
-        ))  # fmt: skip
-    return draft
+    """Return the draft of a file's detections in images of the data set; the others are left out and counted."""
+    return DetectionFile(path).read().within(dataset, problems)
 
 
 def known_rows(draft: Draft, image_ids: Ids) -> tuple[Draft, Ids]:
-    """Return the rows in images of the dataset, and the image ids of the others."""
+    """Return the rows in these images, and the image ids of the others."""
     known = np.isin(draft.image_ids, image_ids)
     if known.all():
         return draft, np.zeros(0, np.int64)

@@ -88,7 +88,7 @@ class KernelTables:
                 remedy="leave such detections out, or scale image and boxes down",
             )
 
-    def rows_of(self, begin: int, end: int) -> slice:
+    def detections_of(self, begin: int, end: int) -> slice:
         """Return the rows of the detections of images begin..end - 1."""
         return slice(int(self.detection_offsets[begin]), int(self.detection_offsets[end]))
 
@@ -100,7 +100,7 @@ class KernelTables:
         for begin, end in itertools.pairwise(edges):
             size = 0
             for image in range(begin, end):
-                wanted = self._map_bytes(self.rows_of(image, image + 1))
+                wanted = self._map_bytes(self.detections_of(image, image + 1))
                 if size + wanted > _MAP_BYTES and image > finer[-1]:
                     finer.append(image)
                     size = 0
@@ -110,7 +110,7 @@ class KernelTables:
 
     def portions(self, begin: int, end: int) -> list[slice]:
         """Return the detections of images begin..end - 1 in portions whose heatmaps fit into memory."""
-        rows = self.rows_of(begin, end)
+        rows = self.detections_of(begin, end)
         if end - begin != 1 or self._map_bytes(rows) <= _MAP_BYTES:
             return [rows]
         portions: list[slice] = []
@@ -134,7 +134,7 @@ class KernelTables:
         """Return images begin..end - 1 as the kernel takes them, or one image with some rows of its detections."""
         images, masks = self.truth.dataset, self.masks
         objects = slice(int(self.object_offsets[begin]), int(self.object_offsets[end]))
-        detections = self.rows_of(begin, end) if rows is None else rows
+        detections = self.detections_of(begin, end) if rows is None else rows
         runs = slice(int(masks.offsets[objects.start]), int(masks.offsets[objects.stop]))
         given = [
             (row - detections.start, _probabilities(array, self.precision))

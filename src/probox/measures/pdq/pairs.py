@@ -88,7 +88,7 @@ def _score(tables: KernelTables, begin: int, end: int, convention: Convention, t
 
 def _too_many_pairs(tables: KernelTables, image: int) -> InputError:
     """Return what to say of an image whose objects and detections nearly all meet."""
-    truth, rows = tables.truth, tables.rows_of(image, image + 1)
+    truth, rows = tables.truth, tables.detections_of(image, image + 1)
     objects = int(tables.object_offsets[image + 1] - tables.object_offsets[image])
     return InputError(
         f"{objects:,} objects and {rows.stop - rows.start:,} detections make more than "

@@ -10,7 +10,7 @@ from tests.cli.test_evaluate import probox
 from tests.evaluation.oddities.mistakes import corners_as_sizes
 
 from probox import Evaluation, evaluate, read_truth, write_parquet
-from probox.cli.choosing import parse_images
+from probox.cli.image_choice import parse_images
 from probox.demo import make_demo
 from probox.errors import InputError
 from probox.formats import read_detections, write_coco_results, write_rvc1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probox.tables.problems import FARTHEST, extent_problems, find_problems
+from probox.tables.row_problems import FARTHEST, extent_problems, find_problems
 
 SOUND: dict[str, Any] = {
     "boxes": np.array([[0.0, 0, 9, 9], [1, 1, 2, 2], [3, 3, 3, 3]]),
