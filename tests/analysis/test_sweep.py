@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import random_world
 
 import probox
-from probox import Convention, Evaluation
+from probox import Convention, Evaluation, InputError
 from probox.analysis.sweep import find_rematches, threshold_curve
 
 
@@ -72,3 +72,9 @@ def test_nothing_found_nothing_there() -> None:
 @pytest.mark.parametrize("name", ["sure", "unsure"])
 def test_demo(results: dict[str, Evaluation], name: str) -> None:
     check(results[name], np.linspace(0, 1, 21))
+
+
+def test_without_pdq_there_is_nothing_to_sweep():
+    result = probox.evaluate(*random_world(3), measures=("map",))
+    with pytest.raises(InputError, match="PDQ was not measured, so nobody is matched; evaluate with PDQ"):
+        threshold_curve(result, [0.5])

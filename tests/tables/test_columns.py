@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
 from probox import InputError
-from probox.tables.columns import Table, column, columns_of, frozen, rows_where_all
+from probox.tables.columns import Table, column, columns_of, frozen, joined, rows_where_all
 from probox.tables.labels import align_labels, canonical_name, column_of_each
 
 
@@ -133,7 +135,32 @@ def test_taking_joining_and_replacing_keep_what_is_of_the_whole() -> None:
     fruit = Fruit(kinds=("fig",), weights=[1, 2, 3], tags=["a", "b", "c"])
     taken = fruit.take(np.array([2, 0]))
     assert (taken.kinds, taken.weights.tolist(), taken.tags) == (("fig",), [3, 1], ("c", "a"))
-    both = Fruit.join([fruit, taken])
+    both = joined([fruit, taken])
     assert (both.kinds, both.tags, both.shares) == (("fig",), ("a", "b", "c", "c", "a"), None)
-    assert Fruit.join([fruit, taken], np.array([4])).weights.tolist() == [1]
+    assert joined([fruit, taken], np.array([4])).weights.tolist() == [1]
     assert fruit.replace(weights=[4, 5, 6]).weights.tolist() == [4, 5, 6]
+
+
+def test_a_required_column_cannot_be_missing() -> None:
+    fruit = Fruit(kinds=("fig",), weights=[1])
+    with pytest.raises(InputError, match="expected weights to be"):
+        fruit.replace(weights=None)
+    assert fruit.replace(places=None).places.tolist() == [[1, 1]]  # it follows from weights
+
+
+def test_rows_may_be_a_mask() -> None:
+    fruit = Fruit(kinds=("fig",), weights=[1, 2, 3], tags=["a", "b", "c"])
+    taken = fruit.take(np.array([True, False, True]))
+    assert (taken.weights.tolist(), taken.tags) == ([1, 3], ("a", "c"))
+
+
+def test_nobody_can_write_to_a_tables_memory() -> None:
+    mine = np.array([1.0, 2.0])
+    view = mine[:]
+    view.flags.writeable = False
+    fruit = Fruit(kinds=("fig",), weights=view)
+    mine[0] = 7
+    assert fruit.weights.tolist() == [1, 2]
+    for again in (copy.deepcopy(fruit), pickle.loads(pickle.dumps(fruit))):
+        assert again.weights.tolist() == [1, 2]
+        assert not again.weights.flags.writeable

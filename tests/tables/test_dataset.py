@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox import InputError
+from probox.tables.columns import joined
 from probox.tables.dataset import Dataset
 
 
@@ -56,10 +57,10 @@ def test_one_name_per_image() -> None:
 
 def test_parts_join_in_any_order() -> None:
     parts = [dataset(image_ids=[5, 9], file_names=["b", "c"]), dataset(image_ids=[2], file_names=["a"], widths=[7])]
-    joined = Dataset.join(parts, np.array([2, 0, 1]))
-    assert joined.image_ids.tolist() == [2, 5, 9]
-    assert joined.file_names == ("a", "b", "c")
-    assert joined.shapes.tolist() == [[7, 20], [30, 20], [30, 20]]
+    both = joined(parts, np.array([2, 0, 1]))
+    assert both.image_ids.tolist() == [2, 5, 9]
+    assert both.file_names == ("a", "b", "c")
+    assert both.shapes.tolist() == [[7, 20], [30, 20], [30, 20]]
 
 
 def test_an_endless_file_name_is_refused() -> None:

@@ -167,3 +167,10 @@ def test_a_table_says_what_it_holds():
     assert repr(table(covariances=np.zeros((1, 2, 2, 2)))).endswith("2 classes, 0 probabilistic)")
     assert repr(table(covariances=corner(1, 0, 1))).endswith("2 classes, 1 probabilistic)")
     assert repr(table(heatmaps=[None])).endswith("2 classes, 0 with heatmaps)")
+
+
+@pytest.mark.parametrize("name", ["image_ids", "boxes", "label_probs"])
+def test_no_column_that_is_needed_can_be_missing(name):
+    columns = {"classes": ["cup"], "image_ids": [1], "boxes": [[0, 0, 1, 1]], "label_probs": [[1]]}
+    with pytest.raises(InputError, match=f"expected {name} to be"):
+        Detections(**columns | {name: None})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from probox import InputError
-from probox.tables.columns import columns_of
+from probox.tables.columns import columns_of, joined
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable, Verdict
 
 
@@ -25,12 +25,12 @@ def test_qualities_go_by_their_names() -> None:
 
 
 def test_rows_are_taken_and_joined_across_all_columns() -> None:
-    joined = PairTable.join([pairs(2), pairs(3, start=7)])
-    assert joined.detections.tolist() == [0, 1, 7, 8, 9]
-    taken = joined.take(np.array([4, 0]))
+    both = joined([pairs(2), pairs(3, start=7)])
+    assert both.detections.tolist() == [0, 1, 7, 8, 9]
+    taken = both.take(np.array([4, 0]))
     assert (taken.detections.tolist(), taken.objects.tolist()) == ([9, 0], [18, 0])
     assert taken.qualities.tolist() == [[10, 11, 12, 13, 14], [0, 1, 2, 3, 4]]
-    assert len(PairTable.join([pairs(2), pairs(3)], np.array([1, 1, 0]))) == 3
+    assert len(joined([pairs(2), pairs(3)], np.array([1, 1, 0]))) == 3
 
 
 @pytest.mark.parametrize("kind", [ObjectTable, DetectionTable, PairTable])

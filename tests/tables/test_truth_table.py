@@ -199,3 +199,9 @@ def test_columns_cannot_be_written_to_and_do_not_follow_their_maker():
 
 
 # --- masks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["image_rows", "labels", "boxes", "masks"])
+def test_no_column_that_is_needed_can_be_missing(name):
+    with pytest.raises(InputError, match=f"expected (argument `)?{name}`? to be"):
+        table().replace(**{name: None})

@@ -12,6 +12,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.assignment import assign
 from probox.tables.results import Verdict
@@ -149,6 +150,8 @@ def threshold_curve(
 
 def _pair_rows(evaluation: Evaluation) -> npt.NDArray[np.int64]:
     """Return for each detection the row of the pair that matches it, or -1."""
+    if not evaluation.has_pairs:
+        raise InputError("PDQ was not measured, so nobody is matched", remedy="evaluate with PDQ among the measures")
     pairs, table = evaluation.pairs, evaluation.detections
     rows = np.full(len(table), -1)
     if len(pairs):

@@ -10,9 +10,8 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.notes import join_notes
 from probox.evaluation.result import Evaluation
-from probox.tables.dataset import Dataset
+from probox.tables.columns import joined as joined_tables
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ObjectTable, PairTable
 
 __all__ = ["join_evaluations"]
 
@@ -43,9 +42,9 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         "detections": [len(part.detections) for part in parts],
     }
     image_starts, object_starts, detection_starts = (np.cumsum([0, *counts]) for counts in starts.values())
-    objects = ObjectTable.join([part.objects for part in parts])
-    detections = DetectionTable.join([part.detections for part in parts])
-    pairs = PairTable.join([part.pairs for part in parts])
+    objects = joined_tables([part.objects for part in parts])
+    detections = joined_tables([part.detections for part in parts])
+    pairs = joined_tables([part.pairs for part in parts])
     objects = objects.replace(image_rows=row[objects.image_rows + np.repeat(image_starts[:-1], starts["objects"])])
     detections = detections.replace(
         image_rows=row[detections.image_rows + np.repeat(image_starts[:-1], starts["detections"])]
@@ -66,7 +65,7 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         masks = masks.take(object_order)
     joined = dataclasses.replace(
         first,
-        dataset=Dataset.join([part.dataset for part in parts], order),
+        dataset=joined_tables([part.dataset for part in parts], order),
         objects=objects,
         detections=detections,
         pairs=pairs,

@@ -27,15 +27,17 @@ from probox.tables.results import QUALITIES
 
 __all__ = ["COLUMNS", "WORDS", "check_place", "load_evaluation", "save_evaluation", "save_evaluations"]
 
-FORMAT = 2
-"""Since 2, a digest says that words and columns belong together and that nobody changed them."""
+FORMAT = 3
+"""Since 2, a digest says that words and columns belong together and that nobody changed them; since 3, all of the data
+set is kept."""
+READABLE = (2, 3)
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
 _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
-    "notes": list, "digest": str,
+    "notes": list, "digest": str, "dataset": dict,
 }  # fmt: skip
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
@@ -86,6 +88,7 @@ def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
         "measures": list(evaluation.measures),
         "inputs": list(evaluation.inputs),
         "notes": list(evaluation.plain_notes),
+        "dataset": {"category_ids": images.category_ids.tolist(), "rules": images.rules, "source": images.source},
     }
     words["digest"] = digest(_canonical(words), stored)
     text = json.dumps(words, indent=1)  # ASCII: names of files need not be valid text
@@ -125,9 +128,10 @@ def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
             widths=arrays["images.width"],
             heights=arrays["images.height"],
             file_names=tuple(arrays["images.file_name"].tolist()),
+            **words.get("dataset", {}),
         )
     except InputError as error:
-        raise InputError(error.problem, file=file, entry="images", remedy="evaluate anew") from None
+        raise InputError(error.problem, file=file, entry="dataset", remedy="evaluate anew") from None
     tables: dict[str, Any] = {"dataset": dataset}
     for name, kind in TABLES.items():
         columns = {column: arrays[stored] for column, stored in file_names_of(name).items()}
@@ -160,25 +164,39 @@ def _read_words(folder: Path) -> dict[str, Any]:
         words = None
     if not isinstance(words, dict) or "format" not in words:
         raise InputError("expected the words of an evaluation in JSON", file=str(path), remedy=_REMEDY)
-    if type(words["format"]) is not int or words["format"] != FORMAT:
+    if type(words["format"]) is not int or words["format"] not in READABLE:
         found = words["format"] if isinstance(words["format"], int) else "something else"
-        raise InputError(f"is of format {found}, this probox reads {FORMAT}", file=str(path), remedy="evaluate anew")
-    if words.keys() != _WORDS.keys():
-        name = min(words.keys() ^ _WORDS.keys())
-        problem = f"expected a key {name!r}" if name in _WORDS else f"does not know the key {name[:80]!r}"
+        readable = " and ".join(map(str, READABLE))
+        raise InputError(f"is of format {found}, this probox reads {readable}", file=str(path), remedy="evaluate anew")
+    expected = {name: kind for name, kind in _WORDS.items() if name != "dataset" or words["format"] > 2}
+    if words.keys() != expected.keys():
+        name = min(words.keys() ^ expected.keys())
+        problem = f"expected a key {name!r}" if name in expected else f"does not know the key {name[:80]!r}"
         raise InputError(problem, file=str(path), remedy="evaluate anew")
-    for name, kind in _WORDS.items():
+    for name, kind in expected.items():
         value = words[name]
         texts = value if kind is list and isinstance(value, list) else []
         if type(value) is not kind or not all(type(text) is str for text in texts):
             what = {str: "text", list: "a list of texts", dict: "an object", int: "a whole number"}[kind]
             raise InputError(f"expected {what}", file=str(path), entry=name, remedy="evaluate anew")
+    _check_dataset_words(words.get("dataset"), str(path))
     known = measure_names()
     if words["measures"] != [name for name in known if name in words["measures"]] or not words["measures"]:
         raise InputError(
             f"expected some of {', '.join(known)}", file=str(path), entry="measures", remedy="evaluate anew"
         )
     return words
+
+
+def _check_dataset_words(words: dict[str, Any] | None, file: str) -> None:
+    """Raise unless the words about a data set, which a result of format 2 does not have, are those that it needs."""
+    if words is None:
+        return
+    kinds = {"category_ids": list, "rules": str, "source": str}
+    fine = words.keys() == kinds.keys() and all(type(words[name]) is kind for name, kind in kinds.items())
+    if not fine or not all(type(number) is int for number in words["category_ids"]):
+        expected = "expected category_ids (whole numbers), rules and source (text)"
+        raise InputError(expected, file=file, entry="dataset", remedy="evaluate anew")
 
 
 def _convention(words: dict[str, Any], file: str) -> Convention:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["Column", "Table", "column", "columns_of", "frozen", "rows_where_all"]
+__all__ = ["Column", "Table", "column", "columns_of", "frozen", "joined", "rows_where_all"]
 
 SomeTable = TypeVar("SomeTable", bound="Table")
 
@@ -21,15 +21,17 @@ class Column:
     """What a column holds: the type of its numbers (object: anything) and the shape of a row.
 
     A text in the shape names a field of the table that has as many entries: ``("classes",)`` is one number per class.
+    An optional column may be left out: it follows from others, or there is none.
     """
 
     dtype: np.dtype[Any]
     row: tuple[int | str, ...]
+    optional: bool
 
 
 def column(dtype: npt.DTypeLike, *row: int | str, optional: bool = False) -> Any:
     """Declare a column of a `Table`; an optional one is None where neither its maker nor the table has values."""
-    metadata = {"column": Column(np.dtype(dtype), row)}
+    metadata = {"column": Column(np.dtype(dtype), row, optional)}
     return dataclasses.field(metadata=metadata, default=None) if optional else dataclasses.field(metadata=metadata)
 
 
@@ -59,16 +61,16 @@ class Table:
         rows = -1
         for name, declared in columns_of(type(self)).items():
             values = getattr(self, name)
-            if values is None:
+            if values is None and declared.optional:
                 values = self._default(name)
-            if values is not None:
+            if values is not None or not declared.optional:
                 values = self._adopted(values) if self.adopts else self._checked(name, declared, values, rows)
                 assert rows in (-1, len(values)), (name, rows, len(values))
                 rows = len(values)
                 object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
 
     def _default(self, name: str) -> Any:
-        """Return the values of a column that was not given, which may follow from those before it; or None."""
+        """Return the values of an optional column that was not given, which follow from those before it; or None."""
         return None
 
     @staticmethod
@@ -78,7 +80,7 @@ class Table:
         return values
 
     def _checked(self, name: str, declared: Column, values: Any, rows: int) -> Any:
-        if declared.dtype == object:
+        if declared.dtype == object and isinstance(values, Iterable):
             return tuple(values)
         row = (len(getattr(self, n)) if isinstance(n, str) else n for n in declared.row)
         return frozen(values, declared.dtype, (rows, *row), name)
@@ -96,20 +98,30 @@ class Table:
         return self.replace(**self.columns_at(rows))
 
     def columns_at(self, rows: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return these rows of all columns."""
+        """Return these rows, numbers or a boolean mask, of all columns."""
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return {name: _taken(values, rows) for name, values in self.columns().items()}
 
     def replace(self: SomeTable, **changes: Any) -> SomeTable:
         """Return the table with some columns or other fields changed."""
         return dataclasses.replace(self, **changes)
 
-    @classmethod
-    def join(cls: type[SomeTable], parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None = None) -> SomeTable:
-        """Return the rows of all parts, one after the other or in the given order; all else is the first one's."""
-        columns = {name: _joined([getattr(part, name) for part in parts]) for name in parts[0].columns()}
-        if order is not None:
-            columns = {name: _taken(values, order) for name, values in columns.items()}
-        return parts[0].replace(**columns)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Bring a table back from a copy or another process, its columns locked as before."""
+        self.__dict__.update(state)
+        for values in self.columns().values():
+            self._adopted(values)
+
+
+def joined(parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None = None) -> SomeTable:
+    """Return the rows of all parts, one after the other or in the given order.
+
+    All else is the first one's: that the parts are alike in it is for the caller to see to.
+    """
+    columns = {name: _joined([getattr(part, name) for part in parts]) for name in parts[0].columns()}
+    if order is not None:
+        columns = {name: _taken(values, order) for name, values in columns.items()}
+    return parts[0].replace(**columns)
 
 
 def _joined(values: Sequence[Any]) -> Any:
@@ -153,9 +165,19 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
         )
     if converted is array or converted.base is not None:
         # A view shares memory with its maker, who may write to it; the table must not notice.
-        converted = converted.copy() if array.flags.writeable else converted
+        converted = converted.copy() if _may_change(array) else converted
     converted.flags.writeable = False
     return converted
+
+
+def _may_change(array: npt.NDArray[Any]) -> bool:
+    """Return whether somebody may write to an array's memory: to the array itself, or to one that it is a view of."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return True
+        owner = owner.base
+    return False
 
 
 def _about_shape(have: tuple[int, ...], want: tuple[int, ...]) -> str | None:

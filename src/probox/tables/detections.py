@@ -110,7 +110,7 @@ class Detections(DetectionColumns):
     def select(self, rows: npt.ArrayLike) -> Detections:
         """Return the detections of these rows (numbers or a boolean mask), in this order."""
         chosen = np.asarray(rows)
-        return self.take(np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64))
+        return self.take(chosen if chosen.dtype == bool else chosen.astype(np.int64))
 
     def numbers_in_image(self) -> npt.NDArray[np.int64]:
         """Return each detection's number within its image, counting from 0 in the order of the table."""

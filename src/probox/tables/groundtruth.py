@@ -79,7 +79,9 @@ class GroundTruth(Table):
             return extents_of(self.boxes)
         if name == "areas":
             return self.masks.pixels
-        return np.zeros(len(self.image_rows), bool) if name == "crowd" else np.arange(len(self.image_rows))
+        if name == "crowd":
+            return np.zeros(len(self.image_rows), bool)
+        return np.arange(len(self.image_rows)) if name == "ids" else None
 
     def _checked(self, name: str, declared: Column, values: Any, rows: int) -> Any:
         if name != "masks":

@@ -140,11 +140,24 @@ BAD_WORDS: dict[str, tuple[Any, str]] = {
     "deep": (b"[" * 100_000, "expected the words of an evaluation in JSON"),
     "deep inside": (b'{"format": 2, "x": ' + b'{"a":[' * 50_000, "expected the words of an evaluation in JSON"),
     "endless digits": (b'{"format": ' + b"9" * 5000 + b"}", "expected the words of an evaluation in JSON"),
-    "format 1": ({"format": 1}, "is of format 1, this probox reads 2; evaluate anew"),
+    "format 1": ({"format": 1}, "is of format 1, this probox reads 2 and 3; evaluate anew"),
     "format true": ({"format": True}, "is of format True, this probox reads 2"),
     "a format of words": ({"format": ["x"]}, "is of format something else"),
     "a missing key": ({"format": 2}, "expected a key 'classes'"),
     "another key": (lambda w: w | {"more": 1}, "does not know the key 'more'"),
+    "a data set of nothing": (lambda w: w | {"dataset": {}}, "dataset: expected category_ids"),
+    "a data set that counts in text": (
+        lambda w: w | {"dataset": w["dataset"] | {"category_ids": ["1", "2"]}}, "dataset: expected category_ids"
+    ),
+    "a data set with more to it": (
+        lambda w: w | {"dataset": w["dataset"] | {"widths": [1]}}, "dataset: expected category_ids"
+    ),
+    "one category too few": (
+        lambda w: w | {"dataset": w["dataset"] | {"category_ids": [1]}}, "dataset: expected category_ids of shape 2"
+    ),
+    "rules of nobody": (
+        lambda w: w | {"dataset": w["dataset"] | {"rules": "mine"}}, "dataset: expected rules to be one of"
+    ),
     "classes of numbers": (lambda w: w | {"classes": [1, 2]}, "classes: expected a list of texts"),
     "notes of text": (lambda w: w | {"notes": "abc"}, "notes: expected a list of texts"),
     "a version of numbers": (lambda w: w | {"version": 1}, "version: expected text"),

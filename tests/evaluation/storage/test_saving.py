@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import pickle
 import subprocess
@@ -30,6 +31,17 @@ def test_a_result_of_the_first_format_with_a_digest_still_loads(evaluation: Eval
     assert_equal(Evaluation.load(Path(__file__).parent / "saved" / "first"), evaluation)
 
 
+def test_the_data_set_survives_whole(tmp_path: Path, evaluation: Evaluation) -> None:
+    """Detections can be read by the data set of a loaded result: its category ids and rules are the truth's."""
+    dataset = evaluation.dataset.replace(
+        category_ids=[7, 3], rules="challenge", source="gt.json", file_names=["a", "é"]
+    )
+    dataclasses.replace(evaluation, dataset=dataset).save(tmp_path)
+    again = Evaluation.load(tmp_path).dataset
+    assert again.category_ids.tolist() == [7, 3]
+    assert (again.rules, again.source, again.file_names) == ("challenge", "gt.json", ("a", "é"))
+
+
 def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
     evaluation.save(tmp_path / "one" / "two")
     stored = Evaluation.load(tmp_path / "one" / "two")
@@ -44,7 +56,7 @@ def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
                 there = getattr(getattr(again, table), name)
                 assert getattr(there, "dtype", None) == getattr(column, "dtype", None)
                 np.testing.assert_array_equal(there, column)
-    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 2
+    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 3
 
 
 def test_errors_survive_pickling() -> None:
