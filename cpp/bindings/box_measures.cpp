@@ -23,18 +23,18 @@ using probox::to_numpy;
 
 namespace {
 
-nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double> boxes, Table<double> sizes,
-                     Column<double> score, Column<int64_t> object_offsets, Column<int32_t> object_label,
-                     Table<double> object_boxes, Table<double> object_sizes, Column<double> object_area,
+nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double> boxes, Table<double> extents,
+                     Column<double> score, Column<int64_t> object_offsets, Column<int32_t> object_labels,
+                     Table<double> object_boxes, Table<double> object_extents, Column<double> object_areas,
                      Column<bool> object_crowd, Column<double> iou_thresholds, Table<double> area_ranges,
                      int64_t max_detections, int threads) {
-  const size_t n = image.shape(0), m = object_label.shape(0);
-  require(label.shape(0) == n && boxes.shape(0) == n && sizes.shape(0) == n && score.shape(0) == n,
+  const size_t n = image.shape(0), m = object_labels.shape(0);
+  require(label.shape(0) == n && boxes.shape(0) == n && extents.shape(0) == n && score.shape(0) == n,
           "expected detection columns of one length");
-  require(object_boxes.shape(0) == m && object_sizes.shape(0) == m && object_area.shape(0) == m && object_crowd.shape(0) == m,
+  require(object_boxes.shape(0) == m && object_extents.shape(0) == m && object_areas.shape(0) == m && object_crowd.shape(0) == m,
           "expected object columns of one length");
-  require(boxes.shape(1) == 4 && sizes.shape(1) == 2 && object_boxes.shape(1) == 4 && object_sizes.shape(1) == 2,
-          "expected boxes with 4 and sizes with 2 columns");
+  require(boxes.shape(1) == 4 && extents.shape(1) == 2 && object_boxes.shape(1) == 4 && object_extents.shape(1) == 2,
+          "expected boxes with 4 and extents with 2 columns");
   require(area_ranges.shape(1) == 2 && area_ranges.shape(0) >= 1, "expected area ranges as rows of low, high");
   const int thresholds = static_cast<int>(iou_thresholds.shape(0));
   require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
@@ -46,9 +46,9 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
           "expected ascending offsets from 0 to the number of objects");
   for (size_t d = 0; d < n; ++d) require(image.data()[d] < images, "expected rows of images");
 
-  const probox::boxes::Found found{static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), sizes.data()}, score.data()};
-  const probox::boxes::Truth truth{images, offsets, object_label.data(), {object_boxes.data(), object_sizes.data()},
-                                   object_area.data(), object_crowd.data()};
+  const probox::boxes::Found found{static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), extents.data()}, score.data()};
+  const probox::boxes::Truth truth{images, offsets, object_labels.data(), {object_boxes.data(), object_extents.data()},
+                                   object_areas.data(), object_crowd.data()};
   const int ranges = static_cast<int>(area_ranges.shape(0));
   const probox::boxes::Rules rules{thresholds, iou_thresholds.data(), ranges, area_ranges.data(), max_detections};
   auto matches = [&] {

@@ -110,7 +110,7 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
   columns["labels"] = to_numpy(std::move(results.labels));
   columns["scores"] = to_numpy(std::move(results.scores));
   columns["boxes"] = to_numpy(std::move(results.corners), {n, 4});
-  columns["extents"] = to_numpy(std::move(results.sizes), {n, 2});
+  columns["extents"] = to_numpy(std::move(results.extents), {n, 2});
   columns["all_scores_rows"] = to_numpy(std::move(results.all_scores.rows));
   columns["all_scores"] = to_numpy(std::move(results.all_scores.values));
   columns["covariances"] =

@@ -20,11 +20,11 @@ constexpr int kMaxThresholds = 16;  // one bit each in a uint16
 // Boxes as COCO measures them: top-left corner (the first two of four columns), width and height.
 struct Boxes {
   const double* corners;
-  const double* sizes;
+  const double* extents;
   double x(int64_t i) const { return corners[4 * i]; }
   double y(int64_t i) const { return corners[4 * i + 1]; }
-  double w(int64_t i) const { return sizes[2 * i]; }
-  double h(int64_t i) const { return sizes[2 * i + 1]; }
+  double w(int64_t i) const { return extents[2 * i]; }
+  double h(int64_t i) const { return extents[2 * i + 1]; }
   double area(int64_t i) const { return w(i) * h(i); }
 };
 

@@ -25,7 +25,7 @@ enum class Kind : std::uint8_t { plain = 0, gaussian = 1, heatmap = 2 };
 struct Image {
   int width, height;
   std::vector<Mask> masks;
-  const std::int32_t* object_class;
+  const std::int32_t* object_labels;
   int detections;
   const double* boxes;        // 4 each
   const double* covariances;  // 8 each; null if all are plain
@@ -81,7 +81,7 @@ class ImageScorer {
     Grid<T> grid = support(image, d);
     candidates_.clear();
     for (int o = 0; o < objects; ++o) {
-      const float label = image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_class[o]];
+      const float label = image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_labels[o]];
       column_[o].label = std::clamp(static_cast<double>(label), 0.0, 1.0);  // rounding in a file may step over
       if (all_pairs) {
         candidates_.push_back({o, 0.0});

@@ -20,7 +20,7 @@ namespace probox::coco {
 struct Results {
   std::vector<std::int64_t> entries, image_ids;
   std::vector<std::int32_t> labels;
-  std::vector<double> scores, corners, sizes;
+  std::vector<double> scores, corners, extents;
   SomeRows<float> all_scores;
   SomeRows<double> covariances;
   std::int64_t unknown_image_rows = 0;
@@ -121,7 +121,7 @@ class ResultsReader {
     results_.labels.push_back(column_);
     results_.scores.push_back(score);
     results_.corners.insert(results_.corners.end(), {box[0], box[1], box[0] + box[2], box[1] + box[3]});
-    results_.sizes.insert(results_.sizes.end(), {box[2], box[3]});
+    results_.extents.insert(results_.extents.end(), {box[2], box[3]});
   }
 
   void check_score(double score) const {

@@ -113,11 +113,11 @@ class _Checks(_Columns):
         self._boxes(found.boxes, found.extents, "detections")
         self.require(np.abs(found.covariances) <= FARTHEST**2, "detections.covariances", "expected finite numbers")
 
-    def _boxes(self, boxes: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64], table: str) -> None:
-        """Raise for corners and sizes that no table of objects or detections could have."""
+    def _boxes(self, boxes: npt.NDArray[np.float64], extents: npt.NDArray[np.float64], table: str) -> None:
+        """Raise for corners and extents that no table of objects or detections could have."""
         self.require(np.abs(boxes) <= FARTHEST, f"{table}.box", "expected finite corners")
         self.require(boxes[:, :2] <= boxes[:, 2:], f"{table}.box", "expected x1 <= x2 and y1 <= y2")
-        fine = (sizes >= 0) & (sizes <= 2 * FARTHEST + 2)
+        fine = (extents >= 0) & (extents <= 2 * FARTHEST + 2)
         self.require(fine, f"{table}.size", "expected finite numbers, at least 0")
 
     def _image_rows(self, rows: npt.NDArray[np.int64], table: str) -> None:

@@ -112,7 +112,7 @@ def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draf
 
 
 def sequences_of(dataset: Dataset) -> dict[str, slice]:
-    """Return the image rows of each sequence of challenge dataset, which file names ``SEQUENCE/IMAGE`` tell."""
+    """Return the image rows of each sequence of a challenge data set, which file names ``SEQUENCE/IMAGE`` tell."""
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(dataset.file_names if dataset.rules == "challenge" else ()):
         if "/" in name:
