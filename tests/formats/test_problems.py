@@ -10,6 +10,7 @@ import pytest
 from probox import InputError
 from probox.formats.draft import Draft, joined, repaired
 from probox.formats.problems import MAX_EXAMPLES, Problems
+from probox.tables.dataset import Dataset
 
 
 def describe(row: int) -> InputError:
@@ -133,3 +134,15 @@ def test_a_draft_is_repaired_only_where_it_is_asked_for():
     table = skew.to_table(repair=True)
     assert table.covariances[0, 0].tolist() == [[4, 1.5], [1.5, 4]]
     assert any("1 detections had invalid covariances" in note for note in table.notes)
+
+
+def test_detections_in_other_images_are_left_out_noted_and_warned_of() -> None:
+    drafted = draft("a", 4).replace(image_ids=np.array([1, 5, 1, 9]))
+    dataset = Dataset.from_sizes(["cup"], {1: (9, 9)})
+    problems = Problems(lenient=True)
+    within = drafted.within(dataset, problems)
+    assert within.image_ids.tolist() == [1, 1]
+    assert within.place(1) == ("a", "entry 2")
+    assert within.notes[-1] == "2 detections in 2 images that the ground truth does not have were left out"
+    assert [(finding.kind, finding.count) for finding in problems.findings] == [("unknown image", 2)]
+    assert within.within(dataset, problems) is within
