@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ from probox.tables.labels import named_classes
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
     from probox.formats.draft import Draft
+    from probox.tables.dataset import Dataset
     from probox.tables.groundtruth import GroundTruth
+    from probox.tables.results import ObjectTable
 
 __all__ = ["Columns", "Floats", "Oddity", "Rows"]
 
@@ -57,11 +59,7 @@ class Columns:
         objects, found = evaluation.objects, evaluation.detections
         own = evaluation.convention.set_covariance is None and found.covariances.any()
         return cls(
-            shapes=evaluation.dataset.shapes.astype(np.float64),
-            object_rows=objects.image_rows,
-            object_labels=objects.labels,
-            object_boxes=objects.boxes,
-            crowd=objects.crowd,
+            **_of_objects(evaluation.dataset, objects),
             image_rows=found.image_rows,
             labels=found.labels,
             boxes=found.boxes,
@@ -76,11 +74,7 @@ class Columns:
         part = draft.select(rows)
         named, scores = named_classes(part.label_probs, part.classes, truth.classes, part.labels, part.scores)
         return cls(
-            shapes=truth.dataset.shapes.astype(np.float64),
-            object_rows=truth.image_rows,
-            object_labels=truth.labels,
-            object_boxes=truth.boxes,
-            crowd=truth.crowd,
+            **_of_objects(truth.dataset, truth),
             image_rows=truth.dataset.rows_of(part.image_ids),
             labels=named,
             boxes=part.boxes,
@@ -101,6 +95,17 @@ class Columns:
         if self.covariances is None:
             return np.zeros((len(self.boxes), 4))
         return np.maximum(np.diagonal(self.covariances, axis1=2, axis2=3), 0.0).reshape(-1, 4)
+
+
+def _of_objects(dataset: Dataset, objects: ObjectTable | GroundTruth) -> dict[str, Any]:
+    """Return the columns about what is there."""
+    return {
+        "shapes": dataset.shapes.astype(np.float64),
+        "object_rows": objects.image_rows,
+        "object_labels": objects.labels,
+        "object_boxes": objects.boxes,
+        "crowd": objects.crowd,
+    }
 
 
 @dataclasses.dataclass(frozen=True)
