@@ -76,7 +76,7 @@ def command(
     """
     convention = _convention(preset, choices)
     wanted = _measures(measures)
-    from probox import evaluate, read_truth  # noqa: F401  (loading them is no part of the time that is told)
+    import probox.evaluation.streaming  # noqa: F401  (loading it is no part of the time that is told)
 
     started = time.perf_counter()
     source = _Truth(truth, detections, images)
