@@ -39,18 +39,18 @@ struct Images {
 // The objects of image i are rows offsets[i]..offsets[i + 1]; a mask without runs fills its box.
 struct Objects {
   Column<std::int64_t> offsets;
-  Column<std::int32_t> classes;
+  Column<std::int32_t> labels;
   Table<std::int32_t> mask_boxes;
   Column<std::int64_t> mask_pixels, run_offsets;
   Table<std::int32_t> runs;
 
-  Objects(Column<std::int64_t> offsets, Column<std::int32_t> classes, Table<std::int32_t> mask_boxes,
+  Objects(Column<std::int64_t> offsets, Column<std::int32_t> labels, Table<std::int32_t> mask_boxes,
           Column<std::int64_t> mask_pixels, Column<std::int64_t> run_offsets, Table<std::int32_t> runs)
-      : offsets(offsets), classes(classes), mask_boxes(mask_boxes), mask_pixels(mask_pixels), run_offsets(run_offsets),
+      : offsets(offsets), labels(labels), mask_boxes(mask_boxes), mask_pixels(mask_pixels), run_offsets(run_offsets),
         runs(runs) {
     require(mask_boxes.shape(0) == count() && mask_boxes.shape(1) == 4, "mask_boxes do not fit mask_pixels");
     require(runs.shape(1) == 3, "runs need three columns");
-    require(classes.shape(0) == count(), "classes do not fit mask_pixels");
+    require(labels.shape(0) == count(), "labels do not fit mask_pixels");
     require_offsets(run_offsets, count(), runs.shape(0), "run_offsets");
   }
 
@@ -59,7 +59,7 @@ struct Objects {
   void check(const Images& images, std::size_t class_count) const {
     require_offsets(offsets, images.count(), count(), "offsets of objects");
     for (std::size_t o = 0; o < count(); ++o)
-      require(classes.data()[o] >= 0 && classes.data()[o] < static_cast<std::int64_t>(class_count),
+      require(labels.data()[o] >= 0 && labels.data()[o] < static_cast<std::int64_t>(class_count),
               "a class is out of range");
     for (std::size_t i = 0; i < images.count(); ++i)
       for (auto o = offsets.data()[i]; o < offsets.data()[i + 1]; ++o)
@@ -151,7 +151,7 @@ Image image_at(std::size_t i, const Images& images, const Objects& objects, cons
   return {images.widths.data()[i],
           images.heights.data()[i],
           std::move(masks),
-          objects.classes.data() + o0,
+          objects.labels.data() + o0,
           static_cast<int>(d1 - d0),
           found.boxes.data() + 4 * d0,
           found.covariances.shape(0) ? found.covariances.data() + 8 * d0 : nullptr,

@@ -30,28 +30,6 @@ def test_masks_without_pixels_are_counted() -> None:
     assert truth.notes == ("1 masks have no pixel: left out",)
 
 
-@pytest.mark.parametrize(
-    ("box", "pixels"),
-    [
-        ([2, 3, 4, 5], [2, 3, 4, 5]),
-        ([2.5, 3.5, 4.5, 5.5], [2, 3, 5, 6]),
-        ([-8, -8, 60, 60], [0, 0, 9, 7]),
-        ([-8, 2, 0, 4], [0, 2, 0, 4]),
-        ([-8, 2, -1, 4], None),
-        ([-8, 2, -0.5, 4], [0, 2, 0, 4]),  # ceil(-0.5) is 0
-        ([9.9, 2, 12, 4], [9, 2, 9, 4]),
-        ([10, 2, 12, 4], None),
-        ([2, 7.5, 4, 9], [2, 7, 4, 7]),
-        ([2, 8, 4, 9], None),
-    ],
-)
-def test_the_pixels_of_a_box(box: list[float], pixels: list[int] | None) -> None:
-    truth = GroundTruth.from_boxes(["cup"], {1: (10, 8)}, [1], [box], [0])
-    assert truth.masks.boxes.tolist() == [pixels or [0, 0, -1, -1]]
-    assert (truth.masks.pixels[0] == 0) == (pixels is None)
-    assert truth.masks.to_array(0, 8, 10).sum() == truth.masks.pixels[0]
-
-
 def test_an_object_without_pixels_is_no_miss_of_pdq_but_one_of_map() -> None:
     truth = GroundTruth.from_boxes(
         ["cup"], {1: (10, 8), 2: (10, 8)}, [1, 1, 2], [[20, 2, 24, 6], [1, 1, 5, 5], [2, 2, 7, 6]], [0, 0, 0]

@@ -53,3 +53,4 @@ def test_boxes_have_pixels_of_both_ends():
     filled = Masks.from_boxes(np.array([[2, 3, 5, 4]], np.int32)).to_array(0, 6, 8)
     assert filled.sum() == 8
     assert filled[3:5, 2:6].all()
+    assert repr(Masks.from_boxes(np.array([[2, 3, 5, 4]], np.int32))) == "Masks(1 masks, 8 pixels)"

@@ -55,3 +55,7 @@ def test_columns_are_taken_as_they_are_and_locked() -> None:
 def test_verdicts_have_names() -> None:
     named = [Verdict.NAMES[v] for v in (Verdict.IGNORED, Verdict.TP, Verdict.FP, Verdict.FN)]
     assert named == ["ignored", "TP", "FP", "FN"]
+
+
+def test_a_table_says_what_it_holds() -> None:
+    assert repr(pairs(3)) == "PairTable(3 rows: qualities, detections, objects)"

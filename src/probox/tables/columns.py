@@ -85,6 +85,9 @@ class Table:
         row = (len(getattr(self, n)) if isinstance(n, str) else n for n in declared.row)
         return frozen(values, declared.dtype, (rows, *row), name)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rows: {', '.join(self.columns())})"
+
     def __len__(self) -> int:
         return len(next(iter(self.columns().values())))
 

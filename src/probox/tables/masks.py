@@ -39,6 +39,9 @@ class Masks:
     def __len__(self) -> int:
         return len(self.pixels)
 
+    def __repr__(self) -> str:
+        return f"Masks({len(self)} masks, {int(self.pixels.sum())} pixels)"
+
     @classmethod
     def from_arrays(cls, masks: Sequence[npt.NDArray[np.bool_]]) -> Masks:
         """Return the run lengths of (H, W) boolean arrays, none of them empty."""

@@ -30,7 +30,7 @@ class Verdict:
     NAMES = ("ignored", "TP", "FP", "FN")
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class QualityTable(Table):
     """A table with the qualities of a pair in each row."""
 
@@ -53,7 +53,7 @@ class QualityTable(Table):
         return column
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class JudgedTable(QualityTable):
     """A table of things that may have been matched: with what became of each, and the row of its partner.
 
@@ -69,7 +69,7 @@ class JudgedTable(QualityTable):
     extents: npt.NDArray[np.float64] = column(np.float64, 2)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ObjectTable(JudgedTable):
     """One row per object, by image, then as in the truth; `partners` are rows of the detections.
 
@@ -84,7 +84,7 @@ class ObjectTable(JudgedTable):
     ignored: npt.NDArray[np.bool_] = column(np.bool_)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DetectionTable(JudgedTable):
     """One row per detection that was scored, by image, then as in the file; `partners` are rows of the objects.
 
@@ -101,7 +101,7 @@ class DetectionTable(JudgedTable):
     covariances: npt.NDArray[np.float64] = column(np.float64, 2, 2, 2)
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PairTable(QualityTable):
     """One row per pair of a detection and an object with a quality above 0, by image.
 
