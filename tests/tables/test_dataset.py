@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,8 @@ def test_an_endless_file_name_is_refused() -> None:
 def test_categories_have_ids_of_their_own() -> None:
     with pytest.raises(InputError, match="the category id 3 stands for several classes"):
         dataset(classes=["cup", "dog"], category_ids=[3, 3])
+
+
+def test_a_copy_is_locked_as_a_whole() -> None:
+    again = pickle.loads(pickle.dumps(dataset()))
+    assert not any(values.flags.writeable for values in (again.image_ids, again.widths, again.category_ids))

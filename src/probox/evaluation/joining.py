@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.evaluation.notes import join_notes
 from probox.evaluation.result import Evaluation
+from probox.tables.columns import Table
 from probox.tables.columns import joined as joined_tables
 from probox.tables.masks import Masks
 
@@ -36,22 +38,13 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     row = np.empty(len(ids), np.int64)
     row[order] = np.arange(len(ids))
 
-    starts = {
-        "images": [len(part.dataset) for part in parts],
-        "objects": [len(part.objects) for part in parts],
-        "detections": [len(part.detections) for part in parts],
-    }
-    image_starts, object_starts, detection_starts = (np.cumsum([0, *counts]) for counts in starts.values())
-    objects = joined_tables([part.objects for part in parts])
-    detections = joined_tables([part.detections for part in parts])
-    pairs = joined_tables([part.pairs for part in parts])
-    objects = objects.replace(image_rows=row[objects.image_rows + np.repeat(image_starts[:-1], starts["objects"])])
-    detections = detections.replace(
-        image_rows=row[detections.image_rows + np.repeat(image_starts[:-1], starts["detections"])]
-    )
-    counts = [len(part.pairs) for part in parts]
-    of_object = pairs.objects + np.repeat(object_starts[:-1], counts)
-    of_detection = pairs.detections + np.repeat(detection_starts[:-1], counts)
+    datasets, of_objects = [part.dataset for part in parts], [part.objects for part in parts]
+    of_detections, of_pairs = [part.detections for part in parts], [part.pairs for part in parts]
+    objects, detections, pairs = joined_tables(of_objects), joined_tables(of_detections), joined_tables(of_pairs)
+    objects = objects.replace(image_rows=row[objects.image_rows + _shift(datasets, of_objects)])
+    detections = detections.replace(image_rows=row[detections.image_rows + _shift(datasets, of_detections)])
+    of_object = pairs.objects + _shift(of_objects, of_pairs)
+    of_detection = pairs.detections + _shift(of_detections, of_pairs)
 
     pairs = pairs.replace(objects=of_object, detections=of_detection)
     masks = Masks.concatenate([part.masks for part in parts])
@@ -65,7 +58,7 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         masks = masks.take(object_order)
     joined = dataclasses.replace(
         first,
-        dataset=joined_tables([part.dataset for part in parts], order),
+        dataset=joined_tables(datasets, order),
         objects=objects,
         detections=detections,
         pairs=pairs,
@@ -74,3 +67,9 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         plain_notes=join_notes(part.plain_notes for part in parts),
     )
     return joined.rematched() if joined.has_pairs else joined
+
+
+def _shift(tables: Sequence[Table], pointing: Sequence[Table]) -> npt.NDArray[np.int64]:
+    """Return by how much each row of the parts `pointing` must point further down once `tables` are one table."""
+    before = np.cumsum([0, *map(len, tables)])[:-1]
+    return np.repeat(before, [len(table) for table in pointing])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import BACKGROUND_NAMES, canonical_name, repeated_classes, unknown_classes
 from probox.tables.masks import Masks
-from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
+from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched
 from probox.version import __version__
 
 __all__ = ["Evaluator", "evaluate"]
@@ -253,7 +252,7 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
         mask_boxes=masks.boxes,
         # An object without pixels cannot be found, so PDQ ignores it like a small one.
         ignored=small if convention.object_filter else masks.pixels == 0,
-        **_unmatched(n),
+        **unmatched(n),
     )
 
 
@@ -285,14 +284,5 @@ def _detection_table(
         boxes=kept.boxes,
         extents=kept.extents,
         covariances=covariances,
-        **_unmatched(n),
+        **unmatched(n),
     )
-
-
-def _unmatched(n: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns about matches of n things that nobody has matched yet."""
-    return {
-        "verdicts": np.zeros(n, np.uint8),
-        "partners": np.full(n, -1, np.int64),
-        "qualities": np.full((n, len(QUALITIES)), np.nan),
-    }

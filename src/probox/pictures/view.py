@@ -15,7 +15,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.pdq.heatmap import heatmap
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
-from probox.tables.results import QUALITIES, DetectionTable, ObjectTable
+from probox.tables.results import DetectionTable, ObjectTable, unmatched
 
 __all__ = ["ImageView", "scored_boxes", "scored_covariances", "view_of_detections", "view_of_image"]
 
@@ -114,9 +114,7 @@ def view_of_detections(detections: Detections, image_id: int, size: tuple[int, i
         boxes=kept.boxes,
         extents=kept.extents,
         covariances=np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
-        verdicts=np.zeros(n, np.uint8),
-        partners=np.full(n, -1, np.int64),
-        qualities=np.full((n, len(QUALITIES)), np.nan),
+        **unmatched(n),
     )
     return ImageView(
         image_id=image_id,

@@ -112,7 +112,7 @@ class Table:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Bring a table back from a copy or another process, its columns locked as before."""
         self.__dict__.update(state)
-        for values in self.columns().values():
+        for values in state.values():
             self._adopted(values)
 
 

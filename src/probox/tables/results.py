@@ -14,7 +14,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.tables.columns import Table, column, columns_of
 
-__all__ = ["QUALITIES", "DetectionTable", "ObjectTable", "PairTable", "Verdict"]
+__all__ = ["QUALITIES", "DetectionTable", "ObjectTable", "PairTable", "Verdict", "unmatched"]
 
 QUALITIES = ("pPDQ", "spatial", "label", "foreground", "background")
 """The qualities of a pair: columns of `qualities`, in this order."""
@@ -67,6 +67,15 @@ class JudgedTable(QualityTable):
     labels: npt.NDArray[np.int32] = column(np.int32)
     boxes: npt.NDArray[np.float64] = column(np.float64, 4)
     extents: npt.NDArray[np.float64] = column(np.float64, 2)
+
+
+def unmatched(n: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of a `JudgedTable` that are about matches, for n things that nobody has matched."""
+    return {
+        "verdicts": np.zeros(n, np.uint8),
+        "partners": np.full(n, -1, np.int64),
+        "qualities": np.full((n, len(QUALITIES)), np.nan),
+    }
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
