@@ -7,8 +7,10 @@ For X ~ N(m, diag(l)) in any number of dimensions
 
     E|X| = pi^-1/2 * integral over s > 0 of [1 - prod_i (1 + 2 s^2 l_i)^-1/2 exp(-s^2 m_i^2 / (1 + 2 s^2 l_i))] s^-2 ds,
 
-a smooth function of x in s = x / (1 - x) once lengths are measured in sqrt(sum m^2 + l), so that a few nodes of
-Gauss and Legendre are enough: no sample is drawn, and a score has no noise of its own.
+where lengths are measured in sqrt(sum m^2 + l). No sample is drawn, so a score has no noise of its own. With s = e^t
+the integrand is analytic and bounded in |Im t| < pi / 4 whatever the variances are, and falls off as e^-|t| on both
+sides. So equal steps h in t are off by about exp(-pi^2 / 2h), also for corners that are a thousand times less sure of x
+than of y, where a rule of Gauss and Legendre in x of s = x / (1 - x) would need hundreds of nodes.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ __all__ = ["energy_scores", "mean_lengths", "negative_log_likelihoods"]
 
 FloatArray = npt.NDArray[np.float64]
 
-NODES = 48
-"""Nodes of the rule: within 4e-12 of the integral for round covariances."""
+STEP, FIRST, LAST = 1 / 6, -90, 96
+"""Steps in t = ln s, and where they begin and end: within 1e-12 of the integral."""
 
 
 def negative_log_likelihoods(residuals: FloatArray, covariances: FloatArray, *, floor: float = 0.0) -> FloatArray:
@@ -59,17 +61,18 @@ def energy_scores(residuals: FloatArray, covariances: FloatArray) -> FloatArray:
     return scores
 
 
-def mean_lengths(means: FloatArray, variances: FloatArray, *, nodes: int = NODES) -> FloatArray:
+def mean_lengths(means: FloatArray, variances: FloatArray) -> FloatArray:
     """Return E|X| of X ~ N(m, diag(l)) for each row of `means` and `variances`, (K, D)."""
     scale = np.sqrt((np.square(means) + variances).sum(axis=1))
     unit = np.where(scale > 0, scale, 1.0)[:, None]
     m2, spread = np.square(means / unit), variances / np.square(unit)
-    points, weights = np.polynomial.legendre.leggauss(nodes)
-    total = np.zeros(len(scale))
-    for x, weight in zip(0.5 * (points + 1.0), 0.5 * weights, strict=True):
-        s2 = (x / (1.0 - x)) ** 2
+    # What lies beyond the ends: the integrand is e^t on the left, e^-t on the right, and the steps a geometric series.
+    beyond = math.exp(STEP * FIRST) + math.exp(-STEP * LAST)
+    total = np.full(len(scale), beyond / math.expm1(STEP))
+    for t in STEP * np.arange(FIRST, LAST + 1):
+        s2 = math.exp(2.0 * t)
         wide = 2.0 * s2 * spread
         logs = (0.5 * np.log1p(wide) + s2 * m2 / (1.0 + wide)).sum(axis=1)
-        total -= weight / (x * x) * np.expm1(-logs)
-    lengths: FloatArray = scale * total / math.sqrt(math.pi)
+        total -= math.exp(-t) * np.expm1(-logs)
+    lengths: FloatArray = scale * total * (STEP / math.sqrt(math.pi))
     return lengths

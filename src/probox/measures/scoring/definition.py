@@ -48,7 +48,7 @@ def negative_log_likelihood(residual: FloatArray, corners: FloatArray) -> float:
     return float(0.5 * residual @ np.linalg.solve(sigma, residual) + 0.5 * log_det)
 
 
-def mean_length(mean: FloatArray, covariance: FloatArray, step: float = 0.02) -> float:
+def mean_length(mean: FloatArray, covariance: FloatArray, step: float = 0.1) -> float:
     """Return E|X| of X ~ N(m, Sigma): the integral over s > 0, with s = e^t, by equal steps in t.
 
     The integrand falls off exponentially on both sides, so that equal steps are as exact as they are many.
@@ -58,8 +58,8 @@ def mean_length(mean: FloatArray, covariance: FloatArray, step: float = 0.02) ->
     total = 0.0
     for t in np.arange(-45.0, 45.0, step):
         s2 = math.exp(2.0 * t)
-        wide = 1.0 + 2.0 * s2 * spread
-        total += -math.expm1(float(-(0.5 * np.log(wide) + s2 * m * m / wide).sum())) * math.exp(-t)
+        wide = 2.0 * s2 * spread
+        total += -math.expm1(float(-(0.5 * np.log1p(wide) + s2 * m * m / (1.0 + wide)).sum())) * math.exp(-t)
     return total * step / math.sqrt(math.pi)
 
 
