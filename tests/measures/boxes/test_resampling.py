@@ -103,7 +103,7 @@ def test_replicates_and_threads_do_not_touch_each_other(world: tuple[GroundTruth
 
 
 def test_equal_scores_of_an_image_are_copied_together() -> None:
-    """Right and wrong at one score: copies of the image go right, wrong, right, wrong, not right, right, wrong, wrong."""
+    """Right and wrong at one score: copies go right, wrong, right, wrong, not right, right, wrong, wrong."""
     truth = GroundTruth.from_boxes(["cup"], {1: (99, 99)}, [1, 1], [[0, 0, 9, 9], [50, 50, 59, 59]], [0, 0])
     found = Detections(
         classes=["cup"], image_ids=[1, 1, 1], boxes=[[20, 20, 29, 29], [0, 0, 9, 9], [30, 0, 39, 9]],

@@ -28,7 +28,7 @@ def copied(evaluation: Evaluation, counts: list[int]) -> Summary:
             dataset = dataclasses.replace(alone.dataset, image_ids=np.array([len(parts)]))
             parts.append(dataclasses.replace(alone, dataset=dataset))
     if not parts:
-        return {key: np.nan for key in ("PDQ", "pPDQ", "spatial", "label", "foreground", "background")} | {
+        return dict.fromkeys(("PDQ", "pPDQ", "spatial", "label", "foreground", "background"), np.nan) | {
             "TP": 0, "FP": 0, "FN": 0,
         }  # fmt: skip
     return pdq_summary(join_evaluations(parts))
