@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.measure import Evaluated
+from probox.measures.measure import Evaluated, Resampled, Weights
 from probox.tables.results import QUALITIES, Verdict
 
 __all__ = ["pdq_resampled", "sums_per_image"]
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,7 +30,7 @@ def sums_per_image(evaluated: Evaluated) -> dict[str, Floats]:
     return sums
 
 
-def pdq_resampled(evaluated: Evaluated, weights: npt.NDArray[np.int64]) -> dict[str, Floats]:
+def pdq_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     """Return PDQ and its parts for each row of weights, which say how often each image counts."""
     sums = sums_per_image(evaluated)
     # Not a product of matrices: what that gives may depend on the number of threads.
