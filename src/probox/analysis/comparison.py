@@ -151,6 +151,7 @@ def compare(
     replicates: int = 1000,
     seed: int = 0,
     level: float = 0.95,
+    swaps: bool = True,
     progress: Progress | None = None,
 ) -> Comparison:
     """Say what may be concluded from results of the same truth.
@@ -167,6 +168,8 @@ def compare(
         Compare each with each.
     replicates, seed, level
         As for `bootstrap`; as many swaps of images are made.
+    swaps : bool
+        Test the differences by swapping images. Without, there are intervals alone: no p, and nothing is claimed.
     progress : callable, optional
         Called with the numbers of steps done and in all.
 
@@ -192,13 +195,15 @@ def compare(
     couples = list(combinations(results, 2))
     couples = couples if all_pairs else couples[: len(results) - 1]
     samplers = {name: _Sampler(result, wanted, per_class) for name, result in results.items()}
-    steps = _Steps(replicates, images, len(couples), progress)
+    steps = _Steps(replicates, images, len(couples) if swaps else 0, progress)
     drawn = _draw(samplers, images, replicates, seed, steps)
-    swaps = {
-        couple: _swap(_Sampler(_joined(results, couple, wanted), wanted, per_class), images, replicates, seed, steps)
-        for couple in couples
-    }
-    tested = {couple: _p_values(couple, samplers, swaps[couple], images) for couple in couples}
+    tested = {}
+    for couple in couples:
+        swapped: dict[Place, Floats] = {}
+        if swaps and images > 1:
+            both = _Sampler(_joined(results, couple, wanted), wanted, per_class)
+            swapped = _swap(both, images, replicates, seed, steps)
+        tested[couple] = _p_values(couple, samplers, swapped)
     adjusted = _adjusted(tested)
     pairs = []
     for couple in couples:
@@ -277,14 +282,13 @@ def _draw(
 def _swap(both: _Sampler, images: int, replicates: int, seed: int, steps: _Steps) -> dict[Place, Floats]:
     """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn."""
     differences: list[dict[Place, Floats]] = []
-    if images > 1:
-        for swapped in swapped_images(images, replicates, seed):
-            sides = []
-            for chosen in (swapped, ~swapped):
-                weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
-                sides.append(both.numbers(weights))
-            differences.append({place: values - sides[1][place] for place, values in sides[0].items()})
-            steps.add(len(swapped))
+    for swapped in swapped_images(images, replicates, seed):
+        sides = []
+        for chosen in (swapped, ~swapped):
+            weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
+            sides.append(both.numbers(weights))
+        differences.append({place: values - sides[1][place] for place, values in sides[0].items()})
+        steps.add(len(swapped))
     return _stacked(differences)
 
 
@@ -293,7 +297,7 @@ def _stacked(parts: Sequence[Mapping[Place, Floats]]) -> dict[Place, Floats]:
 
 
 def _p_values(
-    couple: tuple[str, str], samplers: Mapping[str, _Sampler], swaps: Mapping[Place, Floats], images: int
+    couple: tuple[str, str], samplers: Mapping[str, _Sampler], swaps: Mapping[Place, Floats]
 ) -> dict[Place, float]:
     """Return p of each difference: the share of swaps that do as much, the unswapped one being one of them.
 
@@ -308,7 +312,7 @@ def _p_values(
             if not place[0]:
                 p[place] = math.nan
             continue
-        if images < 2:
+        if place not in swaps:
             p[place] = math.nan
             continue
         # Rounding must not make a swap of nothing look smaller than the difference itself.

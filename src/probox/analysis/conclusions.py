@@ -31,6 +31,9 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
         if math.isnan(value):
             said.append(f"in {name} one of them has no number")
             continue
+        if value == low == high == 0:
+            said.append(f"in {name} they are equal")
+            continue
         sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
         low, high = sorted((sign * low, sign * high))
         sides = f"({100 * level:g} % interval {_number(column, low)} to {_number(column, high)}, {p_words(p)}{where})"
@@ -48,7 +51,7 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
 def shown_difference(column: Column, difference: Interval) -> tuple[float, float, float]:
     """Return a difference and its interval as tables show the column: of an error's complement, the other way round."""
     value, low, high = difference.value, difference.low, difference.high
-    return (-value, -high, -low) if column.complement else (value, low, high)
+    return (0.0 - value, 0.0 - high, 0.0 - low) if column.complement else (value, low, high)  # never -0.0
 
 
 def p_words(p: float) -> str:
@@ -69,7 +72,7 @@ def _order(couple: tuple[str, str], first_is_higher: bool, column: Column) -> tu
 
 def _number(column: Column, value: float) -> str:
     if column.unit == "per cent":
-        return f"{100 * value:.1f}"
+        return f"{round(100 * value, 1) + 0.0:.1f}"  # -0.04 is 0.0, not -0.0
     return f"{value:,.0f}" if column.unit == "count" else f"{value:.3g}"
 
 
