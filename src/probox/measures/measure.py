@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # they bring measures of their own, which are made of what is
     from probox.measures.boxes.matching import BoxMatches
     from probox.measures.boxes.mean_ap import AveragePrecision
     from probox.measures.boxes.optimal_lrp import LRP
+    from probox.measures.matched import MatchedPairs
 
 __all__ = ["Column", "Evaluated", "Groups", "Judged", "Measure", "Need", "Resampled", "Summary", "Weights"]
 
@@ -58,6 +59,8 @@ class Evaluated(Judged, Protocol):
     def average_precision(self) -> AveragePrecision: ...
     @property
     def lrp(self) -> LRP: ...
+    @property
+    def matched_pairs(self) -> MatchedPairs: ...
 
 
 Summary = dict[str, float]
