@@ -212,8 +212,16 @@ def compare(
             for place, p in tested[couple].items()
         }
         pairs.append(_pair(couple, found, wanted, images, level, len(couples)))
-    notes += [*others, *notes_on_images(images)]
+    notes += [*others, *notes_on_images(images), *_remarks(results, wanted)]
     return Comparison(tuple(pairs), wanted, images, level, replicates, seed, tuple(notes))
+
+
+def _remarks(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[str]:
+    """Return what readers of the numbers must know of each result."""
+    told = [measure.remarks for measure in measures if measure.remarks is not None]
+    return list(
+        dict.fromkeys(f"{name}: {text}" for name, result in results.items() for say in told for text in say(result))
+    )
 
 
 class _Sampler:

@@ -91,7 +91,7 @@ def _check_held(measure: Measure, result: Evaluation) -> None:
             file=result.inputs[-1] if result.inputs else None,
             remedy=f"evaluate with {measure.name} among the measures",
         )
-    if "labels" in measure.needs and getattr(result.detections, "label_probs", None) is None:
+    if "labels" in measure.needs and result.detections.label_probs is None:
         raise InputError(
             f"{measure.name} needs the probabilities of all classes, which this result does not hold",
             file=result.inputs[-1] if result.inputs else None,

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @click.command("compare")
 @click.argument("folders", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
-@click.option("--measures", metavar="LIST", help="What to compare by, separated by commas [default: all they hold].")
+@click.option(
+    "--measures", metavar="LIST", help="What to compare by, separated by commas, or `all` [default: what they hold]."
+)
 @click.option("--per-class", is_flag=True, help="Compare classes too, with Holm's correction.")
 @click.option("--all-pairs", is_flag=True, help="Compare each with each [default: each with the first].")
 @click.option(
@@ -97,10 +99,12 @@ def _print(compared: Comparison, style: str) -> None:
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
-    from probox.measures.registry import measure_names
+    from probox.measures.registry import MEASURES, measure_names
 
     if text is None:
         return None
+    if text.strip().lower() == "all":
+        return tuple(measure.name for measure in MEASURES if measure.resampled is not None)
     known = measure_names()
     names = tuple(name.strip().lower() for name in text.split(","))
     for name in names:
