@@ -231,6 +231,12 @@ class Evaluation:
         "Return what plots it: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`.",
     )
 
+    intervals = Upstairs(
+        "probox.analysis.intervals",
+        "Bootstrap",
+        "Return what says how sure its numbers are: ``result.intervals()['PDQ'].low``, see `probox.bootstrap`.",
+    )
+
     # --- what is odd ---
 
     @cached_property
