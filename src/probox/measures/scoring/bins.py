@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -43,28 +44,32 @@ class Bins:
         return f"{self.number} bins of equal {self.kind}"
 
     def inner_edges(self, values: FloatArray, counts: FloatArray, ends: tuple[float, float] | None) -> FloatArray:
-        """Return the edges between bins.
+        """Return the edges between bins, (R, B - 1).
 
         Parameters
         ----------
         values : (K,) float64, ascending
-            What is put into bins.
-        counts : (K,) float64
-            How often each value is there, whole numbers, not all 0.
+            What is put into bins; at least one.
+        counts : (R, K) float64
+            How often each value is there in each of R resamplings, whole numbers.
         ends : (float, float), optional
             Of bins of equal width. Default: the least and the greatest value that is there.
         """
         if self.kind == "mass":
             return counted_quantiles(values, counts, self.number)
-        if ends is None:
-            there = np.flatnonzero(counts)
-            ends = float(values[there[0]]), float(values[there[-1]])
-        edges: FloatArray = ends[0] + (ends[1] - ends[0]) * (np.arange(1, self.number) / self.number)
+        steps = np.arange(1, self.number) / self.number
+        if ends is not None:
+            low, high = np.full((len(counts), 1), ends[0]), np.full((len(counts), 1), ends[1])
+        else:
+            there = counts > 0
+            low = values[there.argmax(axis=1)][:, None]
+            high = values[len(values) - 1 - there[:, ::-1].argmax(axis=1)][:, None]
+        edges: FloatArray = low + (high - low) * steps
         return edges
 
 
 class Sorted:
-    """Values in ascending order with other columns beside them, so that bins are runs of rows and sums are quick.
+    """Values in ascending order with other columns beside them, so that bins are runs of rows.
 
     A bin holds its lower edge; the last one holds its upper edge too.
 
@@ -72,40 +77,62 @@ class Sorted:
     ----------
     values : (K,) float64
         What bins are made of.
-    columns : (K, M) float64
+    columns : sequence of (K,) float64
         What is summed in each bin.
     ends : (float, float), optional
         Of bins of equal width. Default: the least and the greatest value.
     """
 
-    def __init__(self, values: FloatArray, columns: FloatArray, ends: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self, values: FloatArray, columns: Sequence[FloatArray], ends: tuple[float, float] | None = None
+    ) -> None:
         self.order = np.argsort(values, kind="stable")
-        self.values, self.columns, self.ends = values[self.order], columns[self.order], ends
+        self.values, self.ends = values[self.order], ends
+        self.columns = [np.ones(len(values)), *(column[self.order] for column in columns)]
 
-    def sums(self, bins: Bins, counts: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return how many values each bin has, (B,), and the sums of the columns in it, (B, M).
+    def sums(self, bins: Bins, counts: FloatArray | None = None) -> list[FloatArray]:
+        """Return how many values each bin has, then the sum of each column in it, each (R, B).
 
-        `counts` (K,) says how often each value is there, in the order in which values were given; default: once.
+        `counts` (R, K) says how often each value is there in each resampling, in the order in which values were given;
+        default: once, in one.
         """
-        n, m = self.columns.shape
-        counts = np.ones(n) if counts is None else counts[self.order]
-        if not counts.any():
-            return np.zeros(bins.number), np.zeros((bins.number, m))
-        rows = np.searchsorted(self.values, bins.inner_edges(self.values, counts, self.ends), side="left")
-        bin_of_row = np.repeat(np.arange(bins.number), np.diff(rows, prepend=0, append=n))
-        columns = (counts, *(counts * column for column in self.columns.T))
-        sums: FloatArray = np.stack([np.bincount(bin_of_row, column, bins.number) for column in columns], axis=1)
-        return sums[:, 0], sums[:, 1:]
+        counts = np.ones((1, len(self.values))) if counts is None else counts[:, self.order]
+        r, k = counts.shape
+        if not r or not k:
+            return [np.zeros((r, bins.number)) for _ in self.columns]
+        inner = np.searchsorted(self.values, bins.inner_edges(self.values, counts, self.ends), side="left")
+        starts = np.concatenate([np.zeros((r, 1), np.int64), inner], axis=1)
+        empty = np.diff(starts, axis=1, append=k) == 0
+        # All resamplings one after the other; a 0 behind each, where a bin may start that lies above all values.
+        flat = (starts + np.arange(r)[:, None] * (k + 1)).ravel()
+        padded = np.zeros((r, k + 1))
+        sums = []
+        for column in self.columns:
+            np.multiply(counts, column, out=padded[:, :-1])
+            total = np.add.reduceat(padded.ravel(), flat).reshape(r, bins.number)
+            sums.append(np.where(empty, 0.0, total))
+        return sums
 
 
 def counted_quantiles(values: FloatArray, counts: FloatArray, parts: int) -> FloatArray:
-    """Return the quantiles k / parts, k = 1 .. parts - 1, as `np.quantile` has them.
+    """Return the quantiles k / parts, k = 1 .. parts - 1, as `np.quantile` has them, (R, parts - 1).
 
-    `values` are ascending, and each is there `counts` times; not all of them 0 times.
+    `values` (K,) are ascending, and each is there `counts` (R, K) times; where none is, any value will do.
     """
-    until = np.cumsum(counts)
+    until = np.cumsum(counts, axis=1)
     # In whole numbers: a quantile that falls on a value must be that value, since the value goes into the upper bin.
-    below, rest = np.divmod(np.arange(1, parts) * (int(until[-1]) - 1), parts)
-    low, high = (values[np.searchsorted(until, rank, side="right")] for rank in (below, below + (rest > 0)))
+    last = np.maximum(until[:, -1:].astype(np.int64) - 1, 0)
+    below, rest = np.divmod(np.arange(1, parts) * last, parts)
+    # All resamplings in one ascending column, each above the one before.
+    step = until[:, -1].max(initial=0.0) + 1.0
+    above = step * np.arange(len(counts))[:, None]
+    flat = (until + above).ravel()
+
+    def value(ranks: IntArray) -> FloatArray:
+        rows = np.searchsorted(flat, ranks + above, side="right") - np.arange(len(counts))[:, None] * len(values)
+        found: FloatArray = values[np.minimum(rows, len(values) - 1)]
+        return found
+
+    low, high = value(below), value(below + (rest > 0))
     quantiles: FloatArray = low + (high - low) * (rest / parts)
     return quantiles

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from probox.measures.scoring.bins import Bins, Sorted
 
-__all__ = ["UNIT", "calibration_error", "d_ece", "laace", "laece", "qgc", "qgc_losses"]
+__all__ = ["UNIT", "calibration_errors", "d_ece", "laace", "laece", "qgc", "qgc_losses"]
 
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -35,12 +35,22 @@ def d_ece(scores: FloatArray, hits: Flags, bins: Bins, *, ends: tuple[float, flo
     ends : (float, float), optional
         Of bins of equal width; None for the least and the greatest score.
     """
-    return calibration_error(*Sorted(scores, np.stack([hits, scores], axis=1).astype(np.float64), ends).sums(bins))
+    return float(calibration_errors(*Sorted(scores, [hits - scores], ends).sums(bins))[0])
 
 
-def calibration_error(n: FloatArray, sums: FloatArray) -> float:
-    """Return sum over bins of n_b/N |mean outcome - mean score|, given n and the sums of both; NaN of nothing."""
-    return float(np.abs(sums[:, 0] - sums[:, 1]).sum() / n.sum()) if n.any() else math.nan
+def calibration_errors(n: FloatArray, gaps: FloatArray) -> FloatArray:
+    """Return sum over bins of n_b/N |mean outcome - mean score|, (R,); NaN of nothing.
+
+    Parameters
+    ----------
+    n : (R, B) float64
+        How many detections are in each bin.
+    gaps : (R, B) float64
+        The sum of outcome minus score in each.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        errors: FloatArray = np.abs(gaps).sum(axis=1) / n.sum(axis=1)
+    return errors
 
 
 def laece(
@@ -52,13 +62,11 @@ def laece(
     ends: tuple[float, float] | None = UNIT,
 ) -> float:
     """Return LaECE: per class sum over bins of n_b/n |mean score - mean IoU|; the mean over classes with detections."""
-    columns = np.stack([ious, scores], axis=1)
-    return _mean_over_classes(
-        [
-            calibration_error(*Sorted(scores[rows], columns[rows], ends).sums(bins))
-            for rows in (np.flatnonzero(labels == label) for label in np.unique(labels))
-        ]
-    )
+    errors = []
+    for label in np.unique(labels):
+        own = labels == label
+        errors.append(float(calibration_errors(*Sorted(scores[own], [ious[own] - scores[own]], ends).sums(bins))[0]))
+    return _mean_over_classes(errors)
 
 
 def laace(scores: FloatArray, ious: FloatArray, labels: Labels) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,23 +18,25 @@ def minimum_uncertainty_error(uncertainties: FloatArray, hits: Flags) -> float:
 
     NaN without true or without false positives.
     """
-    return prepared_mue(uncertainties, hits)(np.ones(len(hits)))
+    return float(prepared_mue(uncertainties, hits)(np.ones((1, len(hits))))[0])
 
 
-def prepared_mue(uncertainties: FloatArray, hits: Flags) -> Callable[[FloatArray], float]:
-    """Return MUE as a function of how often each detection is there."""
+def prepared_mue(uncertainties: FloatArray, hits: Flags) -> Callable[[FloatArray], FloatArray]:
+    """Return MUE as a function of how often each detection is there, (R, K), for R numbers."""
     order = np.argsort(uncertainties, kind="stable")
-    ranked = uncertainties[order]
-    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) if len(ranked) else np.zeros(0, np.int64)
-    hit = hits[order].astype(np.float64)
+    ranked, hit = uncertainties[order], hits[order]
+    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], np.ones(min(len(ranked), 1), bool)))
 
-    def error(counts: FloatArray) -> float:
-        there = counts[order]
-        right = there * hit
-        kept, wrong = np.cumsum(right), np.cumsum(there - right)
-        if not len(kept) or kept[-1] == 0 or wrong[-1] == 0:
-            return math.nan
-        errors = 0.5 * (1.0 - kept[ends] / kept[-1]) + 0.5 * wrong[ends] / wrong[-1]
-        return float(min(errors.min(), 0.5))  # below the least u everything is rejected: 1/2
+    def errors(counts: FloatArray) -> FloatArray:
+        there = counts[:, order]
+        right, wrong = ((there * flags).sum(axis=1, keepdims=True) for flags in (hit, ~hit))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # 1/2 + 1/2 [P(u <= d | FP) - P(u <= d | TP)], whose difference grows with wrong and falls with right ones.
+            steps = there * np.where(hit, -1.0 / right, 1.0 / wrong)
+        differences = np.cumsum(steps, axis=1)[:, ends]
+        # Below the least u everything is rejected, and the difference is 0.
+        least: FloatArray = 0.5 + 0.5 * differences.min(axis=1, initial=0.0)
+        least[(right == 0)[:, 0] | (wrong == 0)[:, 0]] = np.nan
+        return least
 
-    return error
+    return errors

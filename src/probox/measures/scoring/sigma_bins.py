@@ -21,30 +21,30 @@ def ence(residuals: FloatArray, sigmas: FloatArray, bins: Bins) -> float:
     RMSE is the root of the mean squared residual in a bin, RMV that of the mean variance. Every bin that holds
     something counts alike; bins of equal width lie between the least and the greatest sigma.
     """
-    squares = np.stack([np.square(sigmas), np.square(residuals)], axis=1)
-    return ence_of_sums(*Sorted(sigmas, squares).sums(bins))
+    return float(ence_of_sums(*Sorted(sigmas, [np.square(sigmas), np.square(residuals)]).sums(bins))[0])
 
 
-def ence_of_sums(n: FloatArray, sums: FloatArray) -> float:
-    """Return ENCE of how many edges are in each bin, and the sums of variances and squared residuals in it."""
-    variances, errors = sums[n > 0].T
-    if not len(variances):
-        return math.nan
-    rmv, rmse = np.sqrt(variances), np.sqrt(errors)
-    return float(np.mean(np.abs(rmse - rmv) / rmv))
+def ence_of_sums(n: FloatArray, variances: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return ENCE (R,) of how many edges are in each bin (R, B), and the sums of variances and squared residuals."""
+    some = n > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rmv, rmse = np.sqrt(variances / n), np.sqrt(squares / n)
+        ratios = np.where(some, np.abs(rmse - rmv) / rmv, 0.0)
+        means: FloatArray = ratios.sum(axis=1) / some.sum(axis=1)
+    return means
 
 
 def uce(residuals: FloatArray, sigmas: FloatArray, bins: Bins) -> float:
     """Return the uncertainty calibration error in square pixels: sum over bins of variance of n_b/N |MSE - MV|."""
-    squares = np.stack([np.square(sigmas), np.square(residuals)], axis=1)
-    n, sums = Sorted(squares[:, 0], squares).sums(bins)
-    return float(np.abs(sums[:, 1] - sums[:, 0]).sum() / n.sum()) if n.any() else math.nan
+    variances = np.square(sigmas)
+    n, predicted, seen = Sorted(variances, [variances, np.square(residuals)]).sums(bins)
+    return float(np.abs(seen - predicted).sum() / n.sum()) if n.any() else math.nan
 
 
 def conditional_quantile_error(
     levels: FloatArray, sigmas: FloatArray, bins: Bins, quantiles: FloatArray = MQCE_LEVELS
 ) -> float:
     """Return C-QCE: the mean over quantiles q of sum over bins of sigma of n_b/N |coverage in the bin at q - q|."""
-    covered = (levels[:, None] <= quantiles).astype(np.float64)
-    n, sums = Sorted(sigmas, covered).sums(bins)
-    return float((np.abs(sums - n[:, None] * quantiles).sum(axis=0) / n.sum()).mean()) if n.any() else math.nan
+    n, *covered = Sorted(sigmas, [(levels <= q).astype(np.float64) for q in quantiles]).sums(bins)
+    gaps = [float(np.abs(inside - q * n).sum()) for inside, q in zip(covered, quantiles, strict=True)]
+    return float(np.mean(gaps) / n.sum()) if n.any() else math.nan
