@@ -8,8 +8,8 @@ the image's number is the negative log likelihood of the objects that are there:
         [product over unmatched detections of p_i(background)]
         [product over unmatched objects of lambda(y_j, c_j)]
 
-An assignment gives each object one detection, or none; no detection is given twice. There is no threshold of overlap and
-no chosen pairing: all pairings count, by their likelihood.
+An assignment gives each object one detection, or none; no detection is given twice. There is no threshold of overlap
+and no chosen pairing: all pairings count, by their likelihood.
 
 What is what, to the last choice:
 
@@ -91,9 +91,9 @@ def log_density(box: Floats, mean: Floats, covariances: Floats) -> float:
         return -math.inf
     total = 0.0
     for residual, covariance in zip((box - mean).reshape(2, 2), covariances, strict=True):
-        total -= 0.5 * residual @ np.linalg.solve(covariance, residual)
+        total -= 0.5 * float(residual @ np.linalg.solve(covariance, residual))
         total -= 0.5 * math.log(np.linalg.det(covariance)) + math.log(2.0 * math.pi)
-    return float(total)
+    return total
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -232,18 +232,20 @@ def pmb_nll_of_image(
             nll=math.inf, **nothing, expected=density.expected, assignments=0, missed_objects=0, floored_objects=0
         )
     best = ranked[0][1]
-    box, label, unmatched, missed = parts(best)
-    left = [value for i, value in zip(best, clutter, strict=True) if i < 0]
-    floored = [value for (b, c), i in zip(truth, best, strict=True) if i < 0
-               and (value := density.missed(b, c, -math.inf)) < log_floor]  # fmt: skip
+    matched_box, matched_label, unmatched, missed = parts(best)
+    floored = [
+        box
+        for (box, label), i in zip(truth, best, strict=True)
+        if i < 0 and density.missed(box, label, -math.inf) < log_floor
+    ]
     return ImageNLL(
         nll=density.expected - float(np.logaddexp.reduce([-cost for cost, _ in ranked])),
-        matched_box=box,
-        matched_label=label,
+        matched_box=matched_box,
+        matched_label=matched_label,
         unmatched=unmatched,
         missed=missed,
         expected=density.expected,
         assignments=len(ranked),
-        missed_objects=len(left),
+        missed_objects=best.count(-1),
         floored_objects=len(floored),
     )

@@ -81,7 +81,7 @@ class PmbImages:
     def defined(self, weights: Counts) -> Flags:
         """Return of each row of weights (R, N) whether there is a number: an image, and a density if any detection."""
         dense, detections = weights @ self.dense, weights @ self.detections
-        return (weights.sum(axis=1) > 0) & ((dense > 0) | (detections == 0))
+        return np.asarray((weights.sum(axis=1) > 0) & ((dense > 0) | (detections == 0)), dtype=bool)
 
 
 _kept: WeakKeyDictionary[Evaluated, PmbImages] = WeakKeyDictionary()
@@ -173,9 +173,7 @@ def _measure(evaluated: Evaluated) -> PmbImages | None:
     )
 
 
-def _claims(
-    label_probs: npt.NDArray[np.float32], classes: Sequence[str]
-) -> tuple[npt.NDArray[np.float32], Flags]:
+def _claims(label_probs: npt.NDArray[np.float32], classes: Sequence[str]) -> tuple[npt.NDArray[np.float32], Flags]:
     """Return the probabilities of classes that detections claim, and which detections state a score alone.
 
     Background is no class, whatever the truth lists; and what was shared out is taken back, see `classes_alone`.
