@@ -234,10 +234,8 @@ class AssignmentRanker {
         solution.u[row] += level - (settled_[c] ? shortest_[c] : distance);
     }
     for (int c = 0; c < costs_.width(); ++c) {
-      if (row_of_[c] == kLeftOver && c != sink)
-        solution.v[c] = 0.0;
-      else
-        solution.v[c] += (settled_[c] ? shortest_[c] : distance) - level;
+      if (row_of_[c] == kLeftOver && c != sink) continue;  // they stay at 0
+      solution.v[c] += (settled_[c] ? shortest_[c] : distance) - level;
     }
     for (int c = sink;;) {
       const int row = path_[c];
