@@ -11,6 +11,7 @@ from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.measure import PDQ
+from probox.measures.pmb.measure import PMB_NLL
 
 __all__ = [
     "MEASURES",
@@ -27,6 +28,7 @@ MEASURES: tuple[Measure, ...] = (
     PDQ,
     MEAN_AP,
     OPTIMAL_LRP,
+    PMB_NLL,
 )
 """In the order in which summaries have them."""
 
