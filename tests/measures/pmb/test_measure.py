@@ -15,7 +15,7 @@ from tests.measures.pmb.worlds import golden_image, golden_numbers
 from tests.strategies import random_world
 
 import probox
-from probox import Detections, Evaluation, GroundTruth
+from probox import Detections, Evaluation, GroundTruth, _core
 from probox.cli import main
 from probox.demo import Demo
 from probox.measures.measure import Summary
@@ -77,7 +77,7 @@ def test_it_is_the_mean_of_what_is_defined(seed: int) -> None:
     images = pmb_of_images(result)
     assert images is not None
     summary = result.summary()
-    if not images.defined(np.ones((1, len(truth.image_ids)), np.int64))[0]:
+    if not images.defined(np.ones((1, len(truth.image_ids))))[0]:
         assert all(math.isnan(summary[key]) for key in MEANS)
         return
     if images.scores_alone.any():
@@ -195,10 +195,28 @@ def test_scores_that_stand_alone_leave_the_rest_to_background() -> None:
 
 
 def test_which_rows_are_scores_alone() -> None:
-    rows = [[0.8, 0.1, 0.1], [0.1, 0.1, 0.8], [0.6, 0.1, 0.1], [0.7, 0.2, 0.1], [1.0, 0.0, 0.0], [1 / 3] * 3]
-    assert classes_alone(np.array(rows, np.float32)).tolist() == [True, True, False, False, False, True]
-    assert not classes_alone(np.array([[0.8, 0.2]], np.float32)).any()
-    assert len(classes_alone(np.zeros((0, 3), np.float32))) == 0
+    rows = {
+        (0.7, 0.1, 0.1, 0.1): 0,
+        (0.1, 0.7, 0.1, 0.1): 1,
+        (0.1, 0.1, 0.7, 0.1): 2,
+        (0.1, 0.1, 0.1, 0.7): 3,
+        (0.31, 0.31, 0.07, 0.31): 2,  # a score below what the others share
+        (0.25, 0.25, 0.25, 0.25): 0,  # whichever it is, the others have the same
+        (0.6, 0.1, 0.1, 0.1): -1,  # leaves something for background
+        (0.6, 0.2, 0.1, 0.1): -1,
+        (0.4, 0.4, 0.1, 0.1): -1,
+        (1.0, 0.0, 0.0, 0.0): -1,
+    }
+    assert classes_alone(np.array(list(rows), np.float32)).tolist() == list(rows.values())
+    assert classes_alone(np.array([[0.8, 0.2]], np.float32)).tolist() == [-1]
+    assert classes_alone(np.zeros((0, 3), np.float32)).tolist() == []
+
+
+def test_scores_as_they_are_read_stand_alone() -> None:
+    scores = np.array([1e-3, 0.1, 0.0125, 0.5, 0.999])
+    labels = np.array([3, 0, 79, 40, 2], np.int32)
+    spread = _core.spread_scores(scores, labels, 80, 1)
+    assert classes_alone(spread).tolist()[:2] + classes_alone(spread).tolist()[3:] == [3, 0, 40, 2]
 
 
 def test_little_background_is_said() -> None:

@@ -78,10 +78,10 @@ class PmbImages:
         column: Floats = self.floored[:, NUMBERS.index(name)]
         return column
 
-    def defined(self, weights: Counts) -> Flags:
+    def defined(self, weights: Floats) -> Flags:
         """Return of each row of weights (R, N) whether there is a number: an image, and a density if any detection."""
-        dense, detections = weights @ self.dense, weights @ self.detections
-        return np.asarray((weights.sum(axis=1) > 0) & ((dense > 0) | (detections == 0)), dtype=bool)
+        found, dense = (weights @ np.stack([self.detections, self.dense], axis=1).astype(np.float64)).T
+        return np.asarray((weights.sum(axis=1) > 0) & ((dense > 0) | (found == 0)), dtype=bool)
 
 
 _kept: WeakKeyDictionary[Evaluated, PmbImages] = WeakKeyDictionary()
@@ -111,19 +111,28 @@ def log_floors(dataset: Dataset, classes: int) -> Floats:
     return floors + math.log(4.0)
 
 
-def classes_alone(label_probs: npt.NDArray[np.float32]) -> Flags:
-    """Return which rows state the probability of one class, and share the rest among all others evenly.
+def classes_alone(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    """Return the class of each row that states the probability of one class and shares the rest evenly among others.
 
     So does reading a file that has one score for each box: nobody said that the rest is of the other classes, and
-    none is left for background. Of fewer than three classes nobody can tell.
+    none is left for background. Rows of another kind have -1; of fewer than three classes nobody can tell.
+
+    >>> classes_alone(np.array([[0.1, 0.8, 0.1], [0.2, 0.8, 0.0], [0.45, 0.45, 0.1]], np.float32)).tolist()
+    [1, -1, 2]
     """
     n, classes = label_probs.shape
-    if classes < 3 or n == 0:
-        return np.zeros(n, bool)
-    low = label_probs.min(axis=1, keepdims=True)
-    alike = np.count_nonzero(label_probs == low, axis=1) >= classes - 1
-    whole = np.abs(label_probs.sum(axis=1, dtype=np.float64) - 1.0) <= SUMS_TO_ONE
-    return np.asarray(alike & whole & (low[:, 0] > 0), dtype=bool)
+    stated = np.full(n, -1, np.int64)
+    if classes < 3:
+        return stated
+    # Of the first three two are alike, and are what the others have; the one that differs from it is stated.
+    first, second, third = label_probs[:, :3].T
+    shared = np.where(first == second, first, third)
+    rows = np.flatnonzero((shared > 0) & ((first == second) | (first == third) | (second == third)))
+    different = label_probs[rows] != shared[rows, None]
+    total = label_probs[rows].sum(axis=1, dtype=np.float64)
+    kept = (np.count_nonzero(different, axis=1) <= 1) & (np.abs(total - 1.0) <= SUMS_TO_ONE)
+    stated[rows[kept]] = different[kept].argmax(axis=1)
+    return stated
 
 
 def _measure(evaluated: Evaluated) -> PmbImages | None:
@@ -179,16 +188,15 @@ def _claims(label_probs: npt.NDArray[np.float32], classes: Sequence[str]) -> tup
     Background is no class, whatever the truth lists; and what was shared out is taken back, see `classes_alone`.
     """
     background = [column for column, name in enumerate(classes) if canonical_name(name) in BACKGROUND_NAMES]
-    alone = classes_alone(label_probs)
-    if not background and not alone.any():
-        return np.ascontiguousarray(label_probs), alone
+    stated = classes_alone(label_probs)
+    rows = np.flatnonzero(stated >= 0)
+    if not background and not len(rows):
+        return np.ascontiguousarray(label_probs), stated >= 0
     claims = label_probs.copy()
-    rows = np.flatnonzero(alone)
-    best = label_probs[rows].argmax(axis=1)
     claims[rows] = 0.0
-    claims[rows, best] = label_probs[rows, best]
+    claims[rows, stated[rows]] = label_probs[rows, stated[rows]]
     claims[:, background] = 0.0
-    return claims, alone
+    return claims, stated >= 0
 
 
 def _dense(covariances: Floats) -> Flags:

@@ -35,7 +35,7 @@ MEANS = {
 def pmb_summary(evaluated: Evaluated) -> Summary:
     """Return the means over images, and how many objects and images needed the floor."""
     images = pmb_of_images(evaluated)
-    if images is None or not images.defined(np.ones((1, len(images.objects)), np.int64))[0]:
+    if images is None or not images.defined(np.ones((1, len(images.objects))))[0]:
         return PMB_NLL.nothing()
     n = len(images.objects)
     # fsum is exact, so the order of images cannot change a bit of the result.
@@ -52,15 +52,17 @@ def pmb_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     images = pmb_of_images(evaluated)
     if images is None:
         return {key: np.full(len(weights), value) for key, value in PMB_NLL.nothing().items()}
-    defined = images.defined(weights)
     counted = weights.astype(np.float64)
+    defined = images.defined(counted)
     total = np.where(defined, counted.sum(axis=1), np.nan)
     infinite = np.isinf(images.plain)
-    lost = counted @ infinite
-    replicates = {key: counted @ images.number(name) / total for key, name in MEANS.items()}
-    unfloored = counted @ np.where(infinite, 0.0, images.plain) / total
-    replicates["PMB_unfloored"] = np.where(lost > 0, np.nan, unfloored)
-    replicates["PMB_floored"] = np.where(defined, counted @ images.number("floored_objects"), 0.0)
+    columns = [images.number(name) for name in MEANS.values()]
+    columns += [np.where(infinite, 0.0, images.plain), images.number("floored_objects"), infinite]
+    # One product of matrices: whole numbers, or one column after the other, would take far longer.
+    *means, unfloored, floored, lost = (counted @ np.stack(columns, axis=1)).T
+    replicates = {key: values / total for key, values in zip(MEANS, means, strict=True)}
+    replicates["PMB_unfloored"] = np.where(lost > 0, np.nan, unfloored / total)
+    replicates["PMB_floored"] = np.where(defined, floored, 0.0)
     replicates["PMB_infinite"] = np.where(defined, lost, 0.0)
     return replicates
 
