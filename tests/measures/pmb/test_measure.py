@@ -178,6 +178,23 @@ def test_plain_boxes_have_no_density() -> None:
     )
 
 
+def test_singular_covariances_have_no_density() -> None:
+    """A corner of perfect correlation, and one plain corner of two; nearly perfect correlation is sound."""
+    truth = GroundTruth.from_boxes(["cup"], {1: SIZE}, [1], [BOX], [0])
+    sound, nearly, perfect = (np.array([[4.0, 4 * rho], [4 * rho, 4.0]]) for rho in (0.0, 1 - 1e-9, 1.0))
+    found = Detections(
+        classes=["cup"],
+        image_ids=[1, 1, 1, 1],
+        boxes=[BOX] * 4,
+        label_probs=[[0.7]] * 4,
+        covariances=np.array([[sound, nearly], [sound, perfect], [perfect, sound], [sound, 0 * sound]]),
+    )
+    result = probox.evaluate(truth, found, measures=["pmb-nll"])
+    assert "PMB-NLL: 3 of 4 detections have no density" in result.remarks[0]
+    assert result.summary()["PMB_unmatched"] == pytest.approx(-3 * math.log(0.3), abs=1e-6)
+    assert result.summary()["PMB_box"] == pytest.approx(AT_MEAN + 0.5 * math.log(2e-9), abs=1e-6)
+
+
 def test_scores_that_stand_alone_leave_the_rest_to_background() -> None:
     shared = [0.8, 0.1, 0.1]
     given_alone, given_so = world([(0, BOX, shared, 4.0)], []), world([(0, BOX, [0.8, 0.0, 0.0], 4.0)], [])
@@ -229,11 +246,13 @@ def test_little_background_is_said() -> None:
 
 def test_background_is_no_class() -> None:
     found = [(0, BOX, [0.7, 0.0, 0.3], 4.0), (0, BOX, [0.05, 0.0, 0.9], 4.0)]
-    named = world(found, [(0, BOX, 0)], classes=("cup", "dog", "background"), images=1).summary()
+    there = [(0, BOX, 0), (0, [1.0, 1.0, 2.0, 2.0], 1)]  # one at the floor, which counts classes too
+    named = world(found, there, classes=("cup", "dog", "background"), images=1).summary()
+    assert named["PMB_floored"] == 1
     assert named["PMB_label"] == pytest.approx(-math.log(0.7), abs=1e-6)
     assert named["PMB_clutter"] == pytest.approx(0.05, abs=1e-8)
     unnamed = [(image, box, probs[:2], variance) for image, box, probs, variance in found]
-    assert named == world(unnamed, [(0, BOX, 0)], classes=("cup", "dog"), images=1).summary()
+    assert named == world(unnamed, there, classes=("cup", "dog"), images=1).summary()
 
 
 def test_crowds_are_no_objects(tmp_path: Path) -> None:
