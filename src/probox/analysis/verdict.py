@@ -64,7 +64,8 @@ def _worth(diagnosis: Diagnosis) -> str:
         text += ": in PDQ, no more than a constant can be claimed"
     energy = diagnosis.skill["energy"].skill
     if energy.low > 0.0:
-        text += f"; {'yet' if unclear or points.value < 0 else 'and'} they tell sure corners from unsure ones (energy score {100 * energy.value:.0f} % better)"
+        joint = "yet" if unclear or points.value < 0 else "and"
+        text += f"; {joint} they tell sure corners from unsure ones (energy score {100 * energy.value:.0f} % better)"
     elif energy.high < 0.0:
         text += f"; the energy score is {-100 * energy.value:.0f} % worse than under a constant"
     return text
