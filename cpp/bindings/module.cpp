@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 void bind_assignment(nb::module_& m);
 void bind_box_measures(nb::module_& m);
+void bind_box_resampling(nb::module_& m);
 void bind_clustering(nb::module_& m);
 void bind_heatmap(nb::module_& m);
 void bind_labels(nb::module_& m);
@@ -22,6 +23,7 @@ NB_MODULE(_core, m) {
   bind_pairs(m);
   bind_assignment(m);
   bind_box_measures(m);
+  bind_box_resampling(m);
   bind_clustering(m);
   bind_labels(m);
   bind_masks(m);

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from probox.version import __version__
 
 if TYPE_CHECKING:
+    from probox.analysis.comparison import compare
+    from probox.analysis.intervals import bootstrap
     from probox.convention import Convention
     from probox.errors import InputError, ProboxError
     from probox.evaluation.result import Evaluation
@@ -56,6 +58,8 @@ __all__ = [
     "ProboxError",
     "__version__",
     "average_precision",
+    "bootstrap",
+    "compare",
     "draw",
     "evaluate",
     "evaluate_parquet",
@@ -73,6 +77,8 @@ __all__ = [
 
 # Names are loaded when they are first used: what only asks for help or the version need not wait for NumPy.
 _HOMES = {
+    "probox.analysis.comparison": ("compare",),
+    "probox.analysis.intervals": ("bootstrap",),
     "probox.convention": ("Convention",),
     "probox.errors": ("InputError", "ProboxError"),
     "probox.evaluation.result": ("Evaluation",),

@@ -161,6 +161,40 @@ def pmb_nll(
     threads: int,
 ) -> _Float64: ...
 
+# ---- Box measures of resampled images: cpp/bindings/box_resampling.cpp
+
+def resampled_precision(
+    *,
+    order: _Int64,
+    offsets: _Int64,
+    image_rows: _Int32,
+    scores: _Float64,
+    right: _UInt16,
+    wrong: _UInt16,
+    object_offsets: _Int64,
+    object_images: _Int32,
+    weights: _Int64,
+    thresholds: int,
+    recall_points: _Float64,
+    threads: int,
+) -> _Float64: ...
+def resampled_lrp(
+    *,
+    order: _Int64,
+    offsets: _Int64,
+    image_rows: _Int32,
+    scores: _Float64,
+    right: _UInt16,
+    wrong: _UInt16,
+    object_offsets: _Int64,
+    object_images: _Int32,
+    weights: _Int64,
+    errors: _Float64,
+    score_thresholds: _Float64,
+    slack: float,
+    threads: int,
+) -> _Float64: ...
+
 # ---- Clustering, as probox.fusion.definition says it: cpp/bindings/clustering.cpp
 
 def cluster_sequentially(

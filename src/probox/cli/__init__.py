@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
     "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
     "table": ("probox.cli.table", "Print the paper's Table 1 for several detectors."),
+    "compare": ("probox.cli.compare", "Say whether one result is better than another, and how sure that is."),
     "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
     "convert": ("probox.cli.convert", "Write detections in another format."),
     "detect": ("probox.cli.detect", "Run an ONNX detector over a folder of photos."),

@@ -11,6 +11,7 @@ import click
 
 from probox.cli.console import file_title, in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.cli.image_choice import images_option, parse_images
+from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.convention import CHOICES, PRESETS, Convention
 from probox.measures.registry import measure_names, standard_names
@@ -43,6 +44,7 @@ from probox.measures.registry import measure_names, standard_names
     metavar="LIST",
     help=f"What to measure, separated by commas, or `all`.  [default: {','.join(standard_names())}]",
 )
+@intervals_option
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 @images_option
@@ -53,6 +55,7 @@ def command(
     detections: tuple[str, ...],
     preset: str,
     measures: str | None,
+    intervals: bool,
     repair: bool,
     threads: int | None,
     images: str | None,
@@ -91,21 +94,27 @@ def command(
             )
     if out is not None:
         keep_results(Path(out), rows)
+    sure = intervals_of(rows.values()) if intervals else None
     seconds = time.perf_counter() - started
 
     if as_json:
         described = [_as_dict(path, evaluation) for path, evaluation in zip(detections, rows.values(), strict=True)]
+        for row, own in zip(described, sure or (), strict=False):
+            row["intervals"] = own.to_dict()
+            row["notes"] += own.notes
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
     from probox.evaluation.text import summary_text
 
-    text = summary_text([(name if len(rows) > 1 else "", e.summary()) for name, e in rows.items()], convention)
+    named = [(name if len(rows) > 1 else "", evaluation.summary()) for name, evaluation in rows.items()]
+    text = summary_text(named, convention, limits_of(sure))
     results().print(text, markup=False, soft_wrap=True)
     for name, evaluation in rows.items():
         counts = _counts(evaluation)
         title = f"{name}: " if len(rows) > 1 else ""
         note(f"{title}{counts['images']:,} images, {counts['objects']:,} objects, {counts['detections']:,} detections")
         say_notes(evaluation, title)
+    say_intervals(sure)
     note(f"{seconds:.2f} s" + (f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""))
 
 

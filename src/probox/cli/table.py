@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from probox.cli.console import file_title, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.cli.image_choice import images_option, parse_images
+from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.convention import PRESETS
 from probox.evaluation.text import STYLES, format_table
 
@@ -53,6 +56,7 @@ def _is_number(text: str) -> bool:
     help="How to print it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@intervals_option
 @images_option
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 def command(
@@ -63,6 +67,7 @@ def command(
     box_truth: bool,
     style: str,
     as_json: bool,
+    intervals: bool,
     images: str | None,
     threads: int | None,
 ) -> None:
@@ -82,23 +87,30 @@ def command(
     table = whole if images is None else whole.select_images(parse_images(images))
     convention = Convention.preset(preset, box_truth=box_truth)
     described = []
+    measured = []
     for name, path in [_named(detector) for detector in detectors]:
         found = read_detections_of_part(path, whole, table, repair=False)
         with progress_bar(name, quiet=as_json or style == "json") as progress:
             everything = evaluate(table, found, convention=convention, threads=threads, progress=progress)
         for threshold in thresholds or (None,):
             evaluation = everything if threshold is None else everything.at_threshold(threshold)
+            measured.append(evaluation)
             described.append((name, path, threshold, evaluation.summary(), warnings_of(everything)))
         if style != "json" and not as_json:
             say_notes(everything, f"{name}: ")
+    sure = intervals_of(measured) if intervals else None
     if as_json or style == "json":
         keys = ("name", "detections", "threshold", "summary", "warnings")
-        rows = [dict(zip(keys, row, strict=True)) for row in described]
+        rows: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in described]
+        for one, own in zip(rows, sure or (), strict=False):
+            one["intervals"] = own.to_dict()
         print_json({"rows": rows, "convention": convention.to_dict()})
         return
     titled = [(name if t is None else f"{name} ({t:g})", summary) for name, _, t, summary, _ in described]
     heading = "Approach (threshold)" if thresholds else "Approach"
-    results().print(format_table(titled, style, heading=heading), markup=False, soft_wrap=True)
+    text = format_table(titled, style, heading=heading, limits=limits_of(sure))
+    results().print(text, markup=False, soft_wrap=True)
+    say_intervals(sure)
     note(f"convention: {convention.describe()}; {len(table.image_ids):,} images")
 
 

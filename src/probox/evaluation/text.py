@@ -6,17 +6,31 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from probox.convention import Convention
 from probox.measures.measure import Column
 from probox.measures.registry import table_columns
 
-__all__ = ["STYLES", "Row", "best_cells", "format_table", "format_value", "shown_columns", "summary_text"]
+__all__ = [
+    "STYLES",
+    "Row",
+    "best_cells",
+    "escaped",
+    "format_limits",
+    "format_table",
+    "format_value",
+    "shown_columns",
+    "summary_text",
+]
 
 STYLES = ("text", "markdown", "latex", "csv")
 
 Row = tuple[str, Mapping[str, float]]
 """A name and a summary."""
+
+Limits = Mapping[str, tuple[float, float]]
+"""Where each number's interval begins and ends, by the keys of columns."""
 
 
 def shown_columns(rows: Sequence[Row]) -> list[Column]:
@@ -31,6 +45,20 @@ def format_value(column: Column, value: float) -> str:
     if column.unit == "count":
         return f"{int(value):,}"
     return f"{100 * value:.2f}" if column.unit == "per cent" else f"{value:.4f}"
+
+
+def format_limits(column: Column, low: float, high: float) -> str:
+    """Return an interval as the table shows it, with a digit less than its number; nothing if there is none.
+
+    >>> format_limits(Column(key="PDQ"), 0.0912, 0.108), format_limits(Column(key="moLRP", complement=True), 0.2, 0.3)
+    ('[9.1, 10.8]', '[70.0, 80.0]')
+    """
+    if math.isnan(low) or math.isnan(high):
+        return ""
+    low, high = (1.0 - high, 1.0 - low) if column.complement else (low, high)
+    if column.unit == "count":
+        return f"[{low:,.0f}, {high:,.0f}]"
+    return f"[{100 * low:.1f}, {100 * high:.1f}]" if column.unit == "per cent" else f"[{low:.3f}, {high:.3f}]"
 
 
 def best_cells(rows: Sequence[Row]) -> set[tuple[int, str]]:
@@ -54,7 +82,9 @@ def best_cells(rows: Sequence[Row]) -> set[tuple[int, str]]:
     return best
 
 
-def format_table(rows: Sequence[Row], style: str = "text", *, heading: str = "Approach") -> str:
+def format_table(
+    rows: Sequence[Row], style: str = "text", *, heading: str = "Approach", limits: Sequence[Limits] | None = None
+) -> str:
     """Return the paper's Table 1 for any number of detectors, the best values marked.
 
     Parameters
@@ -65,6 +95,8 @@ def format_table(rows: Sequence[Row], style: str = "text", *, heading: str = "Ap
         Best values carry ``*``, ``**...**`` or ``\\textbf``; CSV has plain fractions and no marks.
     heading : str
         Over the names.
+    limits : sequence of limits, optional
+        The intervals of each row: in text under the numbers, in CSV in columns of their own, else behind them.
 
     Examples
     --------
@@ -77,19 +109,30 @@ def format_table(rows: Sequence[Row], style: str = "text", *, heading: str = "Ap
     columns = shown_columns(rows)
     named = any(name for name, _ in rows)
     if style == "csv":
-        return _csv(rows, columns, heading)
+        return _csv(rows, columns, heading, limits)
     best = best_cells(rows)
     cells = []
     for number, (name, summary) in enumerate(rows):
         values = [_marked(column, summary, (number, column.key) in best, style) for column in columns]
-        cells.append([_escaped(name, style), *values] if named else values)
+        ends = [] if limits is None else [_limits(column, limits[number]) for column in columns]
+        if style != "text":
+            values = [f"{value} {end}" if end else value for value, end in zip_longest(values, ends)]
+        cells.append([escaped(name, style), *values] if named else values)
+        if style == "text" and any(ends):
+            under = [f"{end} " for end in ends]
+            cells.append(["", *under] if named else under)
     return {"text": _text, "markdown": _markdown, "latex": _latex}[style](cells, columns, heading if named else None)
 
 
-def summary_text(rows: Sequence[Row], convention: Convention) -> str:
+def summary_text(rows: Sequence[Row], convention: Convention, limits: Sequence[Limits] | None = None) -> str:
     """Return the table as text with a line on how to read it."""
     marked = "; * best" if len(rows) > 1 else ""
-    return f"{format_table(rows, heading='')}\nqualities in per cent{marked}; convention: {convention.describe()}"
+    table = format_table(rows, heading="", limits=limits)
+    return f"{table}\nqualities in per cent{marked}; convention: {convention.describe()}"
+
+
+def _limits(column: Column, limits: Limits) -> str:
+    return format_limits(column, *limits.get(column.key, (math.nan, math.nan)))
 
 
 def _marked(column: Column, summary: Mapping[str, float], best: bool, style: str) -> str:
@@ -99,7 +142,7 @@ def _marked(column: Column, summary: Mapping[str, float], best: bool, style: str
     return {"text": f"{text}*", "markdown": f"**{text}**", "latex": f"\\textbf{{{text}}}"}[style]
 
 
-def _escaped(name: str, style: str) -> str:
+def escaped(name: str, style: str) -> str:
     """Return a name that means itself in the table's language."""
     if style == "markdown":
         return "".join(f"\\{c}" if c in "\\|*_`[]<>" else c for c in name)
@@ -150,15 +193,24 @@ def _latex(cells: list[list[str]], columns: list[Column], heading: str | None) -
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _csv(rows: Sequence[Row], columns: list[Column], heading: str) -> str:
+def _csv(rows: Sequence[Row], columns: list[Column], heading: str, limits: Sequence[Limits] | None) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([heading, *(column.heading for column in columns)])
-    for name, summary in rows:
-        values = [column.shown(summary) for column in columns]
-        shown = [
-            "" if math.isnan(value) else int(value) if column.unit == "count" else repr(value)
-            for column, value in zip(columns, values, strict=True)
-        ]
+    ends = ("",) if limits is None else ("", " low", " high")
+    writer.writerow([heading, *(f"{column.heading}{end}" for column in columns for end in ends)])
+    for number, (name, summary) in enumerate(rows):
+        shown: list[object] = []
+        for column in columns:
+            shown.append(_plain(column, column.shown(summary)))
+            if limits is not None:
+                low, high = limits[number].get(column.key, (math.nan, math.nan))
+                shown += [_plain(None, end) for end in ((1 - high, 1 - low) if column.complement else (low, high))]
         writer.writerow([name, *shown])
     return out.getvalue().rstrip("\n")
+
+
+def _plain(column: Column | None, value: float) -> object:
+    """Return a number as programs read it; counts are whole, the ends of their intervals need not be."""
+    if math.isnan(value):
+        return ""
+    return int(value) if column is not None and column.unit == "count" else repr(float(value))

@@ -37,11 +37,14 @@ class Plot:
         What stands above it.
     draw : callable
         Takes `Results`, by keyword `dark` and whatever is its own, and returns matplotlib axes.
+    fits : callable
+        Returns whether it can be drawn of `Results`; default: of any. `draw_all` passes over it where it cannot.
     """
 
     name: str
     title: str
     draw: Callable[..., Any]
+    fits: Callable[[Results], bool] = lambda results: True
 
     @property
     def method(self) -> str:

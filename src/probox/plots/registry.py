@@ -14,7 +14,7 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
-from probox.plots import bars, precision_recall, qualities, scatter, thresholds
+from probox.plots import bars, difference, precision_recall, qualities, scatter, thresholds
 from probox.plots.base import Plot
 
 __all__ = ["PLOTS", "Plots", "draw_all"]
@@ -29,6 +29,7 @@ PLOTS: dict[str, Plot] = {
         precision_recall.PLOT,
         bars.CLASSES,
         bars.SIZES_PLOT,
+        difference.PLOT,
     )
 }
 """Every plot by the name of its file."""
@@ -79,11 +80,13 @@ def _by_method() -> dict[str, Plot]:
 
 
 def draw_all(results: Mapping[str, Evaluation], *, dark: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield the name and figure of every plot, one at a time."""
+    """Yield the name and figure of every plot that can be drawn of these results, one at a time."""
     import matplotlib.pyplot as plt
 
     shown = Plots(results).results
     for name, plot in PLOTS.items():
+        if not plot.fits(shown):
+            continue
         first: Any = np.ravel(plot.draw(shown, dark=dark))[0]
         yield name, first.figure
         plt.close(first.figure)

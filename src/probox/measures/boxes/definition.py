@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.boxes.matching import AREA_RANGES, SIZES
+from probox.measures.boxes.matching import AREA_RANGES, SIZES, BoxMatches
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Outcome", "class_outcome", "coco_numbers", "match_greedily", "optimal_lrp", "overlaps"]
+__all__ = ["Outcome", "class_outcome", "coco_numbers", "copied_images", "match_greedily", "optimal_lrp", "overlaps"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -165,3 +165,38 @@ def optimal_lrp(outcome: Outcome, thresholds: Floats) -> tuple[float, dict[float
         placed = float(((1 - outcome.iou[outcome.right & kept]) / (1 - 0.5)).sum())
         errors[float(s)] = (placed + fp + fn) / (tp + fp + fn)
     return min(errors.values(), default=1.0), errors
+
+
+def copied_images(
+    matches: BoxMatches, object_images: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> BoxMatches:
+    """Return the matches of a data set in which image i is there ``counts[i]`` times.
+
+    Copies stand side by side, so they come after what was before their image and before what was after it: no two
+    different images change places, and equal scores of different images stay in the order they had.
+    """
+    first_copy = np.cumsum(counts) - counts
+    found: list[npt.NDArray[np.int64]] = []
+    there: list[npt.NDArray[np.int64]] = []
+    image_rows: list[npt.NDArray[np.int64]] = []
+    for image, count in enumerate(counts.tolist()):
+        of_image = np.flatnonzero(matches.image_rows == image)
+        for copy in range(count):
+            found.append(of_image)
+            image_rows.append(np.full(len(of_image), first_copy[image] + copy))
+            there.append(np.flatnonzero(object_images == image))
+    rows, objects, images = (
+        np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64) for parts in (found, there, image_rows)
+    )
+    columns = {
+        name: getattr(matches, name)[rows]
+        for name in ("labels", "scores", "ranks", "numbers", "matched", "ignored", "ious", "matched_objects")
+    }
+    return BoxMatches(
+        classes=matches.classes,
+        images=int(counts.sum()),
+        image_rows=images.astype(np.int32),
+        object_labels=matches.object_labels[objects],
+        object_counts=matches.object_counts[objects],
+        **columns,
+    )

@@ -19,7 +19,8 @@ from probox.measures.boxes.matching import (
     mean_of_defined,
     size_index,
 )
-from probox.measures.measure import Column, Evaluated, Measure, Summary
+from probox.measures.boxes.resampling import mean_over_classes, resampled_precision
+from probox.measures.measure import Column, Evaluated, Measure, Resampled, Summary, Weights
 from probox.support.parallel import thread_count
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -238,6 +239,15 @@ def _summary(evaluated: Evaluated) -> Summary:
     return {"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75}
 
 
+def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+    precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
+    return {
+        "mAP": mean_over_classes(precision.mean(axis=1)),
+        "AP50": mean_over_classes(precision[:, 0]),
+        "AP75": mean_over_classes(precision[:, 5]),
+    }
+
+
 MEAN_AP = Measure(
     name="map",
     needs=frozenset({"boxes"}),
@@ -248,4 +258,5 @@ MEAN_AP = Measure(
     ),
     summary=_summary,
     leads=True,
+    resampled=_resampled,
 )

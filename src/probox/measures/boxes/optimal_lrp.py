@@ -18,7 +18,8 @@ from probox.measures.boxes.matching import (
     mean_of_defined,
     size_index,
 )
-from probox.measures.measure import Column, Measure
+from probox.measures.boxes.resampling import mean_over_classes, resampled_lrp
+from probox.measures.measure import Column, Evaluated, Measure, Resampled, Weights
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -267,6 +268,12 @@ def _totals(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return totals
 
 
+def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+    optimum = resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)
+    keys = (column.key for column in OPTIMAL_LRP.columns)
+    return {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(keys)}
+
+
 OPTIMAL_LRP = Measure(
     name="lrp",
     needs=frozenset({"boxes"}),
@@ -278,4 +285,5 @@ OPTIMAL_LRP = Measure(
     ),
     summary=lambda evaluated: evaluated.lrp.summary(),
     leads=True,
+    resampled=_resampled,
 )

@@ -7,6 +7,7 @@ from functools import partial
 
 from probox.measures.groups import by_class, by_size
 from probox.measures.measure import Column, Judged, Measure, Summary
+from probox.measures.pdq.resampling import pdq_resampled
 from probox.tables.results import QUALITIES, Verdict
 
 __all__ = ["PDQ", "pdq_summary"]
@@ -48,4 +49,5 @@ PDQ = Measure(
     summary=pdq_summary,
     per_class=partial(by_class, pdq_summary),
     per_size=partial(by_size, pdq_summary),
+    resampled=pdq_resampled,
 )

@@ -1,0 +1,147 @@
+"""A comparison as text: for people, papers and programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+
+from probox.analysis.comparison import Comparison, Difference, PairOfResults
+from probox.analysis.conclusions import shown_difference
+from probox.analysis.intervals import Interval
+from probox.evaluation.text import escaped, format_limits, format_value
+from probox.measures.measure import Column
+
+__all__ = ["comparison_table", "comparison_text"]
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Return the tables and sentences of all pairs, and how to read them."""
+    parts = [f"{comparison_table(comparison, pair)}\n{pair.conclusion}" for pair in comparison.pairs]
+    return "\n\n".join([*parts, reading(comparison)])
+
+
+def reading(comparison: Comparison) -> str:
+    """Return how to read the tables, in one line."""
+    return (
+        f"qualities and their differences in per cent; [{100 * comparison.level:g} % intervals] and p: "
+        f"{comparison.replicates:,} draws and swaps of {comparison.images:,} images, seed {comparison.seed}; "
+        f"* differs"
+    )
+
+
+def comparison_table(
+    comparison: Comparison, pair: PairOfResults, style: str = "text", *, of_classes: bool = False
+) -> str:
+    """Return the table of two results: a row for each column that tables show, or for each class.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Where the pair is from.
+    pair : PairOfResults
+        Two results.
+    style : {"text", "markdown", "latex", "csv"}
+        CSV has all columns, plain fractions, and each limit in a column of its own.
+    of_classes : bool
+        The classes instead, as far as they were compared; p are Holm's.
+    """
+    rows = list(_rows(comparison, pair, of_classes, every=style == "csv"))
+    if style == "csv":
+        return _csv(pair, rows, of_classes)
+    p = "p (Holm)" if of_classes or len(comparison.pairs) > 1 else "p"
+    header = ["class" if of_classes else "", pair.first, pair.second, f"{pair.first} - {pair.second}", p]
+    if of_classes:
+        header.insert(1, "images")
+    cells = [[escaped(cell, style) for cell in header]]
+    for name, column, difference in rows:
+        many = [f"{difference.images:,}"] if of_classes else []
+        mark = "*" if difference.claimed else ""
+        values = [_interval(column, one) for one in (difference.first, difference.second)]
+        between = _difference(column, difference.difference)
+        cells.append([escaped(name, style), *many, *values, between, _p(difference.adjusted) + _marked(mark, style)])
+    return {"text": _text, "markdown": _markdown, "latex": _latex}[style](cells)
+
+
+def _rows(
+    comparison: Comparison, pair: PairOfResults, of_classes: bool, *, every: bool
+) -> list[tuple[str, Column, Difference]]:
+    """Return the name, column and difference of each row."""
+    rows = []
+    for measure in sorted(comparison.measures, key=lambda measure: not measure.leads):
+        if of_classes:
+            column = measure.headline
+            classes = pair.classes.get(column.key, {})
+            title = column.heading or column.key
+            several = len(pair.classes) > 1
+            rows += [(f"{name} ({title})" if several else name, column, found) for name, found in classes.items()]
+        else:
+            columns = measure.columns if every else measure.table_columns
+            rows += [(column.heading or column.key, column, pair.columns[column.key]) for column in columns]
+    return rows
+
+
+def _interval(column: Column, interval: Interval) -> str:
+    value = format_value(column, column.shown({column.key: interval.value}))
+    return f"{value} {format_limits(column, interval.low, interval.high)}".rstrip()
+
+
+def _difference(column: Column, difference: Interval) -> str:
+    value, low, high = shown_difference(column, difference)
+    if math.isnan(value):
+        return "-"
+    plain = Column(key=column.key, unit=column.unit)  # differences of complements are turned round already
+    sign = "+" if value > 0 else ""
+    return f"{sign}{format_value(plain, value)} {format_limits(plain, low, high)}".rstrip()
+
+
+def _p(p: float) -> str:
+    return "-" if math.isnan(p) else f"{p:.3f}"
+
+
+def _marked(mark: str, style: str) -> str:
+    return {"text": mark or " ", "markdown": "\\*" if mark else "", "latex": mark}[style]
+
+
+def _text(cells: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[n]) for row in cells) for n in range(len(cells[0]))]
+    lines = []
+    for row in cells:
+        first, *others = (
+            cell.rjust(width) if n else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join([first, *others]).rstrip())
+    return "\n".join(lines)
+
+
+def _markdown(cells: Sequence[Sequence[str]]) -> str:
+    header, *rows = cells
+    rule = ["---", *("---:" for _ in header[1:])]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *rows])
+
+
+def _latex(cells: Sequence[Sequence[str]]) -> str:
+    header, *rows = (" & ".join(row) + r" \\" for row in cells)
+    sides = "l" + "r" * (len(cells[0]) - 1)
+    lines = [f"\\begin{{tabular}}{{@{{}}{sides}@{{}}}}", r"\toprule", header, r"\midrule", *rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _csv(pair: PairOfResults, rows: Sequence[tuple[str, Column, Difference]], of_classes: bool) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    kinds = (pair.first, pair.second, "difference")
+    limits = [f"{kind}{end}" for kind in kinds for end in ("", " low", " high")]
+    writer.writerow(["class" if of_classes else "column", *(["images"] if of_classes else []), *limits, "p", "p Holm"])
+    for name, column, found in rows:
+        numbers: list[float] = []
+        for interval in (found.first, found.second):
+            low, high = interval.low, interval.high
+            low, high = (1 - high, 1 - low) if column.complement else (low, high)
+            numbers += [column.shown({column.key: interval.value}), low, high]
+        numbers += [*shown_difference(column, found.difference), found.p, found.adjusted]
+        cells = ["" if math.isnan(number) else repr(float(number)) for number in numbers]
+        writer.writerow([name, *([found.images] if of_classes else []), *cells])
+    return out.getvalue().rstrip("\n")

@@ -1,0 +1,108 @@
+"""Results that may be compared: those of the same truth by the same convention."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.evaluation.joining import join_evaluations
+from probox.evaluation.result import Evaluation
+
+__all__ = ["check_same_truth", "side_by_side"]
+
+CHANGES_DETECTIONS = ("label_threshold", "set_covariance")
+"""Fields of a convention that change the detections and not how they are measured: these may differ."""
+
+_OBJECT_COLUMNS = ("labels", "boxes", "extents", "areas", "crowd", "pixels", "ignored")
+"""What the objects of one truth agree in."""
+
+
+def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
+    """Raise if a result was not measured as the first was, naming what differs; return what may differ but does."""
+    (name, first), *others = results.items()
+    notes: list[str] = []
+    for other, result in others:
+        for difference in (_classes, _images, _objects, _convention):
+            found = difference(name, first, other, result)
+            if found is not None:
+                raise InputError(
+                    f"{other} cannot be compared with {name}: {found}", remedy="evaluate both on the same truth alike"
+                )
+        for field in CHANGES_DETECTIONS:
+            a, b = getattr(first.convention, field), getattr(result.convention, field)
+            if a != b:
+                words = field.replace("_", " ")
+                notes.append(f"{name} has {words} {_said(a)}, {other} {_said(b)}: they are compared as measured")
+    return tuple(notes)
+
+
+def side_by_side(first: Evaluation, second: Evaluation, measures: tuple[str, ...]) -> Evaluation:
+    """Return one evaluation of both: row 2 i is image i of the first, row 2 i + 1 the same image of the second.
+
+    Each image thus keeps its place among the others, whoever it is taken from.
+    """
+    parts = [
+        dataclasses.replace(
+            part,
+            convention=first.convention,
+            measures=measures,
+            dataset=part.dataset.replace(image_ids=2 * np.arange(len(part.dataset)) + side),
+        )
+        for side, part in enumerate((first, second))
+    ]
+    return join_evaluations(parts)
+
+
+def _classes(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    if first.classes == second.classes:
+        return None
+    for mine, a, b in ((name, first, second), (other, second, first)):
+        alone = [c for c in a.classes if c not in b.classes]
+        if alone:
+            return f"the class {alone[0]} is in the truth of {mine} alone"
+    return "their truths have classes in different orders"
+
+
+def _images(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    a, b = first.dataset, second.dataset
+    for mine, rest, ids in (
+        (name, other, np.setdiff1d(a.image_ids, b.image_ids)),
+        (other, name, np.setdiff1d(b.image_ids, a.image_ids)),
+    ):
+        if len(ids):
+            more = f" and {len(ids) - 1:,} more" if len(ids) > 1 else ""
+            return f"image {ids[0]}{more} of {mine} {'are' if more else 'is'} not in {rest}"
+    sizes = np.flatnonzero((a.shapes != b.shapes).any(axis=1))
+    return f"image {a.image_ids[sizes[0]]} has another size" if len(sizes) else None
+
+
+def _objects(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    a, b = first.objects, second.objects
+    images = len(first.dataset)
+    counts = [np.bincount(table.image_rows, minlength=images) for table in (a, b)]
+    differ = np.flatnonzero(counts[0] != counts[1])
+    if len(differ):
+        row = int(differ[0])
+        many = f"{counts[0][row]} objects in {name} and {counts[1][row]} in {other}"
+        return f"image {first.dataset.image_ids[row]} has {many}"
+    for column in _OBJECT_COLUMNS:
+        differs = np.flatnonzero((getattr(a, column) != getattr(b, column)).reshape(len(a), -1).any(axis=1))
+        if len(differs):
+            image = first.dataset.image_ids[a.image_rows[differs[0]]]
+            return f"the objects of image {image} differ in {column}"
+    return None
+
+
+def _convention(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+    for field in dataclasses.fields(first.convention):
+        a, b = getattr(first.convention, field.name), getattr(second.convention, field.name)
+        if a != b and field.name not in (*CHANGES_DETECTIONS, "name"):
+            return f"{name} was measured with {field.name} {_said(a)}, {other} with {_said(b)}"
+    return None
+
+
+def _said(value: object) -> str:
+    return {None: "none", True: "on", False: "off"}.get(value, f"{value:g}" if isinstance(value, float) else str(value))  # type: ignore[call-overload, no-any-return]

@@ -1,0 +1,113 @@
+"""`probox compare`: is one result better than another?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from probox.cli.console import note, print_json, progress_bar, results
+from probox.evaluation.text import STYLES
+
+if TYPE_CHECKING:
+    from probox.analysis.comparison import Comparison
+
+
+@click.command("compare")
+@click.argument("folders", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
+@click.option(
+    "--measures", metavar="LIST", help="What to compare by, separated by commas, or `all` [default: what they hold]."
+)
+@click.option("--per-class", is_flag=True, help="Compare classes too, with Holm's correction.")
+@click.option("--all-pairs", is_flag=True, help="Compare each with each [default: each with the first].")
+@click.option(
+    "--replicates",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="How often images are drawn, and swapped.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of draws and swaps.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of intervals; claims may be wrong with 1 minus this.",
+)
+@click.option(
+    "--format", "style", type=click.Choice(STYLES), default="text", show_default=True, help="How to print tables."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(
+    folders: tuple[str, ...],
+    measures: str | None,
+    per_class: bool,
+    all_pairs: bool,
+    replicates: int,
+    seed: int,
+    level: float,
+    style: str,
+    as_json: bool,
+) -> None:
+    """Say whether results differ, and by how much, by drawing and swapping whole images.
+
+    RESULT_DIR are folders that `probox evaluate --out` wrote, or a folder of such folders: two results or more of the
+    same truth, measured alike. The others are compared with the first. Each number has an interval, each difference an
+    interval and p, and a sentence says what may be concluded.
+
+    \b
+    probox evaluate truth.json ssd.json yolo.json --out results
+    probox compare results/ssd results/yolo
+    probox compare results --all-pairs --per-class --json
+    """
+    from probox.analysis.comparison import compare
+    from probox.errors import InputError
+    from probox.evaluation.folders import load_results
+
+    loaded = load_results(folders)
+    if len(loaded) < 2:
+        raise InputError("there is only one result", file=folders[0], remedy="name two or more to compare")
+    with progress_bar("images drawn and swapped", quiet=as_json) as progress:
+        compared = compare(
+            loaded, _names(measures), per_class=per_class, all_pairs=all_pairs,
+            replicates=replicates, seed=seed, level=level, progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json(compared.to_dict())
+        return
+    _print(compared, style)
+
+
+def _print(compared: Comparison, style: str) -> None:
+    from probox.analysis.comparison_text import comparison_table, reading
+
+    console = results()
+    for number, pair in enumerate(compared.pairs):
+        tables = [comparison_table(compared, pair, style)]
+        if pair.classes:
+            tables.append(comparison_table(compared, pair, style, of_classes=True))
+        console.print(("\n" if number else "") + "\n\n".join(tables), markup=False, soft_wrap=True)
+        # For people in a table for people, else beside it: what is printed goes into a file as it is.
+        if style == "text":
+            console.print(pair.conclusion, markup=False, soft_wrap=True)
+        else:
+            note(pair.conclusion)
+    note(reading(compared))
+    for text in compared.notes:
+        note(f"note: {text}")
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    from probox.measures.registry import MEASURES, measure_names
+
+    if text is None:
+        return None
+    if text.strip().lower() == "all":
+        return tuple(measure.name for measure in MEASURES if measure.resampled is not None)
+    known = measure_names()
+    names = tuple(name.strip().lower() for name in text.split(","))
+    for name in names:
+        if name not in known:
+            raise click.BadParameter(f"{name!r} is none of {', '.join(known)}.", param_hint="--measures")
+    return names

@@ -1,0 +1,116 @@
+"""By how much results differ, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from probox.analysis.comparison import Comparison, Difference, PairOfResults, compare
+from probox.analysis.conclusions import shown_difference
+from probox.analysis.same_truth import check_same_truth
+from probox.errors import InputError
+from probox.measures.measure import Column
+from probox.plots.base import Plot, Results, colour_of, new_axes, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PLOT"]
+
+TITLE = "Difference with interval"
+_MANY = 24
+
+Row = tuple[str, Column, str]
+"""What is written beside it, its column, and its class or nothing."""
+
+
+def draw(
+    results: Results,
+    *,
+    ax: Axes | None = None,
+    dark: bool = False,
+    per_class: bool = False,
+    replicates: int = 400,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Axes:
+    """Plot by how much the others differ from the first result, each number with its interval.
+
+    One row for each number in per cent that tables show, or with `per_class` for each class, the greatest difference
+    first. Intervals that do not hold 0 have filled dots. The other parameters are those of `probox.compare`.
+    """
+    if len(results) < 2:
+        raise InputError("a difference needs two results", remedy='write Plots({"A": a, "B": b}).difference()')
+    compared = compare(results, per_class=per_class, replicates=replicates, seed=seed, level=level, swaps=False)
+    rows = _classes(compared) if per_class else _columns(compared)
+    first, *others = results
+    with styled(dark) as theme:
+        axes = new_axes(ax, (6.4, 1.7 + (0.26 + 0.1 * len(others)) * max(len(rows), 1)))
+        axes.axvline(0.0, color=theme.ink, linewidth=1.0)
+        for number, pair in enumerate(compared.pairs):
+            shift = 0.6 * ((number + 0.5) / len(others) - 0.5)
+            colour = colour_of(theme, number + 1)  # that of the result in other plots
+            for place, (_, column, name) in enumerate(rows):
+                found = _found(pair, column, name)
+                if found is None:
+                    continue
+                value, low, high = (-100 * v for v in shown_difference(column, found.difference))  # to the first
+                sure = (low < 0 and high < 0) or (low > 0 and high > 0)
+                axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1.8)
+                inside = colour if sure else theme.ground
+                axes.plot(value, place + shift, "o", color=colour, markersize=5, markerfacecolor=inside)
+            axes.plot([], [], "-o", color=colour, markersize=5, label=_short(pair.second))
+        axes.set_yticks(range(len(rows)), [title for title, _, _ in rows])
+        axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.spines["left"].set_visible(False)
+        axes.set_title(
+            f"{TITLE}, {compared.images:,} images" + (f": {rows[0][1].heading}" if per_class and rows else "")
+        )
+        compared_with = (
+            f"{_short(others[0])} minus {_short(first)}: " if len(others) == 1 else f"minus {_short(first)}: "
+        )
+        axes.set_xlabel(f"{compared_with}points, {100 * level:g} % intervals")
+        if len(others) > 1:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.5)
+    return axes
+
+
+def fits(results: Results) -> bool:
+    """Return whether there is anything to compare."""
+    if len(results) < 2 or len(next(iter(results.values())).dataset) < 2:
+        return False
+    try:
+        check_same_truth(results)
+    except InputError:
+        return False
+    return bool(set.intersection(*(set(result.measures) for result in results.values())))
+
+
+def _columns(compared: Comparison) -> list[Row]:
+    measures = sorted(compared.measures, key=lambda measure: not measure.leads)
+    columns = [column for measure in measures for column in measure.table_columns if column.unit == "per cent"]
+    return [(str(column.heading), column, "") for column in columns]
+
+
+def _classes(compared: Comparison) -> list[Row]:
+    """Return the classes, from the greatest to the least difference of the first pair; of many, both ends."""
+    measured = [measure.headline for measure in compared.measures if measure.headline.key in compared.pairs[0].classes]
+    if not measured:
+        raise InputError("no measure of these results is defined for a class", remedy="evaluate PDQ too")
+    column = measured[0]
+    found = compared.pairs[0].classes[column.key]
+    names = sorted(found, key=lambda name: shown_difference(column, found[name].difference)[0])
+    chosen: Sequence[str] = names if len(names) <= _MANY else names[: _MANY // 2] + names[-_MANY // 2 :]
+    return [(_short(name), column, name) for name in chosen]
+
+
+def _found(pair: PairOfResults, column: Column, name: str) -> Difference | None:
+    return pair.classes.get(column.key, {}).get(name) if name else pair.columns[column.key]
+
+
+def _short(name: str) -> str:
+    return name.strip() if len(name) <= 28 else name[:27] + "…"
+
+
+PLOT = Plot("difference", TITLE, draw, fits)
