@@ -103,7 +103,7 @@ def fit(
     >>> demo = make_demo()
     >>> fitted = fit(demo.truth, demo.detectors["unsure"], method="scale", target="nll")
     >>> print(fitted.calibration)
-    sigmas times 0.955
+    sigmas times 1.11
     """
     check_tables(truth, found, "fit")
     target = _checked_choices(method, labels, target)
@@ -126,21 +126,26 @@ def fit(
     notes = [*job.notes(), *corners.notes, *mapped.notes]
     parts = min(folds, len(truth.dataset))
     if parts < 2:
-        notes.append("one image: there is none to hold out, so no gain can be told")
+        notes.append("no gain can be told: of one image none can be held out")
         return Fitted(calibration=calibration, gain=None, notes=tuple(notes))
     if parts < folds:
         notes.append(f"{parts} images: {parts} folds instead of {folds}")
     fold_of_image = _dealt(len(truth.dataset), parts, seed)
     held_out = _HeldOut(job, chosen, alpha, fold_of_image, parts, progress)
     telling = columns(alpha)
-    after, before = held_out.numbers(job.fit_on), held_out.numbers(None)
+    try:
+        after = held_out.numbers(job.fit_on)
+        control = None if method == "constant" else held_out.numbers(job.constant_on)
+    except InputError as error:  # the whole suffices for a fit, but not its parts
+        notes.append(f"no gain can be told: without the images of one fold, {error.problem}")
+        return Fitted(calibration=calibration, gain=None, notes=tuple(notes))
 
     def compared(first: _Numbers) -> dict[str, Change]:
         return compare(*first.beside(after), telling, resamples=resamples, seed=seed)
 
     gain = Gain(
-        changes=compared(before),
-        over_constant={} if method == "constant" else compared(held_out.numbers(job.constant_on)),
+        changes=compared(held_out.numbers(None)),
+        over_constant={} if control is None else compared(control),
         columns=telling,
         folds=parts,
         images=len(truth.dataset),

@@ -72,6 +72,6 @@ def box_reach(level: float) -> float:
     (2 Phi(k) - 1)^4 = level.
 
     >>> round(box_reach(0.9), 4)
-    2.2262
+    2.2263
     """
     return edge_reach(math.sqrt(math.sqrt(level)))

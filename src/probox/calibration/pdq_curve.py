@@ -17,7 +17,7 @@ from probox.tables.results import Verdict
 
 __all__ = ["PdqCurve", "pdq_parts", "shortlist"]
 
-PER_OBJECT = 4
+PER_OBJECT = 2
 """How many detections of an object take part in a search: those that overlap it most, by box and label."""
 
 Floats = npt.NDArray[np.float64]

@@ -40,7 +40,7 @@ def lattice_maximum(value: Callable[[int], float], start: int) -> int:
         return known[k]
 
     middle = start
-    for way in (STRIDE, -STRIDE):
+    for way in (-STRIDE, STRIDE):
         while abs(middle + way - start) <= FARTHEST * STRIDE and at(middle + way) > at(middle):
             middle += way
         if middle != start:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from probox.calibration.fit_corners import CORNER_METHODS
+from probox.calibration.fit_labels import LABEL_METHODS
+from probox.calibration.record import TARGETS
 from probox.cli.console import in_flags, note, print_json, progress_bar, results
 from probox.cli.output import detections_option
 from probox.convention import PRESETS
@@ -18,10 +21,6 @@ if TYPE_CHECKING:
     from probox.calibration import Change, Fitted
     from probox.calibration.gain import NumberColumn
     from probox.formats.format import DetectionFormat
-
-METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal")
-LABELS = ("temperature", "isotonic", "none")
-TARGETS = ("pdq", "nll", "coverage")
 
 
 @click.group("calibrate")
@@ -38,8 +37,10 @@ def command() -> None:
 @click.argument("truth", type=click.Path())
 @click.argument("detections", type=click.Path())
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="JSON file to write.")
-@click.option("--method", type=click.Choice(METHODS), default="scale", help="What happens to the corners' sigmas.")
-@click.option("--labels", type=click.Choice(LABELS), default="none", help="What happens to label probabilities.")
+@click.option(
+    "--method", type=click.Choice(CORNER_METHODS), default="scale", help="What happens to the corners' sigmas."
+)
+@click.option("--labels", type=click.Choice(LABEL_METHODS), default="none", help="What happens to label probabilities.")
 @click.option(
     "--for",
     "target",
@@ -79,9 +80,9 @@ def fit_command(
     """Fit a calibration to DETECTIONS of the images of TRUTH, and tell what it is worth on images held out.
 
     Matched boxes (COCO's matching at an IoU of 0.5) tell how wrong sigmas are; edges at the border of the image are
-    left out. What is printed is cross-validated by image: every number comes from images that the fit has not seen, with
-    its 95 % interval over images. Beside it stands the control: one constant share of a box's sides for all sigmas,
-    fitted and held out alike. The file is fitted on all images.
+    left out. What is printed is cross-validated by image: every number comes from images that the fit has not seen,
+    with its 95 % interval over images. Beside it stands the control: one constant share of a box's sides for all
+    sigmas, fitted and held out alike. The file is fitted on all images.
 
     \b
     scale        one factor for all sigmas
