@@ -49,7 +49,7 @@ def test_json_is_one_object_and_nothing_else(mixed):
 
 
 def test_help_names_the_measures():
-    assert "What to measure, separated by commas. [default: pdq,map,lrp]" in " ".join(
+    assert "What to measure, separated by commas, or `all`. [default: pdq,map,lrp]" in " ".join(
         probox("evaluate", "--help").stdout.split()
     )
 

@@ -13,7 +13,7 @@ from probox.cli.console import file_title, in_flags, note, print_json, progress_
 from probox.cli.image_choice import images_option, parse_images
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.convention import CHOICES, PRESETS, Convention
-from probox.measures.registry import measure_names
+from probox.measures.registry import measure_names, standard_names
 
 
 @click.command("evaluate")
@@ -41,7 +41,7 @@ from probox.measures.registry import measure_names
 @click.option(
     "--measures",
     metavar="LIST",
-    help=f"What to measure, separated by commas.  [default: {','.join(measure_names())}]",
+    help=f"What to measure, separated by commas, or `all`.  [default: {','.join(standard_names())}]",
 )
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
@@ -160,6 +160,8 @@ def _convention(preset: str, choices: dict[str, Any]) -> Convention:
 def _measures(text: str | None) -> tuple[str, ...]:
     known = measure_names()
     if text is None:
+        return standard_names()
+    if text.strip().lower() == "all":
         return known
     names = tuple(name.strip().lower() for name in text.split(","))
     unknown = [name for name in names if name not in known]

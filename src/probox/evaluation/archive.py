@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -19,7 +19,18 @@ from probox.files.reading import open_regular
 from probox.tables.columns import columns_of
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
 
-__all__ = ["TABLES", "digest", "file_names_of", "read_archive", "to_stored", "write_archive"]
+__all__ = [
+    "LABELS",
+    "SCHEMA",
+    "TABLES",
+    "digest",
+    "file_names_of",
+    "labels_from_stored",
+    "labels_to_stored",
+    "read_archive",
+    "to_stored",
+    "write_archive",
+]
 
 ALWAYS_FINE = 1 << 28
 """Columns of up to this many bytes are read whatever the archive's size."""
@@ -51,8 +62,11 @@ _NAMES_IN_FILES = {
 
 
 def file_names_of(table: str) -> dict[str, str]:
-    """Return what the columns of a table are called in files; qualities have a column each, see `QUALITIES`."""
-    names = [name for name in columns_of(TABLES[table]) if name != "qualities"]
+    """Return what the columns of a table are called in files.
+
+    Qualities have a column each, see `QUALITIES`; probabilities of classes are stored on their own, see `LABELS`.
+    """
+    names = [name for name in columns_of(TABLES[table]) if name not in ("qualities", "label_probs")]
     return {name: f"{table}.{_NAMES_IN_FILES.get(name, name)}" for name in names}
 
 
@@ -77,8 +91,15 @@ SCHEMA: dict[str, Column] = {
     "masks.pixels": Column("<i8", (), "objects"),
     "masks.offsets": Column("<i8", (), "objects", extra=1),
     "masks.runs": Column("<i4", (3,), "runs"),
+    "labels.count": Column("<i4", (), "detections"),
+    "labels.class_index": Column("<i4", (), "probabilities"),
+    "labels.probability": Column("<f4", (), "probabilities"),
 }
 """Every array of the archive, in the order in which the digest takes them."""
+
+LABELS = tuple(name for name in SCHEMA if name.startswith("labels."))
+"""Label probabilities: how many above 0 a detection has, and class and probability of each. Most files name one class
+per detection, and a table of all of them would be nearly all zeros. Missing before format 4."""
 
 # What NumPy writes before an array of a plain type in C order. Matching it leaves nothing to interpret.
 _HEADER = re.compile(
@@ -96,10 +117,26 @@ def to_stored(arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
     return stored
 
 
+def labels_to_stored(label_probs: npt.NDArray[np.float32] | None, detections: int) -> dict[str, npt.NDArray[Any]]:
+    """Return label probabilities as the arrays of `LABELS`; those that were not kept have no array with an entry."""
+    table = np.zeros((detections, 0), np.float32) if label_probs is None else label_probs
+    rows, classes = np.nonzero(table)
+    counts = np.bincount(rows, minlength=detections)
+    return dict(zip(LABELS, (counts, classes, table[rows, classes]), strict=True))
+
+
+def labels_from_stored(arrays: Arrays, classes: int) -> npt.NDArray[np.float32]:
+    """Return the table of label probabilities; counts and classes were checked before."""
+    counts, class_index, probabilities = (arrays[name] for name in LABELS)
+    table = np.zeros((len(counts), classes), np.float32)
+    table[np.repeat(np.arange(len(counts)), counts), class_index] = probabilities
+    return table
+
+
 def digest(words: bytes, arrays: Arrays) -> str:
     """Return a number that changes with any bit of the words or of the arrays."""
     found = hashlib.sha256(words)
-    for name in SCHEMA:
+    for name in (name for name in SCHEMA if name in arrays):
         array = arrays[name]
         found.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         found.update(array.tobytes() if array.dtype.kind == "U" or not array.size else array.data)
@@ -114,12 +151,12 @@ def write_archive(file: IO[bytes], arrays: Arrays) -> None:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
-def read_archive(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of the schema, whose types and lengths fit together; other members are not looked at."""
+def read_archive(path: Path, names: Collection[str] = tuple(SCHEMA)) -> dict[str, npt.NDArray[Any]]:
+    """Return arrays of the schema, whose types and lengths fit together; other members are not looked at."""
     with open_regular(path, remedy="evaluate anew") as file:
         try:
             with ZipFile(file) as archive:
-                return _Members(archive, os.fstat(file.fileno()).st_size).read()
+                return _Members(archive, os.fstat(file.fileno()).st_size, names).read()
         except _DamageError as damage:
             problem = str(damage)
         except MemoryError:
@@ -136,10 +173,10 @@ class _DamageError(Exception):
 class _Members:
     """The members of an open archive, read only once all of them say that they fit."""
 
-    def __init__(self, archive: ZipFile, size: int) -> None:
+    def __init__(self, archive: ZipFile, size: int, names: Collection[str]) -> None:
         self._archive = archive
         self._infos: dict[str, ZipInfo] = {}
-        for name in SCHEMA:
+        for name in names:
             try:
                 self._infos[name] = archive.getinfo(f"{name}.npy")
             except KeyError:
@@ -150,12 +187,13 @@ class _Members:
 
     def read(self) -> dict[str, npt.NDArray[Any]]:
         lengths: dict[str, int] = {}
-        for name, column in SCHEMA.items():
+        for name in self._infos:
+            column = SCHEMA[name]
             _, shape = self._header(name)
             length = lengths.setdefault(column.counted, shape[0] - column.extra)
             if shape[0] != length + column.extra:
                 raise _DamageError(f"{name} has {shape[0]} rows, expected {length + column.extra}")
-        return {name: self._array(name) for name in SCHEMA}
+        return {name: self._array(name) for name in self._infos}
 
     def _header(self, name: str, member: IO[bytes] | None = None) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Return the type and the shape of a member, which must be those of the schema and of its declared size."""

@@ -15,7 +15,7 @@ from probox.tables.columns import Table
 from probox.tables.columns import joined as joined_tables
 from probox.tables.masks import Masks
 
-__all__ = ["join_evaluations"]
+__all__ = ["join_evaluations", "without_labels"]
 
 
 def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
@@ -38,6 +38,8 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     row = np.empty(len(ids), np.int64)
     row[order] = np.arange(len(ids))
 
+    if any(part.detections.label_probs is None for part in parts):  # what one of them has not kept, all have not
+        parts = [without_labels(part) for part in parts]
     datasets, of_objects = [part.dataset for part in parts], [part.objects for part in parts]
     of_detections, of_pairs = [part.detections for part in parts], [part.pairs for part in parts]
     objects, detections, pairs = joined_tables(of_objects), joined_tables(of_detections), joined_tables(of_pairs)
@@ -67,6 +69,11 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         plain_notes=join_notes(part.plain_notes for part in parts),
     )
     return joined.rematched() if joined.has_pairs else joined
+
+
+def without_labels(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation without the probabilities of all classes: what it measured stays."""
+    return dataclasses.replace(evaluation, detections=evaluation.detections.replace(label_probs=None))
 
 
 def _shift(tables: Sequence[Table], pointing: Sequence[Table]) -> npt.NDArray[np.int64]:

@@ -20,6 +20,7 @@ from probox.measures import registry
 from probox.measures.boxes.matching import SIZES, BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
+from probox.measures.matched import MatchedPairs
 from probox.measures.measure import Evaluated, Groups, Measure
 from probox.measures.pdq.measure import pdq_summary
 from probox.tables.arguments import expect_path
@@ -66,7 +67,7 @@ class Evaluation:
     detections: DetectionTable
     pairs: PairTable
     masks: Masks
-    measures: tuple[str, ...] = dataclasses.field(default_factory=registry.measure_names)
+    measures: tuple[str, ...] = dataclasses.field(default_factory=registry.standard_names)
     inputs: tuple[str, ...] = ()
     plain_notes: tuple[str, ...] = ()
     version: str = ""
@@ -125,10 +126,16 @@ class Evaluation:
         """Return localisation recall precision of the same detections, on the paper's grid of thresholds."""
         return LRP.from_matches(self.box_matches)
 
+    @cached_property
+    def matched_pairs(self) -> MatchedPairs:
+        """Return the pairs by which scoring rules judge covariances and labels: COCO's, at an overlap of 0.5."""
+        return MatchedPairs.of(self)
+
     def per_class(self) -> Groups:
         """Return the summary of each class; a false positive belongs to the class that the detector names.
 
-        It holds the measures that are defined for a class; of those that were not asked for, NaN and counts of 0.
+        It holds the measures that are defined for a class; of standard ones that were not asked for, NaN and counts of
+        0.
         """
         return self._groups(self.classes, lambda measure: measure.per_class)
 
@@ -136,7 +143,7 @@ class Evaluation:
         """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
 
         The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium. It holds
-        the measures that are defined for a size; of those that were not asked for, NaN and counts of 0.
+        the measures that are defined for a size; of standard ones that were not asked for, NaN and counts of 0.
         """
         return self._groups(SIZES[1:], lambda measure: measure.per_size)
 
@@ -146,9 +153,10 @@ class Evaluation:
         groups: Groups = {name: {} for name in names}
         for measure in registry.MEASURES:
             summaries = grouped(measure)
-            if summaries is None:
+            asked = measure.name in self.measures
+            if summaries is None or not (asked or measure.standard):
                 continue
-            measured = summaries(self) if measure.name in self.measures else {}
+            measured = summaries(self) if asked else {}
             for name, summary in groups.items():
                 summary.update(measured.get(name) or measure.nothing())
         return groups
@@ -234,8 +242,14 @@ class Evaluation:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what was left out or replaced, and what is odd about the input, one sentence each."""
-        return (*self.plain_notes, *map(str, self.oddities))
+        """Return what was left out or replaced, what is odd about the input, and remarks on its numbers."""
+        return (*self.plain_notes, *map(str, self.oddities), *self.remarks)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return what a reader of the numbers must know, one sentence each: what they leave out, what is too little."""
+        said = [measure.remarks(self) for measure in registry.measures_called(self.measures) if measure.remarks]
+        return tuple(dict.fromkeys(text for texts in said for text in texts))
 
     # --- together ---
 
@@ -281,4 +295,4 @@ class Evaluation:
 
         text = summary_text([("", self.summary())], self.convention)
         odd = [f"warning: {oddity}" for oddity in self.oddities]
-        return "\n".join([text, *odd, *(f"note: {note}" for note in self.plain_notes)])
+        return "\n".join([text, *odd, *(f"note: {note}" for note in (*self.plain_notes, *self.remarks))])

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
-from probox.evaluation.joining import join_evaluations
+from probox.evaluation.joining import join_evaluations, without_labels
 from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_image_note
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.heatmap import plain_rows
 from probox.measures.pdq.pairs import score_pairs
-from probox.measures.registry import measure_names, need_pairs
+from probox.measures.registry import measure_names, need_pairs, standard_names
 from probox.support.parallel import thread_count
 from probox.support.words import some_names
 from probox.tables.arguments import check_classes, check_tables, expect
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.labels import BACKGROUND_NAMES, canonical_name, repeated_classes, unknown_classes
+from probox.tables.labels import BACKGROUND_NAMES, align_labels, canonical_name, repeated_classes, unknown_classes
 from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched
 from probox.version import __version__
@@ -35,7 +36,7 @@ def evaluate(
     found: Detections,
     *,
     convention: str | Convention = "reference",
-    measures: Sequence[str] | None = None,
+    measures: Sequence[str] | Literal["all"] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -49,9 +50,9 @@ def evaluate(
         What the detector says; detections of images that the truth does not have are left out.
     convention : str or Convention
         ``"reference"``, ``"paper"``, ``"challenge"``, or your own.
-    measures : sequence of {"pdq", "map", "lrp"}, optional
-        What the summary holds; default: everything. Without ``"pdq"`` no pixel is looked at, and nobody is matched
-        with anybody.
+    measures : sequence of str, optional
+        What the summary holds, by the names of `probox.measures.registry.MEASURES`, or ``"all"``; default:
+        ``("pdq", "map", "lrp")``. Without ``"pdq"`` no pixel is looked at, and nobody is matched with anybody.
     threads : int, optional
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
@@ -104,6 +105,9 @@ class Evaluator:
         As for `evaluate`.
     threads : int, optional
         As for `evaluate`.
+    keep_labels : bool
+        Keep the probabilities of all classes, 4 bytes per detection and class: what diagnoses and rules about labels
+        need.
 
     Examples
     --------
@@ -123,13 +127,15 @@ class Evaluator:
         classes: Sequence[str],
         *,
         convention: str | Convention = "reference",
-        measures: Sequence[str] | None = None,
+        measures: Sequence[str] | Literal["all"] | None = None,
         threads: int | None = None,
+        keep_labels: bool = True,
     ) -> None:
         self.classes = check_classes(classes)
         self.measures = _known_measures(measures)
         self.convention = resolve_convention(convention)
         self.threads = thread_count(threads)
+        self.keep_labels = keep_labels
         self._parts: list[Evaluation] = []
         self._images: set[int] = set()
 
@@ -140,16 +146,15 @@ class Evaluator:
             raise InputError(
                 "expected truth of the evaluator's classes", remedy="build all tables with the same classes"
             )
-        self._add(
-            evaluate(
-                truth,
-                found,
-                convention=self.convention,
-                measures=self.measures,
-                threads=self.threads,
-                progress=progress,
-            )
+        part = evaluate(
+            truth,
+            found,
+            convention=self.convention,
+            measures=self.measures,
+            threads=self.threads,
+            progress=progress,
         )
+        self._add(part if self.keep_labels else without_labels(part))
 
     def merge(self, other: Evaluator) -> None:
         """Add everything that another evaluator has seen, say one of another process."""
@@ -181,9 +186,11 @@ class Evaluator:
         self._parts.append(part)
 
 
-def _known_measures(measures: Sequence[str] | None) -> tuple[str, ...]:
+def _known_measures(measures: Sequence[str] | Literal["all"] | None) -> tuple[str, ...]:
     known = measure_names()
     if measures is None:
+        return standard_names()
+    if isinstance(measures, str) and measures == "all":
         return known
     wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else None
     if not wanted or any(name not in known for name in wanted):
@@ -284,5 +291,6 @@ def _detection_table(
         boxes=kept.boxes,
         extents=kept.extents,
         covariances=covariances,
+        label_probs=align_labels(probs, kept.classes, truth.classes),
         **unmatched(n),
     )

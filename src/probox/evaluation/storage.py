@@ -13,9 +13,21 @@ import numpy as np
 
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation.archive import TABLES, Arrays, digest, file_names_of, read_archive, to_stored, write_archive
+from probox.evaluation.archive import (
+    LABELS,
+    SCHEMA,
+    TABLES,
+    Arrays,
+    digest,
+    file_names_of,
+    labels_from_stored,
+    labels_to_stored,
+    read_archive,
+    to_stored,
+    write_archive,
+)
 from probox.evaluation.result import Evaluation
-from probox.evaluation.storage_checks import check_evaluation, check_images
+from probox.evaluation.storage_checks import check_evaluation, check_images, check_labels
 from probox.files.output import write_files
 from probox.files.reading import read_regular
 from probox.files.replacing import EVALUATION, EVALUATION_WORDS, check_replaceable
@@ -27,18 +39,20 @@ from probox.tables.results import QUALITIES
 
 __all__ = ["COLUMNS", "WORDS", "check_place", "load_evaluation", "save_evaluation", "save_evaluations"]
 
-FORMAT = 3
+FORMAT = 4
 """Since 2, a digest says that words and columns belong together and that nobody changed them; since 3, all of the data
-set is kept."""
-READABLE = (2, 3)
+set is kept; since 4, label probabilities are, if the evaluation has them."""
+READABLE = (2, 3, 4)
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
 _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
-    "notes": list, "digest": str, "dataset": dict,
+    "notes": list, "digest": str, "dataset": dict, "label_probs": bool,
 }  # fmt: skip
+_SINCE = {"dataset": 3, "label_probs": 4}
+"""The formats that brought these words."""
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
 
@@ -79,6 +93,8 @@ def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
         arrays |= {stored: getattr(table, column) for column, stored in file_names_of(name).items()}
     for name in ("objects", "detections"):
         arrays[f"{name}.image_id"] = images.image_ids[arrays[f"{name}.image_id"]]
+    label_probs = evaluation.detections.label_probs
+    arrays |= labels_to_stored(label_probs, len(evaluation.detections))
     stored = to_stored(arrays)
     words = {
         "format": FORMAT,
@@ -89,6 +105,7 @@ def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
         "inputs": list(evaluation.inputs),
         "notes": list(evaluation.plain_notes),
         "dataset": {"category_ids": images.category_ids.tolist(), "rules": images.rules, "source": images.source},
+        "label_probs": label_probs is not None,
     }
     words["digest"] = digest(_canonical(words), stored)
     text = json.dumps(words, indent=1)  # ASCII: names of files need not be valid text
@@ -98,7 +115,7 @@ def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
 def load_evaluation(folder: Path) -> Evaluation:
     """Return the evaluation that `save_evaluation` wrote, whole and unchanged."""
     words = _read_words(folder)
-    arrays = read_archive(folder / COLUMNS)
+    arrays = read_archive(folder / COLUMNS, [name for name in SCHEMA if name not in LABELS or words["format"] > 3])
     if digest(_canonical(words), arrays) != words["digest"]:
         raise InputError(
             f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since",
@@ -106,6 +123,8 @@ def load_evaluation(folder: Path) -> Evaluation:
             remedy="evaluate anew",
         )
     check_images(arrays, str(folder / COLUMNS))
+    if words.get("label_probs"):
+        check_labels(arrays, len(words["classes"]), str(folder / COLUMNS))
     evaluation = Evaluation(
         convention=_convention(words, str(folder / WORDS)),
         measures=tuple(words["measures"]),
@@ -138,6 +157,8 @@ def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
         columns["qualities"] = np.stack([arrays[f"{name}.{quality}"] for quality in QUALITIES], axis=1)
         if "image_rows" in columns:
             columns["image_rows"] = dataset.rows_of(columns["image_rows"])
+        if name == "detections" and words.get("label_probs"):
+            columns["label_probs"] = labels_from_stored(arrays, len(dataset.classes))
         tables[name] = kind(**columns)
     return tables
 
@@ -166,9 +187,9 @@ def _read_words(folder: Path) -> dict[str, Any]:
         raise InputError("expected the words of an evaluation in JSON", file=str(path), remedy=_REMEDY)
     if type(words["format"]) is not int or words["format"] not in READABLE:
         found = words["format"] if isinstance(words["format"], int) else "something else"
-        readable = " and ".join(map(str, READABLE))
+        readable = f"{READABLE[0]} to {READABLE[-1]}"
         raise InputError(f"is of format {found}, this probox reads {readable}", file=str(path), remedy="evaluate anew")
-    expected = {name: kind for name, kind in _WORDS.items() if name != "dataset" or words["format"] > 2}
+    expected = {name: kind for name, kind in _WORDS.items() if words["format"] >= _SINCE.get(name, 0)}
     if words.keys() != expected.keys():
         name = min(words.keys() ^ expected.keys())
         problem = f"expected a key {name!r}" if name in expected else f"does not know the key {name[:80]!r}"
@@ -177,7 +198,13 @@ def _read_words(folder: Path) -> dict[str, Any]:
         value = words[name]
         texts = value if kind is list and isinstance(value, list) else []
         if type(value) is not kind or not all(type(text) is str for text in texts):
-            what = {str: "text", list: "a list of texts", dict: "an object", int: "a whole number"}[kind]
+            what = {
+                str: "text",
+                list: "a list of texts",
+                dict: "an object",
+                int: "a whole number",
+                bool: "true or false",
+            }[kind]
             raise InputError(f"expected {what}", file=str(path), entry=name, remedy="evaluate anew")
     _check_dataset_words(words.get("dataset"), str(path))
     known = measure_names()

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.evaluation.archive import Arrays
+from probox.evaluation.archive import LABELS, Arrays
 from probox.evaluation.result import Evaluation
 from probox.tables.masks import box_pixels, unusable_masks
 from probox.tables.results import QUALITIES, JudgedTable
 from probox.tables.row_problems import FARTHEST, ROUNDING
 
-__all__ = ["check_evaluation", "check_images"]
+__all__ = ["check_evaluation", "check_images", "check_labels"]
 
 LAST_CHARACTER = 0x10FFFF
 ROUNDED = 1e-9
@@ -37,6 +37,21 @@ def check_images(arrays: Arrays, file: str) -> None:
         checks.require(arrays[name] > 0, name, "expected at least 1 pixel")
     characters = names.view(np.uint32).reshape(len(names), names.dtype.itemsize // 4)
     checks.require(characters <= LAST_CHARACTER, "images.file_name", "expected text")
+
+
+def check_labels(arrays: Arrays, classes: int, file: str) -> None:
+    """Raise unless the arrays of label probabilities could be those of detections."""
+    checks = _Columns(file)
+    counts, class_index, probability = (arrays[name] for name in LABELS)
+    checks.require((counts >= 0) & (counts <= classes), "labels.count", "expected at most one probability per class")
+    if int(counts.sum()) != len(class_index):
+        checks.fail(f"expected {len(class_index)} probabilities in all, but got {int(counts.sum())}", "labels.count")
+    checks.require((class_index >= 0) & (class_index < classes), "labels.class_index", "no such class")
+    row = np.repeat(np.arange(len(counts)), counts)
+    later = (row[1:] > row[:-1]) | (class_index[1:] > class_index[:-1])
+    checks.require(_after_start(later)[: len(row)], "labels.class_index", "expected each class once, ascending")
+    fine = (probability > 0) & (probability <= 1 + ROUNDING)
+    checks.require(fine, "labels.probability", "expected a probability above 0")
 
 
 class _Columns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from probox.files.reading import Paths
 from probox.formats.draft import repair_note, repaired, unknown_images_note
 from probox.formats.parquet.detections import DetectionFile, known_rows
 from probox.formats.parquet.truth import TruthFile
+from probox.measures.registry import need_labels
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import chosen_ids
 from probox.tables.groundtruth import GroundTruth
@@ -28,7 +30,7 @@ def evaluate_parquet(
     path: Paths,
     *,
     convention: str | Convention = "reference",
-    measures: Sequence[str] | None = None,
+    measures: Sequence[str] | Literal["all"] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     repair: bool = False,
@@ -36,9 +38,10 @@ def evaluate_parquet(
 ) -> Evaluation:
     """Measure the detections of a Parquet file, which may be larger than memory.
 
-    The result is to the bit that of `evaluate`. Row groups are read one after the other, each with its part of the
+    Every number is to the bit that of `evaluate`. Row groups are read one after the other, each with its part of the
     truth; images without detections take part too. What grows with the file is the result alone: about 200 bytes per
-    detection and 56 per pair, however many classes there are.
+    detection and 56 per pair, however many classes there are. Probabilities of all classes are kept only if a measure
+    asks for them, ``measures="all"`` for one.
 
     Parameters
     ----------
@@ -69,6 +72,7 @@ def evaluate_parquet(
     wanted = image_ids if images is None else chosen_ids(images, image_ids, file=there.source or None)
     file = DetectionFile(path)
     evaluator = Evaluator(there.classes, convention=chosen, measures=measures, threads=threads)
+    evaluator.keep_labels = need_labels(evaluator.measures)  # the one column whose rows may be long
     done = kept = changed = 0
     unknown_rows = unknown_images = 0
     for draft, is_last in file.read_in_order():

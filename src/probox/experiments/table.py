@@ -101,7 +101,7 @@ class ResultTable:
 
 def measured_columns() -> tuple[str, ...]:
     """Return the columns of what was measured: the first of every measure, and PDQ under the preset `paper`."""
-    names = [measure.headline.key for measure in registry.MEASURES]
+    names = [measure.headline.key for measure in registry.MEASURES if measure.standard]
     names.insert(names.index(PDQ.headline.key) + 1, PDQ_PAPER)
     return tuple(names)
 

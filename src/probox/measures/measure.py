@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.tables.dataset import Dataset
@@ -15,16 +18,18 @@ if TYPE_CHECKING:  # they bring measures of their own, which are made of what is
     from probox.measures.boxes.matching import BoxMatches
     from probox.measures.boxes.mean_ap import AveragePrecision
     from probox.measures.boxes.optimal_lrp import LRP
+    from probox.measures.matched import MatchedPairs
 
-__all__ = ["Column", "Evaluated", "Groups", "Judged", "Measure", "Need", "Summary"]
+__all__ = ["Column", "Evaluated", "Groups", "Judged", "Measure", "Need", "Resampled", "Summary", "Weights"]
 
 Unit = Literal["per cent", "count", "plain"]
 """How tables write a number: a share in per cent, a whole number, or a number as it is."""
 
 Better = Literal["high", "low"]
 
-Need = Literal["pairs", "boxes"]
-"""What must be known: `pairs`, who matched whom by pixels; `boxes`, who does by the overlap of boxes."""
+Need = Literal["pairs", "boxes", "labels"]
+"""What must be known: `pairs`, who matched whom by pixels; `boxes`, who does by the overlap of boxes; `labels`, the
+probabilities of all classes."""
 
 
 class Judged(Protocol):
@@ -54,6 +59,8 @@ class Evaluated(Judged, Protocol):
     def average_precision(self) -> AveragePrecision: ...
     @property
     def lrp(self) -> LRP: ...
+    @property
+    def matched_pairs(self) -> MatchedPairs: ...
 
 
 Summary = dict[str, float]
@@ -61,6 +68,12 @@ Summary = dict[str, float]
 
 Groups = dict[str, Summary]
 """A summary for each class or size, by its name."""
+
+Weights = npt.NDArray[np.int64]
+"""How often each image counts, (R, images): one row per resampling of the images."""
+
+Resampled = dict[str, npt.NDArray[np.float64]]
+"""The numbers of R resamplings for each of a measure's columns, by the column's key."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -121,6 +134,13 @@ class Measure:
         Return the numbers of each class, and of small, medium and large objects.
     leads : bool
         Its columns stand left of those of measures that do not lead.
+    standard : bool
+        It is measured where nobody says what to measure.
+    resampled : callable, optional
+        Returns the numbers that `summary` would give if each image were there as often as a row of weights says; a row
+        of ones gives the summary. Intervals and comparisons stand on it.
+    remarks : callable, optional
+        Returns what a reader of its numbers must know, one sentence each: what was left out, what is too little.
     """
 
     name: str
@@ -130,6 +150,9 @@ class Measure:
     per_class: Callable[[Evaluated], Groups] | None = None
     per_size: Callable[[Evaluated], Groups] | None = None
     leads: bool = False
+    standard: bool = True
+    resampled: Callable[[Evaluated, Weights], Resampled] | None = None
+    remarks: Callable[[Evaluated], Sequence[str]] | None = None
 
     @property
     def headline(self) -> Column:

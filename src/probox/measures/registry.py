@@ -12,7 +12,16 @@ from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.measure import PDQ
 
-__all__ = ["MEASURES", "in_table_order", "measure_names", "measures_called", "need_pairs", "table_columns"]
+__all__ = [
+    "MEASURES",
+    "in_table_order",
+    "measure_names",
+    "measures_called",
+    "need_labels",
+    "need_pairs",
+    "standard_names",
+    "table_columns",
+]
 
 MEASURES: tuple[Measure, ...] = (
     PDQ,
@@ -27,6 +36,11 @@ def measure_names() -> tuple[str, ...]:
     return tuple(measure.name for measure in MEASURES)
 
 
+def standard_names() -> tuple[str, ...]:
+    """Return the names of the measures that are taken where nobody says which."""
+    return tuple(measure.name for measure in MEASURES if measure.standard)
+
+
 def measures_called(names: Collection[str]) -> tuple[Measure, ...]:
     """Return the measures of these names, in the registry's order."""
     return tuple(measure for measure in MEASURES if measure.name in names)
@@ -35,6 +49,11 @@ def measures_called(names: Collection[str]) -> tuple[Measure, ...]:
 def need_pairs(names: Collection[str]) -> bool:
     """Return whether one of these measures looks at pixels."""
     return any("pairs" in measure.needs for measure in measures_called(names))
+
+
+def need_labels(names: Collection[str]) -> bool:
+    """Return whether one of these measures looks at the probabilities of all classes."""
+    return any("labels" in measure.needs for measure in measures_called(names))
 
 
 def in_table_order() -> tuple[Measure, ...]:

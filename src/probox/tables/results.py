@@ -41,7 +41,7 @@ class QualityTable(Table):
     @classmethod
     def none(cls: type[SomeTable]) -> SomeTable:
         """Return a table without rows."""
-        declared = columns_of(cls)
+        declared = {name: column for name, column in columns_of(cls).items() if not column.optional}
         columns: dict[str, Any] = {name: np.zeros((0, *map(int, c.row)), c.dtype) for name, c in declared.items()}
         return cls(**columns)
 
@@ -100,7 +100,8 @@ class DetectionTable(JudgedTable):
     `numbers` count the image's detections in the file from 0. `labels` are the truth's classes that the detections
     name, stated or most probable, -1 for one that names none; `scores` are those of these classes. `confidences` are
     the highest label probabilities, background included; `costs` the highest ones of a class that is not background.
-    `covariances` are all 0 where a plain box was scored.
+    `covariances` are all 0 where a plain box was scored. `label_probs` are those of the truth's classes, what
+    a row leaves of 1 being background; None where nobody kept them.
     """
 
     numbers: npt.NDArray[np.int64] = column(np.int64)
@@ -108,6 +109,7 @@ class DetectionTable(JudgedTable):
     confidences: npt.NDArray[np.float32] = column(np.float32)
     costs: npt.NDArray[np.float32] = column(np.float32)
     covariances: npt.NDArray[np.float64] = column(np.float64, 2, 2, 2)
+    label_probs: npt.NDArray[np.float32] | None = column(np.float32, "classes", optional=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)

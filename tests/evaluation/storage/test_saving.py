@@ -19,6 +19,7 @@ from tests.strategies import random_world
 
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.evaluation.joining import without_labels
 from probox.evaluation.storage import COLUMNS, WORDS, save_evaluations
 
 from .conftest import refused
@@ -26,9 +27,13 @@ from .conftest import refused
 # --- what comes back ---
 
 
-def test_a_result_of_the_first_format_with_a_digest_still_loads(evaluation: Evaluation) -> None:
-    """What was saved before columns had the names of today; the digest depends on the order of columns in files."""
-    assert_equal(Evaluation.load(Path(__file__).parent / "saved" / "first"), evaluation)
+@pytest.mark.parametrize("name", ["first", "third"])
+def test_results_of_earlier_formats_still_load(evaluation: Evaluation, name: str) -> None:
+    """What was saved before columns had the names of today; the digest depends on the order of columns in files.
+
+    Label probabilities are kept since the fourth.
+    """
+    assert_equal(Evaluation.load(Path(__file__).parent / "saved" / name), without_labels(evaluation))
 
 
 def test_the_data_set_survives_whole(tmp_path: Path, evaluation: Evaluation) -> None:
@@ -56,7 +61,19 @@ def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
                 there = getattr(getattr(again, table), name)
                 assert getattr(there, "dtype", None) == getattr(column, "dtype", None)
                 np.testing.assert_array_equal(there, column)
-    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 3
+    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 4
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_label_probabilities_survive_or_stay_away(tmp_path: Path, evaluation: Evaluation, kept: bool) -> None:
+    saved = evaluation if kept else without_labels(evaluation)
+    saved.save(tmp_path)
+    again = Evaluation.load(tmp_path).detections.label_probs
+    if kept:
+        np.testing.assert_array_equal(again, np.float32([[0.9, 0.1], [0.2, 0.7], [0.6, 0.4], [0.1, 0.8]]))
+        assert again.dtype == np.float32
+    else:
+        assert again is None
 
 
 def test_errors_survive_pickling() -> None:

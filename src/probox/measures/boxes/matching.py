@@ -173,6 +173,7 @@ def match_columns(
     there: GroundTruth | ObjectTable,
     *,
     threads: int | None = None,
+    iou_thresholds: npt.NDArray[np.float64] = IOU_THRESHOLDS,
 ) -> BoxMatches:
     """Match detections that name image rows and classes of the data set (-1: none of them), as `match_boxes` does."""
     columns = _core.match_boxes(
@@ -187,7 +188,7 @@ def match_columns(
         object_extents=there.extents,
         object_areas=there.areas,
         object_crowd=there.crowd,
-        iou_thresholds=IOU_THRESHOLDS,
+        iou_thresholds=iou_thresholds,
         area_ranges=AREA_RANGES,
         max_detections=MAX_DETECTIONS,
         threads=thread_count(threads),

@@ -1,0 +1,171 @@
+"""Pairs of a detection and its object, by which scoring rules judge covariances and labels.
+
+A pairing must not depend on the covariance that is judged, so it is COCO's unless one asks for another: in each class,
+in the order of scores, by the overlap of boxes; crowds are left out. An overlap of at least 0.5 cuts off the tail of
+the errors: whatever lies farther off is no pair. That belongs beside every coverage.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.measures.boxes.matching import IOU_THRESHOLDS, match_columns
+from probox.tables.columns import Table, column
+from probox.tables.results import DetectionTable, ObjectTable, Verdict
+
+if TYPE_CHECKING:
+    from probox.measures.measure import Evaluated
+
+__all__ = ["BORDER", "EDGES", "FEW_PAIRS", "MatchedPairs", "Pairing"]
+
+Pairing = Literal["coco", "pdq"]
+
+EDGES = ("x1", "y1", "x2", "y2")
+"""The four numbers of a box, in the order of columns."""
+
+BORDER = 1.0
+"""Pixels from the image's border within which an edge of the truth is that of a truncated object."""
+
+FEW_PAIRS = 30
+"""With fewer pairs than this, a number about them says little."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MatchedPairs(Table):
+    """One row per pair, by detection.
+
+    Parameters
+    ----------
+    detections, objects : (K,) int64
+        Rows of the evaluation's tables.
+    image_rows : (K,) int64
+        Rows of the data set's images.
+    residuals : (K, 4) float64
+        The truth's edges minus the detection's means: x1, y1, x2, y2.
+    covariances : (K, 2, 2, 2) float64
+        Of the top-left and of the bottom-right corner.
+    plain : (K,) bool
+        The detection claims no spread: a plain box, or a heatmap.
+    label_probs : (K, C) float32, optional
+        The probabilities of the truth's classes; what they leave of 1 is background.
+    labels : (K,) int32
+        The object's class.
+    scores : (K,) float64
+        The detection's score.
+    ious : (K,) float64
+        The overlap of the two boxes.
+    sides : (K, 2) float64
+        Width and height of the detection's box.
+    truncated : (K, 4) bool
+        The truth's edge lies within a pixel of the image's border: it says where the image ends, not the object.
+    areas : (K,) float64
+        The object's annotated area.
+    pairing : str
+        How pairs were chosen, for names of numbers: ``"COCO IoU 0.5"`` or ``"PDQ"``.
+    """
+
+    adopts: ClassVar[bool] = True
+
+    detections: npt.NDArray[np.int64] = column(np.int64)
+    objects: npt.NDArray[np.int64] = column(np.int64)
+    image_rows: npt.NDArray[np.int64] = column(np.int64)
+    residuals: npt.NDArray[np.float64] = column(np.float64, 4)
+    covariances: npt.NDArray[np.float64] = column(np.float64, 2, 2, 2)
+    plain: npt.NDArray[np.bool_] = column(np.bool_)
+    label_probs: npt.NDArray[np.float32] | None = column(np.float32, "classes", optional=True)
+    labels: npt.NDArray[np.int32] = column(np.int32)
+    scores: npt.NDArray[np.float64] = column(np.float64)
+    ious: npt.NDArray[np.float64] = column(np.float64)
+    sides: npt.NDArray[np.float64] = column(np.float64, 2)
+    truncated: npt.NDArray[np.bool_] = column(np.bool_, 4)
+    areas: npt.NDArray[np.float64] = column(np.float64)
+    pairing: str = ""
+
+    @classmethod
+    def of(cls, evaluated: Evaluated, pairing: Pairing = "coco", iou: float = float(IOU_THRESHOLDS[0])) -> MatchedPairs:
+        """Return the pairs of an evaluation.
+
+        Parameters
+        ----------
+        evaluated : Evaluation
+            Detections and objects.
+        pairing : {"coco", "pdq"}
+            By the overlap of boxes, or the true positives of PDQ, which depend on the covariances.
+        iou : float
+            The least overlap of COCO's pairs.
+        """
+        if pairing == "pdq":
+            found = np.flatnonzero(evaluated.detections.verdicts == Verdict.TP)
+            return cls._made(evaluated, found, evaluated.detections.partners[found], "PDQ")
+        if pairing != "coco":
+            raise InputError(f"expected pairing to be 'coco' or 'pdq', got {pairing!r:.40}")
+        found, there = _coco_rows(evaluated, iou)
+        return cls._made(evaluated, found, there, f"COCO IoU {iou:g}")
+
+    @classmethod
+    def _made(
+        cls, evaluated: Evaluated, found: npt.NDArray[np.int64], there: npt.NDArray[np.int64], pairing: str
+    ) -> MatchedPairs:
+        detections, objects = evaluated.detections, evaluated.objects
+        boxes, truths = detections.boxes[found], objects.boxes[there]
+        covariances = detections.covariances[found]
+        far = evaluated.dataset.shapes[objects.image_rows[there]] - BORDER
+        return cls(
+            detections=found,
+            objects=there,
+            image_rows=detections.image_rows[found],
+            residuals=truths - boxes,
+            covariances=covariances,
+            plain=np.asarray(~covariances.any(axis=(1, 2, 3)), np.bool_),
+            label_probs=None if detections.label_probs is None else detections.label_probs[found],
+            labels=objects.labels[there],
+            scores=detections.scores[found],
+            ious=_overlaps(detections, objects, found, there),
+            sides=boxes[:, 2:] - boxes[:, :2],
+            truncated=np.concatenate([truths[:, :2] <= BORDER, truths[:, 2:] >= far], axis=1),
+            areas=objects.areas[there],
+            pairing=pairing,
+        )
+
+    @property
+    def variances(self) -> npt.NDArray[np.float64]:
+        """Return the variance of each edge, (K, 4)."""
+        return np.diagonal(self.covariances, axis1=2, axis2=3).reshape(-1, 4)
+
+
+def _coco_rows(evaluated: Evaluated, iou: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows of detections and of the objects that they match; crowds match nobody."""
+    if isinstance(iou, bool) or not isinstance(iou, int | float | np.number) or not 0.0 < iou <= 1.0:
+        raise InputError(f"expected iou to be a number above 0, at most 1, got {iou!r:.40}")
+    matches = evaluated.box_matches
+    if iou != IOU_THRESHOLDS[0]:
+        matches = match_columns(
+            evaluated.dataset, evaluated.detections, evaluated.objects, iou_thresholds=np.array([float(iou)])
+        )
+    matched = (matches.matched[:, 0] & 1 == 1) & (matches.ignored[:, 0] & 1 == 0)
+    image_rows = matches.image_rows[matched].astype(np.int64)
+    found = evaluated.dataset.offsets(evaluated.detections.image_rows)[image_rows] + matches.numbers[matched]
+    there = evaluated.dataset.offsets(evaluated.objects.image_rows)[image_rows] + matches.matched_objects[matched]
+    order = np.argsort(found, kind="stable")
+    return found[order], there[order]
+
+
+def _overlaps(
+    detections: DetectionTable,
+    objects: ObjectTable,
+    found: npt.NDArray[np.int64],
+    there: npt.NDArray[np.int64],
+) -> npt.NDArray[np.float64]:
+    """Return the IoU of boxes row by row, from stated widths and heights, as COCO's matching computes it."""
+    mine, theirs = detections.boxes[found], objects.boxes[there]
+    my_extent, their_extent = detections.extents[found], objects.extents[there]
+    low = np.maximum(mine[:, :2], theirs[:, :2])
+    high = np.minimum(mine[:, :2] + my_extent, theirs[:, :2] + their_extent)
+    common = np.maximum(high - low, 0.0).prod(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(common / (my_extent.prod(axis=1) + their_extent.prod(axis=1) - common))
