@@ -18,6 +18,7 @@ from probox.calibration.fit_corners import CornerFit
 from probox.calibration.gain import COLUMNS, compare, corner_parts
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.pdq_curve import PdqCurve, pdq_parts
+from probox.measures.scoring.definition import energy_score, negative_log_likelihood
 
 
 def test_corner_numbers_are_their_definitions() -> None:
@@ -25,14 +26,13 @@ def test_corner_numbers_are_their_definitions() -> None:
     found = simulated(truth)
     found = found.replace(covariances=np.tile([[4.0, 1.0], [1.0, 9.0]], (len(found), 2, 1, 1)))
     pairs = FittingPairs.of(truth, found)
-    stats = pytest.importorskip("scipy.stats")
-    nll = [
-        -sum(stats.multivariate_normal(np.zeros(2), c).logpdf(r) for r, c in zip(rs.reshape(2, 2), cs, strict=True))
-        for rs, cs in zip(pairs.residuals, pairs.covariances, strict=True)
-    ]
+    nll = [negative_log_likelihood(r, c) for r, c in zip(pairs.residuals, pairs.covariances, strict=True)]
     parts = corner_parts(pairs, 4, 0.1)
     assert parts["NLL"][:, 0] == pytest.approx(np.bincount(pairs.image_rows, nll))
     assert parts["NLL"][:, 1].tolist() == np.bincount(pairs.image_rows).tolist()
+    assert parts["energy"].sum() == pytest.approx(
+        sum(energy_score(r, c) for r, c in zip(pairs.residuals, pairs.covariances, strict=True)) + len(pairs)
+    )
     z = np.abs(pairs.residuals) / [2, 3, 2, 3]
     assert parts["coverage68"].sum(axis=0) == pytest.approx([(z < 0.994457883).sum(), z.size])
     assert parts["coverage90"].sum(axis=0) == pytest.approx([(z < 1.644853627).sum(), z.size])
@@ -157,6 +157,7 @@ def test_plain_boxes_have_numbers_after_only() -> None:
     assert math.isnan(change.gain)
     assert change.after > 0
     assert gain.over_constant == {}
+    assert gain.changes["energy"].low > 0, "the energy score of a plain box is its distance"
     assert gain.changes["PDQ"].gain > 0
 
 

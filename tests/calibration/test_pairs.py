@@ -11,6 +11,7 @@ from tests.strategies import random_world
 import probox
 from probox import Detections, GroundTruth
 from probox.calibration.pairs import FittingPairs, Outcome
+from probox.measures.matched import MatchedPairs
 
 
 def test_pairs_of_a_small_scene() -> None:
@@ -66,6 +67,10 @@ def test_pairs_are_those_of_the_measures(seed: int) -> None:
     pairs = FittingPairs.of(truth, found)
     matches = probox.evaluate(truth, found, measures=["map"]).box_matches
     assert len(pairs) == int(((matches.matched[:, 0] & 1 == 1) & (matches.ignored[:, 0] & 1 == 0)).sum())
+    judged = MatchedPairs.of(probox.evaluate(truth, found))
+    assert np.sort(judged.residuals, axis=0).tolist() == np.sort(pairs.residuals, axis=0).tolist()
+    assert sorted(judged.objects.tolist()) == sorted(pairs.objects.tolist())
+    assert (np.sort(judged.truncated.sum(axis=1)) == np.sort((~pairs.free).sum(axis=1))).all()
     plain = found.replace(covariances=None)
     assert (FittingPairs.of(truth, plain).detections == pairs.detections).all()
     assert (found.image_ids[pairs.detections] == truth.image_ids[pairs.image_rows]).all()

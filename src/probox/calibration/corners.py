@@ -8,8 +8,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.gaussians import EDGES, sigmas_of, with_sigmas
+from probox.calibration.gaussians import sigmas_of, with_sigmas
 from probox.calibration.isotonic import Curve
+from probox.measures.matched import EDGES
 from probox.tables.boxes import extents_of
 from probox.tables.detections import Detections
 from probox.tables.labels import canonical_name

@@ -18,20 +18,18 @@ from probox.calibration.corners import (
     RelativeCurves,
     Scale,
 )
-from probox.calibration.gaussians import EDGES, box_reach, edge_reach, sigmas_of, squared_distances
-from probox.calibration.isotonic import LEAST, Curve, fit_curve
+from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of, squared_distances
+from probox.calibration.isotonic import Curve, fit_curve
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.search import STEP, lattice_maximum
 from probox.errors import InputError
+from probox.measures.matched import EDGES, FEW_PAIRS
 from probox.support.words import some_names
 
 __all__ = ["CORNER_METHODS", "CornerFit", "fit_corners"]
 
 CORNER_METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal")
 """What can happen to corners."""
-
-FEWEST = 30
-"""A class with fewer pairs uses the factor of all; one with as many trusts its own by half."""
 
 LEAST_SHARE = 1e-3
 """No curve of relative sigmas falls below this share of a side."""
@@ -85,7 +83,7 @@ def fit_corners(
             "no detection overlaps an object of its class by half: there is nothing to fit a sigma to",
             remedy="fit on images in which objects are found",
         )
-    few = (f"only {len(pairs)} matched boxes to fit to, fewer than {LEAST}",) if len(pairs) < LEAST else ()
+    few = (f"only {len(pairs)} matched boxes to fit to, fewer than {FEW_PAIRS}",) if len(pairs) < FEW_PAIRS else ()
     if method == "conformal":
         return CornerFit(_conformal(pairs, alpha), few)
     height = _rms if target != "coverage" else (lambda z: _quantile(z, level))
@@ -137,10 +135,10 @@ def _edge_scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height
     factors, poor = [], []
     for edge, name in enumerate(EDGES):
         free = pairs.free[:, edge]
-        enough = int(free.sum()) >= FEWEST
+        enough = int(free.sum()) >= FEW_PAIRS
         factors.append(height(z[free, edge]) if enough else everything)
         poor += [] if enough else [name]
-    notes = (f"fewer than {FEWEST} edges {', '.join(poor)}: the factor of all is used",) if poor else ()
+    notes = (f"fewer than {FEW_PAIRS} edges {', '.join(poor)}: the factor of all is used",) if poor else ()
     x1, y1, x2, y2 = factors
     return EdgeScale((x1, y1, x2, y2)), notes
 
@@ -152,13 +150,13 @@ def _class_scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Heigh
     for name in np.unique(names).tolist():
         rows = names == name
         count = int(rows.sum())
-        if count < FEWEST:
+        if count < FEW_PAIRS:
             poor.append(name)
             continue
         factor = height(z[rows][pairs.free[rows]])
-        # A class of few pairs is drawn towards all: its own factor weighs as many pairs as it has, theirs FEWEST.
-        own.append((name, everything * (factor / everything) ** (count / (count + FEWEST))))
-    said = f"{len(poor)} classes with fewer than {FEWEST} pairs use the factor of all ({some_names(poor)})"
+        # A class of few pairs is drawn towards all: its own factor weighs as many pairs as it has, theirs FEW_PAIRS.
+        own.append((name, everything * (factor / everything) ** (count / (count + FEW_PAIRS))))
+    said = f"{len(poor)} classes with fewer than {FEW_PAIRS} pairs use the factor of all ({some_names(poor)})"
     return ClassScale(everything, tuple(own)), (said,) if poor else ()
 
 

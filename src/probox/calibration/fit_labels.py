@@ -8,7 +8,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.fit_corners import FEWEST
 from probox.calibration.isotonic import Curve, fit_curve
 from probox.calibration.labels import (
     FLOOR,
@@ -24,6 +23,7 @@ from probox.calibration.labels import (
 from probox.calibration.pairs import FittingPairs, Outcome
 from probox.calibration.search import lattice_maximum
 from probox.errors import InputError
+from probox.measures.matched import FEW_PAIRS
 from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.labels import column_of_each, probabilities_of
@@ -109,9 +109,9 @@ def _score_curves(pairs: FittingPairs, found: Detections, rows: Rows) -> LabelFi
     poor: list[str] = []
     for label in np.unique(labels).tolist():
         chosen = labels == label
-        if int(chosen.sum()) < FEWEST:
+        if int(chosen.sum()) < FEW_PAIRS:
             poor.append(found.classes[label])
         else:
             own.append((found.classes[label], fit_curve(scores[chosen], right[chosen])))
-    said = f"{len(poor)} classes with fewer than {FEWEST} detections use the curve of all ({some_names(poor)})"
+    said = f"{len(poor)} classes with fewer than {FEW_PAIRS} detections use the curve of all ({some_names(poor)})"
     return LabelFit(ScoreCurves(fit_curve(scores, right), tuple(own)), (said,) if poor else ())

@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of, squared_distances
+from probox.calibration.gaussians import box_reach, edge_reach
 from probox.calibration.pairs import FittingPairs
+from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
 
 __all__ = ["COLUMNS", "Change", "Gain", "NumberColumn", "compare", "corner_parts"]
 
@@ -43,6 +44,7 @@ def columns(alpha: float = 0.1) -> tuple[NumberColumn, ...]:
     return (
         NumberColumn("PDQ", "PDQ", "high"),
         NumberColumn("NLL", "NLL of matched boxes", "low", per_cent=False),
+        NumberColumn("energy", "energy score, pixels", "low", per_cent=False),
         *(NumberColumn(f"coverage{100 * q:.0f}", f"edges in their {100 * q:.0f} %", "nominal", q) for q in LEVELS),
         NumberColumn("box_coverage", f"boxes in their {100 * (1 - alpha):g} %", "nominal", 1 - alpha),
         NumberColumn("ignorance", "ignorance of labels", "low", per_cent=False),
@@ -101,23 +103,20 @@ class Gain:
 def corner_parts(pairs: FittingPairs, images: int, alpha: float) -> dict[str, Floats]:
     """Return for each number of corners its sum and its count in each image, (I, 2).
 
-    NLL is that of all four edges, as `probox evaluate` has it; coverages leave out truncated edges. Pairs whose
-    covariances have no inverse count nowhere.
+    NLL and energy score are those of all four edges, as `probox evaluate` has them; coverages leave out truncated
+    edges. Pairs whose covariances have no inverse count in the energy score alone.
     """
     use = pairs.take(pairs.usable)
-    every = np.ones_like(use.free)
-    # Through sigmas and correlations, so that no product of variances overflows or vanishes.
-    sigmas = sigmas_of(use.covariances)
-    rho = use.covariances[..., 0, 1] / (sigmas[:, 0::2] * sigmas[:, 1::2])
-    logdet = 2 * np.log(sigmas).sum(axis=1) + np.log1p(-np.square(rho)).sum(axis=1)
-    nll = 0.5 * (squared_distances(use.residuals, use.covariances, every) + logdet) + 2 * math.log(2 * math.pi)
     z = np.abs(use.z)
     free = use.free.sum(axis=1).astype(np.float64)
 
-    def by_image(values: Floats, counts: Floats) -> Floats:
-        return np.stack([np.bincount(use.image_rows, part, images) for part in (values, counts)], axis=1)
+    def by_image(values: Floats, counts: Floats, of: FittingPairs = use) -> Floats:
+        return np.stack([np.bincount(of.image_rows, part, images) for part in (values, counts)], axis=1)
 
-    parts = {"NLL": by_image(nll, np.ones(len(use)))}
+    parts = {
+        "NLL": by_image(negative_log_likelihoods(use.residuals, use.covariances), np.ones(len(use))),
+        "energy": by_image(energy_scores(pairs.residuals, pairs.covariances), np.ones(len(pairs)), pairs),
+    }
     for level in LEVELS:
         inside = ((z <= edge_reach(level)) & use.free).sum(axis=1)
         parts[f"coverage{100 * level:.0f}"] = by_image(inside.astype(np.float64), free)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EDGES", "box_reach", "edge_reach", "sigmas_of", "squared_distances", "with_sigmas"]
+from probox.measures.scoring.normal import normal_quantile
 
-EDGES = ("x1", "y1", "x2", "y2")
-"""The edges of a box, in the order of its corners' coordinates."""
+__all__ = ["box_reach", "edge_reach", "sigmas_of", "squared_distances", "with_sigmas"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,7 +61,7 @@ def edge_reach(level: float) -> float:
     >>> round(edge_reach(0.9), 4)
     1.6449
     """
-    return NormalDist().inv_cdf((1 + level) / 2)
+    return normal_quantile((1 + level) / 2)
 
 
 def box_reach(level: float) -> float:

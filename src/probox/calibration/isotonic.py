@@ -7,10 +7,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEAST", "Curve", "fit_curve", "pool_adjacent_violators"]
+from probox.measures.matched import FEW_PAIRS
 
-LEAST = 30
-"""Values of fewer neighbours are not averaged: an end of the curve must not hang on a single one."""
+__all__ = ["Curve", "fit_curve", "pool_adjacent_violators"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,11 +46,11 @@ class Curve:
         return Curve(self.x, tuple(factor * y for y in self.y))
 
 
-def fit_curve(x: Floats, y: Floats, *, least: int = LEAST) -> Curve:
+def fit_curve(x: Floats, y: Floats, *, least: int = FEW_PAIRS) -> Curve:
     """Return the isotonic curve of the mean of y given x.
 
     Neighbours in x are averaged first, `least` of them or more, equal x always together; their means are pooled until
-    none violates the order. The curve goes through them. At least one value is needed.
+    none violates the order; so no end of the curve hangs on a single value. At least one value is needed.
     """
     order = np.argsort(x, kind="stable")
     xs, ys = x[order], y[order]

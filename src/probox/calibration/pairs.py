@@ -9,14 +9,13 @@ import numpy.typing as npt
 
 from probox.calibration.gaussians import sigmas_of
 from probox.measures.boxes.matching import match_boxes
+from probox.measures.matched import BORDER
+from probox.measures.scoring.covariances import invertible
 from probox.tables.boxes import extents_of
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["BORDER", "FittingPairs", "Outcome"]
-
-BORDER = 1.0
-"""An edge of the truth within so many pixels of the image's border is truncated: where it would end is not known."""
+__all__ = ["FittingPairs", "Outcome"]
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -49,7 +48,7 @@ class FittingPairs:
     covariances : (K, 2, 2, 2) float64
         The detection's; all zero for a plain box.
     free : (K, 4) bool
-        Edges that count: those that the image's border does not truncate.
+        Edges that count. Where the truth's edge lies at the image's border, it says where the image ends.
     usable : (K,) bool
         Pairs whose covariances have an inverse: NLL and z are defined.
     outcomes : (N,) uint8
@@ -99,7 +98,7 @@ class FittingPairs:
             sides=np.tile(extents_of(found.boxes[detections]), 2),
             covariances=covariances,
             free=~near,
-            usable=_invertible(covariances),
+            usable=invertible(covariances),
             outcomes=outcomes,
         )
 
@@ -111,7 +110,7 @@ class FittingPairs:
     def with_covariances(self, found: Detections) -> FittingPairs:
         """Return the same pairs with the covariances of another table of the same detections."""
         covariances = _gaussian_covariances(found)[self.detections]
-        return dataclasses.replace(self, covariances=covariances, usable=_invertible(covariances))
+        return dataclasses.replace(self, covariances=covariances, usable=invertible(covariances))
 
     @property
     def z(self) -> Floats:
@@ -128,9 +127,3 @@ def _gaussian_covariances(found: Detections) -> Floats:
         return found.covariances
     plain = np.array([heatmap is None for heatmap in found.heatmaps], bool)
     return np.where(plain[:, None, None, None], found.covariances, 0.0)
-
-
-def _invertible(covariances: Floats) -> npt.NDArray[np.bool_]:
-    xx, xy, yy = covariances[..., 0, 0], covariances[..., 0, 1], covariances[..., 1, 1]
-    # A correlation within 1e-12 of 1 is one: the rest is rounding.
-    return np.asarray(((xx > 0) & (yy > 0) & (xx * yy - xy * xy > 1e-12 * xx * yy)).all(axis=1))

@@ -18,7 +18,7 @@ from probox.calibration.corners import (
     RelativeCurves,
     Scale,
 )
-from probox.calibration.gaussians import EDGES, box_reach
+from probox.calibration.gaussians import box_reach
 from probox.calibration.isotonic import Curve
 from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Temperature
 from probox.calibration.record import TARGETS, Calibration
@@ -26,6 +26,7 @@ from probox.errors import InputError
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths, file_head, read_bytes
 from probox.files.replacing import Kind, check_replaceable
+from probox.measures.matched import EDGES
 from probox.tables.arguments import expect_path
 from probox.version import __version__
 
