@@ -93,10 +93,10 @@ def note(text: str) -> None:
 
 
 def say_notes(evaluation: Any, title: str = "") -> None:
-    """Say what is odd about an evaluation's input, and what was left out or replaced."""
+    """Say what is odd about an evaluation's input, what was left out or replaced, and what its numbers leave out."""
     for oddity in evaluation.oddities:
         note(f"{title}warning: {oddity}")
-    for text in evaluation.plain_notes:
+    for text in (*evaluation.plain_notes, *evaluation.remarks):
         note(f"{title}note: {text}")
 
 

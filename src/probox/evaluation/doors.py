@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,12 +21,18 @@ class Upstairs:
         Where the class is, and what it is called; it is made of the owner alone.
     doc : str
         What the attribute returns.
+    method : bool
+        It is a function of the owner and more: the attribute is called like a method.
     """
 
-    def __init__(self, module: str, name: str, doc: str) -> None:
+    def __init__(self, module: str, name: str, doc: str, *, method: bool = False) -> None:
         self.module = module
         self.name = name
         self.__doc__ = doc
+        self.method = method
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
-        return self if owner is None else getattr(import_module(self.module), self.name)(owner)
+        if owner is None:
+            return self
+        upstairs = getattr(import_module(self.module), self.name)
+        return partial(upstairs, owner) if self.method else upstairs(owner)

@@ -201,20 +201,23 @@ class Evaluation:
                 f"not above {own:g}, but got {threshold:g}",
                 remedy="evaluate with this label_threshold, or without one",
             )
-        convention = self.convention.replace(label_threshold=threshold)
         kept = self.detections.confidences > np.float32(threshold)
-        rows = np.flatnonzero(kept)
+        return dataclasses.replace(
+            self.keeping(kept),
+            convention=self.convention.replace(label_threshold=threshold),
+            plain_notes=notes_at_threshold(self.plain_notes, int((~kept).sum()), threshold),
+        )
+
+    def keeping(self, kept: npt.NDArray[np.bool_]) -> Evaluation:
+        """Return the evaluation of some of its detections, matched anew without touching pixels."""
         renumbered = np.cumsum(kept) - 1
         pairs = self.pairs.take(np.flatnonzero(kept[self.pairs.detections]))
-        pairs = pairs.replace(detections=renumbered[pairs.detections])
-        thresholded = dataclasses.replace(
+        part = dataclasses.replace(
             self,
-            convention=convention,
-            detections=self.detections.take(rows),
-            pairs=pairs,
-            plain_notes=notes_at_threshold(self.plain_notes, len(kept) - len(rows), threshold),
+            detections=self.detections.take(np.flatnonzero(kept)),
+            pairs=pairs.replace(detections=renumbered[pairs.detections]),
         )
-        return thresholded.rematched() if thresholded.has_pairs else thresholded
+        return part.rematched() if part.has_pairs else part
 
     def rematched(self) -> Evaluation:
         """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
@@ -235,6 +238,19 @@ class Evaluation:
         "probox.analysis.intervals",
         "Bootstrap",
         "Return what says how sure its numbers are: ``result.intervals()['PDQ'].low``, see `probox.bootstrap`.",
+    )
+
+    diagnose = Upstairs(
+        "probox.analysis.diagnosis",
+        "diagnose",
+        "Say why it has these numbers, whether sigmas can be trusted and what would help: see `probox.diagnose`.",
+        method=True,
+    )
+    best_threshold = Upstairs(
+        "probox.analysis.thresholds",
+        "best_threshold",
+        "Return the label threshold at which a measure is best, and what it costs: see `probox.best_threshold`.",
+        method=True,
     )
 
     # --- what is odd ---

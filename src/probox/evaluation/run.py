@@ -272,7 +272,10 @@ def _detection_table(
 ) -> DetectionTable:
     n = len(kept)
     covariances = np.zeros((n, 2, 2, 2))
-    if kept.covariances is not None:
+    if convention.set_covariance is not None:
+        given = [heatmap is not None for heatmap in kept.heatmaps] if kept.heatmaps is not None else np.zeros(n, bool)
+        covariances[~np.asarray(given, bool)] = np.eye(2) * convention.set_covariance
+    elif kept.covariances is not None:
         # Which sums count as 0 is a matter of the convention; the table says what was scored.
         plain = plain_rows(kept.covariances, convention)
         spread = kept.covariances[plain].any()

@@ -21,7 +21,7 @@ from probox.tables.results import DetectionTable, ObjectTable, Verdict
 if TYPE_CHECKING:
     from probox.measures.measure import Evaluated
 
-__all__ = ["BORDER", "EDGES", "FEW_PAIRS", "MatchedPairs", "Pairing"]
+__all__ = ["BORDER", "EDGES", "FEW_PAIRS", "MatchedPairs", "Pairing", "overlaps"]
 
 Pairing = Literal["coco", "pdq"]
 
@@ -125,7 +125,7 @@ class MatchedPairs(Table):
             label_probs=None if detections.label_probs is None else detections.label_probs[found],
             labels=objects.labels[there],
             scores=detections.scores[found],
-            ious=_overlaps(detections, objects, found, there),
+            ious=overlaps(detections, objects, found, there),
             sides=boxes[:, 2:] - boxes[:, :2],
             truncated=np.concatenate([truths[:, :2] <= BORDER, truths[:, 2:] >= far], axis=1),
             areas=objects.areas[there],
@@ -155,7 +155,7 @@ def _coco_rows(evaluated: Evaluated, iou: float) -> tuple[npt.NDArray[np.int64],
     return found[order], there[order]
 
 
-def _overlaps(
+def overlaps(
     detections: DetectionTable,
     objects: ObjectTable,
     found: npt.NDArray[np.int64],

@@ -11,6 +11,11 @@ from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.measure import PDQ
+from probox.measures.scoring.detection_measures import D_ECE, LAACE, LAECE, MUE, QGC
+from probox.measures.scoring.edge_measures import COVERAGE, CRPS, ENCE, MQCE, PIT, SHARPNESS
+from probox.measures.scoring.object_measures import OCE
+from probox.measures.scoring.pair_measures import BRIER, ENERGY, IGNORANCE, NEES, NLL
+from probox.measures.scoring.sense_measures import AUSE, SPEARMAN
 
 __all__ = [
     "MEASURES",
@@ -27,6 +32,25 @@ MEASURES: tuple[Measure, ...] = (
     PDQ,
     MEAN_AP,
     OPTIMAL_LRP,
+    NLL,
+    ENERGY,
+    CRPS,
+    NEES,
+    COVERAGE,
+    PIT,
+    MQCE,
+    ENCE,
+    SHARPNESS,
+    BRIER,
+    IGNORANCE,
+    D_ECE,
+    LAECE,
+    LAACE,
+    OCE,
+    QGC,
+    MUE,
+    AUSE,
+    SPEARMAN,
 )
 """In the order in which summaries have them."""
 

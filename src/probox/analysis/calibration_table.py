@@ -1,0 +1,122 @@
+"""Sigmas against errors: over all pairs, and per edge, size and class."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.evaluation.result import Evaluation
+from probox.measures.boxes.matching import AREA_RANGES, SIZES
+from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
+from probox.measures.scoring.edge_scores import crps
+from probox.measures.scoring.honesty import coverage, edge_levels, variance_scale
+
+__all__ = ["CalibrationRow", "WorstEdge", "calibration_table", "worst_edge"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationRow:
+    """How honest the sigmas of some edges are.
+
+    Parameters
+    ----------
+    group : str
+        ``all``, ``edge``, ``size`` or ``class``.
+    name : str
+        Which of them.
+    edges : int
+        How many edges were judged; those of plain boxes and of truncated objects are not.
+    too_sure : float
+        The root mean square of z = error / sigma: 1 if honest, above if sigmas are too small.
+    bias : float
+        The mean error in pixels: truth minus mean.
+    rmse : float
+        The root mean square error in pixels.
+    sharpness : float
+        The root mean square sigma in pixels.
+    coverage_68, coverage_90 : float
+        How many edges lie in the central intervals of 68 and 90 per cent.
+    crps : float
+        The mean continuous ranked probability score, in pixels.
+    """
+
+    group: str
+    name: str
+    edges: int
+    too_sure: float
+    bias: float
+    rmse: float
+    sharpness: float
+    coverage_68: float
+    coverage_90: float
+    crps: float
+
+
+@dataclasses.dataclass(frozen=True)
+class WorstEdge:
+    """The edge of a class whose sigmas are farthest from honest."""
+
+    edge: str
+    name: str
+    too_sure: float
+
+
+def calibration_table(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
+    """Return the rows; a class without an edge that can be judged has none."""
+    pairs = evaluation.matched_pairs
+    judged = _judged(pairs)
+    rows = [_row("all", "all", pairs, judged)]
+    for number, edge in enumerate(EDGES):
+        rows.append(_row("edge", edge, pairs, judged & (np.arange(4) == number)))
+    for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
+        inside = (pairs.areas >= low) & (pairs.areas <= high)
+        rows.append(_row("size", name, pairs, judged & inside[:, None]))
+    for number, name in enumerate(evaluation.classes):
+        of_class = judged & (pairs.labels == number)[:, None]
+        if of_class.any():
+            rows.append(_row("class", name, pairs, of_class))
+    return tuple(rows)
+
+
+def worst_edge(evaluation: Evaluation) -> WorstEdge | None:
+    """Return the edge of a class that is farthest from honest, of those with enough pairs; None if there are none."""
+    pairs = evaluation.matched_pairs
+    judged = _judged(pairs)
+    worst: WorstEdge | None = None
+    for number, name in enumerate(evaluation.classes):
+        of_class = judged & (pairs.labels == number)[:, None]
+        for column, edge in enumerate(EDGES):
+            chosen = of_class & (np.arange(4) == column)
+            if int(chosen.sum()) < FEW_PAIRS:
+                continue
+            factor = variance_scale(pairs.residuals[chosen], np.sqrt(pairs.variances[chosen]))
+            if factor > 0 and (worst is None or abs(math.log(factor)) > abs(math.log(worst.too_sure))):
+                worst = WorstEdge(edge, name, factor)
+    return worst
+
+
+def _judged(pairs: MatchedPairs) -> npt.NDArray[np.bool_]:
+    """Return the edges that have a sigma and an end of their own."""
+    return np.asarray((pairs.variances > 0) & ~pairs.truncated)
+
+
+def _row(group: str, name: str, pairs: MatchedPairs, chosen: npt.NDArray[np.bool_]) -> CalibrationRow:
+    errors, sigmas = pairs.residuals[chosen], np.sqrt(pairs.variances[chosen])
+    if not len(errors):
+        return CalibrationRow(group, name, 0, *[math.nan] * 7)
+    levels = edge_levels(errors, sigmas)
+    return CalibrationRow(
+        group=group,
+        name=name,
+        edges=len(errors),
+        too_sure=variance_scale(errors, sigmas),
+        bias=float(errors.mean()),
+        rmse=float(np.sqrt(np.square(errors).mean())),
+        sharpness=float(np.sqrt(np.square(sigmas).mean())),
+        coverage_68=coverage(levels, 0.68),
+        coverage_90=coverage(levels, 0.90),
+        crps=float(crps(errors, sigmas).mean()),
+    )

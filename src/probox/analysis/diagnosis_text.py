@@ -1,0 +1,153 @@
+"""A diagnosis as text and as files: the verdict, then its tables."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from probox.analysis.budget import PARTS
+
+if TYPE_CHECKING:
+    from probox.analysis.diagnosis import Diagnosis
+
+__all__ = ["diagnosis_tables", "diagnosis_text"]
+
+MOST_CLASSES = 10
+"""Classes that text shows, those with most edges; files have all."""
+
+Rows = list[list[str]]
+
+
+def diagnosis_text(diagnosis: Diagnosis) -> str:
+    """Return the verdict and the tables."""
+    parts = ["\n".join(f"- {text}" for text in diagnosis.verdict)]
+    if diagnosis.budget is not None and not math.isnan(diagnosis.budget.pdq):
+        parts.append(_titled("Where the points went (per cent of 100)", _budget(diagnosis)))
+    if diagnosis.what_if:
+        parts.append(_titled("What if", _what_if(diagnosis)))
+    parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis)))
+    parts.append(_titled("Are sigmas informative? Skill over the best constant sigma", _skill(diagnosis)))
+    parts.append(_titled("Labels and scores", _numbers(diagnosis)))
+    if diagnosis.remarks:
+        parts.append("\n".join(f"note: {text}" for text in diagnosis.remarks))
+    return "\n\n".join(parts)
+
+
+def diagnosis_tables(diagnosis: Diagnosis) -> dict[str, str]:
+    """Return the tables as CSV with plain fractions, by the names of their files."""
+    tables: dict[str, list[dict[str, object]]] = {
+        "calibration.csv": [dataclasses.asdict(row) for row in diagnosis.calibration],
+        "what_if.csv": [dataclasses.asdict(answer) for answer in diagnosis.what_if],
+        "skill.csv": [
+            {
+                "rule": rule, "skill": skill.skill.value, "low": skill.skill.low, "high": skill.skill.high,
+                "own": skill.own, "constant": skill.constant, "share_of_side": skill.share, "pairs": skill.pairs,
+            }
+            for rule, skill in diagnosis.skill.items()
+        ],
+        "numbers.csv": [{"number": key, "value": value} for key, value in diagnosis.numbers.items()],
+    }  # fmt: skip
+    if diagnosis.budget is not None:
+        tables["budget.csv"] = [{"part": part, "share": value} for part, value in diagnosis.budget.to_dict().items()]
+    return {name: _csv(rows) for name, rows in tables.items()}
+
+
+def _csv(rows: Sequence[dict[str, object]]) -> str:
+    out = io.StringIO()
+    if rows:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(rows[0])
+        for row in rows:
+            writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row.values()])
+    return out.getvalue()
+
+
+def _pairs(diagnosis: Diagnosis) -> str:
+    judged = diagnosis.pairs - diagnosis.plain_pairs
+    return f"({judged:,} pairs by {diagnosis.pairing}; an overlap of half cuts off larger errors)"
+
+
+def _budget(diagnosis: Diagnosis) -> Rows:
+    budget = diagnosis.budget
+    assert budget is not None
+    rows = [["", "points", "of what is lost"], ["PDQ", f"{100 * budget.pdq:.2f}", ""]]
+    for part, words in PARTS.items():
+        share = getattr(budget, part)
+        if part != "rounding" or abs(share) >= 5e-5:
+            of_lost = f"{100 * share / budget.lost:.0f} %" if budget.lost else "-"
+            rows.append([words, f"{100 * share:.2f}", of_lost])
+    return rows
+
+
+def _what_if(diagnosis: Diagnosis) -> Rows:
+    rows = [["", "PDQ", "gain"]]
+    return rows + [[a.words, f"{100 * a.pdq:.2f}", f"{100 * a.gain:+.2f}"] for a in diagnosis.what_if]
+
+
+def _calibration(diagnosis: Diagnosis) -> Rows:
+    rows = [["", "edges", "too sure", "bias px", "RMSE px", "sigma px", "in 68 %", "in 90 %", "CRPS px"]]
+    classes = sorted((row for row in diagnosis.calibration if row.group == "class"), key=lambda row: -row.edges)
+    shown = [row for row in diagnosis.calibration if row.group != "class"] + classes[:MOST_CLASSES]
+    for row in shown:
+        numbers = [
+            f"{row.too_sure:.2f} x", f"{row.bias:+.2f}", f"{row.rmse:.2f}", f"{row.sharpness:.2f}",
+            f"{100 * row.coverage_68:.1f}", f"{100 * row.coverage_90:.1f}", f"{row.crps:.2f}",
+        ]  # fmt: skip
+        rows.append([row.name, f"{row.edges:,}", *(numbers if row.edges else ["-"] * 7)])
+    if len(classes) > MOST_CLASSES:
+        rows.append([f"and {len(classes) - MOST_CLASSES} more classes", *[""] * 8])
+    return rows
+
+
+def _skill(diagnosis: Diagnosis) -> Rows:
+    rows = [["", "own", "constant", "skill", "95 % interval", "constant's share"]]
+    for rule, skill in diagnosis.skill.items():
+        per = 1.0 if rule == "nll" else 100.0
+        unit = {"nll": "nats", "pdq": "points"}.get(rule, "%")
+        scale = 100.0 if rule == "pdq" else 1.0
+        if math.isnan(skill.skill.value):
+            rows.append([_rule_words(rule), *["-"] * 5])
+            continue
+        low, high = per * skill.skill.low, per * skill.skill.high
+        rows.append(
+            [
+                _rule_words(rule), f"{scale * skill.own:.3f}", f"{scale * skill.constant:.3f}",
+                f"{per * skill.skill.value:+.2f} {unit}",
+                "-" if math.isnan(low) else f"{low:+.2f} to {high:+.2f}", f"{100 * skill.share:.1f} %",
+            ]
+        )  # fmt: skip
+    return rows
+
+
+def _rule_words(rule: str) -> str:
+    return {"nll": "NLL", "energy": "energy score", "crps": "CRPS", "pdq": "PDQ"}[rule]
+
+
+def _numbers(diagnosis: Diagnosis) -> Rows:
+    from probox.analysis.diagnosis import NUMBERS
+    from probox.measures.registry import measures_called
+
+    rows = [["", "value", ""]]
+    for name in NUMBERS.values():
+        column = measures_called([name])[0].headline
+        value = diagnosis.numbers.get(column.key, math.nan)
+        shown = "-" if math.isnan(value) else f"{100 * value:.2f} %" if column.unit == "per cent" else f"{value:.4f}"
+        rows.append([column.key, shown, column.hint])
+    return rows
+
+
+def _titled(title: str, rows: Rows) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    words = len(rows[0]) == 3 and rows[0][-1] == ""  # a last column of words
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column == 0 or (words and column == 2) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return "\n".join([title, *lines])

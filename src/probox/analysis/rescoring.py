@@ -1,0 +1,137 @@
+"""An evaluation scored anew with other boxes, covariances or labels: what a repair would be worth.
+
+A result keeps the objects' pixels and all of the detections but given heatmaps, so nothing needs to be read again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.convention import Convention
+from probox.errors import InputError
+from probox.evaluation.result import Evaluation
+from probox.evaluation.run import evaluate
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.results import Verdict
+
+__all__ = ["Scene", "constant_covariances", "golden_section", "scene_of"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scene:
+    """What an evaluation was made of: truth, detections, and a convention under which they give its numbers."""
+
+    truth: GroundTruth
+    found: Detections
+    convention: Convention
+    threads: int | None = None
+
+    def scored(self, **changes: Any) -> Evaluation:
+        """Return PDQ's evaluation with some columns of the detections changed."""
+        found = self.found.replace(**changes) if changes else self.found
+        return evaluate(self.truth, found, convention=self.convention, measures=("pdq",), threads=self.threads)
+
+    def with_right_labels(self) -> Evaluation:
+        """Return the evaluation in which every detection is sure of the class of whatever object it meets."""
+        dataset = self.truth.dataset.replace(classes=("object",), category_ids=None)
+        truth = self.truth.replace(dataset=dataset, labels=np.zeros(len(self.truth), np.int32))
+        found = Detections(
+            classes=("object",),
+            image_ids=self.found.image_ids,
+            boxes=self.found.boxes,
+            covariances=self.found.covariances,
+            label_probs=np.ones((len(self.found), 1), np.float32),
+        )
+        return evaluate(truth, found, convention=self.convention, measures=("pdq",), threads=self.threads)
+
+    def of(self, images: npt.NDArray[np.int64], detections: npt.NDArray[np.bool_]) -> Scene:
+        """Return the scene of some images, given by ids, and of some detections in them."""
+        rows = detections & np.isin(self.found.image_ids, images)
+        return dataclasses.replace(self, truth=self.truth.select_images(images), found=self.found.select(rows))
+
+
+def scene_of(evaluation: Evaluation, *, threads: int | None = None) -> Scene:
+    """Return what an evaluation was made of; raise where it cannot be scored anew.
+
+    Heatmaps are not kept: whether there were any shows when the true positives are scored anew.
+    """
+    found, there = evaluation.detections, evaluation.objects
+    if not evaluation.has_pairs:
+        raise InputError("PDQ was not measured", remedy="evaluate with PDQ among the measures")
+    if found.label_probs is None:
+        raise InputError(
+            "label probabilities were not kept, so nothing can be scored anew",
+            remedy='evaluate anew, a Parquet file with measures="all"',
+        )
+    truth = GroundTruth(
+        dataset=evaluation.dataset,
+        image_rows=there.image_rows,
+        labels=there.labels,
+        boxes=there.boxes,
+        masks=evaluation.masks,
+        extents=there.extents,
+        areas=there.areas,
+        crowd=there.crowd,
+        ids=there.ids,
+    )
+    detections = Detections(
+        classes=evaluation.classes,
+        image_ids=evaluation.dataset.image_ids[found.image_rows],
+        boxes=found.boxes,
+        label_probs=found.label_probs,
+        covariances=found.covariances,
+    )
+    # Masks and covariances are those that were scored, and what a threshold left out is gone.
+    convention = evaluation.convention.replace(box_truth=False, set_covariance=None, label_threshold=None)
+    scene = Scene(truth, detections, convention, threads)
+    hit = found.verdicts == Verdict.TP
+    again = scene.of(evaluation.dataset.image_ids, hit).scored()
+    if again.tp != int(hit.sum()) or not np.allclose(again.detections.qualities, found.qualities[hit], atol=1e-9):
+        raise InputError(
+            "cannot be scored anew: some detections are heatmaps, which results do not keep",
+            remedy="what follows from other covariances or labels is left out",
+        )
+    return scene
+
+
+def constant_covariances(boxes: FloatArray, share: float | FloatArray) -> FloatArray:
+    """Return covariances of one standard deviation per axis, a share of the box's width and height.
+
+    It takes nothing from the detector but the box: the control of every uncertainty. A side of less than a pixel counts
+    as one, so that no corner is certain.
+
+    >>> constant_covariances(np.array([[0.0, 0.0, 20.0, 10.0]]), 0.1)[0].tolist()
+    [[[4.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]]
+    """
+    sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 1.0)
+    variances = (np.reshape(share, (-1, 1)) * sides) ** 2
+    return np.asarray(np.broadcast_to(np.eye(2) * variances[:, None, None, :], (len(boxes), 2, 2, 2)).copy())
+
+
+def golden_section(loss: Callable[[float], float], low: float, high: float, *, steps: int) -> float:
+    """Return where a function with one valley between `low` and `high` is lowest; each step costs one call.
+
+    >>> round(golden_section(lambda x: (x - 2.0) ** 2, 0.0, 10.0, steps=40), 6)
+    2.0
+    """
+    ratio = (np.sqrt(5.0) - 1.0) / 2.0
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = loss(left), loss(right)
+    for _ in range(steps - 2):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = loss(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = loss(right)
+    return float(left if at_left <= at_right else right)

@@ -1,0 +1,138 @@
+"""Is the uncertainty informative? What a detector's own sigmas are worth over the best constant one.
+
+PDQ alone cannot tell: a sigma of one share of the side for all boxes, which takes nothing from the detector, gains
+nearly all that a plain box lacks. So every rule is compared with the same rule under that control,
+
+    skill = 1 - S(own) / S(constant)       for the energy score and CRPS,
+    skill = S(constant) - S(own)           for the NLL, whose zero means nothing,
+    skill = PDQ(own) - PDQ(constant),
+
+above 0 if the sigmas say more than that large boxes are less sure. The constant's share is the best for the rule on
+the other half of the images. Plain boxes have no sigma that could be worth anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.control import SHARES, Fitted, halves
+from probox.analysis.intervals import Interval, interval_of
+from probox.analysis.resampling import drawn_images
+from probox.analysis.rescoring import constant_covariances, golden_section
+from probox.evaluation.result import Evaluation
+from probox.measures.matched import MatchedPairs
+from probox.measures.pdq.measure import PDQ
+from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
+from probox.measures.scoring.covariances import invertible
+from probox.measures.scoring.edge_scores import crps
+
+__all__ = ["RULES", "Skill", "skill_of", "skill_of_pdq"]
+
+STEPS = 24
+
+FloatArray = npt.NDArray[np.float64]
+Rule = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def _mean_crps(residuals: FloatArray, covariances: FloatArray) -> FloatArray:
+    sigmas = np.sqrt(np.diagonal(covariances, axis1=2, axis2=3).reshape(-1, 4))
+    return np.asarray(crps(residuals, sigmas).mean(axis=1))
+
+
+RULES: dict[str, Rule] = {"nll": negative_log_likelihoods, "energy": energy_scores, "crps": _mean_crps}
+"""Scores of pairs from residuals and covariances, low being good."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Skill:
+    """What a detector's own sigmas are worth in one rule.
+
+    Parameters
+    ----------
+    rule : str
+        ``nll``, ``energy``, ``crps`` or ``pdq``.
+    own, constant : float
+        The rule's mean over pairs (or PDQ) under the detector's sigmas, and under the constant ones.
+    skill : Interval
+        Above 0: the detector's are worth something.
+    share : float
+        The constant sigma as a share of the side.
+    pairs : int
+        How many pairs were scored; for PDQ, detections.
+    """
+
+    rule: str
+    own: float
+    constant: float
+    skill: Interval
+    share: float
+    pairs: int
+
+    def to_dict(self) -> dict[str, float | list[float]]:
+        """Return it for JSON."""
+        return {
+            "skill": self.skill.value,
+            "interval": [self.skill.low, self.skill.high],
+            "own": self.own,
+            "constant": self.constant,
+            "share_of_side": self.share,
+            "pairs": self.pairs,
+        }
+
+
+def skill_of(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed: int = 0) -> Skill:
+    """Return what the sigmas of matched pairs are worth in a rule of `RULES`; NaN where no pair has any."""
+    pairs = evaluation.matched_pairs
+    pairs = pairs.take(np.flatnonzero(invertible(pairs.covariances)))
+    if not len(pairs):
+        return Skill(rule, np.nan, np.nan, Interval(np.nan), np.nan, 0)
+    score = RULES[rule]
+    boxes = evaluation.detections.boxes[pairs.detections]
+    own = score(pairs.residuals, pairs.covariances)
+    half = halves(pairs.image_rows)
+    shares = [_best_share(pairs, boxes, half == other, score) for other in (1, 0)]
+    constant = score(pairs.residuals, constant_covariances(boxes, np.asarray(shares)[half]))
+
+    images = len(evaluation.dataset)
+    sums = np.stack([np.bincount(pairs.image_rows, values, images) for values in (own, constant, np.ones(len(own)))])
+    draws = np.concatenate([weights @ sums.T for weights in drawn_images(images, replicates, seed)])
+    value = _skill(rule, sums.sum(axis=1)[None])[0]
+    interval = interval_of(float(value), _skill(rule, draws), images, 0.95)
+    share = float(np.sqrt(shares[0] * shares[1]))
+    return Skill(rule, float(own.mean()), float(constant.mean()), interval, share, len(pairs))
+
+
+def skill_of_pdq(own: Evaluation, constant: Fitted, *, replicates: int = 1000, seed: int = 0) -> Skill:
+    """Return what the sigmas are worth in PDQ: the difference to the best constant, images drawn alike for both."""
+    assert PDQ.resampled is not None
+    other = constant.evaluation
+    images = len(own.dataset)
+    draws = [
+        PDQ.resampled(own, weights)["PDQ"] - PDQ.resampled(other, weights)["PDQ"]
+        for weights in drawn_images(images, replicates, seed)
+    ]
+    interval = interval_of(own.pdq - other.pdq, np.concatenate(draws), images, 0.95)
+    return Skill("pdq", own.pdq, other.pdq, interval, constant.value, len(own.detections))
+
+
+def _skill(rule: str, sums: FloatArray) -> FloatArray:
+    """Return the skill from sums of the own scores, of the constant's and of pairs, (R, 3)."""
+    own, constant, pairs = sums.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((constant - own) / pairs if rule == "nll" else 1.0 - own / constant)
+
+
+def _best_share(pairs: MatchedPairs, boxes: FloatArray, chosen: npt.NDArray[np.bool_], score: Rule) -> float:
+    residuals, boxes = pairs.residuals[chosen], boxes[chosen]
+    if not len(boxes):
+        return float(np.sqrt(SHARES[0] * SHARES[1]))
+
+    def loss(logarithm: float) -> float:
+        return float(score(residuals, constant_covariances(boxes, float(np.exp(logarithm)))).mean())
+
+    low, high = np.log(SHARES)
+    return float(np.exp(golden_section(loss, low, high, steps=STEPS)))

@@ -1,0 +1,132 @@
+"""The label threshold at which a measure is best, and what it costs elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.sweep import threshold_curve
+from probox.errors import InputError
+from probox.evaluation.result import Evaluation
+from probox.measures.measure import Measure
+from probox.measures.pdq.measure import PDQ
+from probox.measures.registry import measure_names, measures_called
+
+__all__ = ["GRID", "BestThreshold", "best_threshold"]
+
+GRID = np.arange(100) / 100.0
+"""Thresholds that are tried for measures other than PDQ, whose curve is exact."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BestThreshold:
+    """Where a measure is best.
+
+    Parameters
+    ----------
+    measure : str
+        The measure's name.
+    threshold : float or None
+        Keep detections with a label probability above it; None if leaving anything out makes it worse.
+    value : float
+        The measure's own number there.
+    now : float
+        The number without it.
+    summary, summary_now : dict
+        Everything that the evaluation measures, there and now: what the threshold costs elsewhere.
+    """
+
+    measure: str
+    threshold: float | None
+    value: float
+    now: float
+    summary: dict[str, float]
+    summary_now: dict[str, float]
+
+    @property
+    def gain(self) -> float:
+        """Return what is gained, positive if it is better."""
+        column = measures_called([self.measure])[0].headline
+        return self.value - self.now if column.better != "low" else self.now - self.value
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything by name."""
+        return {**dataclasses.asdict(self), "gain": self.gain}
+
+    def __str__(self) -> str:
+        key = measures_called([self.measure])[0].headline.key
+        if self.threshold is None:
+            return f"no threshold makes {key} better than {_shown(self.now)}"
+        others = [
+            f"{name} {_shown(self.summary_now[name])} -> {_shown(value)}"
+            for name, value in self.summary.items()
+            if name in _headlines() and name != key
+        ]
+        text = f"{key} is best above {self.threshold:.4g}: {_shown(self.now)} -> {_shown(self.value)}"
+        return text + (f"; {', '.join(others)}" if others else "")
+
+
+def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshold:
+    """Return the label threshold at which a measure is best; also as `Evaluation.best_threshold`.
+
+    PDQ's is exact: each threshold that changes anything is tried. Other measures are tried at 0, 0.01 .. 0.99. The
+    lowest of equally good thresholds is returned.
+
+    >>> import probox
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> best = best_threshold(probox.evaluate(demo.truth, demo.detectors["unsure"]))
+    >>> best.value >= best.now
+    True
+    """
+    if measure not in measure_names():
+        raise InputError(f"expected measure to be one of {', '.join(measure_names())}, got {measure!r:.40}")
+    if not len(evaluation.detections):
+        raise InputError("there is no detection to leave out")
+    chosen = measures_called([measure])[0]
+    if measure not in evaluation.measures:
+        if "pairs" in chosen.needs and not evaluation.has_pairs:
+            raise InputError(f"{measure} was not measured", remedy=f"evaluate with {measure} among the measures")
+        if "labels" in chosen.needs and evaluation.detections.label_probs is None:
+            raise InputError("label probabilities were not kept", remedy=f"evaluate with {measure} among the measures")
+    thresholds = _exact_steps(evaluation) if chosen is PDQ else GRID
+    own = evaluation.convention.label_threshold
+    thresholds = thresholds[thresholds >= (own or 0.0)]
+    values = _values(evaluation, chosen, thresholds)
+    now = float(chosen.summary(evaluation)[chosen.headline.key])
+    sign = -1.0 if chosen.headline.better == "low" else 1.0
+    # Where nothing is left, a rule about pairs has no number; that is never the best.
+    usable = ~np.isnan(values)
+    best = int(np.argmax(np.where(usable, sign * values, -np.inf))) if usable.any() else -1
+    better = best >= 0 and (math.isnan(now) or sign * values[best] > sign * now + 1e-12)
+    if not better:
+        summary = evaluation.summary()
+        return BestThreshold(measure, None, now, now, summary, summary)
+    threshold = float(thresholds[best])
+    there = evaluation.at_threshold(threshold)
+    return BestThreshold(measure, threshold, float(values[best]), now, there.summary(), evaluation.summary())
+
+
+def _exact_steps(evaluation: Evaluation) -> npt.NDArray[np.float64]:
+    """Return the thresholds at which detections drop out: each confidence, written as short as it can be."""
+    confidences = np.unique(evaluation.detections.confidences)
+    return np.unique(np.concatenate([[0.0], confidences.astype(np.float64)]))
+
+
+def _values(evaluation: Evaluation, measure: Measure, thresholds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if measure is PDQ:
+        return threshold_curve(evaluation, thresholds)["PDQ"]
+    alone = dataclasses.replace(evaluation, measures=(measure.name,))
+    key = measure.headline.key
+    return np.array([measure.summary(alone.at_threshold(float(t)))[key] for t in thresholds], np.float64)
+
+
+def _headlines() -> set[str]:
+    return {measure.headline.key for measure in measures_called(measure_names())}
+
+
+def _shown(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"

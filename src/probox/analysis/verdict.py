@@ -1,0 +1,107 @@
+"""A diagnosis in plain words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from probox.analysis.budget import PARTS
+from probox.analysis.calibration_table import WorstEdge
+from probox.analysis.intervals import Interval
+from probox.measures.matched import FEW_PAIRS
+
+if TYPE_CHECKING:
+    from probox.analysis.diagnosis import Diagnosis
+
+__all__ = ["verdict_of"]
+
+
+def verdict_of(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -> tuple[str, ...]:
+    """Return the short of it: are sigmas honest, are they worth anything, where the points went, what to do."""
+    said = [_honest(diagnosis, too_sure, worst), _worth(diagnosis), _lost(diagnosis), _threshold(diagnosis)]
+    return tuple(text for text in said if text)
+
+
+def _honest(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -> str:
+    judged = diagnosis.pairs - diagnosis.plain_pairs
+    if not diagnosis.pairs:
+        return "no detection overlaps an object of its class by half: there are no sigmas or labels to judge"
+    if not judged:
+        return f"boxes claim to be certain: none of {diagnosis.pairs:,} matched ones has a sigma to judge"
+    factor = too_sure.value
+    within = _range(too_sure, ".2f")
+    if math.isnan(factor) or factor == 0.0:
+        text = "corners hit the truth exactly: no error to judge sigmas by"
+    elif too_sure.low <= 1.0 <= too_sure.high or 0.95 < factor < 1.05:
+        text = f"corners are as sure as they should be: errors are {factor:.2f} times their sigmas{within}"
+    elif factor > 1.0:
+        text = f"corners are {factor:.1f} times too sure{within}"
+    else:
+        text = f"corners are {1.0 / factor:.1f} times too unsure{_range(_inverse(too_sure), '.2f')}"
+    if worst is not None and abs(math.log(worst.too_sure)) > 0.05:
+        times = worst.too_sure if worst.too_sure > 1 else 1 / worst.too_sure
+        text += (
+            f", worst {worst.edge} of {worst.name}: {times:.1f} times too {'sure' if worst.too_sure > 1 else 'unsure'}"
+        )
+    if judged < FEW_PAIRS:
+        text += f"; but {judged} pairs are too few to say much"
+    return text
+
+
+def _worth(diagnosis: Diagnosis) -> str:
+    if "pdq" not in diagnosis.skill:
+        return ""
+    skill = diagnosis.skill["pdq"]
+    constant = f"a constant of {100 * skill.share:.2g} % of the side"
+    if diagnosis.plain_pairs == diagnosis.pairs:
+        if not diagnosis.pairs:
+            return ""
+        return f"{constant} alone would give PDQ {100 * skill.constant:.2f} instead of {100 * skill.own:.2f}"
+    points = Interval(100 * skill.skill.value, 100 * skill.skill.low, 100 * skill.skill.high)
+    text = f"their sigmas are worth {points.value:+.2f} PDQ over {constant}{_range(points, '+.2f')}"
+    if points.low <= 0.0 <= points.high:
+        text += ": in PDQ, no more than a constant can be claimed"
+    energy = diagnosis.skill["energy"].skill
+    if energy.low > 0.0:
+        text += f"; yet they tell sure corners from unsure ones (energy score {100 * energy.value:.0f} % better)"
+    elif energy.high < 0.0:
+        text += f"; the energy score is {-100 * energy.value:.0f} % worse than under a constant"
+    return text
+
+
+def _lost(diagnosis: Diagnosis) -> str:
+    budget = diagnosis.budget
+    if budget is None or not budget.lost > 0:
+        return ""
+    shares = sorted(((getattr(budget, part) / budget.lost, words) for part, words in PARTS.items()), reverse=True)
+    (first, most), (second, next_) = shares[:2]
+    text = f"{100 * first:.0f} % of the lost points are {_loss_words(most)}"
+    return text + (f", {100 * second:.0f} % {_loss_words(next_)}" if second >= 0.1 else "")
+
+
+def _loss_words(part: str) -> str:
+    return {
+        "labels": "unsure or wrong labels",
+        "foreground": "object pixels that boxes do not claim",
+        "background": "pixels claimed beside objects",
+    }.get(part, part)
+
+
+def _threshold(diagnosis: Diagnosis) -> str:
+    best = diagnosis.best_threshold
+    if best is None:
+        return ""
+    if best.threshold is None:
+        return f"no label threshold gives more than PDQ {100 * best.now:.2f}"
+    instead = f"instead of {100 * best.now:.2f}"
+    return f"the best threshold is {best.threshold:.2f} and gives PDQ {100 * best.value:.2f} {instead}"
+
+
+def _range(interval: Interval, style: str) -> str:
+    if math.isnan(interval.low):
+        return ""
+    return f" (95 % interval {interval.low:{style}} to {interval.high:{style}})"
+
+
+def _inverse(interval: Interval) -> Interval:
+    return Interval(1.0 / interval.value, 1.0 / interval.high, 1.0 / max(interval.low, 1e-12))

@@ -1,0 +1,109 @@
+"""What if? PDQ after each repair that one could think of, detections matched anew."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.control import Fitted
+from probox.analysis.rescoring import Scene
+from probox.analysis.thresholds import BestThreshold
+from probox.evaluation.result import Evaluation
+from probox.measures.boxes.matching import IOU_THRESHOLDS
+from probox.measures.matched import overlaps
+from probox.tables.results import Verdict
+
+__all__ = ["WhatIf", "duplicates", "what_if_matched", "what_if_scored"]
+
+
+@dataclasses.dataclass(frozen=True)
+class WhatIf:
+    """PDQ after one repair.
+
+    Parameters
+    ----------
+    key : str
+        Its name in JSON.
+    words : str
+        What was repaired.
+    pdq : float
+        PDQ then.
+    gain : float
+        What that is more than now.
+    """
+
+    key: str
+    words: str
+    pdq: float
+    gain: float
+
+
+def what_if_matched(evaluation: Evaluation, best: BestThreshold | None) -> list[WhatIf]:
+    """Return what can be told without looking at pixels: other detections left out, matched anew."""
+    twice = duplicates(evaluation)
+    right = evaluation.detections.verdicts != Verdict.FP
+    without_false, without_twice = evaluation.keeping(right), evaluation.keeping(~twice)
+    answers = [
+        _answer(evaluation, "no_false_positives", "no false positives", without_false.pdq),
+        _answer(
+            evaluation, "no_duplicates", f"without {int(twice.sum()):,} duplicates of found objects", without_twice.pdq
+        ),
+    ]
+    if best is not None:
+        said = "no threshold is better" if best.threshold is None else f"labels above {best.threshold:.3g} only"
+        answers.append(_answer(evaluation, "best_threshold", said, best.value))
+    return answers
+
+
+def what_if_scored(evaluation: Evaluation, scene: Scene, scale: Fitted | None, constant: Fitted) -> list[WhatIf]:
+    """Return what needs new scores: other labels, covariances and boxes."""
+    answers = [_answer(evaluation, "labels_right", "every label right and sure", scene.with_right_labels().pdq)]
+    if scale is not None:
+        words = f"sigmas times {scale.value:.2g} (fitted on other images)"
+        answers.append(_answer(evaluation, "best_scale", words, scale.evaluation.pdq))
+    words = f"a constant sigma of {100 * constant.value:.2g} % of the side (fitted on other images)"
+    answers.append(_answer(evaluation, "best_constant", words, constant.evaluation.pdq))
+    answers.append(
+        _answer(evaluation, "truth_boxes", "true positives with the truth's boxes", _truth_boxes(evaluation, scene))
+    )
+    return answers
+
+
+def in_order(answers: Sequence[WhatIf]) -> list[WhatIf]:
+    """Return answers from the largest gain down."""
+    return sorted(answers, key=lambda answer: -answer.gain)
+
+
+def duplicates(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
+    """Return the false positives that repeat another detection.
+
+    They name the class of an object that another detection was matched with, and overlap it by half or more.
+    """
+    pairs, found, there = evaluation.pairs, evaluation.detections, evaluation.objects
+    rows = pairs.detections, pairs.objects
+    again = (
+        (found.verdicts[rows[0]] == Verdict.FP)
+        & (there.verdicts[rows[1]] == Verdict.TP)
+        & (found.labels[rows[0]] == there.labels[rows[1]])
+        & (overlaps(found, there, *rows) >= IOU_THRESHOLDS[0])
+    )
+    twice = np.zeros(len(found), bool)
+    twice[rows[0][again]] = True
+    return twice
+
+
+def _truth_boxes(evaluation: Evaluation, scene: Scene) -> float:
+    """Return PDQ if each true positive were the box of its object's pixels, and sure of it."""
+    found = evaluation.detections
+    hit = found.verdicts == Verdict.TP
+    boxes, covariances = found.boxes.copy(), found.covariances.copy()
+    boxes[hit] = evaluation.objects.mask_boxes[found.partners[hit]]
+    covariances[hit] = 0.0
+    return scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
+
+
+def _answer(evaluation: Evaluation, key: str, words: str, pdq: float) -> WhatIf:
+    return WhatIf(key, words, pdq, pdq - evaluation.pdq)

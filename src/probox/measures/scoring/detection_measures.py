@@ -1,0 +1,262 @@
+"""Measures of all detections: D-ECE, LaECE, LaACE, QGC and MUE; their names carry pairing and bins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.measures.measure import Column, Evaluated, Measure, Resampled
+from probox.measures.scoring.bins import Bins, Sorted
+from probox.measures.scoring.covariances import invertible, log_determinants
+from probox.measures.scoring.detection_rows import IOU, outcomes, remarks_of_detections
+from probox.measures.scoring.labels import entropies
+from probox.measures.scoring.names import full_name, overlap_words
+from probox.measures.scoring.rows import Rows, counted_mean, measure_of_rows
+from probox.measures.scoring.runs import Runs
+from probox.measures.scoring.score_calibration import UNIT, calibration_errors, qgc_losses
+from probox.measures.scoring.separation import prepared_mue
+
+__all__ = ["D_ECE", "D_ECE_BINS", "LAACE", "LAECE", "LAECE_BINS", "MUE", "QGC"]
+
+FloatArray = npt.NDArray[np.float64]
+
+D_ECE_BINS = (Bins(10), Bins(15), Bins(25), Bins(10, "mass"), Bins(15, "mass"))
+"""The first is the measure's own."""
+
+LAECE_BINS = Bins(25)
+"""Those of its authors."""
+
+LA_IOUS = (IOU, 0.0)
+"""Overlaps of LaECE and LaACE: that of all other measures, and that of LaECE_0 and LaACE_0."""
+
+PAIRS = overlap_words(IOU)
+
+
+def _detections(evaluated: Evaluated, iou: float = IOU) -> Rows:
+    """Return detections as rows; their class is the one they name."""
+    judged, table = outcomes(evaluated, iou), evaluated.detections
+    rows = judged.detections
+    columns = {"rows": rows, "scores": table.scores[rows], "hits": judged.hits, "ious": judged.ious}
+    return Rows(table.image_rows[rows], table.labels[rows], judged.areas, columns)
+
+
+def _with_objects(evaluated: Evaluated, iou: float = IOU) -> Rows:
+    """Return detections as rows, then objects; `there` says which are objects, `missed` which of them nobody found."""
+    judged, objects, found = outcomes(evaluated, iou), evaluated.objects, _detections(evaluated, iou)
+    n, there = len(found), judged.objects
+    none = np.zeros(len(there))
+    columns: dict[str, npt.NDArray[Any]] = {
+        "scores": np.append(found["scores"], none),
+        "ious": np.append(found["ious"], none),
+        "hits": np.append(found["hits"], none.astype(bool)),
+        "there": np.append(np.zeros(n, bool), np.ones(len(there), bool)),
+        "missed": np.append(np.zeros(n, bool), ~judged.found),
+    }
+    return Rows(
+        np.append(found.image_rows, objects.image_rows[there]),
+        np.append(found.labels, objects.labels[there]).astype(np.int64),
+        np.append(found.areas, objects.areas[there]),
+        columns,
+    )
+
+
+# --- D-ECE ---
+
+
+def _d_ece(rows: Rows, counts: FloatArray) -> Resampled:
+    scores = rows["scores"]
+    table = Sorted(scores, [rows["hits"] - scores], UNIT)
+    return {
+        full_name("D-ECE", iou=IOU, bins=bins): calibration_errors(*table.sums(bins, counts)) for bins in D_ECE_BINS
+    }
+
+
+D_ECE = measure_of_rows(
+    "d-ece",
+    [
+        Column(
+            key=full_name("D-ECE", iou=IOU, bins=bins),
+            heading="D-ECE" if bins == D_ECE_BINS[0] else None,
+            better="low",
+            hint=f"|precision - score|, {bins.words}; {PAIRS}",
+        )
+        for bins in D_ECE_BINS
+    ],
+    _detections,
+    _d_ece,
+    needs={"boxes"},
+    remarks=remarks_of_detections,
+)
+
+
+# --- LaECE and LaACE ---
+
+
+def _at_each_overlap(evaluated: Evaluated) -> Rows:
+    """Return detections and objects once for each overlap, since each has matches of its own."""
+    parts = [_with_objects(evaluated, iou) for iou in LA_IOUS]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
+    columns["overlap"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return Rows(
+        np.concatenate([part.image_rows for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.areas for part in parts]),
+        columns,
+    )
+
+
+Gaps = Callable[[Rows], tuple[npt.NDArray[np.int64], FloatArray]]
+"""Which cell each detection is in (its class times `CELLS`, plus its bin), and its gap, which is summed in the cell."""
+
+CELLS = LAECE_BINS.number
+
+
+def _class_mean(rows: Rows, counts: FloatArray, gaps: Gaps) -> FloatArray:
+    """Return the mean over classes, those that have objects and detections, of the mean |gap| of their cells."""
+    there = rows["there"]
+    found, objects = rows.take(~there), Runs(rows.labels[there])
+    cells, gap = gaps(found)
+    cell_runs, classes = Runs(cells), Runs(found.labels)
+    class_of_cell = Runs(cell_runs.values // CELLS)  # the same classes, in the same order
+    with_objects = np.isin(classes.values, objects.values)
+    column = np.searchsorted(objects.values, classes.values[with_objects])
+
+    of_found = counts[:, ~there]
+    n = classes.sums(of_found)[:, with_objects]
+    errors = class_of_cell.sums(np.abs(cell_runs.sums(of_found * gap)))[:, with_objects]
+    both = (n > 0) & (objects.sums(counts[:, there])[:, column] > 0)
+    shares = np.divide(errors, n, out=np.zeros_like(errors), where=both)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means: FloatArray = shares.sum(axis=1) / both.sum(axis=1)
+    return means
+
+
+def _gaps_in_bins(found: Rows) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """IoU - score, summed in bins of each class."""
+    scores = found["scores"]
+    (edges,) = LAECE_BINS.inner_edges(scores, np.ones((1, len(scores))), UNIT)
+    return found.labels * CELLS + np.searchsorted(edges, scores, side="right"), found["ious"] - scores
+
+
+def _gaps_alone(found: Rows) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """|IoU - score|, summed over each class."""
+    return found.labels.astype(np.int64) * CELLS, np.abs(found["ious"] - found["scores"])
+
+
+def _label_aware(name: str, title: str, gaps: Gaps, bins: Bins | None, hint: str) -> Measure:
+    keys = [full_name(title, iou=iou, bins=bins) for iou in LA_IOUS]
+
+    def numbers(rows: Rows, counts: FloatArray) -> Resampled:
+        parts = [rows["overlap"] == number for number in range(len(LA_IOUS))]
+        return {key: _class_mean(rows.take(part), counts[:, part], gaps) for key, part in zip(keys, parts, strict=True)}
+
+    return measure_of_rows(
+        name,
+        [
+            Column(
+                key=key,
+                heading=title if key == keys[0] else None,
+                better="low",
+                hint=f"{hint}, mean of classes; {overlap_words(iou)}",
+            )
+            for key, iou in zip(keys, LA_IOUS, strict=True)
+        ],
+        _at_each_overlap,
+        numbers,
+        needs={"boxes"},
+        remarks=remarks_of_detections,
+    )
+
+
+LAECE = _label_aware("laece", "LaECE", _gaps_in_bins, LAECE_BINS, f"|IoU - score|, {LAECE_BINS.words}")
+
+LAACE = _label_aware("laace", "LaACE", _gaps_alone, None, "|IoU - score| of each detection")
+
+
+# --- QGC ---
+
+
+def _qgc(rows: Rows, counts: FloatArray) -> Resampled:
+    there, missed = rows["there"], rows["missed"]
+    losses = np.where(there, 1.0, qgc_losses(rows["scores"], rows["hits"]))
+    means = counted_mean(counts, losses[:, None], (~there | missed)[:, None])
+    return {full_name("QGC", iou=IOU): means[:, 0]}
+
+
+QGC = measure_of_rows(
+    "qgc",
+    [
+        Column(
+            key=full_name("QGC", iou=IOU),
+            heading="QGC",
+            better="low",
+            hint=f"(1 - s)^2 of hits, s^2 of others, 1 of misses; {PAIRS}",
+        )
+    ],
+    _with_objects,
+    _qgc,
+    needs={"boxes"},
+    remarks=remarks_of_detections,
+)
+
+
+# --- MUE ---
+
+MUE_KEYS = {
+    "uncertainty": full_name("MUE", iou=IOU),
+    "entropy": full_name("MUE", iou=IOU, part="entropy"),
+    "log_det": full_name("MUE", iou=IOU, part="logdet"),
+}
+
+
+def _with_uncertainties(evaluated: Evaluated) -> Rows:
+    """Return detections with what may tell hits from others; NaN where a detection has no such thing."""
+    found, table = _detections(evaluated), evaluated.detections
+    rows = found["rows"]
+    log_det = np.full(len(rows), np.nan)
+    spread = invertible(table.covariances[rows])
+    log_det[spread] = log_determinants(table.covariances[rows[spread]])
+    columns = {
+        "hits": found["hits"],
+        "uncertainty": 1.0 - found["scores"],
+        "entropy": log_det * np.nan if table.label_probs is None else entropies(table.label_probs[rows]),
+        "log_det": log_det,
+    }
+    return Rows(found.image_rows, found.labels, found.areas, columns)
+
+
+def _mue(rows: Rows, counts: FloatArray) -> Resampled:
+    numbers = {}
+    for column, key in MUE_KEYS.items():
+        kept = ~np.isnan(rows[column])
+        numbers[key] = prepared_mue(rows[column][kept], rows["hits"][kept])(counts[:, kept])
+    return numbers
+
+
+def _remarks_of_mue(evaluated: Evaluated) -> list[str]:
+    said = remarks_of_detections(evaluated)
+    if evaluated.detections.label_probs is None:
+        said.append("label probabilities were not kept; evaluate anew for MUE by entropy")
+    n, plain = len(evaluated.detections), int((~invertible(evaluated.detections.covariances)).sum())
+    if plain:
+        said.append(f"{plain:,} of {n:,} detections have no covariance that can be inverted: MUE by it leaves them out")
+    return said
+
+
+MUE = measure_of_rows(
+    "mue",
+    (
+        Column(
+            key=MUE_KEYS["uncertainty"], heading="MUE", better="low", hint=f"hits told from others by 1 - s; {PAIRS}"
+        ),
+        Column(key=MUE_KEYS["entropy"], better="low", hint=f"by the label's entropy; {PAIRS}"),
+        Column(key=MUE_KEYS["log_det"], better="low", hint=f"by ln det of the covariance; {PAIRS}"),
+    ),
+    _with_uncertainties,
+    _mue,
+    needs={"boxes", "labels"},
+    remarks=_remarks_of_mue,
+)

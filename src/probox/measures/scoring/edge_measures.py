@@ -1,0 +1,275 @@
+"""Measures of the edges of matched pairs: CRPS, sharpness, coverage, PIT, M-QCE and ENCE.
+
+A number without an edge in its name is about all edges together, unless it says joint: then it is about boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.measures.matched import EDGES, MatchedPairs
+from probox.measures.measure import Better, Column, Resampled, Unit
+from probox.measures.scoring.bins import Bins, Sorted
+from probox.measures.scoring.edge_scores import crps, interval_widths
+from probox.measures.scoring.honesty import (
+    MQCE_LEVELS,
+    PIT_BINS,
+    SHARES,
+    box_levels,
+    edge_levels,
+    pit_distance,
+    pit_values,
+)
+from probox.measures.scoring.names import full_name
+from probox.measures.scoring.pair_rows import (
+    PAIRS,
+    cut_off,
+    pair_rows,
+    remarks_of_boxes,
+    remarks_of_distances,
+    remarks_of_edges,
+    with_density,
+    with_sigma,
+    with_truncated,
+)
+from probox.measures.scoring.rows import Rows, counted_mean, measure_of_rows
+from probox.measures.scoring.sigma_bins import ence_of_sums
+
+__all__ = ["COVERAGE", "CRPS", "ENCE", "ENCE_BINS", "MQCE", "PIT", "SHARPNESS"]
+
+FloatArray = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+ENCE_BINS = (Bins(10, "mass"), Bins(5))
+"""The first is the measure's own; equal width puts nearly all sigmas into one bin where a few are huge."""
+
+
+def _edge_columns(key: str, unit: Unit, better: Better | None) -> tuple[Column, ...]:
+    """Return the columns of single edges, which are in JSON alone."""
+    return tuple(Column(key=f"{key}_{edge}", unit=unit, better=better) for edge in EDGES)
+
+
+def _by_edge(key: str, counts: FloatArray, values: FloatArray, present: Flags) -> Resampled:
+    """Return the mean over all edges, and over each."""
+    pooled = _pooled_mean(counts, values, present)
+    return {key: pooled, **_named(key, counted_mean(counts, values, present))}
+
+
+def _named(key: str, values: FloatArray) -> Resampled:
+    return {f"{key}_{edge}": values[:, column] for column, edge in enumerate(EDGES)}
+
+
+def _pooled_mean(counts: FloatArray, values: FloatArray, present: Flags) -> FloatArray:
+    """Return the mean over the edges that are present, of all pairs together."""
+    sums = np.einsum("rk,k->r", counts, np.where(present, values, 0.0).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: FloatArray = sums / np.einsum("rk,k->r", counts, present.sum(axis=1).astype(np.float64))
+    return mean
+
+
+# --- CRPS and sharpness: plain edges have them too ---
+
+
+CRPS = measure_of_rows(
+    "crps",
+    (
+        Column(key="CRPS", heading="CRPS", unit="plain", better="low", hint=f"of edges, pixels; {PAIRS}"),
+        *_edge_columns("CRPS", "plain", "low"),
+    ),
+    pair_rows(lambda pairs: {"crps": crps(pairs.residuals, np.sqrt(pairs.variances)), "present": ~pairs.truncated}),
+    lambda rows, counts: _by_edge("CRPS", counts, rows["crps"], rows["present"]),
+    needs={"boxes"},
+    remarks=with_truncated(remarks_of_distances),
+)
+
+
+def _sharpness(rows: Rows, counts: FloatArray) -> Resampled:
+    squares = _by_edge("sharpness", counts, rows["variances"], rows["present"])
+    widths = interval_widths(np.sqrt(rows["variances"]), 0.9)
+    return {
+        **{key: np.sqrt(values) for key, values in squares.items()},
+        "MPIW_90": _pooled_mean(counts, widths, rows["present"]),
+    }
+
+
+SHARPNESS = measure_of_rows(
+    "sharpness",
+    (
+        Column(
+            key="sharpness", heading="Sharp", unit="plain", better=None, hint=f"root of mean sigma^2, pixels; {PAIRS}"
+        ),
+        *_edge_columns("sharpness", "plain", None),
+        Column(key="MPIW_90", unit="plain", better=None, hint="mean width of 90 % intervals, pixels"),
+    ),
+    pair_rows(lambda pairs: {"variances": pairs.variances, "present": ~pairs.truncated}),
+    _sharpness,
+    needs={"boxes"},
+    remarks=with_truncated(remarks_of_distances),
+)
+
+
+# --- levels: coverage, M-QCE, PIT ---
+
+
+def _level_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
+    present, dense = with_sigma(pairs), with_density(pairs)
+    sigmas = np.where(present, np.sqrt(pairs.variances), 1.0)
+    return {
+        "levels": edge_levels(pairs.residuals, sigmas),
+        "present": present,
+        "joint": np.where(dense, box_levels(pairs.residuals, pairs.covariances), 0.0),
+        "dense": dense,
+    }
+
+
+def _coverage(rows: Rows, counts: FloatArray) -> Resampled:
+    numbers: Resampled = {}
+    for share in SHARES:
+        key = f"coverage_{100 * share:.0f}"
+        inside = (rows["levels"] <= share).astype(np.float64)
+        numbers |= _by_edge(key, counts, inside, rows["present"])
+        joint = (rows["joint"] <= share).astype(np.float64)
+        numbers[f"{key}_joint"] = counted_mean(counts, joint[:, None], rows["dense"][:, None])[:, 0]
+    return numbers
+
+
+def _coverage_columns() -> list[Column]:
+    columns = []
+    for share in sorted(SHARES, key=lambda share: share != 0.9):
+        percent = f"{100 * share:.0f}"
+        shown = share == 0.9
+        key, hint = f"coverage_{percent}", f"edges inside their {percent} % interval; {PAIRS}, which cuts off the tail"
+        columns.append(Column(key=key, heading=f"Cov{percent}" if shown else None, better=None, hint=hint))
+        columns += _edge_columns(key, "per cent", None)
+        columns.append(Column(key=f"{key}_joint", better=None, hint=f"boxes inside their {percent} % ellipsoid"))
+    return columns
+
+
+def _remarks_of_levels(evaluated: Any) -> Sequence[str]:
+    return list(dict.fromkeys([*remarks_of_boxes(evaluated), *remarks_of_edges(evaluated)]))
+
+
+COVERAGE = measure_of_rows(
+    "coverage",
+    _coverage_columns(),
+    pair_rows(_level_rows),
+    _coverage,
+    needs={"boxes"},
+    remarks=cut_off(_remarks_of_levels),
+)
+
+
+def _mqce(rows: Rows, counts: FloatArray) -> Resampled:
+    joint = (rows["joint"][:, None] <= MQCE_LEVELS).astype(np.float64)
+    dense = np.repeat(rows["dense"][:, None], len(MQCE_LEVELS), axis=1)
+    numbers = {"M-QCE": np.abs(counted_mean(counts, joint, dense) - MQCE_LEVELS).mean(axis=1)}
+    for column, edge in enumerate(EDGES):
+        inside = (rows["levels"][:, column, None] <= MQCE_LEVELS).astype(np.float64)
+        present = np.repeat(rows["present"][:, column, None], len(MQCE_LEVELS), axis=1)
+        gaps = np.abs(counted_mean(counts, inside, present) - MQCE_LEVELS)
+        numbers[f"M-QCE_{edge}"] = gaps.mean(axis=1)
+    return numbers
+
+
+MQCE = measure_of_rows(
+    "mqce",
+    (
+        Column(key="M-QCE", heading="M-QCE", better="low", hint=f"mean |coverage - share| of boxes; {PAIRS}"),
+        *_edge_columns("M-QCE", "per cent", "low"),
+    ),
+    pair_rows(_level_rows),
+    _mqce,
+    needs={"boxes"},
+    remarks=cut_off(_remarks_of_levels),
+)
+
+
+def _pit_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
+    present = with_sigma(pairs)
+    return {"pit": pit_values(pairs.residuals, np.where(present, np.sqrt(pairs.variances), 1.0)), "present": present}
+
+
+def _pit(rows: Rows, counts: FloatArray) -> Resampled:
+    present = rows["present"]
+    numbers = np.minimum((rows["pit"] * PIT_BINS).astype(np.int64), PIT_BINS - 1)
+    where = [numbers == number for number in range(PIT_BINS)]
+    pooled = np.stack([_pooled_mean(counts, inside.astype(np.float64), present) for inside in where], axis=1)
+    edges = np.stack([counted_mean(counts, inside.astype(np.float64), present) for inside in where], axis=2)
+    return {
+        "PIT": pit_distance(pooled),
+        **_named("PIT", pit_distance(edges)),
+        **_named("PIT_mean", counted_mean(counts, rows["pit"], present)),
+        **{f"PIT_bin{number + 1}": pooled[:, number] for number in range(PIT_BINS)},
+    }
+
+
+PIT = measure_of_rows(
+    "pit",
+    (
+        Column(
+            key="PIT", heading="PIT", better="low", hint=f"share that is in the wrong of {PIT_BINS} PIT bins; {PAIRS}"
+        ),
+        *_edge_columns("PIT", "per cent", "low"),
+        *_edge_columns("PIT_mean", "per cent", None),
+        *(Column(key=f"PIT_bin{number + 1}", better=None) for number in range(PIT_BINS)),
+    ),
+    pair_rows(_pit_rows),
+    _pit,
+    needs={"boxes"},
+    remarks=cut_off(remarks_of_edges),
+)
+
+
+# --- ENCE ---
+
+
+def _ence_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
+    return {"variances": pairs.variances, "squares": np.square(pairs.residuals), "present": with_sigma(pairs)}
+
+
+def _ence(rows: Rows, counts: FloatArray) -> Resampled:
+    numbers: Resampled = {}
+    by_bins: dict[Bins, list[FloatArray]] = {bins: [] for bins in ENCE_BINS}
+    for column in range(len(EDGES)):
+        kept = np.flatnonzero(rows["present"][:, column])
+        variances, squares = rows["variances"][kept, column], rows["squares"][kept, column]
+        table, of_edge = Sorted(np.sqrt(variances), [variances, squares]), counts[:, kept]
+        for bins, found in by_bins.items():
+            found.append(ence_of_sums(*table.sums(bins, of_edge)))
+    for bins, found in by_bins.items():
+        edges = np.stack(found, axis=1)
+        numbers[full_name("ENCE", bins=bins)] = _mean_of_edges(edges)
+        numbers |= {full_name("ENCE", bins=bins, part=edge): edges[:, i] for i, edge in enumerate(EDGES)}
+    return numbers
+
+
+def _mean_of_edges(values: FloatArray) -> FloatArray:
+    """Return the mean over edges that have any pair; NaN if none has."""
+    some = ~np.isnan(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: FloatArray = np.where(some, values, 0.0).sum(axis=1) / some.sum(axis=1)
+    return mean
+
+
+def _ence_columns() -> list[Column]:
+    columns = []
+    for bins in ENCE_BINS:
+        heading = "ENCE" if bins == ENCE_BINS[0] else None
+        hint = f"|RMSE - RMV| / RMV, mean of edges; {bins.words}; {PAIRS}"
+        columns.append(Column(key=full_name("ENCE", bins=bins), heading=heading, unit="plain", better="low", hint=hint))
+        columns += _edge_columns(full_name("ENCE", bins=bins), "plain", "low")
+    return columns
+
+
+ENCE = measure_of_rows(
+    "ence",
+    _ence_columns(),
+    pair_rows(_ence_rows),
+    _ence,
+    needs={"boxes"},
+    remarks=cut_off(remarks_of_edges),
+)

@@ -1,0 +1,167 @@
+"""Scores of boxes: exact for any covariance, from a thousandth of a pixel to a thousand pixels."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from probox import InputError
+from probox.measures.scoring import definition, edge_scores
+from probox.measures.scoring.box_scores import energy_scores, mean_lengths, negative_log_likelihoods
+from probox.measures.scoring.covariances import edge_variances, invertible, log_determinants, squared_distances
+
+
+def random_boxes(seed: int, n: int = 4, low: float = 1e-3, high: float = 1e3) -> tuple[np.ndarray, np.ndarray]:
+    """Return residuals and covariances of sigmas between two bounds, with any correlation."""
+    rng = np.random.default_rng(seed)
+    sigmas = np.exp(rng.uniform(math.log(low), math.log(high), (n, 2, 2)))
+    rho = np.tanh(rng.normal(size=(n, 2)))
+    covariances = sigmas[..., :, None] * sigmas[..., None, :]
+    covariances[..., 0, 1] *= rho
+    covariances[..., 1, 0] *= rho
+    residuals = sigmas.reshape(n, 4) * rng.standard_t(3, size=(n, 4))
+    return residuals, covariances
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1))
+def test_scores_are_those_of_the_definition(seed: int) -> None:
+    residuals, covariances = random_boxes(seed, 2)
+    nll, energy = negative_log_likelihoods(residuals, covariances), energy_scores(residuals, covariances)
+    for row in range(len(residuals)):
+        one = residuals[row], covariances[row]
+        assert nll[row] == pytest.approx(definition.negative_log_likelihood(*one), rel=1e-9, abs=1e-9)
+        size = np.linalg.norm(np.append(residuals[row], np.sqrt(edge_variances(covariances[row][None]))))
+        assert energy[row] == pytest.approx(definition.energy_score(*one), rel=0, abs=1e-11 * size)
+
+
+def gauss_legendre(mean: np.ndarray, variances: np.ndarray) -> float:
+    """Return E|X| by another rule: 48 nodes in x of s = x / (1 - x), enough for covariances that are about round."""
+    scale = math.sqrt((mean**2 + variances).sum())
+    points, weights = np.polynomial.legendre.leggauss(48)
+    x = (0.5 * (points + 1.0))[:, None]
+    s2 = (x / (1.0 - x)) ** 2
+    wide = 2.0 * s2 * variances / scale**2
+    logs = (0.5 * np.log1p(wide) + s2 * (mean / scale) ** 2 / (1.0 + wide)).sum(axis=1)
+    return float(-scale * (0.5 * weights / x[:, 0] ** 2 * np.expm1(-logs)).sum() / math.sqrt(math.pi))
+
+
+@pytest.mark.parametrize("small", [1.0, 0.3, 1e-1, 1e-2, 1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize("shift", [0.0, 0.3, 3.0, 100.0])
+def test_mean_lengths_are_those_of_finer_steps_and_of_another_rule(small: float, shift: float) -> None:
+    for spread in ([1, small, small, small], [1, 1, small, small], [1, small, small**2, 1], [1, 0, 0, 0]):
+        variances = np.square(np.array(spread, float))
+        for direction in np.eye(4)[:2]:
+            mean = shift * direction
+            length = mean_lengths(mean[None], variances[None])[0]
+            assert length == pytest.approx(definition.mean_length(mean, np.diag(variances), 0.1), rel=2e-12)
+            if small >= 0.1:
+                assert length == pytest.approx(gauss_legendre(mean, variances), rel=1e-10)
+
+
+def test_known_lengths() -> None:
+    one = np.ones((1, 1))
+    assert mean_lengths(0 * one, one)[0] == pytest.approx(math.sqrt(2 / math.pi), abs=1e-12)  # |N(0, 1)|
+    assert mean_lengths(np.zeros((1, 4)), np.ones((1, 4)))[0] == pytest.approx(stats.chi(4).mean(), abs=1e-12)
+    assert mean_lengths(np.array([[3.0, 4.0]]), np.zeros((1, 2)))[0] == pytest.approx(5.0, abs=1e-11)
+    assert mean_lengths(np.zeros((1, 4)), np.zeros((1, 4)))[0] == 0
+
+
+def test_the_energy_score_is_what_samples_say() -> None:
+    residuals, covariances = random_boxes(5, 3, low=0.5, high=5.0)
+    rng = np.random.default_rng(0)
+    for r, corners, score in zip(residuals, covariances, energy_scores(residuals, covariances), strict=True):
+        z, other = rng.multivariate_normal(np.zeros(4), definition.whole_covariance(corners), (2, 50_000))
+        near, apart = np.linalg.norm(z - r, axis=1), np.linalg.norm(z - other, axis=1)
+        error = math.sqrt((near.var() + 0.25 * apart.var()) / len(z))
+        assert abs(near.mean() - 0.5 * apart.mean() - score) < 4 * error
+
+
+def test_the_energy_score_of_one_edge_is_its_crps() -> None:
+    rng = np.random.default_rng(1)
+    r, s = rng.normal(size=50), rng.uniform(0.1, 3.0, 50)
+    one = mean_lengths(r[:, None], s[:, None] ** 2) - 0.5 * mean_lengths(np.zeros((50, 1)), 2 * s[:, None] ** 2)
+    np.testing.assert_allclose(one, edge_scores.crps(r, s), atol=1e-10)
+
+
+def test_the_energy_score_of_a_plain_box_is_the_distance() -> None:
+    residuals = np.array([[3.0, 0.0, 0.0, 4.0], [0.0, 0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(energy_scores(residuals, np.zeros((2, 2, 2, 2))), [5.0, 0.0], atol=1e-9)
+
+
+def test_the_score_is_least_for_the_covariance_that_is_right() -> None:
+    rng = np.random.default_rng(2)
+    residuals = rng.normal(size=(5_000, 4)) * 3.0
+    for score in (energy_scores, negative_log_likelihoods):
+        means = {f: score(residuals, np.broadcast_to(np.eye(2) * (3.0 * f) ** 2, (5_000, 2, 2, 2))).mean()
+                 for f in (0.8, 1.0, 1.25)}  # fmt: skip
+        assert min(means, key=means.__getitem__) == 1.0
+
+
+# --- covariances ---
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_distances_and_determinants_are_those_of_the_whole_matrix(seed: int) -> None:
+    residuals, covariances = random_boxes(seed)
+    assert invertible(covariances).all()
+    for r, corners, distance, log in zip(
+        residuals, covariances, squared_distances(residuals, covariances), log_determinants(covariances), strict=True
+    ):
+        whole = definition.whole_covariance(corners)
+        assert distance == pytest.approx(r @ np.linalg.solve(whole, r), rel=1e-8)
+        assert log == pytest.approx(np.linalg.slogdet(whole)[1], abs=1e-8)
+
+
+def test_a_line_and_a_point_have_no_density() -> None:
+    fine = np.stack([np.eye(2), np.eye(2)])
+    line = np.array([[4.0, 6.0], [6.0, 9.0]])
+    odd = [np.zeros((2, 2)), line, np.diag([1.0, 0.0]), np.diag([0.0, 1.0])]
+    stack = np.array([fine, *([np.eye(2), bad] for bad in odd), *([bad, np.eye(2)] for bad in odd)])
+    assert invertible(stack).tolist() == [True] + [False] * 8
+    assert invertible(np.array([[[[4.0, 5.99], [5.99, 9.0]], np.eye(2)]])).all()
+    # A scale of pixels decides nothing.
+    assert invertible(np.array([[np.eye(2) * 1e-12, np.eye(2) * 1e12]])).all()
+    assert edge_variances(np.array([[np.diag([1.0, 2.0]), np.diag([3.0, 4.0])]])).tolist() == [[1, 2, 3, 4]]
+
+
+def test_a_floor_is_added_only_if_asked_for() -> None:
+    r, plain = np.ones((1, 4)), np.zeros((1, 2, 2, 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        assert not np.isfinite(negative_log_likelihoods(r, plain)).any()
+    expected = -stats.multivariate_normal(np.zeros(4), 0.25 * np.eye(4)).logpdf(r[0])
+    assert negative_log_likelihoods(r, plain, floor=0.25)[0] == pytest.approx(expected)
+    for floor in (-1.0, math.nan, math.inf):
+        with pytest.raises(InputError, match="expected floor to be a variance of at least 0"):
+            negative_log_likelihoods(r, plain, floor=floor)
+
+
+def test_nothing_has_no_scores() -> None:
+    none = np.zeros((0, 4)), np.zeros((0, 2, 2, 2))
+    for score in (negative_log_likelihoods, energy_scores, squared_distances):
+        assert score(*none).shape == (0,)
+    assert invertible(none[1]).shape == (0,)
+
+
+# --- edges ---
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_crps_is_the_integral_of_squared_differences(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    r, s = rng.normal() * 2, float(np.exp(rng.normal()))
+    left = integrate.quad(lambda x: NormalDist().cdf(x / s) ** 2, -12 * s - abs(r), r, limit=200)[0]
+    right = integrate.quad(lambda x: NormalDist().cdf(-x / s) ** 2, r, 12 * s + abs(r), limit=200)[0]
+    assert edge_scores.crps(np.array([r]), np.array([s]))[0] == pytest.approx(left + right, abs=1e-6)
+
+
+def test_edges_of_plain_boxes() -> None:
+    np.testing.assert_array_equal(edge_scores.crps(np.array([-2.0, 3.0]), np.zeros(2)), [2.0, 3.0])
+    np.testing.assert_array_equal(edge_scores.interval_scores(np.array([-2.0]), np.zeros(1), 0.9), [pytest.approx(40)])
+    assert edge_scores.interval_widths(np.ones(1), 0.95)[0] == pytest.approx(2 * 1.959963985)

@@ -1,0 +1,178 @@
+"""The same numbers as other packages on the same pairs and detections, as far as they mean the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.measures.scoring.packages import EDGES, extents, matched, oracle, packages, pairs, shared
+
+from probox.measures.scoring import box_scores, definition, edge_scores, honesty, labels, score_calibration, sigma_bins
+from probox.measures.scoring.bins import Bins
+from probox.measures.scoring.covariances import edge_variances
+from probox.measures.scoring.object_calibration import object_brier_scores
+from probox.measures.scoring.separation import minimum_uncertainty_error
+
+RESIDUALS, COVARIANCES, PROBS, LABELS = pairs()
+SIGMAS = np.sqrt(edge_variances(COVARIANCES))
+OWN, NETCAL = oracle("own"), oracle("netcal")
+UCT, FIVEAI, UQ_DETR = oracle("uncertainty-toolbox"), oracle("fiveai"), oracle("uq-detr")
+
+
+def same(number: object) -> object:
+    return pytest.approx(number, abs=1e-9, rel=0)
+
+
+# --- boxes ---
+
+
+def test_boxes_have_the_formulas_scores() -> None:
+    assert box_scores.energy_scores(RESIDUALS, COVARIANCES).mean() == same(OWN["energy score exact (mean)"])
+    for floor, key in ((0.0, "nll mean"), (0.01, "nll mean with probdet's +0.01 I")):
+        assert box_scores.negative_log_likelihoods(RESIDUALS, COVARIANCES, floor=floor).mean() == same(OWN[key])
+    assert OWN["nll mean"] == same(NETCAL["NLL joint"])
+    assert honesty.nees(RESIDUALS, COVARIANCES) == same(OWN["NEES mean (chi2_4 -> 4)"])
+    assert honesty.too_sure(OWN["NEES mean (chi2_4 -> 4)"]) == pytest.approx(1.0934, abs=1e-4)
+
+
+def test_edges_have_the_scores_of_other_packages() -> None:
+    for package, key in (("scoringrules", "crps_normal"), ("properscoring", "crps_gaussian")):
+        expected = oracle(package)[f"{key} mean per coordinate"]
+        assert edge_scores.crps(RESIDUALS, SIGMAS).mean(axis=0) == same(expected)
+    expected = oracle("scoringrules")["logs_normal mean per coordinate"]
+    assert edge_scores.log_scores(RESIDUALS, SIGMAS).mean(axis=0) == same(expected)
+    assert expected == same(NETCAL["NLL per coordinate"])
+    expected = oracle("scoringrules")["interval_score alpha .1 mean per coordinate"]
+    assert edge_scores.interval_scores(RESIDUALS, SIGMAS, 0.9).mean(axis=0) == same(expected)
+    assert edge_scores.interval_widths(SIGMAS, 0.9).mean(axis=0) == same(NETCAL["MPIW q=.9"])
+    losses = edge_scores.folded_pinball_losses(RESIDUALS, SIGMAS, honesty.MQCE_LEVELS)
+    assert losses.mean() == same(NETCAL["Pinball q=.05..95 mean"])
+
+
+@pytest.mark.parametrize(("column", "edge"), list(enumerate(EDGES)))
+def test_an_edge_has_the_numbers_of_the_uncertainty_toolbox(column: int, edge: str) -> None:
+    expected, r, s = UCT[edge], RESIDUALS[:, column], SIGMAS[:, column]
+    errors = honesty.curve_errors(honesty.edge_levels(r, s))
+    assert errors["mean"] == same(expected["ma_cal"])
+    assert errors["root_mean_square"] == same(expected["rms_cal"])
+    assert errors["area"] == same(expected["miscal_area"])
+    assert np.sqrt(np.square(s).mean()) == same(expected["sharp"])
+    assert edge_scores.crps(r, s).mean() == same(expected["crps"])
+    assert edge_scores.log_scores(r, s).mean() == same(expected["nll"])
+    levels = np.linspace(0.01, 0.99, 99)
+    assert edge_scores.pinball_losses(r, s, levels).mean() == same(expected["check"])
+    scores = [edge_scores.interval_scores(r, s, float(share)).mean() for share in levels]
+    assert np.mean(scores) == same(expected["interval"])
+
+
+@pytest.mark.parametrize(("column", "edge"), list(enumerate(EDGES)))
+def test_an_edge_has_the_calibration_of_netcal(column: int, edge: str) -> None:
+    r, s = RESIDUALS[:, column], SIGMAS[:, column]
+    levels = honesty.edge_levels(r, s)
+    assert honesty.coverage(levels, 0.9) == same(NETCAL["PICP q=.9"][column])
+    assert honesty.mean_quantile_error(levels) == same(NETCAL["M-QCE q=.05..95 per coordinate"][column])
+    assert sigma_bins.conditional_quantile_error(levels, s, Bins(5)) == same(
+        NETCAL["C-QCE 5 bins per coordinate"][column]
+    )
+    assert sigma_bins.ence(r, s, Bins(5)) == same(NETCAL["ENCE 5 bins"][column])
+    assert definition.ence(r.tolist(), s.tolist(), 5) == same(NETCAL["ENCE 5 bins"][column])
+    assert sigma_bins.uce(r, s, Bins(5)) == same(NETCAL["UCE 5 bins"][column])
+    assert honesty.variance_scale(r, s) == same(NETCAL["VarianceScaling theta"][column])
+    assert honesty.variance_scale(r, s) == same(OWN["variance scale theta per coordinate"][column])
+
+
+def test_boxes_have_the_quantile_error_of_netcal() -> None:
+    assert honesty.mean_quantile_error(honesty.box_levels(RESIDUALS, COVARIANCES)) == same(NETCAL["M-QCE joint"])
+
+
+# --- labels and scores ---
+
+
+def test_labels_have_the_formulas_scores() -> None:
+    assert labels.brier_scores(PROBS, LABELS).mean() == same(OWN["Brier mean over TPs (sum over classes)"])
+    assert labels.ignorances(PROBS, LABELS).mean() == same(OWN["ignorance mean over TPs"])
+
+
+def test_the_matches_are_those_of_the_file() -> None:
+    scores, named, hits, ious = matched(0.5)
+    order, expected = np.argsort(-scores), np.argsort(-np.array(packages()["scores"]))
+    for ours, key in ((scores, "scores"), (named, "labels"), (hits, "matched"), (ious, "iou")):
+        np.testing.assert_allclose(ours[order].astype(float), np.array(packages()[key], float)[expected], atol=1e-12)
+
+
+D_ECE = [
+    # pairing, bins, ends of bins of equal width, what a package says
+    ("greedy", Bins(10), (0.0, 1.0), NETCAL["D-ECE 10 bins"]),
+    ("greedy", Bins(15), (0.0, 1.0), NETCAL["D-ECE 15 bins"]),
+    ("greedy", Bins(25), (0.0, 1.0), NETCAL["D-ECE 25 bins"]),
+    ("greedy", Bins(10), (0.0, 1.0), oracle("hotcoco")["calibration_error 10 bins (ece,mce)"][0]),
+    ("greedy", Bins(15), (0.0, 1.0), oracle("hotcoco")["15 bins"][0]),
+    ("greedy", Bins(10), (0.0, 1.0), FIVEAI["D-ECE tau .5 10 bins"]),
+    ("greedy", Bins(25), (0.0, 1.0), FIVEAI["D-ECE tau .5 25 bins"]),
+    ("greedy", Bins(25), None, UQ_DETR["dece greedy .5 25bins"]),
+    ("alone", Bins(25), None, UQ_DETR["dece independent"]),
+    ("greedy", Bins(10), (0.06, 1.0), oracle("vernier")["equal_width 10 bins min_score 0 (ece, mce, n)"][0]),
+    ("greedy", Bins(15), (0.06, 1.0), oracle("vernier")["equal_width 15 bins min_score 0 (ece, mce, n)"][0]),
+    ("greedy", Bins(10, "mass"), None, oracle("vernier")["quantile 10 bins min_score 0 (ece, mce, n)"][0]),
+    ("greedy", Bins(15, "mass"), None, oracle("vernier")["quantile 15 bins min_score 0 (ece, mce, n)"][0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pairing", "bins", "ends", "expected"), D_ECE)
+def test_d_ece_is_what_each_package_means_by_it(
+    pairing: str, bins: Bins, ends: tuple[float, float] | None, expected: float
+) -> None:
+    scores, _, hits, _ = matched(0.5, alone=pairing == "alone")
+    assert score_calibration.d_ece(scores, hits, bins, ends=ends) == same(expected)
+    assert definition.d_ece(scores.tolist(), hits.tolist(), bins.number, bins.kind, ends) == same(expected)
+
+
+def test_one_name_means_many_numbers() -> None:
+    numbers = [expected for *_, expected in D_ECE]
+    assert (min(numbers), max(numbers)) == (same(0.086575), same(0.280975))
+
+
+@pytest.mark.parametrize(
+    ("threshold", "key"),
+    [(0.0, "LaECE_0 25 bins"), (0.1, "LaECE tau .1 25 bins"), (0.5, "LaECE tau .5 25 bins")],
+)
+def test_laece_is_that_of_its_authors(threshold: float, key: str) -> None:
+    scores, named, _, ious = matched(threshold)
+    assert score_calibration.laece(scores, ious, named, Bins(25)) == same(FIVEAI[key])
+    assert definition.laece(scores.tolist(), ious.tolist(), named.tolist(), 25) == same(FIVEAI[key])
+
+
+def test_laace_is_that_of_its_authors() -> None:
+    scores, named, _, ious = matched(0.0)
+    assert score_calibration.laace(scores, ious, named) == same(FIVEAI["LaACE_0"])
+
+
+@pytest.mark.parametrize(("pairing", "key"), [("greedy", "laece greedy .5"), ("alone", "laece independent .5")])
+def test_laece_between_the_least_and_the_greatest_score_is_that_of_uq_detr(pairing: str, key: str) -> None:
+    scores, named, _, ious = matched(0.5, alone=pairing == "alone")
+    assert score_calibration.laece(scores, ious, named, Bins(25), ends=None) == same(UQ_DETR[key])
+
+
+def test_qgc_is_that_of_the_formula() -> None:
+    scores, _, hits, _ = matched(0.5)
+    conde = oracle("Conde")
+    objects = sum(len(image["truth_labels"]) for image in packages()["images"])
+    assert objects - hits.sum() == conde["FN"]
+    assert score_calibration.qgc(scores, hits, conde["FN"]) == same(conde["QGC avg"])
+    assert definition.qgc(scores.tolist(), hits.tolist(), conde["FN"]) == same(conde["QGC avg"])
+
+
+def test_oce_is_that_of_uq_detr() -> None:
+    losses, plain = [], []
+    for image in packages()["images"]:
+        probs, there = np.asarray(image["label_probs"]).reshape(-1, 3), np.array(image["truth_labels"], int)
+        found = extents(image["boxes"])
+        losses.append(object_brier_scores(found, probs, extents(image["truth_boxes"]), there, ious=(0.5, 0.75)))
+        plain += [definition.oce(shared(image).T, probs, there.tolist(), iou) for iou in (0.5, 0.75)]
+    assert np.concatenate(losses).mean() == same(UQ_DETR["oce(.5,.75) mean"])
+    assert np.mean(np.concatenate(plain)) == same(UQ_DETR["oce(.5,.75) mean"])
+
+
+def test_mue_is_that_of_the_formula() -> None:
+    scores, _, hits, _ = matched(0.5)
+    for uncertainty in (-np.log(scores), 1.0 - scores):
+        assert minimum_uncertainty_error(uncertainty, hits) == same(OWN["MUE of -log score (TP vs rest, pooled)"])

@@ -1,0 +1,94 @@
+"""Simulated detectors whose covariance is known: what is right is found right, what is wrong by how much."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from tests.measures.scoring.test_box_scores import random_boxes
+
+from probox.measures.scoring import definition, honesty, normal
+from probox.measures.scoring.covariances import edge_variances
+
+N = 4000
+
+
+def simulated(scale: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return residuals drawn from covariances, what a detector says of them (sigmas `scale` times), and its sigmas."""
+    _, covariances = random_boxes(seed, N, low=0.3, high=30.0)
+    rng = np.random.default_rng(seed + 1)
+    roots = np.linalg.cholesky(covariances)
+    residuals = np.einsum("kcij,kcj->kci", roots, rng.normal(size=(N, 2, 2))).reshape(N, 4)
+    said = covariances * scale**2
+    return residuals, said, np.sqrt(edge_variances(said))
+
+
+def test_right_covariances_are_found_right() -> None:
+    residuals, covariances, sigmas = simulated(1.0)
+    assert abs(honesty.nees(residuals, covariances) - 4) < 4 * math.sqrt(8 / N)
+    assert honesty.too_sure(honesty.nees(residuals, covariances)) == pytest.approx(1.0, abs=0.02)
+    for levels in (honesty.box_levels(residuals, covariances), *honesty.edge_levels(residuals, sigmas).T):
+        for share in honesty.SHARES:
+            assert abs(honesty.coverage(levels, share) - share) < 4 * math.sqrt(share * (1 - share) / N)
+        assert honesty.mean_quantile_error(levels) < 0.02
+    for pit in honesty.pit_values(residuals, sigmas).T:
+        assert stats.kstest(pit, "uniform").pvalue > 1e-4
+        shares = honesty.pit_histogram(pit)
+        assert shares.sum() == pytest.approx(1.0)
+        assert honesty.pit_distance(shares) < 0.04
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0, 1 / 1.8])
+def test_a_wrong_scale_is_found(scale: float) -> None:
+    residuals, covariances, sigmas = simulated(scale)
+    assert honesty.too_sure(honesty.nees(residuals, covariances)) == pytest.approx(1 / scale, rel=0.02)
+    for column in range(4):
+        theta = honesty.variance_scale(residuals[:, column], sigmas[:, column])
+        assert theta == pytest.approx(1 / scale, rel=0.04)
+        expected = 2 * stats.norm.cdf(stats.norm.ppf(0.95) * scale) - 1
+        levels = honesty.edge_levels(residuals[:, column], sigmas[:, column])
+        assert honesty.coverage(levels, 0.9) == pytest.approx(expected, abs=0.025)
+    assert honesty.pit_distance(honesty.pit_histogram(honesty.pit_values(residuals, sigmas))) > 0.1
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(honesty.SHARES))
+def test_coverage_is_that_of_the_definition(seed: int, share: float) -> None:
+    residuals, covariances = random_boxes(seed, 12, low=0.1, high=10.0)
+    sigmas = np.sqrt(edge_variances(covariances))
+    assert honesty.coverage(honesty.box_levels(residuals, covariances), share) == definition.box_coverage(
+        residuals, covariances, share
+    )
+    assert honesty.coverage(honesty.edge_levels(residuals, sigmas)[:, 1], share) == definition.edge_coverage(
+        residuals[:, 1].tolist(), sigmas[:, 1].tolist(), share
+    )
+
+
+def test_distributions_are_scipys() -> None:
+    z = np.array([-40.0, -8.0, -1.5, 0.0, 0.3, 2.0, 9.0])
+    np.testing.assert_allclose(normal.normal_cdf(z), stats.norm.cdf(z), rtol=1e-12)
+    np.testing.assert_allclose(normal.normal_pdf(z), stats.norm.pdf(z), rtol=1e-12)
+    np.testing.assert_allclose(normal.central_level(z), stats.chi2.cdf(z * z, 1), rtol=1e-12)
+    x = np.array([0.0, 1e-9, 0.1, 3.3567, 9.4877, 80.0, np.inf])
+    np.testing.assert_allclose(normal.chi2_4_cdf(x[:-1]), stats.chi2.cdf(x[:-1], 4), rtol=1e-9, atol=1e-17)
+    assert normal.normal_quantile(0.975) == pytest.approx(1.959963984540054)
+
+
+def test_a_histogram_holds_both_ends() -> None:
+    pit = np.array([0.0, 0.05, 0.1, 0.95, 1.0])
+    assert honesty.pit_histogram(pit).tolist() == [0.4, 0.2, 0, 0, 0, 0, 0, 0, 0, 0.4]
+    assert honesty.pit_distance(np.full(10, 0.1)) == pytest.approx(0.0)
+    assert honesty.pit_distance(np.eye(10)[0]) == pytest.approx(0.9)
+
+
+def test_nothing_has_no_numbers() -> None:
+    none = np.zeros(0)
+    assert math.isnan(honesty.nees(np.zeros((0, 4)), np.zeros((0, 2, 2, 2))))
+    assert math.isnan(honesty.too_sure(math.nan))
+    assert math.isnan(honesty.variance_scale(none, none))
+    assert math.isnan(honesty.coverage(none, 0.9))
+    assert math.isnan(honesty.mean_quantile_error(none))
+    assert np.isnan(honesty.pit_histogram(none)).all()
