@@ -90,9 +90,13 @@ def test_students_quantile() -> None:
 
 
 def test_ends_stay_where_numbers_can_be() -> None:
-    numbers = np.array([0.0] * 60 + [0.1] * 40)
-    found = interval_of(0.01, numbers, 50, 0.95)
-    assert (found.low, found.high) == (0.0, pytest.approx(0.07))
+    low = np.array([0.0] * 60 + [0.1] * 40)
+    assert interval_of(0.01, low, 50, 0.95, "per cent").low == 0.0
+    assert interval_of(0.01, low, 50, 0.95, "count").low == 0.0
+    assert interval_of(0.01, low, 50, 0.95).low == pytest.approx(-0.03)
+    assert interval_of(0.99, 1 - low, 50, 0.95, "per cent").high == 1.0
+    assert interval_of(0.99, 1 - low, 50, 0.95, "count").high == pytest.approx(1.03)
+    assert interval_of(0.01, low - 0.5, 50, 0.95, "per cent").low == pytest.approx(-0.03)  # such as skill
     assert interval_of(0.2, np.full(9, 0.2), 9, 0.95) == Interval(0.2, 0.2, 0.2, 0.0)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from probox.analysis.class_parts import ClassPart, class_part
 from probox.analysis.conclusions import conclude
-from probox.analysis.intervals import Interval, interval_of, notes_on_images
+from probox.analysis.intervals import Interval, interval_of, notes_on_images, units_of
 from probox.analysis.resampling import (
     check_numbers,
     drawn_images,
@@ -375,7 +375,8 @@ def _difference(
         images = len(np.union1d(held[0], held[1]))
     values = [samplers[name].values[place] for name in couple]
     numbers = [drawn[name].get(place, np.zeros(0)) for name in couple]
-    first, second = (interval_of(value, own, images, level) for value, own in zip(values, numbers, strict=True))
+    unit = units_of(samplers[couple[0]].measures)[place[1]]
+    first, second = (interval_of(value, own, images, level, unit) for value, own in zip(values, numbers, strict=True))
     between = interval_of(values[0] - values[1], numbers[0] - numbers[1], images, level)
     claimed = adjusted <= 1 - level + 1e-12 and (between.low > 0 or between.high < 0)
     return Difference(first, second, between, p, adjusted, images, claimed)
