@@ -11,6 +11,7 @@ void bind_heatmap(nb::module_& m);
 void bind_labels(nb::module_& m);
 void bind_masks(nb::module_& m);
 void bind_pairs(nb::module_& m);
+void bind_pmb_nll(nb::module_& m);
 void bind_readers(nb::module_& m);
 void bind_settings(nb::module_& m);
 void bind_writers(nb::module_& m);
@@ -26,6 +27,7 @@ NB_MODULE(_core, m) {
   bind_clustering(m);
   bind_labels(m);
   bind_masks(m);
+  bind_pmb_nll(m);
   bind_readers(m);
   bind_writers(m);
 }

@@ -175,6 +175,26 @@ def resampled_lrp(
     threads: int,
 ) -> _Float64: ...
 
+# ---- PMB-NLL, as probox.measures.pmb.definition says it: cpp/bindings/pmb_nll.cpp
+
+def k_best_assignments(costs: _Float64, alone: _Float64, k: int) -> tuple[_Int32, _Float64]: ...
+def pmb_nll(
+    *,
+    offsets: _Int64,
+    boxes: _Float64,
+    covariances: _Float64,
+    label_probs: _Float32 | _Float64,
+    object_offsets: _Int64,
+    object_boxes: _Float64,
+    object_labels: _Int32,
+    log_floors: _Float64,
+    clutter: float,
+    min_probability: float,
+    min_determinant: float,
+    assignments: int,
+    threads: int,
+) -> _Float64: ...
+
 # ---- Clustering, as probox.fusion.definition says it: cpp/bindings/clustering.cpp
 
 def cluster_sequentially(

@@ -11,6 +11,7 @@ from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.measure import PDQ
+from probox.measures.pmb.measure import PMB_NLL
 from probox.measures.scoring.detection_measures import D_ECE, LAACE, LAECE, MUE, QGC
 from probox.measures.scoring.edge_measures import COVERAGE, CRPS, ENCE, MQCE, PIT, SHARPNESS
 from probox.measures.scoring.object_measures import OCE
@@ -51,6 +52,7 @@ MEASURES: tuple[Measure, ...] = (
     MUE,
     AUSE,
     SPEARMAN,
+    PMB_NLL,
 )
 """In the order in which summaries have them."""
 

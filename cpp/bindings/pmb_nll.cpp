@@ -1,0 +1,93 @@
+// PMB-NLL of images, and the ranking of assignments it stands on.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "kernel/k_best_assignment.hpp"
+#include "kernel/pmb_nll.hpp"
+#include "signals.hpp"
+#include "to_numpy.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace probox;
+
+namespace {
+
+nb::tuple k_best_assignments(Table<double> costs, Column<double> alone, std::int64_t k) {
+  const std::size_t rows = costs.shape(0), columns = costs.shape(1), cells = rows * columns;
+  require(alone.shape(0) == rows, "expected as many costs of rows alone as rows");
+  require(rows < (1u << 30) && columns < (1u << 30), "expected fewer rows and columns");
+  require(k >= 0 && k < (1 << 30), "expected k from 0 to 2^30");
+  // Neither NaN nor -infinity is greater than -infinity.
+  for (std::size_t i = 0; i < cells; ++i) require(costs.data()[i] > -HUGE_VAL, "expected no cost of NaN or -infinity");
+  for (std::size_t i = 0; i < rows; ++i) require(alone.data()[i] > -HUGE_VAL, "expected no cost of NaN or -infinity");
+  std::vector<std::int32_t> chosen;
+  std::vector<double> totals;
+  {
+    nb::gil_scoped_release release;
+    Stop stop(listen_to_python);
+    AssignmentRanker ranker(Pulse{&stop});
+    ranker.rank({static_cast<int>(rows), static_cast<int>(columns), costs.data(), alone.data()}, static_cast<int>(k));
+    for (int a = 0; a < ranker.count(); ++a) {
+      for (std::size_t row = 0; row < rows; ++row) chosen.push_back(ranker.column(a, static_cast<int>(row)));
+      totals.push_back(ranker.total(a));
+    }
+  }
+  const std::size_t count = totals.size();
+  return nb::make_tuple(to_numpy(std::move(chosen), {count, rows}), to_numpy(std::move(totals)));
+}
+
+template <class T>
+nb::object pmb_nll(Column<std::int64_t> offsets, Table<double> boxes, Array<double, 4> covariances, Table<T> label_probs,
+                   Column<std::int64_t> object_offsets, Table<double> object_boxes, Column<std::int32_t> object_labels,
+                   Column<double> log_floors, double clutter, double min_probability, double min_determinant,
+                   std::int64_t assignments, int threads) {
+  const std::size_t n = boxes.shape(0), m = object_boxes.shape(0), images = log_floors.shape(0);
+  const std::size_t classes = label_probs.shape(1);
+  require_offsets(offsets, images, n, "offsets");
+  require_offsets(object_offsets, images, m, "object offsets");
+  require(boxes.shape(1) == 4 && object_boxes.shape(1) == 4, "expected boxes with 4 columns");
+  require(covariances.shape(0) == n && covariances.shape(1) == 2 && covariances.shape(2) == 2 && covariances.shape(3) == 2,
+          "expected two 2 x 2 covariances for each box");
+  require(label_probs.shape(0) == n && object_labels.shape(0) == m, "columns differ in length");
+  for (std::size_t i = 0; i < m; ++i)
+    require(object_labels.data()[i] >= 0 && object_labels.data()[i] < static_cast<std::int64_t>(classes),
+            "expected labels that count in classes");
+  require(assignments >= 1 && assignments < (1 << 30), "expected 1 assignment or more");
+  std::vector<double> numbers(images * pmb::kNumbers);
+  {
+    nb::gil_scoped_release release;
+    Stop stop(listen_to_python);
+    const pmb::Found<T> found{offsets.data(), boxes.data(), covariances.data(), label_probs.data(),
+                              static_cast<int>(classes)};
+    const pmb::Truth truth{object_offsets.data(), object_boxes.data(), object_labels.data(), log_floors.data()};
+    const pmb::Rules rules{clutter, min_probability, min_determinant, static_cast<int>(assignments)};
+    pmb::measure_images(static_cast<std::ptrdiff_t>(images), found, truth, rules, threads, stop, numbers.data());
+  }
+  return to_numpy(std::move(numbers), {images, static_cast<std::size_t>(pmb::kNumbers)});
+}
+
+template <class T>
+void bind(nb::module_& m) {
+  m.def("pmb_nll", &pmb_nll<T>, nb::kw_only(), "offsets"_a, "boxes"_a, "covariances"_a, "label_probs"_a,
+        "object_offsets"_a, "object_boxes"_a, "object_labels"_a, "log_floors"_a, "clutter"_a, "min_probability"_a,
+        "min_determinant"_a, "assignments"_a, "threads"_a,
+        "Return for each image PMB-NLL; matched box, matched label, unmatched, missed and expected in the best\n"
+        "assignment; the number of assignments summed; of objects missed; of those at the floor.");
+}
+
+}  // namespace
+
+void bind_pmb_nll(nb::module_& m) {
+  m.def("k_best_assignments", &k_best_assignments, "costs"_a, "alone"_a, "k"_a,
+        "Return the columns that rows take in the k assignments of least cost, -1 for none, and their costs.");
+  bind<float>(m);
+  bind<double>(m);
+}
