@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.calibration.worlds import CLASSES, boxes_truth, simulated
+from tests.worlds import CLASSES, boxes_truth, simulated
 
 import probox
 from probox import Detections, GroundTruth, InputError

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.calibration.worlds import boxes_truth, simulated
 from tests.strategies import random_world
+from tests.worlds import boxes_truth, simulated
 
 import probox
 from probox.calibration import fit, fitting
