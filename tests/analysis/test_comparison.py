@@ -126,7 +126,7 @@ def test_the_same_result_twice_is_equal(results: dict[str, Evaluation]) -> None:
     for found in [*pair.columns.values(), *pair.classes["PDQ"].values()]:
         assert (found.difference.value, found.difference.low, found.difference.high, found.p) == (0, 0, 0, 1)
         assert not found.claimed
-    assert pair.conclusion == "In PDQ they are equal; in mAP they are equal; in mLRP they are equal."
+    assert pair.conclusion == "In PDQ, mAP and mLRP they are equal."
 
 
 def test_pairs(results: dict[str, Evaluation]) -> None:
@@ -258,6 +258,33 @@ def test_conclusions() -> None:
     )
     assert said(math.nan, math.nan, math.nan, claimed=False) == "In X one of them has no number."
     assert p_words(0.0001) == "p < 0.001"
+
+
+def test_conclusions_of_many_measures() -> None:
+    def found(name: str, value: float, claimed: bool) -> tuple[Column, Interval, float, bool]:
+        return Column(key=name), Interval(value, value - 0.01, value + 0.01, 0.1), 0.01, claimed
+
+    claims = [found("P", 0.05, True), found("Q", -0.05, True), found("R", 0.03, True)]
+    assert conclude(("A", "B"), claims, 99, 0.9, pairs=2) == (
+        "A is better than B in P by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, 99 images, Holm's correction for "
+        "2 pairs) and in R by 3.0 points (2.0 to 4.0, p = 0.010); B is better than A in Q by 5.0 points (4.0 to 6.0, "
+        "p = 0.010)."
+    )
+    unclaimed = [found(name, 0.002, False) for name in "PQRS"]
+    assert conclude(("A", "B"), unclaimed, 99, 0.9) == "In P, Q, R and S no difference can be claimed."
+    assert conclude(("A", "B"), unclaimed[:2], 99, 0.9) == (
+        "In P and Q no difference can be claimed: A minus B is 0.2 points (90 % interval -0.8 to 1.2, p = 0.010, "
+        "99 images) and 0.2 points (-0.8 to 1.2, p = 0.010)."
+    )
+
+
+def test_many_classes_are_swapped_often_enough_to_be_claimed(results: dict[str, Evaluation]) -> None:
+    """7 classes and level 0.95: Holm's p of the best would be 7 / 51 with 50 swaps; with 280 it is 7 / 281."""
+    (pair,) = compare(results, ["pdq"], replicates=50, per_class=True).pairs
+    classes = pair.classes["PDQ"].values()
+    assert all(round(found.p * 281) == pytest.approx(found.p * 281) for found in classes)
+    assert any(found.claimed for found in classes)
+    assert pair.columns["PDQ"].p == 1 / 51
 
 
 def test_a_claim_needs_both_the_test_and_the_interval(results: dict[str, Evaluation]) -> None:

@@ -14,6 +14,7 @@ from probox.analysis.class_parts import ClassPart, class_part
 from probox.analysis.conclusions import conclude
 from probox.analysis.intervals import Interval, interval_of, notes_on_images, units_of
 from probox.analysis.resampling import (
+    MORE_SWAPS,
     check_numbers,
     drawn_images,
     measures_to_resample,
@@ -100,7 +101,7 @@ class Comparison:
     level : float
         Of the intervals; 1 - level is the error that claims are allowed.
     replicates, seed : int
-        How often images were drawn and swapped, and from which seed.
+        How often images were drawn and swapped, and from which seed; for many classes they are swapped more often.
     notes : tuple of str
         What was left out, differs or is too little, one sentence each.
     """
@@ -202,7 +203,7 @@ def compare(
         swapped: dict[Place, Floats] = {}
         if swaps and images > 1:
             both = _Sampler(_joined(results, couple, wanted), wanted, per_class)
-            swapped = _swap(both, images, replicates, seed, steps)
+            swapped = _swap(both, images, replicates, seed, steps, _more_swaps(both, len(couples), replicates, level))
         tested[couple] = _p_values(couple, samplers, swapped)
     adjusted = _adjusted(tested)
     pairs = []
@@ -243,8 +244,9 @@ class _Sampler:
                 self.values[name, key] = groups[name][key]
                 self.parts[name, key] = measure, class_part(evaluation, label, measure)
 
-    def numbers(self, weights: Weights) -> dict[Place, Floats]:
-        numbers = {("", key): values for key, values in resampled(self.evaluation, self.measures, weights).items()}
+    def numbers(self, weights: Weights, *, classes_alone: bool = False) -> dict[Place, Floats]:
+        whole = {} if classes_alone else resampled(self.evaluation, self.measures, weights)
+        numbers = {("", key): values for key, values in whole.items()}
         for place, (measure, part) in self.parts.items():
             assert measure.resampled is not None
             numbers[place] = measure.resampled(part.evaluation, weights[:, part.images])[place[1]]
@@ -287,17 +289,39 @@ def _draw(
     return {name: _stacked(parts) for name, parts in drawn.items()}
 
 
-def _swap(both: _Sampler, images: int, replicates: int, seed: int, steps: _Steps) -> dict[Place, Floats]:
-    """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn."""
-    differences: list[dict[Place, Floats]] = []
+def _swap(both: _Sampler, images: int, replicates: int, seed: int, steps: _Steps, more: int) -> dict[Place, Floats]:
+    """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn.
+
+    Of classes there are `more`.
+    """
+    parts = []
     for swapped in swapped_images(images, replicates, seed):
-        sides = []
-        for chosen in (swapped, ~swapped):
-            weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
-            sides.append(both.numbers(weights))
-        differences.append({place: values - sides[1][place] for place, values in sides[0].items()})
+        parts.append(_swapped_differences(both, swapped))
         steps.add(len(swapped))
-    return _stacked(differences)
+    found = _stacked(parts)
+    others = swapped_images(images, more, seed, MORE_SWAPS)
+    extra = _stacked([_swapped_differences(both, swapped, classes_alone=True) for swapped in others])
+    return found | {place: np.concatenate([found[place], values]) for place, values in extra.items()}
+
+
+def _swapped_differences(
+    both: _Sampler, swapped: npt.NDArray[np.bool_], *, classes_alone: bool = False
+) -> dict[Place, Floats]:
+    sides = []
+    for chosen in (swapped, ~swapped):
+        weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
+        sides.append(both.numbers(weights, classes_alone=classes_alone))
+    return {place: values - sides[1][place] for place, values in sides[0].items()}
+
+
+def _more_swaps(both: _Sampler, pairs: int, replicates: int, level: float) -> int:
+    """Return how many more swaps classes need: p is at least 1 / swaps, and Holm's is that times all classes and pairs.
+
+    With twice as many as the least that could claim anything, a class needs no luck to be claimed.
+    """
+    keys = [key for _, key in both.parts]
+    tests = pairs * max((keys.count(key) for key in set(keys)), default=0)
+    return max(0, math.ceil(2 * tests / (1 - level)) - replicates) if tests else 0
 
 
 def _stacked(parts: Sequence[Mapping[Place, Floats]]) -> dict[Place, Floats]:

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from probox.analysis.intervals import Interval
 from probox.measures.measure import Column
 
-__all__ = ["conclude", "p_words", "shown_difference"]
+__all__ = ["conclude", "listed", "p_words", "shown_difference"]
+
+_MANY = 3
+"""Of more differences that cannot be claimed, only the names are told: the table has the numbers."""
 
 Finding = tuple[Column, Interval, float, bool]
 """A column, the first result's number minus the second's, p, and whether a difference may be claimed."""
@@ -23,29 +26,52 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
     """
     if images < 2:
         return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {images} image{'s' * (images != 1)}."
-    said: list[str] = []
     where = f", {images:,} images" + (f", Holm's correction for {pairs} pairs" if pairs > 1 else "")
+    once = [f"{100 * level:g} % interval ", where]  # told with the first interval
+    claims: dict[str, list[str]] = {}
+    unclaimed: list[tuple[str, str]] = []
+    equal: list[str] = []
+    missing: list[str] = []
     for column, difference, p, claimed in findings:
         name = column.heading or column.key
         value, low, high = shown_difference(column, difference)
         if math.isnan(value):
-            said.append(f"in {name} one of them has no number")
+            missing.append(name)
             continue
         if value == low == high == 0:
-            said.append(f"in {name} they are equal")
+            equal.append(name)
             continue
         sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
         low, high = sorted((sign * low, sign * high))
-        sides = f"({100 * level:g} % interval {_number(column, low)} to {_number(column, high)}, {p_words(p)}{where})"
-        where = ""  # once is enough
-        amount = _amount(column, sign * value)
+        sides = f"({once[0]}{_number(column, low)} to {_number(column, high)}, {p_words(p)}{once[1]})"
+        amount = f"{_amount(column, sign * value)} {sides}"
         if claimed:
             (ahead, behind), how = _order(couple, value > 0, column)
-            said.append(f"{ahead} is {how} than {behind} in {name} by {amount} {sides}")
+            claims.setdefault(f"{ahead} is {how} than {behind}", []).append(f"in {name} by {amount}")
+        elif len(unclaimed) < _MANY:
+            unclaimed.append((name, amount))
         else:
-            said.append(f"in {name} no difference can be claimed: {couple[0]} minus {couple[1]} is {amount} {sides}")
+            unclaimed.append((name, ""))
+            continue
+        once = ["", ""]
+    said = [f"{who} {listed(what)}" for who, what in claims.items()]
+    if unclaimed:
+        told = [amount for _, amount in unclaimed]
+        rest = f": {couple[0]} minus {couple[1]} is {listed(told)}" if all(told) else ""
+        said.append(f"in {listed([name for name, _ in unclaimed])} no difference can be claimed{rest}")
+    said += [f"in {listed(equal)} they are equal"] if equal else []
+    said += [f"in {listed(missing)} one of them has no number"] if missing else []
     text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
     return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them.
+
+    >>> listed(["PDQ"]), listed(["PDQ", "mAP", "NLL"])
+    ('PDQ', 'PDQ, mAP and NLL')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def shown_difference(column: Column, difference: Interval) -> tuple[float, float, float]:
