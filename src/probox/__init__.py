@@ -20,7 +20,9 @@ from probox.version import __version__
 
 if TYPE_CHECKING:
     from probox.analysis.comparison import compare
+    from probox.analysis.diagnosis import diagnose
     from probox.analysis.intervals import bootstrap
+    from probox.analysis.thresholds import best_threshold
     from probox.convention import Convention
     from probox.errors import InputError, ProboxError
     from probox.evaluation.result import Evaluation
@@ -58,8 +60,10 @@ __all__ = [
     "ProboxError",
     "__version__",
     "average_precision",
+    "best_threshold",
     "bootstrap",
     "compare",
+    "diagnose",
     "draw",
     "evaluate",
     "evaluate_parquet",
@@ -78,7 +82,9 @@ __all__ = [
 # Names are loaded when they are first used: what only asks for help or the version need not wait for NumPy.
 _HOMES = {
     "probox.analysis.comparison": ("compare",),
+    "probox.analysis.diagnosis": ("diagnose",),
     "probox.analysis.intervals": ("bootstrap",),
+    "probox.analysis.thresholds": ("best_threshold",),
     "probox.convention": ("Convention",),
     "probox.errors": ("InputError", "ProboxError"),
     "probox.evaluation.result": ("Evaluation",),

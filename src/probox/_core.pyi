@@ -141,6 +141,26 @@ def precision_at_recall(
     threads: int,
 ) -> tuple[_Float64, _Float64, _Float64]: ...
 
+# ---- PMB-NLL, as probox.measures.pmb.definition says it: cpp/bindings/pmb_nll.cpp
+
+def k_best_assignments(costs: _Float64, alone: _Float64, k: int) -> tuple[_Int32, _Float64]: ...
+def pmb_nll(
+    *,
+    offsets: _Int64,
+    boxes: _Float64,
+    covariances: _Float64,
+    label_probs: _Float32 | _Float64,
+    object_offsets: _Int64,
+    object_boxes: _Float64,
+    object_labels: _Int32,
+    log_floors: _Float64,
+    clutter: float,
+    min_probability: float,
+    min_determinant: float,
+    assignments: int,
+    threads: int,
+) -> _Float64: ...
+
 # ---- Box measures of resampled images: cpp/bindings/box_resampling.cpp
 
 def resampled_precision(
@@ -172,26 +192,6 @@ def resampled_lrp(
     errors: _Float64,
     score_thresholds: _Float64,
     slack: float,
-    threads: int,
-) -> _Float64: ...
-
-# ---- PMB-NLL, as probox.measures.pmb.definition says it: cpp/bindings/pmb_nll.cpp
-
-def k_best_assignments(costs: _Float64, alone: _Float64, k: int) -> tuple[_Int32, _Float64]: ...
-def pmb_nll(
-    *,
-    offsets: _Int64,
-    boxes: _Float64,
-    covariances: _Float64,
-    label_probs: _Float32 | _Float64,
-    object_offsets: _Int64,
-    object_boxes: _Float64,
-    object_labels: _Int32,
-    log_floors: _Float64,
-    clutter: float,
-    min_probability: float,
-    min_determinant: float,
-    assignments: int,
     threads: int,
 ) -> _Float64: ...
 

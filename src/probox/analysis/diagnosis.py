@@ -205,7 +205,7 @@ def _numbers(evaluation: Evaluation, remarks: list[str]) -> dict[str, float]:
         if "labels" in measure.needs and not kept:
             numbers.update(measure.nothing())
             remarks.append(
-                "label probabilities were not kept: no rule about labels; evaluate anew, Parquet files with all measures"
+                "label probabilities were not kept: no rule about labels; evaluate anew (Parquet: all measures)"
             )
             continue
         numbers.update(measure.summary(evaluation))

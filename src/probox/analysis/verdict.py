@@ -59,11 +59,13 @@ def _worth(diagnosis: Diagnosis) -> str:
         return f"{constant} alone would give PDQ {100 * skill.constant:.2f} instead of {100 * skill.own:.2f}"
     points = Interval(100 * skill.skill.value, 100 * skill.skill.low, 100 * skill.skill.high)
     text = f"their sigmas are worth {points.value:+.2f} PDQ over {constant}{_range(points, '+.2f')}"
-    if points.low <= 0.0 <= points.high:
+    unclear = points.low <= 0.0 <= points.high
+    if unclear:
         text += ": in PDQ, no more than a constant can be claimed"
     energy = diagnosis.skill["energy"].skill
     if energy.low > 0.0:
-        text += f"; yet they tell sure corners from unsure ones (energy score {100 * energy.value:.0f} % better)"
+        joint = "yet" if unclear or points.value < 0 else "and"
+        text += f"; {joint} they tell sure corners from unsure ones (energy score {100 * energy.value:.0f} % better)"
     elif energy.high < 0.0:
         text += f"; the energy score is {-100 * energy.value:.0f} % worse than under a constant"
     return text

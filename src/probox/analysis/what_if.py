@@ -14,9 +14,21 @@ from probox.analysis.thresholds import BestThreshold
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.matched import overlaps
+from probox.tables.columns import joined
 from probox.tables.results import Verdict
 
-__all__ = ["WhatIf", "duplicates", "what_if_matched", "what_if_scored"]
+__all__ = ["TITLES", "WhatIf", "duplicates", "what_if_matched", "what_if_scored"]
+
+TITLES = {
+    "no_false_positives": "no false positives",
+    "no_duplicates": "no duplicates",
+    "best_threshold": "best threshold",
+    "labels_right": "labels right",
+    "best_scale": "best scale of sigma",
+    "best_constant": "best constant sigma",
+    "truth_boxes": "truth's boxes",
+}
+"""What each repair is called where results stand side by side."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,12 +109,15 @@ def duplicates(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
 
 def _truth_boxes(evaluation: Evaluation, scene: Scene) -> float:
     """Return PDQ if each true positive were the box of its object's pixels, and sure of it."""
-    found = evaluation.detections
+    found, pairs = evaluation.detections, evaluation.pairs
     hit = found.verdicts == Verdict.TP
-    boxes, covariances = found.boxes.copy(), found.covariances.copy()
-    boxes[hit] = evaluation.objects.mask_boxes[found.partners[hit]]
-    covariances[hit] = 0.0
-    return scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
+    part = scene.of(evaluation.dataset.image_ids, hit)
+    boxes = evaluation.objects.mask_boxes[found.partners[hit]]
+    sure = part.scored(boxes=boxes, covariances=None, extents=None).pairs
+    others = pairs.take(np.flatnonzero(~hit[pairs.detections]))  # whose boxes stay, and so do their qualities
+    both = joined([sure.replace(detections=np.flatnonzero(hit)[sure.detections]), others])
+    both = both.take(np.lexsort((both.detections, both.objects)))
+    return dataclasses.replace(evaluation, pairs=both).rematched().pdq
 
 
 def _answer(evaluation: Evaluation, key: str, words: str, pdq: float) -> WhatIf:

@@ -19,6 +19,7 @@ __all__ = [
     "file_title",
     "in_flags",
     "note",
+    "plain_json",
     "print_json",
     "progress_bar",
     "results",
@@ -37,6 +38,8 @@ _FLAGS = (
     ("name another family", "name another family with --family"),
     ("name the detector's family", "name it with --family"),
     ("check the folder and the file", "check --images and --truth"),
+    ('use method="constant"', "use --method constant"),
+    ("give the ground truth of these images", "add --truth FILE"),
     ("say on which truth it was run", "say on which truth it was run with --truth"),
 )
 """What the library advises, and the same for the command line."""
@@ -109,17 +112,18 @@ def warnings_of(evaluation: Any) -> list[dict[str, str]]:
 
 def print_json(value: Any) -> None:
     """Print one JSON object and nothing else; NaN and infinities become null."""
-    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False)
     click.echo(printable_json(text))
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
+    """Return a value of lists, dictionaries, numbers and text alone; NaN and infinities become None."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain_json(item) for item in value]
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain_json(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

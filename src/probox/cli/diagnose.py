@@ -1,0 +1,111 @@
+"""`probox diagnose`: why, can the sigmas be trusted, and what now."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import click
+
+from probox.cli.console import note, print_json, progress_bar, results
+
+PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-error", "thresholds")
+"""The plots that --out writes, beside that of the what-ifs."""
+
+
+@click.command("diagnose")
+@click.argument("folders", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Write plots and tables (CSV) there.")
+@click.option("--replicates", type=click.IntRange(min=2), default=1000, show_default=True, help="Draws for intervals.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random numbers begin.")
+@click.option("--dark", is_flag=True, help="Plots with light lines on a dark ground.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(
+    folders: tuple[str, ...],
+    out: str | None,
+    replicates: int,
+    seed: int,
+    dark: bool,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Say why RESULT_DIR has its numbers, whether sigmas can be trusted, and what would help.
+
+    A verdict in plain words comes first; then where the points went, what each repair would bring, whether sigmas are
+    honest per edge, size and class, what they are worth over the best constant sigma (fitted on other images than it is
+    judged on), and every measure of labels and scores. RESULT_DIR is a folder that `probox evaluate --out` wrote, or a
+    folder of such folders.
+
+    \b
+    probox evaluate truth.json detections.json --label-threshold 0.5 --out results
+    probox diagnose results
+    probox diagnose results/ssd results/yolo --out why --json
+    """
+    from probox.analysis.diagnosis import diagnose
+    from probox.evaluation.folders import load_results
+
+    if out is not None:
+        from probox.support.optional import require
+
+        require("matplotlib", extra="report").use("Agg")
+    loaded = load_results(folders)
+    diagnoses: dict[str, Any] = {}
+    for name, evaluation in loaded.items():
+        with progress_bar(name, quiet=as_json) as progress:
+            diagnoses[name] = diagnose(evaluation, replicates=replicates, seed=seed, threads=threads, progress=progress)
+    described = {"results": [{"name": name, **diagnosis.to_dict()} for name, diagnosis in diagnoses.items()]}
+    if out is not None:
+        _write(out, loaded, diagnoses, described, dark)
+    if as_json:
+        print_json(described)
+        return
+    for number, (name, diagnosis) in enumerate(diagnoses.items()):
+        title = f"{name}: PDQ {100 * loaded[name].pdq:.2f}, {loaded[name].convention.describe()}"
+        if number:
+            results().print("")
+        results().print(f"{title}\n\n{diagnosis}", markup=False, soft_wrap=True)
+    if out is not None:
+        note(f"plots and tables written to {out}")
+
+
+def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], described: Any, dark: bool) -> None:
+    """Write tables of each result and plots of all."""
+    import json
+
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    from probox.analysis.diagnosis_text import diagnosis_tables
+    from probox.analysis.what_if import TITLES
+    from probox.cli.console import plain_json
+    from probox.evaluation.naming import label_results
+    from probox.files.folder import output_folder
+    from probox.plots import PLOTS as ALL
+    from probox.plots import quietly
+    from probox.plots.what_if import draw_what_if
+
+    files: dict[str, bytes] = {"diagnosis.json": json.dumps(plain_json(described), indent=1).encode()}
+    for name, diagnosis in diagnoses.items():
+        prefix = "" if len(diagnoses) == 1 else f"{name.replace('/', '-')}-"
+        files |= {f"{prefix}{table}": text.encode() for table, text in diagnosis_tables(diagnosis).items()}
+    shown = {"": next(iter(loaded.values()))} if len(loaded) == 1 else label_results(loaded)
+    with quietly():
+        for plot in PLOTS:
+            if plot == "budget" and not all(evaluation.has_pairs for evaluation in loaded.values()):
+                continue
+            files[f"{plot}.png"] = _png(np.ravel(ALL[plot].draw(shown, dark=dark))[0].figure)
+        answers = {name: {TITLES[a.key]: a.pdq for a in diagnosis.what_if} for name, diagnosis in diagnoses.items()}
+        if any(answers.values()):
+            now = {name: loaded[name].pdq for name in diagnoses}
+            files["what-if.png"] = _png(draw_what_if(answers, now, dark=dark).figure)
+    plt.close("all")
+    with output_folder(out, "diagnose", names=files) as folder:
+        for name, content in files.items():
+            folder.write(name, content)
+
+
+def _png(figure: Any) -> bytes:
+    plot = io.BytesIO()
+    figure.savefig(plot, format="png")
+    return plot.getvalue()
