@@ -223,6 +223,48 @@ def test_wrong_arguments(results: dict[str, Evaluation]) -> None:
         compare(by_measures)
 
 
+def nothing_of(images: int, objects: int, detections: int) -> Evaluation:
+    """Return an evaluation of images of which the first have an object, or a detection, each."""
+    box = [[5, 5, 25, 20]]
+    ids = list(range(images))
+    truth = GroundTruth.from_boxes(
+        ["cup"], dict.fromkeys(ids, (64, 48)), ids[:objects], np.reshape(box * objects, (-1, 4)), [0] * objects
+    )
+    found = Detections(
+        classes=["cup"], image_ids=ids[:detections], boxes=np.reshape(box * detections, (-1, 4)),
+        label_probs=np.full((detections, 1), 0.6),
+    )  # fmt: skip
+    return probox.evaluate(truth, found)
+
+
+@pytest.mark.parametrize(
+    ("images", "objects", "found", "conclusion"),
+    [
+        (0, 0, 0, "Nothing can be concluded about A and B from 0 images."),
+        (3, 0, 0, "In PDQ, mAP and mLRP one of them has no number."),
+        (3, 0, 3, "In PDQ they are equal; in mAP and mLRP one of them has no number."),
+        (3, 3, 0, "In PDQ, mAP and mLRP they are equal."),
+    ],
+)
+def test_results_with_little_in_them(images: int, objects: int, found: int, conclusion: str) -> None:
+    result = nothing_of(images, objects, found)
+    compared = compare({"A": result, "B": result}, per_class=True, replicates=20)
+    assert compared.pairs[0].conclusion == conclusion
+    assert conclusion in str(compared)
+
+
+def test_few_images_have_no_small_p() -> None:
+    """Four images have 16 swaps, two of which do as much as none: p is 1/8, however few are tried."""
+    (pair,) = compare({"A": nothing_of(4, 4, 0), "B": nothing_of(4, 4, 4)}, per_class=True, replicates=9).pairs
+    assert pair.columns["PDQ"].p >= 1 / 8
+    assert pair.classes["PDQ"]["cup"].p >= 1 / 8
+    assert not pair.columns["PDQ"].claimed
+    seeds = [
+        compare({"A": nothing_of(4, 4, 0), "B": nothing_of(4, 4, 4)}, ["pdq"], replicates=9, seed=n) for n in range(9)
+    ]
+    assert min(found.pairs[0].columns["PDQ"].p for found in seeds) == 1 / 8
+
+
 def test_one_image_concludes_nothing() -> None:
     truth, found = random_world(1, max_images=1, heatmaps=False)
     result = probox.evaluate(truth, found)
@@ -269,6 +311,11 @@ def test_conclusions_of_many_measures() -> None:
         "A is better than B in P by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, 99 images, Holm's correction for "
         "2 pairs) and in R by 3.0 points (2.0 to 4.0, p = 0.010); B is better than A in Q by 5.0 points (4.0 to 6.0, "
         "p = 0.010)."
+    )
+    mixed = [found("P", 0.002, False), found("Q", 0.05, True)]
+    assert conclude(("A", "B"), mixed, 99, 0.9) == (
+        "A is better than B in Q by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, 99 images); "
+        "in P no difference can be claimed: A minus B is 0.2 points (-0.8 to 1.2, p = 0.010)."
     )
     unclaimed = [found(name, 0.002, False) for name in "PQRS"]
     assert conclude(("A", "B"), unclaimed, 99, 0.9) == "In P, Q, R and S no difference can be claimed."

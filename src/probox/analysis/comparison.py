@@ -204,7 +204,7 @@ def compare(
         if swaps and images > 1:
             both = _Sampler(_joined(results, couple, wanted), wanted, per_class)
             swapped = _swap(both, images, replicates, seed, steps, _more_swaps(both, len(couples), replicates, level))
-        tested[couple] = _p_values(couple, samplers, swapped)
+        tested[couple] = _p_values(couple, samplers, swapped, images)
     adjusted = _adjusted(tested)
     pairs = []
     for couple in couples:
@@ -329,12 +329,13 @@ def _stacked(parts: Sequence[Mapping[Place, Floats]]) -> dict[Place, Floats]:
 
 
 def _p_values(
-    couple: tuple[str, str], samplers: Mapping[str, _Sampler], swaps: Mapping[Place, Floats]
+    couple: tuple[str, str], samplers: Mapping[str, _Sampler], swaps: Mapping[Place, Floats], images: int
 ) -> dict[Place, float]:
     """Return p of each difference: the share of swaps that do as much, the unswapped one being one of them.
 
+    Of all 2^n swaps of n images, two do as much at least, that of none and that of all: so p is at least 2 / 2^n.
     Swaps that leave one side without a number count as doing as much. Numbers that a result has not got have no p, and
-    classes that neither has are left out.
+    classes that one of them has no number for are left out.
     """
     first, second = (samplers[name].values for name in couple)
     p = {}
@@ -349,8 +350,15 @@ def _p_values(
             continue
         # Rounding must not make a swap of nothing look smaller than the difference itself.
         less = np.abs(swaps[place]) < abs(difference) - 1e-12 * max(1.0, abs(difference))
-        p[place] = (float((~less).sum()) + 1) / (len(less) + 1)
+        n = _images_of(place, couple, samplers, images)
+        p[place] = max((float((~less).sum()) + 1) / (len(less) + 1), 2.0 ** (1 - n) if n else 1.0)
     return p
+
+
+def _images_of(place: Place, couple: tuple[str, str], samplers: Mapping[str, _Sampler], images: int) -> int:
+    """Return how many images hold anything that a number of two results is about."""
+    held = [samplers[name].images_of(place) for name in couple]
+    return images if held[0] is None or held[1] is None else len(np.union1d(held[0], held[1]))
 
 
 def _adjusted(
@@ -394,9 +402,7 @@ def _difference(
     images: int,
     level: float,
 ) -> Difference:
-    held = [samplers[name].images_of(place) for name in couple]
-    if held[0] is not None and held[1] is not None:
-        images = len(np.union1d(held[0], held[1]))
+    images = _images_of(place, couple, samplers, images)
     values = [samplers[name].values[place] for name in couple]
     numbers = [drawn[name].get(place, np.zeros(0)) for name in couple]
     unit = units_of(samplers[couple[0]].measures)[place[1]]

@@ -26,43 +26,52 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
     """
     if images < 2:
         return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {images} image{'s' * (images != 1)}."
-    where = f", {images:,} images" + (f", Holm's correction for {pairs} pairs" if pairs > 1 else "")
-    once = [f"{100 * level:g} % interval ", where]  # told with the first interval
-    claims: dict[str, list[str]] = {}
-    unclaimed: list[tuple[str, str]] = []
+    claims: dict[str, list[Finding]] = {}
+    unclaimed: list[Finding] = []
     equal: list[str] = []
     missing: list[str] = []
-    for column, difference, p, claimed in findings:
-        name = column.heading or column.key
-        value, low, high = shown_difference(column, difference)
-        if math.isnan(value):
-            missing.append(name)
-            continue
-        if value == low == high == 0:
-            equal.append(name)
-            continue
-        sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
-        low, high = sorted((sign * low, sign * high))
-        sides = f"({once[0]}{_number(column, low)} to {_number(column, high)}, {p_words(p)}{once[1]})"
-        amount = f"{_amount(column, sign * value)} {sides}"
-        if claimed:
-            (ahead, behind), how = _order(couple, value > 0, column)
-            claims.setdefault(f"{ahead} is {how} than {behind}", []).append(f"in {name} by {amount}")
-        elif len(unclaimed) < _MANY:
-            unclaimed.append((name, amount))
+    for finding in findings:
+        column, difference, _, claimed = finding
+        if math.isnan(difference.value):
+            missing.append(_name(column))
+        elif difference.value == difference.low == difference.high == 0:
+            equal.append(_name(column))
+        elif claimed:
+            (ahead, behind), how = _order(couple, column, difference)
+            claims.setdefault(f"{ahead} is {how} than {behind}", []).append(finding)
         else:
-            unclaimed.append((name, ""))
-            continue
-        once = ["", ""]
-    said = [f"{who} {listed(what)}" for who, what in claims.items()]
+            unclaimed.append(finding)
+    corrected = f", Holm's correction for {pairs} pairs" if pairs > 1 else ""
+    amounts = _Amounts(f"{100 * level:g} % interval ", f", {images:,} images{corrected}")
+    said = [
+        f"{who} {listed([f'in {_name(finding[0])} by {amounts.of(finding)}' for finding in found])}"
+        for who, found in claims.items()
+    ]
     if unclaimed:
-        told = [amount for _, amount in unclaimed]
-        rest = f": {couple[0]} minus {couple[1]} is {listed(told)}" if all(told) else ""
-        said.append(f"in {listed([name for name, _ in unclaimed])} no difference can be claimed{rest}")
+        names = listed([_name(finding[0]) for finding in unclaimed])
+        told = [amounts.of(finding) for finding in unclaimed] if len(unclaimed) <= _MANY else []
+        rest = f": {couple[0]} minus {couple[1]} is {listed(told)}" if told else ""
+        said.append(f"in {names} no difference can be claimed{rest}")
     said += [f"in {listed(equal)} they are equal"] if equal else []
     said += [f"in {listed(missing)} one of them has no number"] if missing else []
     text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
     return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
+
+
+class _Amounts:
+    """By how much results differ, with intervals; what is true of all intervals is told with the first."""
+
+    def __init__(self, before: str, behind: str) -> None:
+        self.before, self.behind = before, behind
+
+    def of(self, finding: Finding) -> str:
+        column, difference, p, claimed = finding
+        value, low, high = shown_difference(column, difference)
+        sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
+        low, high = sorted((sign * low, sign * high))
+        ends = f"{self.before}{_number(column, low)} to {_number(column, high)}, {p_words(p)}{self.behind}"
+        self.before = self.behind = ""
+        return f"{_amount(column, sign * value)} ({ends})"
 
 
 def listed(words: Sequence[str]) -> str:
@@ -89,8 +98,13 @@ def p_words(p: float) -> str:
     return "p < 0.001" if p < 0.0005 else f"p = {p:.3f}"
 
 
-def _order(couple: tuple[str, str], first_is_higher: bool, column: Column) -> tuple[tuple[str, str], str]:
+def _name(column: Column) -> str:
+    return column.heading or column.key
+
+
+def _order(couple: tuple[str, str], column: Column, difference: Interval) -> tuple[tuple[str, str], str]:
     """Return who is ahead of whom, and how."""
+    first_is_higher = shown_difference(column, difference)[0] > 0
     if column.shown_better is None:
         return couple, "higher" if first_is_higher else "lower"
     return couple if first_is_higher == (column.shown_better == "high") else (couple[1], couple[0]), "better"
