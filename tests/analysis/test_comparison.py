@@ -16,10 +16,11 @@ import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError
 from probox.analysis import comparison
 from probox.analysis.class_parts import class_part
-from probox.analysis.comparison import Difference, compare, holm
+from probox.analysis.comparison import Difference, compare
 from probox.analysis.comparison_text import comparison_table
 from probox.analysis.conclusions import conclude, p_words
 from probox.analysis.intervals import Interval, bootstrap
+from probox.analysis.paired import Sampler, holm
 from probox.analysis.same_truth import side_by_side
 from probox.measures.measure import Column
 from probox.measures.registry import MEASURES, measure_names
@@ -253,6 +254,16 @@ def test_results_with_little_in_them(images: int, objects: int, found: int, conc
     assert conclusion in str(compared)
 
 
+def test_replicates_without_a_number_are_counted() -> None:
+    compared = compare({"A": nothing_of(4, 4, 1), "B": nothing_of(4, 4, 4)}, ["pdq"], replicates=200)
+    few, note = compared.notes
+    assert few.startswith("4 images are few")
+    missing = compared.pairs[0].columns["pPDQ"].difference.undefined
+    assert missing == pytest.approx(200 * 0.75**4, abs=25)
+    expected = f"no number in {missing} of 200 replicates, which were left out"
+    assert note == f"A - B, pPDQ, spatial, label, foreground, background: {expected}"
+
+
 def test_few_images_have_no_small_p() -> None:
     """Four images have 16 swaps, two of which do as much as none: p is 1/8, however few are tried."""
     (pair,) = compare({"A": nothing_of(4, 4, 0), "B": nothing_of(4, 4, 4)}, per_class=True, replicates=9).pairs
@@ -335,7 +346,7 @@ def test_many_classes_are_swapped_often_enough_to_be_claimed(results: dict[str, 
 
 
 def test_a_claim_needs_both_the_test_and_the_interval(results: dict[str, Evaluation]) -> None:
-    sampler = {name: comparison._Sampler(result, RESAMPLED[:1], False) for name, result in results.items()}
+    sampler = {name: Sampler(result, RESAMPLED[:1], False) for name, result in results.items()}
     place = ("", "PDQ")
     apart = {"sure": {place: np.array([0.1, 0.2])}, "unsure": {place: np.array([0.5, 0.7])}}
     across = {"sure": {place: np.array([0.1, 0.9])}, "unsure": {place: np.array([0.5, 0.4])}}
