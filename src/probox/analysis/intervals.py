@@ -22,6 +22,7 @@ __all__ = [
     "bootstrap",
     "interval_of",
     "notes_on_images",
+    "notes_on_undefined",
     "units_of",
 ]
 
@@ -165,7 +166,12 @@ def bootstrap(
         for key, value in values.items()
     }
     return Intervals(
-        columns, images, level, replicates, seed, (*notes, *notes_on_images(images), *_undefined(columns, replicates))
+        columns,
+        images,
+        level,
+        replicates,
+        seed,
+        (*notes, *notes_on_images(images), *notes_on_undefined(columns, replicates)),
     )
 
 
@@ -232,7 +238,7 @@ def notes_on_images(images: int) -> tuple[str, ...]:
     return ()
 
 
-def _undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[str, ...]:
+def notes_on_undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[str, ...]:
     """Return which columns have no number in how many replicates."""
     by_count: dict[int, list[str]] = {}
     for key, interval in columns.items():
