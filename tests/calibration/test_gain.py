@@ -13,7 +13,7 @@ from tests.strategies import random_world
 
 import probox
 from probox.calibration import fit, fitting
-from probox.calibration.corners import Constant, Scale
+from probox.calibration.corners import Constant, Scale, calibrated
 from probox.calibration.fit_corners import CornerFit
 from probox.calibration.gain import COLUMNS, compare, corner_parts
 from probox.calibration.pairs import FittingPairs
@@ -57,7 +57,8 @@ def test_parts_of_pdq_add_up(seed: int, threshold: float | None, preset: str) ->
     """Sums over images are PDQ; and a search that looks at few detections counts all the others."""
     truth, found = random_world(seed)
     convention = probox.Convention.preset(preset, label_threshold=threshold)
-    result = probox.evaluate(truth, found, convention=convention, measures=["pdq"])
+    inside = calibrated(found, Scale(1.0), truth.dataset)
+    result = probox.evaluate(truth, inside, convention=convention, measures=["pdq"])
     total, counted = pdq_parts(result).sum(axis=0)
     assert counted == 0 or total / counted == pytest.approx(result.pdq)
     curve = PdqCurve(truth, found, convention)

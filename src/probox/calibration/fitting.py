@@ -235,7 +235,7 @@ class _Job:
                 )
         truncated = int((~pairs.free).sum())
         if truncated:
-            notes.append(f"{truncated:,} of {4 * len(pairs):,} edges end at the image's border: left out of the fit")
+            notes.append(f"{truncated:,} of {4 * len(pairs):,} edges lie at the image's border: left out of the fit")
         return notes
 
     def origin(self) -> tuple[tuple[str, str | int], ...]:
@@ -322,24 +322,27 @@ class _HeldOut:
         parts = {"PDQ": pdq_parts(evaluation)}
         if job.labels != "none":
             parts["ignorance"] = self._ignorance(found, images)
-        return _Numbers(parts, job.pairs.with_covariances(found), images, self.alpha)
+        return _Numbers(parts, job.pairs.after(job.truth, found), images, self.alpha)
 
     def _calibrated(self, fit_on: FitOn) -> Detections:
         """Return the table of detections, each fold's calibrated by what was fitted on the others."""
         job = self.job
         found = job.found
         covariances = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances.copy()
+        boxes, extents = found.boxes.copy(), found.extents.copy()
         probs, scores = found.label_probs.copy(), found.scores.copy()
         for fold in range(self.folds):
             corners, labels = fit_on(self.fold_of_image != fold)
             rows = np.flatnonzero((job.image_rows >= 0) & (self.fold_of_image[job.image_rows] == fold))
-            part = Calibration(corners=corners.mapping, labels=labels.mapping).apply(found.select(rows))
+            fitted = Calibration(corners=corners.mapping, labels=labels.mapping, target=job.target)
+            part = fitted.apply(found.select(rows), job.truth)
             if part.covariances is not None:
                 covariances[rows] = part.covariances
+            boxes[rows], extents[rows] = part.boxes, part.extents
             probs[rows], scores[rows] = part.label_probs, part.scores
             if self.progress is not None:
                 self.progress(fold + 1, self.folds)
-        return found.replace(covariances=covariances, label_probs=probs, scores=scores)
+        return found.replace(covariances=covariances, boxes=boxes, extents=extents, label_probs=probs, scores=scores)
 
     def _ignorance(self, found: Detections, images: int) -> Floats:
         rows = np.flatnonzero(self.job.targets >= 0)
