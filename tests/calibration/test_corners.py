@@ -284,3 +284,11 @@ def test_errors_that_ask_for_no_sigma_at_all_are_refused(truth: GroundTruth) -> 
         fitted(truth, found, "scale")
     with pytest.raises(InputError, match="there is nothing to fit a sigma to"):
         fitted(truth, found.select(np.zeros(0, np.int64)), "scale")
+
+
+def test_no_curve_falls_below_a_thousandth_of_the_side() -> None:
+    truth = boxes_truth(20)
+    found = simulated(truth, sigma=0.0)
+    mapping = fitted(truth, found, "isotonic")
+    assert isinstance(mapping, RelativeCurves)
+    assert {y for curve in mapping.curves for y in curve.y} == {1e-3}

@@ -194,3 +194,14 @@ def test_a_missing_or_damaged_file_is_one_line(run: Run, demo_files: Path, tmp_p
     status, _, said = run("apply", demo_files / "truth.json", demo_files / "unsure.json", "--out", tmp_path / "o.json")
     assert (status, said.count("\n")) == (1, 1)
     assert 'expected a calibration with "format"' in said
+
+
+def test_the_page_shows_what_is_printed(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
+    table = page.split("```text\n")[1].split("```")[0].splitlines()
+    words = next(line for line in page.splitlines() if line.startswith("probox calibrate fit")).split()[2:]
+    words = [word.replace("demo/", f"{demo_files}/") for word in words if not word.endswith("calibration.json")]
+    status, shown, said = run(*words, tmp_path / "c.json")
+    assert status == 0
+    assert shown.splitlines() == table[:-1]
+    assert table[-1] in said.splitlines()
