@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -292,3 +293,17 @@ def test_no_curve_falls_below_a_thousandth_of_the_side() -> None:
     mapping = fitted(truth, found, "isotonic")
     assert isinstance(mapping, RelativeCurves)
     assert {y for curve in mapping.curves for y in curve.y} == {1e-3}
+
+
+def test_a_few_wild_errors_do_not_move_the_ratios_of_edges_for_pdq(truth: GroundTruth) -> None:
+    found = simulated(truth)
+    pairs = FittingPairs.of(truth, found)
+    names = np.array(found.classes)[found.labels[pairs.detections]]
+    wild = pairs.residuals.copy()
+    wild[:5, 0] = 500.0
+    heights = np.quantile(np.abs(pairs.z), 0.68, axis=0) / edge_reach(0.68)
+    for residuals, close in ((pairs.residuals, 1e-9), (wild, 0.05)):
+        changed = dataclasses.replace(pairs, residuals=residuals)
+        mapping = fit_corners(changed, names, "edge-scale", "pdq", quality=lambda mapping: 0.0).mapping
+        assert isinstance(mapping, EdgeScale)
+        assert mapping.factors == pytest.approx(heights, rel=close)

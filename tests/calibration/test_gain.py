@@ -12,10 +12,11 @@ from tests.calibration.worlds import boxes_truth, simulated
 from tests.strategies import random_world
 
 import probox
-from probox.calibration import fit, fitting
+from probox.calibration import fit
 from probox.calibration.corners import Constant, Scale, calibrated
 from probox.calibration.fit_corners import CornerFit
 from probox.calibration.gain import COLUMNS, compare, corner_parts
+from probox.calibration.held_out import Job
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.pdq_curve import PdqCurve, pdq_parts, shortlist
 from probox.measures.scoring.definition import energy_score, negative_log_likelihood
@@ -94,11 +95,11 @@ def test_what_is_judged_was_not_fitted_on(monkeypatch: pytest.MonkeyPatch) -> No
     found = simulated(truth)
     seen: list[np.ndarray] = []
 
-    def by_heart(job: fitting._Job, method: str, images: np.ndarray) -> CornerFit:
+    def by_heart(job: Job, method: str, images: np.ndarray) -> CornerFit:
         seen.append(images)
         return CornerFit(Scale(2.0 if images.all() else 10.0))
 
-    monkeypatch.setattr(fitting._Job, "_corners", by_heart)
+    monkeypatch.setattr(Job, "_corners", by_heart)
     result = fit(truth, found, target="nll", folds=5)
     assert result.calibration.corners == Scale(2.0)
     assert result.gain is not None
