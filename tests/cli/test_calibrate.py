@@ -87,6 +87,15 @@ def test_plain_boxes_are_told_what_to_do(run: Run, demo_files: Path, tmp_path: P
     assert not (tmp_path / "c.json").exists()
 
 
+def test_conformal_is_for_coverage(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    words = ("fit", demo_files / "truth.json", demo_files / "unsure.json", "--method", "conformal", "--for", "pdq")
+    status, _, said = run(*words, "--out", tmp_path / "c.json")
+    assert status == 1
+    assert said == (
+        "probox: a conformal factor is for coverage, not for pdq; leave --for out, or use another --method\n"
+    )
+
+
 def test_own_files_stay(run: Run, demo_files: Path, tmp_path: Path) -> None:
     for name in ("truth.json", "unsure.json"):
         shutil.copy(demo_files / name, tmp_path)
