@@ -1,0 +1,73 @@
+"""`probox diagnose` as users meet it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from probox.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Run a command; return its exit code, output and words."""
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return int(exit_.value.code or 0), captured.out, captured.err
+
+
+def test_words_come_first(capsys, demo_files):
+    code, out, err = run(capsys, "diagnose", demo_files / "results" / "unsure", "--replicates", 50)
+    assert (code, err) == (0, "")
+    title, blank, verdict, *_ = out.splitlines()
+    assert title.startswith("unsure: PDQ ")
+    assert (blank, verdict[:2]) == ("", "- ")
+    assert " nan" not in out
+
+
+def test_json_has_all_results(capsys, demo_files):
+    code, out, err = run(capsys, "diagnose", demo_files / "results", "--json", "--replicates", 50)
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert sorted(result["name"] for result in told["results"]) == ["sure", "unsure"]
+    plain = next(result for result in told["results"] if result["name"] == "sure")
+    assert plain["nll"] is None or isinstance(plain["nll"], float)
+    assert sum(plain["budget"].values()) == pytest.approx(1.0, abs=1e-12)
+    assert isinstance(plain["verdict"], list)
+
+
+@pytest.mark.parametrize("which", ["unsure", "."])
+def test_files(capsys, demo_files, tmp_path: Path, which):
+    folder = tmp_path / "why"
+    code, _, err = run(capsys, "diagnose", demo_files / "results" / which, "--out", folder, "--replicates", 20)
+    assert code == 0
+    assert err.strip().endswith(f"plots and tables written to {folder}")
+    names = {path.name for path in folder.iterdir()}
+    plots = {"budget", "coverage", "pit", "reliability", "sparsification", "sigma-error", "thresholds", "what-if"}
+    assert {f"{plot}.png" for plot in plots} <= names
+    prefix = "" if which == "unsure" else "unsure-"
+    tables = {f"{prefix}{table}.csv" for table in ("budget", "what_if", "calibration", "skill", "numbers")}
+    assert tables <= names
+    rows = list(csv.DictReader((folder / f"{prefix}budget.csv").open()))
+    assert sum(float(row["share"]) for row in rows) == pytest.approx(1.0, abs=1e-12)
+    told = json.loads((folder / "diagnosis.json").read_text())
+    assert {result["name"] for result in told["results"]} >= {"unsure"}
+
+
+def test_other_files_stay(capsys, demo_files, tmp_path: Path):
+    (tmp_path / "budget.csv").write_text("mine")
+    code, _, err = run(capsys, "diagnose", demo_files / "results" / "sure", "--out", tmp_path, "--replicates", 20)
+    assert code != 0
+    assert "budget.csv" in err
+    assert (tmp_path / "budget.csv").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["budget.csv"]
+
+
+def test_no_result_is_one_line(capsys, tmp_path: Path):
+    code, out, err = run(capsys, "diagnose", tmp_path)
+    assert (code, out) == (1, "") or (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert "holds no evaluation.json" in err
