@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,8 +74,8 @@ class Diagnosis:
         PDQ after each repair, the best first.
     skill : dict of str to Skill
         What the sigmas are worth over the best constant ones, by rule.
-    best_threshold : BestThreshold, optional
-        For PDQ.
+    best_thresholds : tuple of BestThreshold
+        Where each measure that was asked for is best.
     remarks : tuple of str
         What was left out, and why.
     """
@@ -89,8 +89,13 @@ class Diagnosis:
     budget: Budget | None
     what_if: tuple[WhatIf, ...]
     skill: Mapping[str, Skill]
-    best_threshold: BestThreshold | None
+    best_thresholds: tuple[BestThreshold, ...]
     remarks: tuple[str, ...] = ()
+
+    @property
+    def best_threshold(self) -> BestThreshold | None:
+        """Return where PDQ is best; None if it was not measured or not asked for."""
+        return next((best for best in self.best_thresholds if best.measure == "pdq"), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON; `names` tells which measure, bins and pairing each number is of."""
@@ -114,6 +119,7 @@ class Diagnosis:
             },
             "skill": {rule: skill.to_dict() for rule, skill in self.skill.items()},
             "best_threshold": None if self.best_threshold is None else self.best_threshold.to_dict(),
+            "best_thresholds": {best.measure: best.to_dict() for best in self.best_thresholds},
             "remarks": list(self.remarks),
         }
 
@@ -129,6 +135,7 @@ class Diagnosis:
 def diagnose(
     evaluation: Evaluation,
     *,
+    thresholds_for: Sequence[str] = ("pdq",),
     replicates: int = 1000,
     seed: int = 0,
     threads: int | None = None,
@@ -140,6 +147,8 @@ def diagnose(
     ----------
     evaluation : Evaluation
         What was measured; the diagnosis is of its convention and label threshold. Also as `Evaluation.diagnose`.
+    thresholds_for : sequence of str
+        The measures whose best label threshold is sought.
     replicates, seed : int
         How often images are drawn anew for intervals, and where random numbers begin.
     threads : int, optional
@@ -166,11 +175,13 @@ def diagnose(
     step()
     skill = {rule: skill_of(evaluation, rule, replicates=replicates, seed=seed) for rule in RULES}
     step()
-    budget, best, answers = None, None, list[WhatIf]()
+    budget, bests, answers = None, list[BestThreshold](), list[WhatIf]()
+    if len(evaluation.detections):
+        wanted = [name for name in thresholds_for if name != "pdq" or evaluation.has_pairs]
+        bests = [best_threshold(evaluation, name) for name in wanted]
     if evaluation.has_pairs:
         budget = budget_of(evaluation)
-        best = best_threshold(evaluation) if len(evaluation.detections) else None
-        answers += what_if_matched(evaluation, best)
+        answers += what_if_matched(evaluation, next((best for best in bests if best.measure == "pdq"), None))
     else:
         remarks.append("PDQ was not measured: no budget, no what-if; evaluate with PDQ among the measures")
     step()
@@ -193,7 +204,7 @@ def diagnose(
         budget=budget,
         what_if=tuple(in_order(answers)),
         skill=skill,
-        best_threshold=best,
+        best_thresholds=tuple(bests),
         remarks=tuple(dict.fromkeys(remarks)),
     )
     step(last=True)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from probox.analysis.budget import PARTS
+from probox.evaluation.text import format_value
+from probox.measures.registry import MEASURES, measures_called
 
 if TYPE_CHECKING:
     from probox.analysis.diagnosis import Diagnosis
@@ -29,6 +31,8 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
         parts.append(_titled("Where the points went (per cent of 100)", _budget(diagnosis)))
     if diagnosis.what_if:
         parts.append(_titled("What if", _what_if(diagnosis)))
+    if diagnosis.best_thresholds:
+        parts.append(_titled("Where is the best threshold, and what does it cost elsewhere?", _thresholds(diagnosis)))
     parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis)))
     parts.append(_titled("Are sigmas informative? Skill over the best constant sigma", _skill(diagnosis)))
     parts.append(_titled("Labels and scores", _numbers(diagnosis)))
@@ -88,6 +92,21 @@ def _what_if(diagnosis: Diagnosis) -> Rows:
     return rows + [[a.words, f"{100 * a.pdq:.2f}", f"{100 * a.gain:+.2f}"] for a in diagnosis.what_if]
 
 
+def _thresholds(diagnosis: Diagnosis) -> Rows:
+    """Return a row per measure: where it is best, then what every headline is now and there."""
+    columns = [m.headline for m in MEASURES if all(m.headline.key in b.summary for b in diagnosis.best_thresholds)]
+    rows = [["best for", "labels above", *(column.heading or column.key for column in columns)]]
+    for best in diagnosis.best_thresholds:
+        changes = [
+            f"{format_value(column, column.shown(best.summary_now))} -> "
+            f"{format_value(column, column.shown(best.summary))}"
+            for column in columns
+        ]
+        above = "none is better" if best.threshold is None else f"{best.threshold:.4g}"
+        rows.append([best.measure, above, *changes])
+    return rows
+
+
 def _calibration(diagnosis: Diagnosis) -> Rows:
     rows = [["", "edges", "too sure", "bias px", "RMSE px", "sigma px", "in 68 %", "in 90 %", "CRPS px"]]
     classes = sorted((row for row in diagnosis.calibration if row.group == "class"), key=lambda row: -row.edges)
@@ -129,7 +148,6 @@ def _rule_words(rule: str) -> str:
 
 def _numbers(diagnosis: Diagnosis) -> Rows:
     from probox.analysis.diagnosis import NUMBERS
-    from probox.measures.registry import measures_called
 
     rows = [["", "value", ""]]
     for name in NUMBERS.values():

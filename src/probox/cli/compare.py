@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results
+from probox.cli.measure_choice import parse_measures
 from probox.evaluation.text import STYLES
 
 if TYPE_CHECKING:
@@ -99,15 +100,10 @@ def _print(compared: Comparison, style: str) -> None:
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
-    from probox.measures.registry import MEASURES, measure_names
+    from probox.measures.registry import MEASURES
 
     if text is None:
         return None
     if text.strip().lower() == "all":
         return tuple(measure.name for measure in MEASURES if measure.resampled is not None)
-    known = measure_names()
-    names = tuple(name.strip().lower() for name in text.split(","))
-    for name in names:
-        if name not in known:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(known)}.", param_hint="--measures")
-    return names
+    return parse_measures(text)

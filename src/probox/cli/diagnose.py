@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results
+from probox.cli.measure_choice import parse_measures
 
 PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-error", "thresholds")
 """The plots that --out writes, beside that of the what-ifs."""
@@ -16,6 +17,13 @@ PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-er
 @click.command("diagnose")
 @click.argument("folders", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Write plots and tables (CSV) there.")
+@click.option(
+    "--thresholds-for",
+    default="pdq",
+    metavar="LIST",
+    show_default=True,
+    help="Measures whose best label threshold is sought, separated by commas.",
+)
 @click.option("--replicates", type=click.IntRange(min=2), default=1000, show_default=True, help="Draws for intervals.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random numbers begin.")
 @click.option("--dark", is_flag=True, help="Plots with light lines on a dark ground.")
@@ -24,6 +32,7 @@ PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-er
 def command(
     folders: tuple[str, ...],
     out: str | None,
+    thresholds_for: str,
     replicates: int,
     seed: int,
     dark: bool,
@@ -41,10 +50,12 @@ def command(
     probox evaluate truth.json detections.json --label-threshold 0.5 --out results
     probox diagnose results
     probox diagnose results/ssd results/yolo --out why --json
+    probox diagnose results --thresholds-for pdq,lrp,d-ece
     """
     from probox.analysis.diagnosis import diagnose
     from probox.evaluation.folders import load_results
 
+    measures = parse_measures(thresholds_for, "--thresholds-for")
     if out is not None:
         from probox.support.optional import require
 
@@ -53,7 +64,14 @@ def command(
     diagnoses: dict[str, Any] = {}
     for name, evaluation in loaded.items():
         with progress_bar(name, quiet=as_json) as progress:
-            diagnoses[name] = diagnose(evaluation, replicates=replicates, seed=seed, threads=threads, progress=progress)
+            diagnoses[name] = diagnose(
+                evaluation,
+                thresholds_for=measures,
+                replicates=replicates,
+                seed=seed,
+                threads=threads,
+                progress=progress,
+            )
     described = {"results": [{"name": name, **diagnosis.to_dict()} for name, diagnosis in diagnoses.items()]}
     if out is not None:
         _write(out, loaded, diagnoses, described, dark)

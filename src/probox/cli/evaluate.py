@@ -13,8 +13,9 @@ from probox.cli.console import file_title, in_flags, note, print_json, progress_
 from probox.cli.image_choice import images_option, parse_images
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.keeping import keep_results, refuse_other_runs
+from probox.cli.measure_choice import parse_measures
 from probox.convention import CHOICES, PRESETS, Convention
-from probox.measures.registry import measure_names, standard_names
+from probox.measures.registry import standard_names
 
 
 @click.command("evaluate")
@@ -78,7 +79,7 @@ def command(
     probox evaluate instances_val2017.json detections.json --images ids.json
     """
     convention = _convention(preset, choices)
-    wanted = _measures(measures)
+    wanted = standard_names() if measures is None else parse_measures(measures)
     import probox.evaluation.streaming  # noqa: F401  (loading it is no part of the time that is told)
 
     started = time.perf_counter()
@@ -164,19 +165,6 @@ def _convention(preset: str, choices: dict[str, Any]) -> Convention:
         return Convention.preset(preset, **changes)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-
-
-def _measures(text: str | None) -> tuple[str, ...]:
-    known = measure_names()
-    if text is None:
-        return standard_names()
-    if text.strip().lower() == "all":
-        return known
-    names = tuple(name.strip().lower() for name in text.split(","))
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(known)}.", param_hint="--measures")
-    return names
 
 
 def _row_names(paths: tuple[str, ...]) -> list[str]:
