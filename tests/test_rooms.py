@@ -19,7 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("measures", "formats", "fusion"),
     ("evaluation",),
-    ("analysis",),
+    ("analysis", "calibration"),
     ("detect", "pictures"),
     ("plots",),
     ("explorer",),

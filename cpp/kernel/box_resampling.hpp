@@ -63,13 +63,18 @@ class Passes {
       }
   }
 
-  // Calls visit(row, i) for places begin..end-1 of the order, for each as often as its image counts.
+  // Calls visit(row, i, times) for places begin..end-1 of the order, so that times adds up to how often its image counts.
   template <class Visit>
   void over(int64_t begin, int64_t end, const int64_t* weight, Visit&& visit) const {
     for (int64_t i = begin; i < end;) {
+      const int64_t copies = weight[rows_[i].image];
       const int64_t after = i + rows_[i].run;
-      for (int64_t copy = weight[rows_[i].image]; copy > 0; --copy)
-        for (int64_t j = i; j < after; ++j) visit(rows_[j], j);
+      if (after == i + 1) {  // nearly always: its copies follow each other
+        visit(rows_[i], i, copies);
+      } else {
+        for (int64_t copy = 0; copy < copies; ++copy)
+          for (int64_t j = i; j < after; ++j) visit(rows_[j], j, 1);
+      }
       i = after;
     }
   }
@@ -89,16 +94,19 @@ class PrecisionCurves {
     for (std::vector<double>& curve : curves_) curve.clear();
   }
 
-  void add(uint16_t right, uint16_t wrong) {
+  void add(uint16_t right, uint16_t wrong, int64_t times) {
     if (wrong == all_) {  // most are
-      ++wrong_everywhere_;
+      wrong_everywhere_ += times;
       return;
     }
     for (int t = 0; t < thresholds_; ++t) {
-      wrong_[t] += (wrong >> t) & 1u;
+      wrong_[t] += static_cast<int64_t>((wrong >> t) & 1u) * times;
       if (!((right >> t) & 1u)) continue;
-      const double tp = static_cast<double>(curves_[t].size() + 1), fp = static_cast<double>(wrong_everywhere_ + wrong_[t]);
-      curves_[t].push_back(tp / (fp + tp + std::numeric_limits<double>::epsilon()));  // COCO's epsilon
+      const double fp = static_cast<double>(wrong_everywhere_ + wrong_[t]);
+      for (int64_t copy = 0; copy < times; ++copy) {
+        const double tp = static_cast<double>(curves_[t].size() + 1);
+        curves_[t].push_back(tp / (fp + tp + std::numeric_limits<double>::epsilon()));  // COCO's epsilon
+      }
     }
   }
 
@@ -138,7 +146,7 @@ inline void resampled_precision(const ByClass& in, const Weights& weights, int t
       curves.clear();
       if (objects > 0)
         passes.over(in.offsets[c], in.offsets[c + 1], weight,
-                    [&](const Passes::Row& row, int64_t) { curves.add(row.right, row.wrong); });
+                    [&](const Passes::Row& row, int64_t, int64_t times) { curves.add(row.right, row.wrong, times); });
       for (int t = 0; t < thresholds; ++t)
         average[(replicate * thresholds + t) * in.classes + c] =
             objects > 0 ? curves.mean(t, static_cast<double>(objects), recalls, recall) : kNaN;
@@ -179,11 +187,11 @@ inline void resampled_lrp(const ByClass& in, const Weights& weights, const LrpGr
       double misplaced = 0, least = std::numeric_limits<double>::infinity();
       for (int s = grid.scores; s-- > 0;) {
         const int64_t end = kept[c * grid.scores + s];
-        passes.over(at, end, weight, [&](const Passes::Row& row, int64_t i) {
-          fp += row.wrong & 1u;
+        passes.over(at, end, weight, [&](const Passes::Row& row, int64_t i, int64_t times) {
+          fp += static_cast<int64_t>(row.wrong & 1u) * times;
           if (!(row.right & 1u)) return;
-          ++tp;
-          misplaced += error[i];
+          tp += times;
+          for (int64_t copy = 0; copy < times; ++copy) misplaced += error[i];  // a product would have other last bits
         });
         at = end;
         const double found = static_cast<double>(tp), wrong = static_cast<double>(fp);

@@ -85,6 +85,26 @@ LABELS: dict[str, Any] = {
     "000001": {"_metadata": {"mask_name": "000001.png", "mask_channel": 2}, "5": {"class": "person", "mask_id": 3}},
 }
 
+CALIBRATION: dict[str, Any] = {
+    "format": "probox calibration 1",
+    "version": "1",
+    "corners": {"method": "isotonic", "for": "nll", "curves": {
+        "x1": [[0.01, 0.02], [0.1, 0.05]], "y1": [[0.01, 0.02]], "x2": [[0.01, 0.02], [0.1, 0.02]], "y2": [[0.3, 0.2]],
+    }},
+    "labels": {"method": "temperature", "temperature": 1.5},
+    "classes": {"cup": 1, "dog": 3},
+    "origin": {"truth": "truth.json", "images": 3},
+}  # fmt: skip
+
+CALIBRATED_CLASSES: dict[str, Any] = {
+    "format": "probox calibration 1",
+    "version": "1",
+    "corners": {"method": "class-scale", "for": "pdq", "others": 1.25, "classes": {"cup": 0.5}},
+    "labels": {"method": "isotonic", "others": [[0.1, 0.05], [0.9, 0.5]], "classes": {"cup": [[0.5, 0.75]]}},
+    "classes": {"cup": 1, "dog": 3},
+    "origin": {},
+}
+
 PHOTOS: dict[str, Any] = {
     "classes": ["none", "cup", "tv", "person"],
     "detections": [

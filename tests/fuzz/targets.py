@@ -14,6 +14,7 @@ from random import Random
 import probox
 from probox import Evaluation, GroundTruth, InputError
 from probox.analysis.validation import validate
+from probox.calibration import Calibration
 
 from . import seeds
 from .checks import check_detections, check_error, check_evaluation, check_truth
@@ -26,7 +27,8 @@ Files = dict[str, bytes]
 
 JSON_SEEDS = {name: json.dumps(value).encode() for name, value in (
     ("truth", seeds.TRUTH), ("results", seeds.RESULTS), ("rvc1", seeds.RVC1), ("heatmaps", seeds.RVC1_HEATMAPS),
-    ("labels", seeds.LABELS), ("photos", seeds.PHOTOS),
+    ("labels", seeds.LABELS), ("photos", seeds.PHOTOS), ("calibration", seeds.CALIBRATION),
+    ("calibrated-classes", seeds.CALIBRATED_CLASSES),
 )}  # fmt: skip
 _PARSED = {name: parse(text) for name, text in JSON_SEEDS.items()}
 
@@ -60,8 +62,8 @@ def _mutated(rng: Random, seed: str) -> bytes:
     return text
 
 
-def _one_file(seed: str) -> Callable[[Random], Files]:
-    return lambda rng: {"file": _mutated(rng, seed)}
+def _one_file(*seed: str) -> Callable[[Random], Files]:
+    return lambda rng: {"file": _mutated(rng, seed[0] if len(seed) == 1 else rng.choice(seed))}
 
 
 def _gzip(rng: Random) -> Files:
@@ -194,6 +196,12 @@ def _use_deed(folder: Path) -> None:
         warnings.warn("odd", stacklevel=1)
 
 
+def _use_calibration(path: Path) -> None:
+    calibration = Calibration.load(path)
+    assert Calibration.from_json(calibration.to_json()) == calibration
+    check_detections(calibration.apply(seeds.detections()))
+
+
 DEEDS = (b"", b"abort", b"spin", b"gorge", b"ask", b"fail", b"mutter", b"warn")
 
 
@@ -210,6 +218,7 @@ TARGETS: dict[str, Target] = {
     "challenge-detections": Target(_challenge_detections, _use_challenge_detections),
     "gzip": Target(_gzip, _use_gzip),
     "results": Target(evaluation_folder, _use_evaluation),
+    "calibration": Target(_one_file("calibration", "calibrated-classes"), _in_file(_use_calibration)),
     "validate": Target(_pair, _use_pair),
 }
 with contextlib.suppress(InputError):

@@ -26,13 +26,16 @@ def class_part(evaluation: Evaluation, label: int, measure: Measure) -> ClassPar
     """Return what a measure of the class reads, as `Measure.per_class` reads it.
 
     Measures of matches by pixels have an object's match under the object's class, whatever class the detection names,
-    and what matches nothing under the class that it names. All others have detections under the class that they name.
+    and what matches nothing under the class that it names. Those of matches by boxes have detections under the class that
+    they name. Those that match nobody look at all that was found where the class has objects.
     """
     objects, detections = evaluation.objects, evaluation.detections
     of_object, of_detection = objects.labels == label, detections.labels == label
     if "pairs" in measure.needs:
         partners = detections.partners
         of_detection = np.where(partners >= 0, of_object[partners] if len(of_object) else False, of_detection)
+    elif "boxes" not in measure.needs:
+        of_detection = np.isin(detections.image_rows, objects.image_rows[of_object])
     there, found = np.flatnonzero(of_object), np.flatnonzero(of_detection)
     images = np.union1d(objects.image_rows[there], detections.image_rows[found])
     new_object, new_detection = np.full(len(objects), -1), np.full(len(detections), -1)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from probox.analysis.class_parts import ClassPart, class_part
 from probox.analysis.conclusions import conclude
-from probox.analysis.intervals import Interval, interval_of, notes_on_images
+from probox.analysis.intervals import Interval, interval_of, notes_on_images, units_of
 from probox.analysis.resampling import (
     check_numbers,
     drawn_images,
@@ -180,7 +180,7 @@ def compare(
     >>> demo = make_demo()
     >>> results = {name: probox.evaluate(demo.truth, found) for name, found in demo.detectors.items()}
     >>> print(probox.compare(results, measures=["pdq"]).pairs[0].conclusion)
-    unsure is better than sure in PDQ by 41.6 points (95 % interval 38.1 to 44.8, p = 0.001, 40 images).
+    unsure is better than sure in PDQ by 27.0 points (95 % interval 23.1 to 32.0, p = 0.001, 12 images).
     """
     check_numbers(replicates, seed, level)
     if not isinstance(results, Mapping) or not all(isinstance(result, Evaluation) for result in results.values()):
@@ -375,7 +375,8 @@ def _difference(
         images = len(np.union1d(held[0], held[1]))
     values = [samplers[name].values[place] for name in couple]
     numbers = [drawn[name].get(place, np.zeros(0)) for name in couple]
-    first, second = (interval_of(value, own, images, level) for value, own in zip(values, numbers, strict=True))
+    unit = units_of(samplers[couple[0]].measures)[place[1]]
+    first, second = (interval_of(value, own, images, level, unit) for value, own in zip(values, numbers, strict=True))
     between = interval_of(values[0] - values[1], numbers[0] - numbers[1], images, level)
     claimed = adjusted <= 1 - level + 1e-12 and (between.low > 0 or between.high < 0)
     return Difference(first, second, between, p, adjusted, images, claimed)

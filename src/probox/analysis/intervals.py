@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -12,8 +12,18 @@ import numpy.typing as npt
 
 from probox.analysis.resampling import check_numbers, drawn_images, measures_to_resample, resampled
 from probox.evaluation.result import Evaluation
+from probox.measures.measure import Measure, Unit
 
-__all__ = ["FEW_IMAGES", "Bootstrap", "Interval", "Intervals", "bootstrap", "interval_of", "notes_on_images"]
+__all__ = [
+    "FEW_IMAGES",
+    "Bootstrap",
+    "Interval",
+    "Intervals",
+    "bootstrap",
+    "interval_of",
+    "notes_on_images",
+    "units_of",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -149,8 +159,9 @@ def bootstrap(
         for weights in drawn_images(images, replicates, seed):
             for key, numbers in resampled(evaluation, wanted, weights).items():
                 drawn[key].append(numbers)
+    units = units_of(wanted)
     columns = {
-        key: interval_of(value, np.concatenate([np.zeros(0), *drawn[key]]), images, level)
+        key: interval_of(value, np.concatenate([np.zeros(0), *drawn[key]]), images, level, units[key])
         for key, value in values.items()
     }
     return Intervals(
@@ -176,14 +187,19 @@ class Bootstrap:
         return bootstrap(self.evaluation, measures, replicates=replicates, seed=seed, level=level)
 
 
-def interval_of(value: float, replicates: Floats, images: int, level: float) -> Interval:
+def units_of(measures: Sequence[Measure]) -> dict[str, Unit]:
+    """Return the unit of each column of the measures."""
+    return {column.key: column.unit for measure in measures for column in measure.columns}
+
+
+def interval_of(value: float, replicates: Floats, images: int, level: float, unit: Unit = "plain") -> Interval:
     """Return the interval that follows from the numbers of the replicates.
 
     It is the percentile interval, made as wide as Student's is for so many images (Hesterberg, 2015), around the value:
     low and high are the value plus the quantiles of the replicates' distances from their mean, at Phi(-+ t), where t is
     Student's quantile times sqrt(n / (n - 1)) for n images. The mean of the replicates itself is not used: that of mAP
     and moLRP lies above the value where classes have few images, since a replicate repeats images, and repeated images
-    are easier than new ones. No end lies beyond all replicates and the value, so shares stay within 0 and 1.
+    are easier than new ones. Shares end at 0 and 1, and counts at 0, unless numbers themselves are beyond.
     """
     defined = replicates[~np.isnan(replicates)]
     undefined = len(replicates) - len(defined)
@@ -191,8 +207,9 @@ def interval_of(value: float, replicates: Floats, images: int, level: float) -> 
         return Interval(value, undefined=undefined)
     reach = _student(_NORMAL.inv_cdf(0.5 + level / 2), images - 1) * math.sqrt(images / (images - 1))
     ends = value + np.quantile(defined - defined.mean(), [_NORMAL.cdf(-reach), _NORMAL.cdf(reach)])
-    low = max(float(ends[0]), min(float(defined.min()), value))
-    high = min(float(ends[1]), max(float(defined.max()), value))
+    least = min(float(defined.min()), value, 0.0) if unit != "plain" else -math.inf
+    most = max(float(defined.max()), value, 1.0) if unit == "per cent" else math.inf
+    low, high = max(float(ends[0]), least), min(float(ends[1]), most)
     return Interval(value, low, high, float(defined.std(ddof=1)), undefined)
 
 

@@ -38,6 +38,8 @@ _FLAGS = (
     ("name another family", "name another family with --family"),
     ("name the detector's family", "name it with --family"),
     ("check the folder and the file", "check --images and --truth"),
+    ('use method="constant"', "use --method constant"),
+    ("give the ground truth of these images", "add --truth FILE"),
     ("say on which truth it was run", "say on which truth it was run with --truth"),
 )
 """What the library advises, and the same for the command line."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # they bring measures of their own, which are made of what is
     from probox.measures.boxes.optimal_lrp import LRP
     from probox.measures.matched import MatchedPairs
 
-__all__ = ["Column", "Evaluated", "Groups", "Judged", "Measure", "Need", "Resampled", "Summary", "Weights"]
+__all__ = ["Column", "Evaluated", "Groups", "Judged", "Measure", "Need", "Resampled", "Summary", "Unit", "Weights"]
 
 Unit = Literal["per cent", "count", "plain"]
 """How tables write a number: a share in per cent, a whole number, or a number as it is."""

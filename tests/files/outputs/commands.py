@@ -70,6 +70,12 @@ COMMANDS = [
         ("fuse", "IN/truth.json", "IN/sure.json", "IN/unsure.json", "--out", "OUT"),
         ("--min-std", "3"),
     ),
+    Command(
+        "calibrate",
+        "calibration.json",
+        ("calibrate", "fit", "IN/truth.json", "IN/unsure.json", "--for", "nll", "--out", "OUT"),
+        ("--method", "constant"),
+    ),
 ]
 
 

@@ -73,7 +73,8 @@ def test_distributions_are_scipys() -> None:
     np.testing.assert_allclose(normal.normal_pdf(z), stats.norm.pdf(z), rtol=1e-12)
     np.testing.assert_allclose(normal.central_level(z), stats.chi2.cdf(z * z, 1), rtol=1e-12)
     x = np.array([0.0, 1e-9, 0.1, 3.3567, 9.4877, 80.0, np.inf])
-    np.testing.assert_allclose(normal.chi2_4_cdf(x[:-1]), stats.chi2.cdf(x[:-1], 4), rtol=1e-9, atol=1e-17)
+    np.testing.assert_allclose(normal.chi2_4_cdf(x), stats.chi2.cdf(x, 4), rtol=1e-9, atol=1e-17)
+    assert normal.chi2_4_cdf(np.array(-1e300)) == 0
     assert normal.normal_quantile(0.975) == pytest.approx(1.959963984540054)
 
 

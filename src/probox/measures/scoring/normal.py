@@ -38,6 +38,7 @@ def normal_quantile(q: float) -> float:
 
 def chi2_4_cdf(x: FloatArray) -> FloatArray:
     """Return the probability that the sum of four squared standard normal numbers is at most x."""
-    half = 0.5 * np.asarray(x, np.float64)
+    # Beyond 1e3 it is as sure, but infinity times 0 is no number; rounding may make a sum of squares fall below 0.
+    half = np.clip(0.5 * np.asarray(x, np.float64), 0.0, 1e3)
     values: FloatArray = -np.expm1(-half) - half * np.exp(-half)
     return values

@@ -1,0 +1,120 @@
+"""PDQ of many maps of corners on the same detections, image by image, so that any fold can be summed up."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.calibration.corners import CornerMap, calibrated_covariances
+from probox.calibration.labels import background_columns
+from probox.convention import Convention
+from probox.evaluation.result import Evaluation
+from probox.evaluation.run import evaluate
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+from probox.tables.labels import align_labels
+from probox.tables.results import Verdict
+
+__all__ = ["PdqCurve", "pdq_parts", "shortlist"]
+
+PER_OBJECT = 2
+"""How many detections of an object take part in a search: those that overlap it most, by box and label."""
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+def pdq_parts(evaluation: Evaluation) -> Floats:
+    """Return for each image the sum of its pPDQ and its part of the denominator, (I, 2); PDQ is the ratio of sums."""
+    found, there, images = evaluation.detections, evaluation.objects, len(evaluation.dataset)
+    hit, wrong = found.verdicts == Verdict.TP, found.verdicts == Verdict.FP
+    costs = found.costs if evaluation.convention.confidence_denominator else np.ones(len(found))
+    counted = np.bincount(found.image_rows[hit], minlength=images).astype(np.float64)
+    counted += np.bincount(found.image_rows[wrong], costs[wrong], images)
+    counted += np.bincount(there.image_rows[there.verdicts == Verdict.FN], minlength=images)
+    return np.stack([np.bincount(found.image_rows[hit], found.quality("pPDQ")[hit], images), counted], axis=1)
+
+
+class PdqCurve:
+    """The parts of PDQ as a function of a map, measured when they are first asked for.
+
+    A search looks at the few detections that an object may be matched with; all others are false positives whatever
+    their sigmas. Numbers that are shown are measured on all of them.
+    """
+
+    def __init__(
+        self, truth: GroundTruth, found: Detections, convention: Convention, *, threads: int | None = None
+    ) -> None:
+        rows = truth.dataset.rows_of(found.image_ids)
+        taken = rows >= 0
+        if convention.label_threshold is not None:
+            taken &= found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.label_threshold)
+        listed = shortlist(truth, found, rows, taken)
+        self._truth, self._found = truth, found.select(listed)
+        self._convention, self._threads = convention, threads
+        others = taken & ~listed
+        real = np.ones(len(found.classes), bool)
+        real[background_columns(found.classes)] = False
+        costs = found.label_probs[others][:, real].max(axis=1, initial=0.0)
+        weights = costs if convention.confidence_denominator else np.ones(int(others.sum()))
+        self._others = np.bincount(rows[others], weights, len(truth.dataset))
+        self._known: dict[CornerMap, Floats] = {}
+
+    def parts(self, mapping: CornerMap) -> Floats:
+        """Return the parts of PDQ of each image, (I, 2)."""
+        if mapping not in self._known:
+            changed = self._found.replace(covariances=calibrated_covariances(self._found, mapping))
+            result = evaluate(
+                self._truth, changed, convention=self._convention, measures=("pdq",), threads=self._threads
+            )
+            parts = pdq_parts(result)
+            parts[:, 1] += self._others
+            self._known[mapping] = parts
+        return self._known[mapping]
+
+    def pdq(self, mapping: CornerMap, images: Flags) -> float:
+        """Return the PDQ of these images, 0 where there is nothing to score."""
+        total, counted = self.parts(mapping)[images].sum(axis=0)
+        return float(total / counted) if counted else 0.0
+
+
+def shortlist(truth: GroundTruth, found: Detections, rows: npt.NDArray[np.int64], taken: Flags) -> Flags:
+    """Return which detections are among the `PER_OBJECT` of an object with the highest IoU times root of label.
+
+    Parameters
+    ----------
+    truth, found : tables
+        Objects and detections.
+    rows : (N,) int64
+        Image rows of the detections.
+    taken : (N,) bool
+        The detections to choose from.
+    """
+    listed = np.zeros(len(found), bool)
+    order = np.flatnonzero(taken)[np.argsort(rows[taken], kind="stable")]
+    starts = np.searchsorted(rows[order], np.arange(len(truth.dataset) + 1))
+    offsets = truth.dataset.offsets(truth.image_rows)
+    probs = align_labels(found.label_probs, found.classes, truth.classes)
+    for image in range(len(truth.dataset)):
+        here = order[starts[image] : starts[image + 1]]
+        there = slice(offsets[image], offsets[image + 1])
+        if len(here) <= PER_OBJECT or there.start == there.stop:
+            listed[here] = True
+            continue
+        label = np.sqrt(np.clip(probs[here][:, truth.labels[there]].T, 0.0, 1.0))
+        closeness = _ious(truth.boxes[there], found.boxes[here]) * label
+        best = np.argpartition(-closeness, PER_OBJECT - 1, axis=1)[:, :PER_OBJECT]
+        chosen = np.unique(best[np.take_along_axis(closeness, best, axis=1) > 0])
+        listed[here[chosen]] = True
+    if found.heatmaps is not None:  # their boxes say little
+        listed |= taken & np.array([heatmap is not None for heatmap in found.heatmaps], bool)
+    return listed
+
+
+def _ious(some: Floats, others: Floats) -> Floats:
+    low = np.maximum(some[:, None, :2], others[None, :, :2])
+    high = np.minimum(some[:, None, 2:], others[None, :, 2:])
+    shared = np.prod(np.maximum(high - low, 0.0), axis=2)
+    areas = [np.prod(np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0), axis=1) for boxes in (some, others)]
+    union = areas[0][:, None] + areas[1][None, :] - shared
+    return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))

@@ -1,0 +1,246 @@
+"""`probox calibrate`: sigmas and label probabilities fitted on some images, for others."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from probox.calibration.fit_corners import CORNER_METHODS
+from probox.calibration.fit_labels import LABEL_METHODS
+from probox.calibration.record import TARGETS
+from probox.cli.console import in_flags, note, print_json, progress_bar, results
+from probox.cli.output import detections_option
+from probox.convention import PRESETS
+from probox.errors import InputError
+
+if TYPE_CHECKING:
+    from probox.calibration import Change, Fitted
+    from probox.calibration.gain import NumberColumn
+    from probox.formats.format import DetectionFormat
+
+
+@click.group("calibrate")
+def command() -> None:
+    """Fit sigmas and label probabilities on images whose truth is known, and apply them to detections of others.
+
+    \b
+    probox calibrate fit truth.json detections.json --out calibration.json
+    probox calibrate apply calibration.json more.json --out calibrated.json
+    """
+
+
+@command.command("fit", context_settings={"show_default": True})
+@click.argument("truth", type=click.Path())
+@click.argument("detections", type=click.Path())
+@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="JSON file to write.")
+@click.option(
+    "--method", type=click.Choice(CORNER_METHODS), default="scale", help="What happens to the corners' sigmas."
+)
+@click.option("--labels", type=click.Choice(LABEL_METHODS), default="none", help="What happens to label probabilities.")
+@click.option(
+    "--for",
+    "target",
+    type=click.Choice(TARGETS),
+    show_default="pdq; coverage for conformal",
+    help="What corners are fitted for: the highest PDQ, the lowest NLL of matched boxes, or intervals that cover.",
+)
+@click.option("--folds", type=click.IntRange(2, 1_000_000), default=5, help="Parts that images are dealt into.")
+@click.option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Of the dealing and of the intervals.")
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.1,
+    help="Conformal: share of objects that the central box may miss.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    help="For coverage: the interval of an edge that is to hold its share.",
+)
+@click.option("--preset", type=click.Choice(list(PRESETS)), default="reference", help="How PDQ is measured.")
+@click.option("--label-threshold", type=float, metavar="T", help="PDQ of detections with a label probability above T.")
+@click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def fit_command(
+    truth: str,
+    detections: str,
+    out: Path,
+    preset: str,
+    label_threshold: float | None,
+    repair: bool,
+    as_json: bool,
+    **choices: Any,
+) -> None:
+    """Fit a calibration to DETECTIONS of the images of TRUTH, and tell what it is worth on images held out.
+
+    Matched boxes (COCO's matching at an IoU of 0.5) tell how wrong sigmas are; edges at the border of the image are
+    left out. What is printed is cross-validated by image: every number comes from images that the fit has not seen,
+    with its 95 % interval over images. Beside it stands the control: one constant share of a box's sides for all
+    sigmas, fitted and held out alike. The file is fitted on all images.
+
+    \b
+    scale        one factor for all sigmas
+    edge-scale   one for each of x1, y1, x2, y2
+    class-scale  one for each class with at least 30 pairs
+    isotonic     for each edge a rising curve from sigma / side to error / side
+    constant     a share of the sides in place of the detector's sigmas; also for plain boxes
+    conformal    one factor, with the promise that 1 - alpha of the boxes cover
+
+    \b
+    probox calibrate fit truth.json detections.json --out calibration.json
+    probox calibrate fit truth.json detections.json --method isotonic --for nll --out calibration.json
+    """
+    from probox.calibration import fit
+    from probox.calibration.storage import KIND
+    from probox.convention import Convention
+    from probox.files.replacing import check_not_input, check_replaceable
+    from probox.formats import read_detections, read_truth
+
+    check_replaceable(out, KIND, folder=True)
+    check_not_input(out, (truth, detections))
+    started = time.perf_counter()
+    try:
+        convention = Convention.preset(preset, label_threshold=label_threshold)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    table = read_truth(truth)
+    found = read_detections(detections, table, repair=repair)
+    with progress_bar("folds", quiet=as_json) as progress:
+        fitted = fit(table, found, convention=convention, progress=progress, **choices)
+    fitted.calibration.save(out)
+    notes = [*table.notes, *found.notes, *fitted.notes]
+    if as_json:
+        print_json({"out": str(out), "notes": [in_flags(text) for text in notes]} | _as_dict(fitted))
+        return
+    _print_gain(fitted)
+    note(str(fitted.calibration))
+    for text in notes:
+        note(f"note: {text}")
+    note(f"{time.perf_counter() - started:.2f} s; wrote {out}")
+
+
+@command.command("apply")
+@click.argument("calibration", metavar="FILE", type=click.Path())
+@click.argument("detections", type=click.Path())
+@detections_option
+@click.option("--truth", type=click.Path(), help="The ground truth of the detections' images.")
+@click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def apply_command(calibration: str, detections: str, out: Path, truth: str | None, repair: bool, as_json: bool) -> None:
+    """Apply the calibration in FILE to DETECTIONS, of any images.
+
+    A plain .json stays what it was, COCO results or RVC1. Another format than that of DETECTIONS, and heatmaps, need
+    --truth; only its images and classes are looked at. A file that is there is replaced if it holds detections, but
+    never one of those that are read.
+
+    \b
+    probox calibrate apply calibration.json detections.json --out calibrated.json
+    """
+    from probox.calibration import Calibration
+    from probox.files.replacing import check_not_input, check_replaceable
+    from probox.files.source import Source
+    from probox.formats import read_truth
+    from probox.formats.alone import dataset_alone
+    from probox.formats.problems import Problems
+    from probox.formats.registry import format_of_detections
+
+    check_not_input(out, (calibration, detections, truth))
+    fitted = Calibration.load(calibration)
+    source = Source(detections)
+    given = format_of_detections(source)
+    form = _format_to_write(out, given)
+    check_replaceable(out, form.kind, folder=True)
+    if truth is None and form is not given:
+        raise InputError(
+            f"cannot become {form.title} without the images and classes of the ground truth",
+            file=detections,
+            remedy="add --truth FILE",
+        )
+    dataset = dataset_alone(source, given, fitted.classes) if truth is None else read_truth(truth).dataset
+    found = given.read(source, dataset, Problems()).to_table(repair=repair)
+    calibrated = fitted.apply(found)
+    assert form.write is not None
+    notes = (*calibrated.notes, *form.write(out, calibrated, dataset))
+    if as_json:
+        print_json({"out": str(out), "detections": len(calibrated), "format": form.name, "notes": list(notes)})
+        return
+    for text in notes:
+        note(f"note: {text}")
+    note(f"wrote {len(calibrated):,} detections to {out} ({form.title}): {fitted}")
+
+
+def _format_to_write(out: Path, given: DetectionFormat) -> DetectionFormat:
+    """Return the format that a file name asks for; a plain .json is what the input is, if that is JSON."""
+    from probox.formats.registry import endings_in_words, format_of_name
+
+    named = format_of_name(out)
+    if named is None:
+        raise InputError("can't tell a format from this file name", file=str(out), remedy=f"use {endings_in_words()}")
+    plain = named.suffix_in(out) == ".json"
+    return given if plain and any(suffix.endswith(".json") for suffix in given.suffixes) else named
+
+
+def _print_gain(fitted: Fitted) -> None:
+    """Print held-out numbers before and after, and beside the constant."""
+    gain = fitted.gain
+    if gain is None:
+        return
+    control = bool(gain.over_constant)
+    rows = [["held out", "before", "after", "better by", "95 % interval"]]
+    rows[0] += ["constant", "better by", "95 % interval"] if control else []
+    for column in gain.columns:
+        if column.key not in gain.changes:
+            continue
+        cells = [column.words, *_cells(column, gain.changes[column.key])]
+        if control:
+            cells += [cell for at, cell in enumerate(_cells(column, gain.over_constant[column.key])) if at != 1]
+        rows.append(cells)
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    for cells in rows:
+        padded = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        results().print("  ".join([cells[0].ljust(widths[0]), *padded]), markup=False, soft_wrap=True)
+    share = "PDQ, coverages in per cent; " if not math.isnan(gain.changes["PDQ"].after) else ""
+    note(
+        f"{share}{gain.folds} folds of {gain.images:,} images, {gain.pairs:,} matched boxes (COCO, IoU 0.5, which cuts "
+        "off the largest errors); a coverage is better if nearer to what it should be"
+    )
+
+
+def _cells(column: NumberColumn, change: Change) -> list[str]:
+    """Return before, after, gain and interval as text."""
+
+    def shown(value: float, sign: str = "") -> str:
+        if math.isnan(value):
+            return "-"
+        return f"{100 * value:{sign}.2f}" if column.per_cent else f"{value:{sign}.3f}"
+
+    interval = "-" if math.isnan(change.low) else f"{shown(change.low, '+')} .. {shown(change.high, '+')}"
+    return [shown(change.before), shown(change.after), shown(change.gain, "+"), interval]
+
+
+def _as_dict(fitted: Fitted) -> dict[str, Any]:
+    """Return a fit for JSON: the calibration, and held-out numbers by key."""
+    gain = fitted.gain
+    described: dict[str, Any] = {"calibration": fitted.calibration.to_json(), "held_out": None}
+    if gain is not None:
+
+        def changes(given: Any) -> dict[str, Any]:
+            return {
+                key: {"before": c.before, "after": c.after, "gain": c.gain, "interval": [c.low, c.high]}
+                for key, c in given.items()
+            }
+
+        described["held_out"] = {
+            "folds": gain.folds,
+            "images": gain.images,
+            "pairs": gain.pairs,
+            "gain": changes(gain.changes),
+            "over_constant": changes(gain.over_constant),
+        }
+    return described

@@ -1,0 +1,311 @@
+"""Comparisons of results: swaps against real mixtures of detections, refusals, and what is concluded."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.strategies import CLASSES, random_world
+
+import probox
+from probox import Convention, Detections, Evaluation, GroundTruth, InputError
+from probox.analysis import comparison
+from probox.analysis.class_parts import class_part
+from probox.analysis.comparison import Difference, compare, holm
+from probox.analysis.comparison_text import comparison_table
+from probox.analysis.conclusions import conclude, p_words
+from probox.analysis.intervals import Interval, bootstrap
+from probox.analysis.same_truth import side_by_side
+from probox.measures.measure import Column
+from probox.measures.registry import MEASURES, measure_names
+
+RESAMPLED = [measure for measure in MEASURES if measure.resampled is not None]
+
+
+def mixture(first: Detections, second: Detections, swapped: Mapping[int, bool]) -> Detections:
+    """Return the first detector's detections, those of swapped images being the second's."""
+    parts = [
+        found.select(np.array([row for row, image in enumerate(found.image_ids.tolist()) if swapped[image] == side]))
+        for found, side in ((first, False), (second, True))
+    ]
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("image_ids", "boxes", "label_probs", "covariances")
+    }
+    return Detections(classes=first.classes, **columns)
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.booleans(), min_size=4, max_size=4))
+@settings(max_examples=25)
+def test_a_swap_is_the_evaluation_of_the_mixed_files(seed: int, sides: list[bool]) -> None:
+    truth, first = random_world(seed, heatmaps=False)
+    random = np.random.default_rng(seed)
+    # Another detector: other boxes, some gone, equal scores among the rest.
+    kept = np.flatnonzero(random.random(len(first)) < 0.8)
+    second = first.select(kept)
+    boxes = second.boxes + np.round(random.normal(0, 1, second.boxes.shape))
+    second = dataclasses.replace(second, boxes=np.sort(boxes.reshape(-1, 2, 2), axis=1).reshape(-1, 4), extents=None)
+    a, b = (probox.evaluate(truth, found) for found in (first, second))
+    joined = side_by_side(a, b, a.measures)
+    chosen = np.array(sides[: len(truth.image_ids)])
+    weights = np.stack([~chosen, chosen], axis=1).reshape(1, -1).astype(np.int64)
+    mixed = mixture(first, second, dict(zip(truth.image_ids.tolist(), chosen.tolist(), strict=True)))
+    expected = probox.evaluate(truth, mixed).summary()
+    for measure in RESAMPLED:
+        if measure.standard:
+            assert measure.resampled is not None
+            numbers = {key: float(values[0]) for key, values in measure.resampled(joined, weights).items()}
+            assert numbers == pytest.approx({key: expected[key] for key in numbers}, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("measure", [m for m in RESAMPLED if m.per_class is not None], ids=lambda m: m.name)
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+def test_parts_of_classes_are_what_per_class_measures(measure, seed: int) -> None:
+    truth, found = random_world(seed)
+    result = probox.evaluate(truth, found, measures=measure_names())
+    groups = measure.per_class(result)
+    key = measure.headline.key
+    for label, name in enumerate(CLASSES):
+        part = class_part(result, label, measure)
+        ones = np.ones((1, len(part.images)), np.int64)
+        assert float(measure.resampled(part.evaluation, ones)[key][0]) == pytest.approx(
+            groups[name][key], abs=1e-9, nan_ok=True
+        )
+        assert measure.summary(part.evaluation)[key] == pytest.approx(groups[name][key], abs=1e-9, nan_ok=True)
+
+
+def found_of(rows: list[int]) -> Evaluation:
+    """Return the evaluation of six images with a cup and a dog each, of which these objects are found."""
+    images = range(6)
+    boxes = [[10, 10, 40, 40], [50, 10, 80, 40]] * 6
+    ids = np.repeat(images, 2)
+    truth = GroundTruth.from_boxes(["cup", "dog"], dict.fromkeys(images, (99, 60)), ids, boxes, [0, 1] * 6)
+    probs = np.array([[0.81, 0.0], [0.0, 0.81]] * 6)
+    return probox.evaluate(
+        truth,
+        Detections(classes=["cup", "dog"], image_ids=ids[rows], boxes=np.array(boxes)[rows], label_probs=probs[rows]),
+    )
+
+
+def test_p_is_the_share_of_swaps() -> None:
+    """B finds a dog more in each of three images: 2 of 8 swaps of these leave all of them on one side."""
+    (pair,) = compare({"A": found_of([0, 2, 4]), "B": found_of([0, 2, 4, 5, 7, 9])}, ["pdq"], replicates=4000).pairs
+    assert pair.columns["PDQ"].difference.value == pytest.approx(-0.9 * 3 / 12)
+    p = pair.columns["PDQ"].p
+    assert p == pytest.approx(2 / 8, abs=0.03)
+    assert p * 4001 == pytest.approx(round(p * 4001))  # the unswapped one is one of them
+    (pair,) = compare({"A": found_of([0, 2]), "B": found_of([0, 2, 4])}, ["pdq"], replicates=99).pairs
+    assert pair.columns["PDQ"].p == 1.0  # one image differs: a swap turns the difference round
+
+
+def test_intervals_are_those_of_the_bootstrap(results: dict[str, Evaluation]) -> None:
+    found = compare(results, replicates=60, seed=5)
+    (pair,) = found.pairs
+    assert (pair.first, pair.second) == ("sure", "unsure")
+    for key, interval in bootstrap(results["sure"], replicates=60, seed=5).items():
+        assert pair.columns[key].first == interval
+    for key, interval in bootstrap(results["unsure"], replicates=60, seed=5).items():
+        assert pair.columns[key].second == interval
+    pdq = pair.columns["PDQ"]
+    assert pdq.difference.value == pdq.first.value - pdq.second.value
+    # Images are the same for both, so the difference is surer than if they were not.
+    assert pdq.difference.error < math.hypot(pdq.first.error, pdq.second.error)
+    assert pdq.p == 1 / 61
+    assert pdq.claimed
+    assert found.to_dict()["pairs"][0]["columns"]["PDQ"]["p"] == pdq.p  # type: ignore[index]
+
+
+def test_the_same_result_twice_is_equal(results: dict[str, Evaluation]) -> None:
+    (pair,) = compare({"A": results["sure"], "B": results["sure"]}, replicates=30, per_class=True).pairs
+    for found in [*pair.columns.values(), *pair.classes["PDQ"].values()]:
+        assert (found.difference.value, found.difference.low, found.difference.high, found.p) == (0, 0, 0, 1)
+        assert not found.claimed
+    assert pair.conclusion == "In PDQ they are equal; in mAP they are equal; in mLRP they are equal."
+
+
+def test_pairs(results: dict[str, Evaluation]) -> None:
+    three = {"a": results["sure"], "b": results["unsure"], "c": results["sure"].at_threshold(0.6)}
+    found = compare(three, ["pdq"], replicates=50)
+    assert [(pair.first, pair.second) for pair in found.pairs] == [("a", "b"), ("a", "c")]
+    assert "Holm's correction for 2 pairs" in found.pairs[0].conclusion
+    columns = [pair.columns["PDQ"] for pair in found.pairs]
+    assert [column.adjusted for column in columns] == pytest.approx(holm([column.p for column in columns]))
+    assert found.notes[0] == "a has label threshold none, c 0.6: they are compared as measured"
+    everyone = compare(three, ["pdq"], replicates=5, all_pairs=True)
+    assert [(pair.first, pair.second) for pair in everyone.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+def test_classes_have_holms_correction(results: dict[str, Evaluation]) -> None:
+    (pair,) = compare(results, replicates=200, per_class=True).pairs
+    assert list(pair.classes) == ["PDQ"]
+    classes = pair.classes["PDQ"]
+    table = results["unsure"].per_class()
+    assert list(classes) == [name for name in table if not math.isnan(table[name]["PDQ"])]
+    for name, found in classes.items():
+        assert found.second.value == table[name]["PDQ"]
+        assert found.images <= 12
+    assert [found.adjusted for found in classes.values()] == holm(found.p for found in classes.values())
+
+
+def test_without_swaps_nothing_is_claimed(results: dict[str, Evaluation]) -> None:
+    found = compare(results, ["pdq"], replicates=20, swaps=False).pairs[0].columns["PDQ"]
+    assert math.isnan(found.p)
+    assert not found.claimed
+    assert found.difference.high < 0
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm(p: list[float]) -> None:
+    adjusted = holm(p)
+    order = np.argsort(p, kind="stable")
+    assert (np.diff(np.array(adjusted)[order]) >= 0).all()
+    assert all(own <= corrected <= 1 for own, corrected in zip(p, adjusted, strict=True))
+    assert min(adjusted) == pytest.approx(min(1.0, len(p) * min(p)))
+    assert holm([*p, math.nan])[:-1] == adjusted
+
+
+# --- results that cannot be compared ---
+
+
+def test_other_truths_are_refused(results: dict[str, Evaluation]) -> None:
+    a = results["sure"]
+    ids = a.dataset.image_ids
+    objects = a.objects
+    moved = objects.replace(boxes=objects.boxes + 1.0)
+    others = {
+        "B cannot be compared with A: the class star is in the truth of A alone": dataclasses.replace(
+            a, dataset=a.dataset.replace(classes=("sun", *a.classes[1:]))
+        ),
+        f"image {ids[0]} of A is not in B": a.on(ids[1:]),
+        f"image {ids[0]} and 1 more of A are not in B": a.on(ids[2:]),
+        f"image {ids[0]} has another size": dataclasses.replace(
+            a, dataset=a.dataset.replace(widths=a.dataset.widths + 1)
+        ),
+        f"the objects of image {ids[0]} differ in boxes": dataclasses.replace(a, objects=moved),
+        "A was measured with background box, B with mask": dataclasses.replace(
+            a, convention=Convention.preset("reference", background="mask")
+        ),
+        "A was measured with confidence_denominator off, B with on": dataclasses.replace(
+            a, convention=Convention.preset("challenge")
+        ),
+    }
+    for message, other in others.items():
+        with pytest.raises(InputError) as caught:
+            compare({"A": a, "B": other})
+        assert message in str(caught.value)
+        assert str(caught.value).endswith("; evaluate both on the same truth alike")
+        assert "\n" not in str(caught.value)
+
+
+def test_another_number_of_objects_is_refused() -> None:
+    found = Detections(classes=["cup"], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 1)))
+    one, two = (
+        probox.evaluate(GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7] * n, [[1, 1, 9, 9]] * n, [0] * n), found)
+        for n in (1, 2)
+    )
+    with pytest.raises(InputError, match="image 7 has 1 objects in A and 2 in B"):
+        compare({"A": one, "B": two})
+
+
+def test_wrong_arguments(results: dict[str, Evaluation]) -> None:
+    with pytest.raises(InputError, match="expected two results or more to compare, but got 1"):
+        compare({"A": results["sure"]})
+    with pytest.raises(InputError, match="expected results to be evaluations by name"):
+        compare([results["sure"], results["unsure"]])  # type: ignore[arg-type]
+    by_measures = {name: dataclasses.replace(results["sure"], measures=(name,)) for name in ("pdq", "map")}
+    with pytest.raises(InputError, match="the results hold no measure in common"):
+        compare(by_measures)
+
+
+def test_one_image_concludes_nothing() -> None:
+    truth, found = random_world(1, max_images=1, heatmaps=False)
+    result = probox.evaluate(truth, found)
+    compared = compare({"A": result, "B": result}, per_class=True)
+    assert compared.pairs[0].conclusion == "Nothing can be concluded about A and B from 1 image."
+    assert compared.notes == ("no intervals: images are drawn anew, and there is only one",)
+    assert "Nothing can be concluded" in str(compared)
+
+
+# --- words ---
+
+
+def said(value: float, low: float, high: float, p: float = 0.004, *, claimed: bool = True, **column: object) -> str:
+    named = Column(key="X", **{"heading": "X", **column})  # type: ignore[arg-type]
+    return conclude(("A", "B"), [(named, Interval(value, low, high, 0.1), p, claimed)], 206, 0.95)
+
+
+def test_conclusions() -> None:
+    assert said(0.013, 0.004, 0.022) == (
+        "A is better than B in X by 1.3 points (95 % interval 0.4 to 2.2, p = 0.004, 206 images)."
+    )
+    assert said(-0.013, -0.022, -0.004).startswith("B is better than A in X by 1.3 points (95 % interval 0.4 to 2.2")
+    assert said(-0.013, -0.022, -0.004, better="low").startswith("A is better than B in X by 1.3 points")
+    assert said(0.013, 0.004, 0.022, better="low", complement=True).startswith("B is better than A in X by 1.3")
+    assert said(-3.25, -4.0, -2.0, better="low", unit="plain").startswith(
+        "A is better than B in X by 3.25 (95 % interval 2 to 4,"
+    )
+    assert said(-3.25, -4.0, -2.0, better=None, unit="plain").startswith("A is lower than B in X by 3.25")
+    assert said(1200.0, 900.0, 1500.0, unit="count").startswith("A is better than B in X by 1,200 (95 %")
+    assert said(-0.002, -0.009, 0.005, 0.6, claimed=False) == (
+        "In X no difference can be claimed: A minus B is -0.2 points (95 % interval -0.9 to 0.5, p = 0.600, "
+        "206 images)."
+    )
+    assert said(math.nan, math.nan, math.nan, claimed=False) == "In X one of them has no number."
+    assert p_words(0.0001) == "p < 0.001"
+
+
+def test_a_claim_needs_both_the_test_and_the_interval(results: dict[str, Evaluation]) -> None:
+    sampler = {name: comparison._Sampler(result, RESAMPLED[:1], False) for name, result in results.items()}
+    place = ("", "PDQ")
+    apart = {"sure": {place: np.array([0.1, 0.2])}, "unsure": {place: np.array([0.5, 0.7])}}
+    across = {"sure": {place: np.array([0.1, 0.9])}, "unsure": {place: np.array([0.5, 0.4])}}
+    for drawn, adjusted, claimed in ((apart, 0.05, True), (apart, 0.051, False), (across, 0.01, False)):
+        found = comparison._difference(place, ("sure", "unsure"), sampler, drawn, 0.01, adjusted, 40, 0.95)
+        assert found.claimed is claimed
+
+
+def test_tables(results: dict[str, Evaluation]) -> None:
+    compared = compare({"a_b": results["sure"], "c": results["unsure"]}, replicates=50, per_class=True)
+    (pair,) = compared.pairs
+    header, first, *_ = comparison_table(compared, pair).splitlines()
+    assert header.split() == ["a_b", "c", "a_b", "-", "c", "p"]
+    assert first.startswith("mAP   62.45 [")
+    marked = [line for line in comparison_table(compared, pair).splitlines() if line.endswith("*")]
+    assert [line.split()[0] for line in marked] == [
+        key for key in ("PDQ", "pPDQ", "Sp", "FG", "BG") if pair.columns[_key(key)].claimed
+    ]
+    assert comparison_table(compared, pair, "markdown").startswith(r"|  | a\_b | c | a\_b - c | p |")
+    assert r"a\_b" in comparison_table(compared, pair, "latex")
+    classes = comparison_table(compared, pair, "csv", of_classes=True).splitlines()
+    assert classes[0] == (
+        "class,images,a_b,a_b low,a_b high,c,c low,c high,difference,difference low,difference high,p,p Holm"
+    )
+    assert len(classes) == 1 + len(pair.classes["PDQ"])
+    rows = {line.split(",")[0]: line.split(",")[1:] for line in comparison_table(compared, pair, "csv").splitlines()}
+    lrp = pair.columns["moLRP"]
+    assert [float(cell) for cell in rows["mLRP"][:3]] == [1 - lrp.first.value, 1 - lrp.first.high, 1 - lrp.first.low]
+    assert float(rows["PDQ"][6]) == pair.columns["PDQ"].difference.value
+    assert str(compared).count(pair.conclusion) == 1
+    assert "50 draws and swaps of 12 images, seed 0; * differs" in str(compared)
+
+
+def _key(heading: str) -> str:
+    return {"Sp": "spatial", "FG": "foreground", "BG": "background"}.get(heading, heading)
+
+
+def test_progress_is_told(results: dict[str, Evaluation]) -> None:
+    told: list[tuple[int, int]] = []
+    compare(results, ["pdq"], replicates=5, progress=lambda done, total: told.append((done, total)))
+    assert told == [(5, 10), (10, 10)]
+
+
+def test_a_difference_is_json(results: dict[str, Evaluation]) -> None:
+    found = compare(results, ["pdq"], replicates=5).pairs[0].columns["PDQ"]
+    assert isinstance(found, Difference)
+    assert list(found.to_dict()) == ["first", "second", "difference", "p", "p_adjusted", "images", "claimed"]

@@ -1,0 +1,263 @@
+"""Simulated detectors whose sigmas are wrong in a known way: what is wrong is found."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from tests.calibration.worlds import CLASSES, boxes_truth, simulated
+
+import probox
+from probox import Detections, GroundTruth, InputError
+from probox.calibration import Calibration
+from probox.calibration.corners import (
+    ClassScale,
+    Conformal,
+    Constant,
+    EdgeScale,
+    RelativeCurves,
+    Scale,
+    calibrated_covariances,
+)
+from probox.calibration.fit_corners import fit_corners
+from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of
+from probox.calibration.isotonic import Curve
+from probox.calibration.pairs import FittingPairs
+
+
+def fitted(truth: GroundTruth, found: Detections, method: str, target: str = "nll", **options: float) -> object:
+    pairs = FittingPairs.of(truth, found)
+    names = np.array(found.classes)[found.labels[pairs.detections]]
+    return fit_corners(pairs, names, method, target, **options).mapping
+
+
+@pytest.fixture(scope="module")
+def truth() -> GroundTruth:
+    return boxes_truth()
+
+
+@pytest.mark.parametrize("target", ["nll", "coverage"])
+def test_a_scale_of_two_is_found(truth: GroundTruth, target: str) -> None:
+    mapping = fitted(truth, simulated(truth), "scale", target)
+    assert isinstance(mapping, Scale)
+    assert mapping.factor == pytest.approx(2.0, abs=0.1)
+
+
+def test_correlated_corners_are_scaled_by_their_joint_distance(truth: GroundTruth) -> None:
+    covariance = np.array([[9.0, 6.0], [6.0, 9.0]])
+    found = probox.experiments.SimulatedDetector(
+        corner_variance=covariance, reported_variance=covariance / 4
+    ).detect(truth, seed=3)  # fmt: skip
+    mapping = fitted(truth, found, "scale")
+    assert isinstance(mapping, Scale)
+    pairs = FittingPairs.of(truth, found)
+    r = pairs.residuals.reshape(-1, 2, 2)
+    distance = np.einsum("kci,ij,kcj->k", r, np.linalg.inv(covariance / 4), r)
+    assert mapping.factor == pytest.approx(math.sqrt(distance.mean() / 4), rel=1e-12)
+    assert mapping.factor == pytest.approx(2.0, abs=0.1)
+
+
+def test_the_scale_for_nll_is_its_minimum(truth: GroundTruth) -> None:
+    found = simulated(truth)
+    pairs = FittingPairs.of(truth, found)
+    mapping = fitted(truth, found, "scale")
+    assert isinstance(mapping, Scale)
+
+    def nll(factor: float) -> float:
+        sigmas = factor * sigmas_of(pairs.covariances)
+        return float((0.5 * np.square(pairs.residuals / sigmas) + np.log(sigmas)).sum())
+
+    assert nll(mapping.factor) < min(nll(0.999 * mapping.factor), nll(1.001 * mapping.factor))
+
+
+def test_coverage_is_exact_on_what_it_was_fitted_on(truth: GroundTruth) -> None:
+    found = simulated(truth)
+    for level in (0.5, 0.9):
+        mapping = fitted(truth, found, "scale", "coverage", level=level)
+        assert isinstance(mapping, Scale)
+        z = np.abs(FittingPairs.of(truth, found).z)
+        assert (z <= mapping.factor * edge_reach(level)).mean() == pytest.approx(level, abs=1e-3)
+
+
+def test_edges_are_told_apart(truth: GroundTruth) -> None:
+    wrong = np.array([[[9.0, 0], [0, 1]], [[4, 0], [0, 16]]])
+    found = probox.experiments.SimulatedDetector(corner_variance=wrong, reported_variance=4.0).detect(truth, seed=2)
+    mapping = fitted(truth, found, "edge-scale")
+    assert isinstance(mapping, EdgeScale)
+    assert mapping.factors == pytest.approx((1.5, 0.5, 1.0, 2.0), rel=0.1)
+
+
+def test_classes_are_told_apart_and_small_ones_use_all() -> None:
+    truth = boxes_truth(100)
+    found = simulated(truth, sigma=4.0)
+    scale = np.where(truth.labels == 0, 0.5, 2.0)  # of the reported variance's root
+    found = found.replace(covariances=found.covariances * np.square(scale)[:, None, None, None])
+    mapping = fitted(truth, found, "class-scale")
+    assert isinstance(mapping, ClassScale)
+    assert [name for name, _ in mapping.classes] == sorted(CLASSES)
+    own = dict(mapping.classes)
+    pairs = FittingPairs.of(truth, found)
+    everything = math.sqrt(np.square(pairs.z).mean())
+    assert mapping.others == pytest.approx(everything)
+    for label, name in enumerate(CLASSES):
+        rows = pairs.labels == label
+        alone, n = math.sqrt(np.square(pairs.z[rows]).mean()), int(rows.sum())
+        assert own[name] == pytest.approx(math.exp((n * math.log(alone) + 30 * math.log(everything)) / (n + 30)))
+    few = found.select(np.concatenate([np.flatnonzero(found.labels == 0), np.flatnonzero(found.labels == 1)[:29]]))
+    pairs = FittingPairs.of(truth, few)
+    names = np.array(few.classes)[few.labels[pairs.detections]]
+    fit = fit_corners(pairs, names, "class-scale", "nll")
+    assert isinstance(fit.mapping, ClassScale)
+    assert [name for name, _ in fit.mapping.classes] == ["cup"]
+    assert fit.notes == ("1 classes with fewer than 30 pairs use the factor of all (dog)",)
+
+
+def test_isotonic_finds_errors_by_relative_sigma() -> None:
+    """Sigmas that are the square of what they should be: no factor repairs that, a curve does."""
+    truth = boxes_truth(150)
+    rng = np.random.default_rng(5)
+    share = rng.uniform(0.02, 0.1, len(truth))
+    sides = np.tile(truth.boxes[:, 2:] - truth.boxes[:, :2], 2)
+    boxes = truth.boxes + rng.normal(size=(len(truth), 4)) * share[:, None] * sides
+    said = 10 * np.square(share)[:, None] * np.tile(boxes[:, 2:] - boxes[:, :2], 2)
+    covariances = np.square(said).reshape(-1, 2, 2)[..., None] * np.eye(2)
+    found = Detections(
+        classes=CLASSES,
+        image_ids=truth.image_ids[truth.image_rows],
+        boxes=boxes,
+        label_probs=np.eye(2)[truth.labels],
+        covariances=covariances,
+    )
+    mapping = fitted(truth, found, "isotonic")
+    assert isinstance(mapping, RelativeCurves)
+    sigmas = sigmas_of(np.asarray(calibrated_covariances(found, mapping)))
+    relative = sigmas / np.tile(boxes[:, 2:] - boxes[:, :2], 2)
+    assert np.abs(relative / share[:, None] - 1).mean() < 0.15
+    covering = fitted(truth, found, "isotonic", "coverage", level=0.9)
+    assert isinstance(covering, RelativeCurves)
+    ratios = {
+        b / a
+        for one, other in zip(mapping.curves, covering.curves, strict=True)
+        for a, b in zip(one.y, other.y, strict=True)
+    }
+    assert max(ratios) == pytest.approx(min(ratios)), "one factor for the whole shape"
+
+
+def test_the_constant_is_a_share_of_the_sides(truth: GroundTruth) -> None:
+    found = simulated(truth, reported=0.0)
+    assert found.covariances is None
+    mapping = fitted(truth, found, "constant")
+    pairs = FittingPairs.of(truth, found)
+    assert isinstance(mapping, Constant)
+    assert mapping.share == pytest.approx(math.sqrt(np.square(pairs.residuals / pairs.sides).mean()))
+    sigmas = sigmas_of(np.asarray(calibrated_covariances(found, mapping)))
+    assert sigmas == pytest.approx(mapping.share * np.tile(found.boxes[:, 2:] - found.boxes[:, :2], 2))
+
+
+def test_truncated_edges_do_not_count() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (60, 40)}, [1], [[0, 10, 30, 30]], [0])
+    found = Detections(
+        classes=["cup"], image_ids=[1], boxes=[[5, 12, 30, 30]], label_probs=[[1]],
+        covariances=[[[[1, 0.5], [0.5, 1]], [[1, 0], [0, 1]]]],
+    )  # fmt: skip
+    mapping = fitted(truth, found, "scale")
+    assert isinstance(mapping, Scale)
+    assert mapping.factor == pytest.approx(math.sqrt((2**2 + 0 + 0) / 3))
+
+
+class TestConformal:
+    def test_the_quantile_is_the_definition(self, truth: GroundTruth) -> None:
+        found = simulated(truth)
+        pairs = FittingPairs.of(truth, found)
+        largest = sorted(np.abs(pairs.z).max(axis=1).tolist())
+        for alpha in (0.05, 0.1, 0.5):
+            mapping = fitted(truth, found, "conformal", "coverage", alpha=alpha)
+            assert isinstance(mapping, Conformal)
+            assert mapping.reach == largest[math.ceil((len(largest) + 1) * (1 - alpha)) - 1]
+            assert mapping.factor == pytest.approx(mapping.reach / box_reach(1 - alpha))
+
+    @pytest.mark.parametrize(("pairs", "possible"), [(9, True), (8, False)])
+    def test_nine_pairs_promise_nine_in_ten(self, pairs: int, possible: bool) -> None:
+        truth = boxes_truth(2)
+        found = simulated(truth).select(np.arange(pairs))
+        if possible:
+            mapping = fitted(truth, found, "conformal", "coverage")
+            assert isinstance(mapping, Conformal)
+            assert mapping.reach == np.abs(FittingPairs.of(truth, found).z).max()
+        else:
+            with pytest.raises(InputError, match=r"8 matched boxes are too few to promise 90 %.*fit on at least 9"):
+                fitted(truth, found, "conformal", "coverage")
+
+    def test_new_boxes_cover_as_promised(self) -> None:
+        """Over many draws of fitting and new images the mean coverage is 1 - alpha within sampling error."""
+        covered = []
+        truth = boxes_truth(12)
+        for seed in range(60):
+            mapping = fitted(truth, simulated(truth, seed=seed), "conformal", "coverage", alpha=0.2)
+            assert isinstance(mapping, Conformal)
+            new = simulated(truth, seed=1000 + seed)
+            scaled = new.replace(covariances=calibrated_covariances(new, mapping))
+            z = np.abs(FittingPairs.of(truth, scaled).z)
+            covered.append(float((z <= box_reach(0.8)).all(axis=1).mean()))
+        error = float(np.std(covered)) / math.sqrt(len(covered))
+        assert np.mean(covered) == pytest.approx(0.8, abs=4 * error)
+        assert error < 0.012
+
+
+def test_maps_leave_plain_boxes_and_heatmaps() -> None:
+    found = Detections(
+        classes=["cup", "dog"],
+        image_ids=[1, 1, 1],
+        boxes=[[0, 0, 10, 20]] * 3,
+        label_probs=[[1, 0], [0, 1], [1, 0]],
+        covariances=np.array([1.0, 0.0, 1.0])[:, None, None, None] * np.tile(np.eye(2), (3, 2, 1, 1)),
+        heatmaps=[None, None, np.zeros((4, 4), np.float32)],
+    )
+    calibrated = Calibration(corners=ClassScale(3.0, (("dog", 2.0),))).apply(found)
+    assert sigmas_of(np.asarray(calibrated.covariances)).tolist() == [[3.0] * 4, [0.0] * 4, [1.0] * 4]
+    assert calibrated.notes == (
+        "1 of 3 detections are heatmaps: they stay as they are",
+        "1 of 3 detections are plain boxes: no sigma to calibrate",
+        "corners: 1 classes use the values of all classes (cup)",
+    )
+    constant = Calibration(corners=Constant(0.1)).apply(found)
+    assert sigmas_of(np.asarray(constant.covariances)).tolist() == [[1, 2, 1, 2], [1, 2, 1, 2], [1, 1, 1, 1]]
+    assert constant.notes == ("1 of 3 detections are heatmaps: they stay as they are",)
+
+
+def test_classes_are_known_by_any_of_their_names() -> None:
+    mapping = ClassScale(3.0, (("tv", 2.0),))
+    names = np.array(["Television", "cup"])
+    assert mapping.sigmas(np.ones((2, 4)), np.ones((2, 4)), names)[:, 0].tolist() == [2.0, 3.0]
+    assert mapping.knows("TVmonitor")
+    assert not mapping.knows("cup")
+
+
+def test_every_map_scales() -> None:
+    curve = Curve((0.1, 0.2), (0.1, 0.3))
+    maps = [
+        Scale(1.5),
+        EdgeScale((1.0, 2.0, 3.0, 4.0)),
+        ClassScale(2.0, (("cup", 5.0),)),
+        RelativeCurves((curve, curve, curve, curve)),
+        Constant(0.2),
+    ]
+    old, sides, names = np.full((2, 4), 3.0), np.full((2, 4), 20.0), np.array(["cup", "dog"])
+    for mapping in maps:
+        assert mapping.scaled(2.0).sigmas(old, sides, names) == pytest.approx(2 * mapping.sigmas(old, sides, names))
+
+
+def test_degenerate_boxes_keep_their_sigmas() -> None:
+    curve = Curve((0.1,), (0.2,))
+    mapping = RelativeCurves((curve, curve, curve, curve))
+    sides = np.array([[0.0, 10.0, 0.0, 10.0]])
+    assert mapping.sigmas(np.full((1, 4), 3.0), sides, np.array(["cup"])).tolist() == [[3.0, 2.0, 3.0, 2.0]]
+
+
+def test_errors_that_ask_for_no_sigma_at_all_are_refused(truth: GroundTruth) -> None:
+    found = simulated(truth, sigma=0.0)
+    with pytest.raises(InputError, match=r"ask for a factor of 0; check that detections are not the truth itself"):
+        fitted(truth, found, "scale")
+    with pytest.raises(InputError, match="there is nothing to fit a sigma to"):
+        fitted(truth, found.select(np.zeros(0, np.int64)), "scale")

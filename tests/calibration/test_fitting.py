@@ -1,0 +1,183 @@
+"""`probox.calibration.fit` as a whole: the same again, whatever the order, and what it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.calibration.worlds import boxes_truth, simulated
+from tests.strategies import random_world
+
+import probox
+from probox import Detections, GroundTruth, InputError
+from probox.calibration import fit
+from probox.calibration.corners import Scale
+from probox.calibration.labels import Temperature
+from probox.demo import Demo
+
+
+@pytest.fixture(scope="module")
+def truth() -> GroundTruth:
+    return boxes_truth(12)
+
+
+@pytest.fixture(scope="module")
+def found(truth: GroundTruth) -> Detections:
+    return simulated(truth, false_per_image=2)
+
+
+def test_the_same_again(truth: GroundTruth, found: Detections) -> None:
+    one, two = (fit(truth, found, labels="temperature", seed=3) for _ in range(2))
+    assert one == two
+    order = np.random.default_rng(0).permutation(len(found))
+    turned = fit(truth, found.select(order), labels="temperature", seed=3)
+    assert turned.calibration == one.calibration
+    assert turned.gain is not None
+    assert one.gain is not None
+    assert turned.gain.changes["PDQ"].after == pytest.approx(one.gain.changes["PDQ"].after)
+    other = fit(truth, found, labels="temperature", seed=4)
+    assert other.calibration == one.calibration, "the seed deals the folds, the file is of all images"
+    assert other.gain != one.gain
+
+
+def test_pdq_grows_by_a_scale_fitted_for_it(truth: GroundTruth, found: Detections) -> None:
+    gain = fit(truth, found).gain
+    assert gain is not None
+    assert gain.changes["PDQ"].low > 0
+    assert (gain.folds, gain.images, gain.pairs) == (5, 12, 72)
+
+
+def test_each_method_on_each_target(demo: Demo) -> None:
+    truth = demo.truth.select_images(demo.truth.image_ids[:4])
+    for method in ("scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal"):
+        for target in ("pdq", "nll", "coverage") if method != "conformal" else (None,):
+            fitted = fit(truth, demo.detectors["unsure"], method=method, target=target, folds=2, resamples=20)
+            assert fitted.calibration.corners.method == method
+            assert fitted.calibration.target == (target or "coverage")
+            assert repr(fitted.calibration) == f"Calibration({method} for {target or 'coverage'}, labels none)"
+
+
+def test_labels_are_calibrated_beside_corners(demo: Demo) -> None:
+    fitted = fit(demo.truth, demo.detectors["unsure"], target="nll", labels="isotonic")
+    assert fitted.gain is not None
+    assert fitted.gain.changes["ignorance"].low > 0
+    assert "ignorance" not in fit(demo.truth, demo.detectors["unsure"], target="nll").gain.changes
+    words = str(fitted.calibration)
+    assert words == "sigmas times 1.11; scores become precisions, by a curve of their own for 1 classes"
+    warmer = fit(demo.truth, demo.detectors["unsure"], target="nll", labels="temperature").calibration
+    assert isinstance(warmer.labels, Temperature)
+
+
+def test_other_images_and_classes_are_fine(truth: GroundTruth, found: Detections) -> None:
+    calibration = fit(truth, found, method="class-scale", target="nll").calibration
+    elsewhere = Detections(
+        classes=["unicorn"], image_ids=[-5], boxes=[[0, 0, 9, 9]], label_probs=[[0.5]],
+        covariances=np.tile(np.eye(2), (1, 2, 1, 1)),
+    )  # fmt: skip
+    calibrated = calibration.apply(elsewhere)
+    assert calibrated.covariances is not None
+    assert calibrated.covariances[0, 0, 0, 0] == pytest.approx(calibration.corners.others**2)
+    assert calibrated.notes == ("corners: 1 classes use the values of all classes (unicorn)",)
+    assert (calibrated.boxes == elsewhere.boxes).all()
+
+
+def test_detections_of_unknown_images_and_classes_change_nothing(truth: GroundTruth, found: Detections) -> None:
+    more = found.replace(
+        **{name: np.concatenate([values, values[:5]]) for name, values in found.columns().items()}
+        | {"image_ids": np.concatenate([found.image_ids, np.full(5, 999_999)])}
+    )
+    assert fit(truth, more).calibration == fit(truth, found).calibration
+
+
+class TestMessages:
+    def test_plain_boxes(self, truth: GroundTruth, found: Detections) -> None:
+        plain = found.replace(covariances=None, source="plain.json")
+        with pytest.raises(InputError, match=r'^plain\.json: has no covariances; use method="constant"$'):
+            fit(truth, plain)
+        zero = plain.replace(covariances=np.zeros((len(plain), 2, 2, 2)))
+        with pytest.raises(InputError, match="has no covariances"):
+            fit(truth, zero, method="conformal")
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"method": "platt"}, "expected method to be one of scale, edge-scale.* but got 'platt'"),
+            ({"labels": 3}, "expected labels to be one of none, temperature, isotonic, but got 3"),
+            ({"target": "map"}, "expected target to be one of pdq, nll, coverage"),
+            ({"method": "conformal", "target": "pdq"}, "a conformal factor is for coverage, not for pdq; leave the"),
+            ({"folds": 1}, "expected folds to be a whole number from 2"),
+            ({"folds": 2.0}, "expected folds to be a whole number"),
+            ({"seed": -1}, "expected seed to be a whole number from 0"),
+            ({"alpha": 1.0}, "expected alpha to be a number between 0 and 1, but got 1.0"),
+            ({"level": float("nan")}, "expected level to be a number between 0 and 1"),
+            ({"resamples": 0}, "expected resamples"),
+        ],
+    )
+    def test_choices(self, truth: GroundTruth, found: Detections, wrong: dict, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            fit(truth, found, **wrong)
+
+    def test_swapped_tables(self, truth: GroundTruth, found: Detections) -> None:
+        with pytest.raises(InputError, match=r"the order is fit\(truth, found\)"):
+            fit(found, truth)
+
+    def test_no_detections(self, truth: GroundTruth, found: Detections) -> None:
+        for method in ("scale", "constant"):
+            with pytest.raises(InputError, match="there is nothing to fit a sigma to; fit on images in which"):
+                fit(truth, found.select(np.zeros(0, np.int64)), method=method)
+
+    def test_one_image_has_no_gain(self, truth: GroundTruth, found: Detections) -> None:
+        one = truth.select_images(truth.image_ids[:1])
+        fitted = fit(one, found)
+        assert fitted.gain is None
+        assert fitted.notes[-1] == "no gain can be told: of one image none can be held out"
+        assert fitted.notes[0] == "only 6 matched boxes to fit to, fewer than 30"
+
+    def test_folds_without_pairs_have_no_gain(self, truth: GroundTruth, found: Detections) -> None:
+        first = found.select(found.image_ids == truth.image_ids[0])
+        fitted = fit(truth, first, target="nll")
+        assert fitted.gain is None
+        assert fitted.notes[-1] == (
+            "no gain can be told: without the images of one fold, no detection overlaps an object of its class by "
+            "half: there is nothing to fit a sigma to"
+        )
+
+    def test_few_images_make_few_folds(self, truth: GroundTruth, found: Detections) -> None:
+        fitted = fit(truth.select_images(truth.image_ids[:3]), found)
+        assert fitted.gain is not None
+        assert fitted.gain.folds == 3
+        assert fitted.notes[-1] == "3 images: 3 folds instead of 5"
+
+    def test_what_is_left_out(self, truth: GroundTruth, found: Detections) -> None:
+        covariances = found.covariances.copy()
+        covariances[:2] = 0
+        covariances[2, 0] = [[1, 1], [1, 1]]
+        notes = fit(truth, found.replace(covariances=covariances), target="nll").notes
+        assert "2 of 72 matched boxes are plain: left out of the fit" in notes
+        assert "1 of 72 matched boxes have covariances without an inverse: left out of the fit" in notes
+
+
+def test_odd_worlds_end_in_a_fit_or_a_sentence() -> None:
+    """Masks of a pixel, boxes outside, zero sizes, heatmaps, singular covariances."""
+    outcomes = set()
+    for seed in range(36):
+        truth, found = random_world(seed, max_images=15)
+        method = ("scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal")[seed % 6]
+        target = None if method == "conformal" else ("pdq", "nll", "coverage")[seed // 6 % 3]
+        labels = ("none", "temperature", "isotonic")[seed // 2 % 3]
+        try:
+            fitted = fit(truth, found, method=method, target=target, labels=labels, alpha=0.5, resamples=10)
+        except InputError:
+            outcomes.add("refused")
+            continue
+        outcomes.add("fitted" if fitted.gain else fitted.notes[-1][:19])
+        calibrated = fitted.calibration.apply(found)
+        assert len(calibrated) == len(found)
+        assert np.isfinite(probox.evaluate(truth, calibrated).summary()["TP"])
+    assert outcomes == {"refused", "fitted", "no gain can be told"}
+
+
+def test_a_scale_for_pdq_is_on_the_lattice(truth: GroundTruth, found: Detections) -> None:
+    mapping = fit(truth, found).calibration.corners
+    assert isinstance(mapping, Scale)
+    assert np.log(mapping.factor) / 0.02 == pytest.approx(round(np.log(mapping.factor) / 0.02), abs=1e-9)
+    assert 1.0 < mapping.factor < 2.5

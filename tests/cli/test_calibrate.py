@@ -1,0 +1,196 @@
+"""`probox calibrate`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import probox
+from probox.calibration import Calibration
+from probox.calibration.corners import ClassScale, Constant, Scale
+from probox.cli import cli, main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as done:
+            main(["calibrate", *map(str, words)])
+        said = capsys.readouterr()
+        return int(done.value.code or 0), said.out, said.err
+
+    return call
+
+
+def test_fit_prints_held_out_numbers(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cal.json"
+    status, shown, said = run("fit", demo_files / "truth.json", demo_files / "unsure.json", "--out", out)
+    assert status == 0
+    lines = shown.splitlines()
+    assert lines[0].split("  ")[0] == "held out"
+    assert [line[:20].strip() for line in lines[1:]] == [
+        "PDQ", "NLL of matched boxes", "energy score, pixels",
+        "edges in their 68 %", "edges in their 90 %", "boxes in their 90 %",
+    ]  # fmt: skip
+    assert "5 folds of 12 images, 134 matched boxes" in said
+    assert "18 of 536 edges end at the image's border: left out of the fit" in said
+    calibration = Calibration.load(out)
+    assert isinstance(calibration.corners, Scale)
+    truth = probox.read_truth(demo_files / "truth.json")
+    found = probox.read_detections(demo_files / "unsure.json", truth)
+    inside = probox.evaluate(truth, calibration.apply(found), measures=["pdq"]).pdq
+    gain = probox.calibration.fit(truth, found).gain
+    assert gain is not None
+    change = gain.changes["PDQ"]
+    assert inside != change.after
+    cells = lines[1].split()
+    assert cells[1:4] == [f"{100 * change.before:.2f}", f"{100 * change.after:.2f}", f"{100 * change.gain:+.2f}"]
+    assert cells[7] == f"{100 * gain.over_constant['PDQ'].before:.2f}"
+    assert f"{inside:.6f}" not in shown
+
+
+def test_fit_as_json(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    words = (
+        "fit",
+        demo_files / "truth.json",
+        demo_files / "sure.json",
+        "--method",
+        "constant",
+        "--labels",
+        "temperature",
+    )
+    status, shown, said = run(*words, "--out", tmp_path / "c.json", "--json")
+    assert (status, said) == (0, "")
+    content = json.loads(shown)
+    assert set(content) == {"out", "notes", "calibration", "held_out"}
+    assert content["held_out"]["gain"]["NLL"]["before"] is None, "plain boxes have none"
+    low, high = content["held_out"]["gain"]["PDQ"]["interval"]
+    assert 0.1 < low < content["held_out"]["gain"]["PDQ"]["gain"] < high
+    assert content["held_out"]["over_constant"] == {}
+    assert content["calibration"] == json.loads((tmp_path / "c.json").read_text())
+    assert isinstance(Calibration.load(tmp_path / "c.json").corners, Constant)
+
+
+def test_plain_boxes_are_told_what_to_do(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    sure = demo_files / "sure.json"
+    status, shown, said = run("fit", demo_files / "truth.json", sure, "--out", tmp_path / "c.json")
+    assert (status, shown) == (1, "")
+    assert said == f"probox: {sure}: has no covariances; use --method constant\n"
+    assert not (tmp_path / "c.json").exists()
+
+
+def test_own_files_stay(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    for name in ("truth.json", "unsure.json"):
+        shutil.copy(demo_files / name, tmp_path)
+    truth, unsure, cal = tmp_path / "truth.json", tmp_path / "unsure.json", tmp_path / "cal.json"
+    assert "does not hold a calibration" in run("fit", truth, unsure, "--out", truth)[2]
+    assert "the folder of this file does not exist" in run("fit", truth, unsure, "--out", tmp_path / "no" / "c.json")[2]
+    Calibration(corners=Scale(2.0)).save(cal)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for out in (cal, unsure, truth):
+        status, _, said = run("apply", cal, unsure, "--truth", truth, "--out", out)
+        assert status == 1
+        assert "would replace what it is made from" in said
+    (tmp_path / "mine.json").write_text('{"mine": 1}')
+    assert "does not hold detections" in run("apply", cal, unsure, "--out", tmp_path / "mine.json")[2]
+    (tmp_path / "mine.json").unlink()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.fixture
+def formats(demo_files: Path, tmp_path: Path) -> dict[str, Path]:
+    """Return the unsure detector's file in each format."""
+    files = {"coco": demo_files / "unsure.json"}
+    for form, name in (("rvc1", "unsure.rvc1.json"), ("parquet", "unsure.parquet")):
+        files[form] = tmp_path / name
+        words = ["convert", str(files["coco"]), str(files[form]), "--truth", str(demo_files / "truth.json")]
+        assert CliRunner().invoke(cli, words).exit_code == 0
+    return files
+
+
+@pytest.mark.parametrize("given", ["coco", "rvc1", "parquet"])
+def test_apply_needs_no_truth(run: Run, formats: dict[str, Path], demo_files: Path, tmp_path: Path, given: str) -> None:
+    truth = probox.read_truth(demo_files / "truth.json")
+    classes = tuple(zip(truth.classes, truth.dataset.category_ids.tolist(), strict=True))
+    Calibration(corners=ClassScale(3.0, (("ring", 2.0),)), classes=classes).save(tmp_path / "cal.json")
+    before = probox.read_detections(formats[given], truth)
+    out = tmp_path / ("out.parquet" if given == "parquet" else "out.json.gz")
+    status, shown, said = run("apply", tmp_path / "cal.json", formats[given], "--out", out)
+    assert (status, shown) == (0, "")
+    assert "note: corners: 6 classes use the values of all classes (star, banana, pebble, ...)" in said
+    assert f"wrote 167 detections to {out}" in said
+    after = probox.read_detections(out, truth)
+    factor = np.where(np.array(before.classes)[before.labels] == "ring", 4.0, 9.0)[:, None, None, None]
+    assert before.covariances is not None
+    assert after.covariances == pytest.approx(before.covariances * factor)
+    for name in ("image_ids", "boxes", "label_probs", "scores", "labels", "extents"):
+        assert (getattr(after, name) == getattr(before, name)).all(), name
+    with_truth = tmp_path / out.name.replace("out", "other")
+    assert run("apply", tmp_path / "cal.json", formats[given], "--out", with_truth, "--truth",
+               demo_files / "truth.json")[0] == 0  # fmt: skip
+    if given != "parquet":
+        assert with_truth.read_bytes() == out.read_bytes()
+
+
+def test_another_format_needs_the_truth(run: Run, formats: dict[str, Path], demo_files: Path, tmp_path: Path) -> None:
+    Calibration(corners=Scale(2.0)).save(tmp_path / "cal.json")
+    words = ("apply", tmp_path / "cal.json", formats["coco"], "--out", tmp_path / "out.rvc1.json")
+    assert run(*words)[2] == (
+        f"probox: {formats['coco']}: cannot become RVC1 without the images and classes of the ground truth; "
+        "add --truth FILE\n"
+    )
+    status, shown, _ = run(*words, "--truth", demo_files / "truth.json", "--json")
+    assert status == 0
+    assert json.loads(shown)["format"] == "rvc1"
+    assert "can't tell a format from this file name" in run(*words[:3], "--out", tmp_path / "x.txt")[2]
+
+
+def test_coco_results_of_other_categories(run: Run, formats: dict[str, Path], tmp_path: Path) -> None:
+    Calibration(corners=Scale(2.0), classes=(("cup", 99),)).save(tmp_path / "cal.json")
+    status, _, said = run("apply", tmp_path / "cal.json", formats["coco"], "--out", tmp_path / "o.json")
+    assert status == 1
+    assert said.count("\n") == 1
+    assert "category" in said
+
+
+def test_heatmaps_need_the_truth_and_stay(run: Run, golden_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "maps.json").write_text(
+        json.dumps({"classes": ["cup"], "detections": [[{"label_probs": [1.0], "masks_file": "a.npy", "mask_id": 0}]]})
+    )
+    np.save(tmp_path / "a.npy", np.ones((1, 20, 30), np.float32))
+    Calibration(corners=Constant(0.1)).save(tmp_path / "cal.json")
+    words = ("apply", tmp_path / "cal.json", tmp_path / "maps.json", "--out", tmp_path / "out.json")
+    status, _, said = run(*words)
+    assert status == 1
+    assert "add --truth FILE" in said
+    (tmp_path / "truth.json").write_text(
+        json.dumps({
+            "images": [{"id": 1, "width": 30, "height": 20, "file_name": "a.jpg"}],
+            "categories": [{"id": 1, "name": "cup"}], "annotations": [],
+        })
+    )  # fmt: skip
+    status, _, said = run(*words, "--truth", tmp_path / "truth.json")
+    assert status == 0, said
+    assert "1 of 1 detections are heatmaps: they stay as they are" in said
+
+
+def test_help_names_every_choice() -> None:
+    shown = CliRunner().invoke(cli, ["calibrate", "fit", "--help"]).output
+    for word in ("edge-scale", "conformal", "temperature", "coverage", "--alpha", "control", "held out"):
+        assert word in shown
+
+
+def test_a_missing_or_damaged_file_is_one_line(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    status, _, said = run("apply", tmp_path / "no.json", demo_files / "unsure.json", "--out", tmp_path / "o.json")
+    assert (status, said.count("\n")) == (1, 1)
+    status, _, said = run("apply", demo_files / "truth.json", demo_files / "unsure.json", "--out", tmp_path / "o.json")
+    assert (status, said.count("\n")) == (1, 1)
+    assert 'expected a calibration with "format"' in said

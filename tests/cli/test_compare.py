@@ -1,0 +1,166 @@
+"""`probox compare` and the option --intervals as a user meets them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from probox import Evaluation
+from probox.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    """Run a command; return its status and what it printed."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(arg) for arg in args])
+    printed = capsys.readouterr()
+    return int(str(ended.value.code)), printed.out, printed.err
+
+
+QUICK = ("--replicates", "50")
+
+
+def test_says_what_may_be_concluded(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "compare", demo_files / "results", *QUICK)
+    assert status == 0
+    header, *rows, conclusion = out.splitlines()
+    assert header.split() == ["sure", "unsure", "sure", "-", "unsure", "p"]
+    assert [row.split()[0] for row in rows] == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
+    assert rows[2].startswith("PDQ   30.53 [")
+    assert rows[2].endswith("0.020*")
+    assert conclusion.startswith("unsure is better than sure in PDQ by 27.0 points (95 % interval ")
+    assert conclusion.endswith("p = 0.020, 12 images); in mAP they are equal; in mLRP they are equal.")
+    assert "[95 % intervals] and p: 50 draws and swaps of 12 images, seed 0; * differs" in err
+    assert "note: 12 images are few" in err
+
+
+def test_order_and_options(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [demo_files / "results" / name for name in ("unsure", "sure")]
+    status, out, _ = run(
+        capsys,
+        "compare",
+        *folders,
+        *QUICK,
+        "--measures",
+        "pdq",
+        "--per-class",
+        "--seed",
+        "3",
+        "--level",
+        "0.8",
+        "--json",
+    )
+    assert status == 0
+    found = json.loads(out)
+    (pair,) = found["pairs"]
+    assert (pair["first"], pair["second"]) == ("unsure", "sure")
+    assert (found["seed"], found["level"], found["replicates"], found["images"]) == (3, 0.8, 50, 12)
+    assert next(iter(pair["columns"])) == "PDQ"
+    assert "mAP" not in pair["columns"]
+    assert pair["columns"]["PDQ"]["difference"]["low"] > 0
+    assert pair["classes"]["PDQ"]["star"]["p_adjusted"] >= pair["classes"]["PDQ"]["star"]["p"]
+    again = json.loads(run(capsys, "compare", *folders, *QUICK, "--measures", "pdq", "--seed", "3", "--json")[1])
+    assert again["pairs"][0]["columns"]["PDQ"]["p"] == pair["columns"]["PDQ"]["p"]
+
+
+@pytest.mark.parametrize(
+    ("style", "start"), [("markdown", "|  | sure |"), ("latex", "\\begin{tabular}"), ("csv", "column,")]
+)
+def test_formats(demo_files: Path, capsys: pytest.CaptureFixture[str], style: str, start: str) -> None:
+    status, out, err = run(capsys, "compare", demo_files / "results", *QUICK, "--format", style, "--per-class")
+    assert status == 0
+    assert out.startswith(start)
+    assert "star" in out
+    assert "better than" not in out
+    assert "unsure is better than sure in PDQ" in err
+
+
+def test_all_pairs(
+    demo_files: Path, tmp_path: Path, results: dict[str, Evaluation], capsys: pytest.CaptureFixture[str]
+) -> None:
+    results["unsure"].at_threshold(0.6).save(tmp_path / "third")
+    folders = (demo_files / "results", tmp_path / "third")
+    status, out, err = run(capsys, "compare", *folders, *QUICK, "--measures", "pdq", "--all-pairs")
+    assert status == 0
+    assert out.count("Holm's correction for 3 pairs") == 3
+    assert "note: sure has label threshold none, third 0.6: they are compared as measured" in err
+
+
+def test_what_cannot_be_compared(
+    demo_files: Path, tmp_path: Path, results: dict[str, Evaluation], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sure = demo_files / "results" / "sure"
+    status, out, err = run(capsys, "compare", sure)
+    assert (status, out) == (1, "")
+    assert err == f"probox: {sure}: there is only one result; name two or more to compare\n"
+
+    result = results["unsure"]
+    result.on(result.dataset.image_ids[:4]).save(tmp_path / "few")
+    status, out, err = run(capsys, "compare", sure, tmp_path / "few")
+    assert (status, out) == (1, "")
+    assert err.startswith("probox: few cannot be compared with sure: image ")
+    assert err.endswith("and 7 more of sure are not in few; evaluate both on the same truth alike\n")
+
+    assert run(capsys, "compare", tmp_path / "nothing", sure)[0] == 1
+    for wrong in (("--measures", "iou"), ("--level", "1"), ("--replicates", "0"), ("--seed", "-1"), ("--format", "x")):
+        status, _, err = run(capsys, "compare", demo_files / "results", *wrong)
+        assert status == 2
+        assert "Traceback" not in err
+    assert run(capsys, "compare")[0] == 2
+
+
+def test_all_measures(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "compare", demo_files / "results", "--replicates", "5", "--measures", "all", "--json")
+    assert status == 0
+    assert {"PDQ", "mAP", "moLRP"} <= set(json.loads(out)["pairs"][0]["columns"])
+
+
+# --- evaluate --intervals, table --intervals ---
+
+
+def test_evaluate_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
+    status, out, err = run(capsys, "evaluate", *files[:2], "--intervals")
+    assert status == 0
+    _, numbers, limits, _ = out.splitlines()
+    found = json.loads(run(capsys, "evaluate", *files[:2], "--intervals", "--json")[1])
+    low, high = (100 * found["intervals"]["columns"]["PDQ"][end] for end in ("low", "high"))
+    assert numbers.split()[2] == "30.53"
+    assert limits.split("]")[2].strip() == f"[{low:.1f}, {high:.1f}"
+    assert low < 30.53 < high
+    assert found["intervals"]["level"] == 0.95
+    assert "12 images are few: intervals of fewer than 30 tend to be too narrow" in found["notes"]
+    assert "[95 % intervals]: 1,000 draws of 12 images" in err
+    assert err.count("12 images are few") == 1
+    two = json.loads(run(capsys, "evaluate", *files, "--intervals", "--measures", "pdq", "--json")[1])["results"]
+    assert [next(iter(one["intervals"]["columns"])) for one in two] == ["PDQ", "PDQ"]
+    assert "intervals" not in json.loads(run(capsys, "evaluate", *files[:2], "--json")[1])
+
+
+def test_one_image_has_numbers_but_no_intervals(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [demo_files / name for name in ("truth.json", "sure.json")]
+    first = json.loads((demo_files / "truth.json").read_text())["images"][0]["id"]
+    status, out, err = run(capsys, "evaluate", *files, "--images", first, "--intervals")
+    assert status == 0
+    assert len(out.splitlines()) == 3
+    assert "note: no intervals: images are drawn anew, and there is only one" in err
+    found = json.loads(run(capsys, "evaluate", *files, "--images", first, "--intervals", "--json")[1])
+    assert found["intervals"]["columns"]["PDQ"]["low"] is None
+
+
+def test_table_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
+    rows = json.loads(run(capsys, "table", *files, "--thresholds", "0.3", "0.6", "--intervals", "--json")[1])["rows"]
+    assert len({row["intervals"]["columns"]["PDQ"]["low"] for row in rows}) == 4
+    text = run(capsys, "table", *files, "--intervals")[1].splitlines()
+    assert [line.split()[0] for line in (text[1], text[3])] == ["sure", "unsure"]
+    assert text[2].strip().startswith("[")
+    assert " [" in run(capsys, "table", *files, "--intervals", "--format", "markdown")[1]
+    table = list(csv.DictReader(io.StringIO(run(capsys, "table", *files, "--intervals", "--format", "csv")[1])))
+    columns = rows[0]["intervals"]["columns"]
+    assert float(table[0]["mLRP low"]) == pytest.approx(1 - columns["moLRP"]["high"])
+    assert float(table[0]["PDQ high"]) == columns["PDQ"]["high"]
