@@ -2,60 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.measures.scoring.packages import oracle, packages
-from tests.measures.test_matched import scene
+from tests.measures.scoring.golden_world import CLASSES, NAMES, OURS, world
+from tests.measures.scoring.packages import oracle
 from tests.strategies import random_world
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
 from probox.demo import Demo
-from probox.measures import registry
 from probox.measures.measure import Measure
-from probox.measures.scoring import box_scores, honesty, informative, score_calibration, separation, sigma_bins
+from probox.measures.scoring import honesty, informative, rows, score_calibration, separation, sigma_bins
 from probox.measures.scoring.bins import Bins
-from probox.measures.scoring.covariances import edge_variances
+from probox.measures.scoring.covariances import log_determinants
+from probox.measures.scoring.labels import entropies
 
-NAMES = [
-    *("nll", "energy", "crps", "nees", "coverage", "pit", "mqce", "ence", "sharpness", "brier", "ignorance"),
-    *("d-ece", "laece", "laace", "oce", "qgc", "mue", "ause", "spearman"),
-]
-OURS = [measure for measure in registry.MEASURES if measure.name in NAMES]
 EVERY = pytest.mark.parametrize("measure", OURS, ids=lambda measure: measure.name)
-
-CLASSES = ("a", "b", "c")
-
-
-def world(**changes: object) -> tuple[GroundTruth, Detections]:
-    """Return the golden images as truth and detections."""
-    images = packages()["images"]
-    sizes = {image["image_id"]: (image["width"], image["height"]) for image in images}
-    there = [
-        (i["image_id"], box, c) for i in images for box, c in zip(i["truth_boxes"], i["truth_labels"], strict=True)
-    ]
-    truth = GroundTruth.from_boxes(CLASSES, sizes, [t[0] for t in there], [t[1] for t in there], [t[2] for t in there])
-    rows = [
-        (i["image_id"], *row) for i in images for row in zip(i["boxes"], i["label_probs"], i["variances"], strict=True)
-    ]
-    columns = {
-        "classes": CLASSES,
-        "image_ids": [row[0] for row in rows],
-        "boxes": [row[1] for row in rows],
-        "label_probs": np.array([row[2] for row in rows], np.float32),
-        "covariances": np.array([row[3] for row in rows]).reshape(-1, 2, 2)[..., None] * np.eye(2),
-    }
-    return truth, Detections(**(columns | changes))
-
-
-@pytest.fixture(scope="module")
-def golden() -> Evaluation:
-    return probox.evaluate(*world(), measures=NAMES)
 
 
 def test_all_are_registered_and_none_is_taken_unless_asked_for() -> None:
@@ -102,6 +68,70 @@ def test_an_evaluation_has_the_golden_numbers(golden: Evaluation) -> None:
     assert {key: numbers[key] for key in of_scores} == pytest.approx(of_scores, abs=1e-6)
     both = (numbers["OCE@50"] + numbers["OCE@75"]) / 2
     assert both == pytest.approx(oracle("uq-detr")["oce(.5,.75) mean"], abs=1e-6)
+
+
+def test_single_edges_have_numbers_of_their_own(golden: Evaluation) -> None:
+    pairs, numbers = golden.matched_pairs, golden.summary()
+    sigmas = np.sqrt(pairs.variances)
+    pit = honesty.pit_values(pairs.residuals, sigmas)
+    for number, share in enumerate(honesty.pit_histogram(pit)):
+        assert numbers[f"PIT_bin{number + 1}"] == pytest.approx(share)
+    for column, edge in enumerate(("x1", "y1", "x2", "y2")):
+        r, s = pairs.residuals[:, column], sigmas[:, column]
+        side = pairs.sides[:, column % 2]
+        levels = honesty.edge_levels(r, s)
+        assert numbers[f"PIT_mean_{edge}"] == pytest.approx(pit[:, column].mean())
+        assert numbers[f"PIT_{edge}"] == pytest.approx(honesty.pit_distance(honesty.pit_histogram(pit[:, column])))
+        for share in (50, 68, 90, 95):
+            assert numbers[f"coverage_{share}_{edge}"] == pytest.approx(honesty.coverage(levels, share / 100))
+        assert numbers[f"AUSE_{edge}"] == pytest.approx(informative.ause(s / side, np.abs(r) / side))
+        assert numbers[f"Spearman_{edge}"] == pytest.approx(informative.spearman(s / side, np.abs(r) / side))
+        assert numbers[f"ENCE/10m_{edge}"] == pytest.approx(sigma_bins.ence(r, s, Bins(10, "mass")))
+    for share in (50, 68, 90, 95):
+        levels = honesty.box_levels(pairs.residuals, pairs.covariances)
+        assert numbers[f"coverage_{share}_joint"] == pytest.approx(honesty.coverage(levels, share / 100))
+    assert numbers["ENCE/10m"] == pytest.approx(np.mean([numbers[f"ENCE/10m_{e}"] for e in ("x1", "y1", "x2", "y2")]))
+
+
+def test_other_uncertainties_tell_hits_apart(golden: Evaluation) -> None:
+    table, numbers = golden.detections, golden.summary()
+    hits = np.isin(np.arange(len(table)), golden.matched_pairs.detections)
+    assert table.label_probs is not None
+    by = {"_entropy": entropies(table.label_probs), "_logdet": log_determinants(table.covariances)}
+    for part, uncertainties in by.items():
+        assert numbers[f"MUE@50{part}"] == separation.minimum_uncertainty_error(uncertainties, hits)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5, 2.0])
+def test_a_simulated_detector_is_found_out(scale: float) -> None:
+    rng = np.random.default_rng(4)
+    images = np.repeat(np.arange(1, 41), 9)
+    grid = np.array([[x, y, x + 120, y + 120] for y in (50, 250, 450) for x in (50, 250, 450)], float)
+    boxes = np.tile(grid, (40, 1))
+    truth = GroundTruth.from_boxes(["cup"], {int(i): (640, 640) for i in range(1, 41)}, images, boxes, [0] * 360)
+    sigmas = np.exp(rng.normal(0.5, 0.5, (360, 4)))
+    found = Detections(
+        classes=["cup"],
+        image_ids=images,
+        boxes=boxes - rng.normal(size=(360, 4)) * sigmas,
+        label_probs=np.full((360, 1), 0.9),
+        covariances=(np.square(scale * sigmas)).reshape(-1, 2, 2)[..., None] * np.eye(2),
+    )
+    result = probox.evaluate(truth, found, measures=NAMES)
+    numbers = result.summary()
+    assert numbers["NLL_pairs"] == 360
+    assert numbers["NEES_factor"] == pytest.approx(1 / scale, rel=0.06)
+    if scale == 1.0:
+        assert numbers["coverage_90"] == pytest.approx(0.9, abs=0.04)
+        assert numbers["coverage_90_joint"] == pytest.approx(0.9, abs=0.06)
+        assert numbers["PIT"] < 0.06
+        assert numbers["M-QCE"] < 0.05
+    else:
+        assert (numbers["coverage_90"] < 0.8) == (scale < 1)
+        assert numbers["PIT"] > 0.1
+    assert numbers["Spearman"] > 0.25
+    assert numbers["AUSE"] < 0.8
+    assert not any("say little" in note for note in result.notes)
 
 
 # --- groups ---
@@ -203,123 +233,13 @@ def test_once_each_is_the_summary(measure: Measure, demo: Demo) -> None:
     assert {values.shape for values in measure.resampled(result, np.ones((0, n), np.int64)).values()} == {(0,)}
 
 
-# --- what is left out ---
-
-
-@EVERY
-def test_of_nothing_there_is_no_number(measure: Measure) -> None:
-    truth, found = world()
-    for empty in (
-        probox.evaluate(truth, found.take(np.zeros(0, np.int64)), measures=[measure.name]),
-        probox.evaluate(truth.take(np.zeros(0, np.int64)), found, measures=[measure.name]),
-        probox.evaluate(truth.take(np.zeros(0, np.int64)), found.take(np.zeros(0, np.int64)), measures=[measure.name]),
-    ):
-        numbers = empty.summary()
-        if measure.name not in ("oce", "qgc", "d-ece"):
-            assert numbers == pytest.approx(measure.nothing(), nan_ok=True)
-        assert any("fewer than 30 say little" in note for note in empty.notes) or len(empty.detections) >= 30
-        assert measure.per_class is not None
-        assert list(measure.per_class(empty)) == list(CLASSES)
-
-
-def test_plain_boxes_are_left_out_and_counted() -> None:
-    truth, found = world()
-    covariances = np.array(found.covariances)
-    hits = probox.evaluate(truth, found, measures=["nll"]).matched_pairs.detections
-    covariances[hits[:5]] = 0.0
-    some = probox.evaluate(truth, found.replace(covariances=covariances), measures=NAMES)
-    pairs, numbers = probox.evaluate(truth, found, measures=["nll"]).matched_pairs, some.summary()
-    r, c = pairs.residuals[5:], pairs.covariances[5:]
-    sigmas = np.sqrt(edge_variances(c))
-    assert numbers["NLL_pairs"] == 9
-    assert numbers["NLL"] == pytest.approx(box_scores.negative_log_likelihoods(r, c).mean())
-    assert numbers["NEES"] == pytest.approx(honesty.nees(r, c))
-    assert numbers["coverage_68_joint"] == pytest.approx(honesty.coverage(honesty.box_levels(r, c), 0.68))
-    assert numbers["coverage_68"] == pytest.approx(honesty.coverage(honesty.edge_levels(r, sigmas), 0.68))
-    assert numbers["M-QCE"] == pytest.approx(honesty.mean_quantile_error(honesty.box_levels(r, c)))
-    assert numbers["PIT"] == pytest.approx(honesty.pit_distance(honesty.pit_histogram(honesty.pit_values(r, sigmas))))
-    assert numbers["ENCE/10m_y2"] == pytest.approx(sigma_bins.ence(r[:, 3], sigmas[:, 3], Bins(10, "mass")))
-    sides = pairs.sides[5:][:, [0, 1, 0, 1]]
-    relative = (sigmas / sides).ravel(), (np.abs(r) / sides).ravel()
-    assert numbers["AUSE"] == pytest.approx(informative.ause(*relative))
-    assert numbers["Spearman"] == pytest.approx(informative.spearman(*relative))
-    distances = np.linalg.norm(pairs.residuals[:5], axis=1)
-    assert numbers["energy"] == pytest.approx(np.append(distances, box_scores.energy_scores(r, c)).mean())
-    text = "5 of 14 pairs are plain boxes, whose covariance is 0: what needs one leaves them out"
-    assert text in some.notes
-    assert "5 of 14 pairs are plain boxes: their energy score and CRPS are distances" in some.notes
-    assert "only 9 pairs (COCO IoU 0.5) are scored: fewer than 30 say little" in some.notes
-    alone = probox.evaluate(truth, found.replace(covariances=None), measures=NAMES)
-    assert math.isnan(alone.summary()["NLL"])
-    assert math.isnan(alone.summary()["Spearman"])
-    assert alone.summary()["energy"] == pytest.approx(np.linalg.norm(alone.matched_pairs.residuals, axis=1).mean())
-    assert "14 of 14 pairs are plain boxes, whose covariance is 0: what needs one leaves them out" in alone.notes
-
-
-def test_singular_covariances_have_no_density() -> None:
-    truth, found = world()
-    covariances = np.array(found.covariances)
-    hit = probox.evaluate(truth, found, measures=["nll"]).matched_pairs.detections[0]
-    covariances[hit, 0] = [[4.0, 6.0], [6.0, 9.0]]
-    result = probox.evaluate(truth, found.replace(covariances=covariances), measures=["nll", "coverage"])
-    assert result.summary()["NLL_pairs"] == 13
-    assert math.isfinite(result.summary()["NLL"])
-    assert "1 of 14 pairs have a singular covariance and no density, and are left out" in result.notes
-
-
-def test_truncated_edges_are_left_out_of_edges_numbers() -> None:
-    result = probox.evaluate(*scene(), measures=["crps", "coverage", "nees", "sharpness"])
-    pairs = result.matched_pairs
-    assert pairs.truncated.sum() > 0
-    numbers = result.summary()
-    kept = ~pairs.truncated
-    assert numbers["sharpness"] == pytest.approx(math.sqrt(pairs.variances[kept].mean()))
-    edges = f"{pairs.truncated.sum()} of 8 edges lie on the image's border and are left out of edges' numbers"
-    assert edges in result.notes
-    cut = "pairs overlap by at least 0.5, which cuts off large errors: covariances look more honest than they are"
-    assert cut in result.notes
-
-
-def test_a_class_that_is_held_impossible_is_told() -> None:
-    truth, found = world()
-    probs = np.array(found.label_probs)
-    result = probox.evaluate(truth, found, measures=["ignorance"])
-    pairs = result.matched_pairs
-    row = pairs.detections[0]
-    named = int(probs[row].argmax())
-    stated = np.array(probs.argmax(axis=1), np.int32)
-    probs[row] = 0.0
-    probs[row, (named + 1) % 3] = 0.4
-    changed = found.replace(label_probs=probs, labels=stated, scores=found.label_probs.max(axis=1).astype(float))
-    odd = probox.evaluate(truth, changed, measures=["ignorance"])
-    numbers = odd.summary()
-    assert numbers["ignorance"] == math.inf
-    assert numbers["ignorance_impossible"] == 1
-    rest = np.setdiff1d(np.arange(14), [0])
-    expected = -np.log(pairs.label_probs[rest, pairs.labels[rest]].astype(float)).mean()
-    assert numbers["ignorance_possible"] == pytest.approx(expected)
-    assert any(note.startswith("1 of 14 pairs give the true class a probability of 0") for note in odd.notes)
-
-
-def test_results_without_label_probabilities_say_so(golden: Evaluation) -> None:
-    old = dataclasses.replace(golden, detections=golden.detections.replace(label_probs=None))
-    numbers = old.summary()
-    assert all(math.isnan(numbers[key]) for key in ("Brier", "ignorance", "OCE@50", "OCE@75", "MUE@50_entropy"))
-    assert numbers["MUE@50"] == golden.summary()["MUE@50"]
-    for what in ("to score labels", "for OCE", "for MUE by entropy"):
-        assert f"label probabilities were not kept; evaluate anew {what}" in old.notes
-
-
-def test_crowds_and_unknown_classes_are_left_out_and_counted() -> None:
-    truth, found = scene()
-    result = probox.evaluate(truth, found, measures=["d-ece", "qgc", "mue"])
-    assert "1 of 5 detections lie in crowds and are left out of scores' calibration" in result.notes
-    hits = np.array([True, False, False, True])
-    scores = result.detections.scores[[0, 1, 2, 4]]
-    assert result.summary()["D-ECE@50/10w"] == pytest.approx(score_calibration.d_ece(scores, hits, Bins(10)))
-    assert result.summary()["QGC@50"] == pytest.approx(score_calibration.qgc(scores, hits, 0))
-    assert result.summary()["MUE@50"] == separation.minimum_uncertainty_error(1 - scores, hits)
-    alien = found.replace(classes=["cup", "alien"], label_probs=[*found.label_probs[:4], [0.0, 0.5]])
-    notes = probox.evaluate(truth, alien, measures=["d-ece"]).notes
-    text = "1 of 5 detections name none of the truth's classes and are left out of scores' calibration"
-    assert text in notes
+def test_resamplings_are_made_some_at_a_time(golden: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = np.random.default_rng(1).multinomial(12, np.ones(12) / 12, 7)
+    for measure in OURS:
+        assert measure.resampled is not None
+        whole = measure.resampled(golden, weights)
+        monkeypatch.setattr(rows, "AT_ONCE", 50)
+        parts = measure.resampled(golden, weights)
+        monkeypatch.undo()
+        for key, values in whole.items():
+            np.testing.assert_allclose(values, parts[key], atol=1e-12)
