@@ -14,6 +14,7 @@ from tests.measures.test_matched import scene
 import probox
 from probox import Evaluation
 from probox.cli import main
+from probox.measures.matched import EDGES
 from probox.measures.measure import Measure
 from probox.measures.scoring import box_scores, honesty, informative, score_calibration, separation, sigma_bins
 from probox.measures.scoring.bins import Bins
@@ -96,6 +97,23 @@ def test_truncated_edges_are_left_out_of_edges_numbers() -> None:
     assert cut in result.notes
 
 
+def test_truncated_edges_with_a_sigma_are_left_out_too() -> None:
+    spread = np.broadcast_to(np.array([[4.0, 1.0], [1.0, 9.0]]), (5, 2, 2, 2))
+    result = probox.evaluate(*scene(covariances=spread), measures=["coverage", "ause", "ence", "pit"])
+    pairs, numbers = result.matched_pairs, result.summary()
+    kept = ~pairs.truncated
+    assert 0 < kept.sum() < kept.size
+    assert not pairs.plain.any()
+    r, sigmas = pairs.residuals[kept], np.sqrt(pairs.variances[kept])
+    sides = pairs.sides[:, [0, 1, 0, 1]][kept]
+    assert numbers["coverage_50"] == pytest.approx(honesty.coverage(honesty.edge_levels(r, sigmas), 0.5))
+    assert numbers["AUSE"] == pytest.approx(informative.ause(sigmas / sides, np.abs(r) / sides))
+    column = np.flatnonzero(pairs.truncated.any(axis=0))[0]
+    own = kept[:, column]
+    expected = sigma_bins.ence(pairs.residuals[own, column], np.sqrt(pairs.variances[own, column]), Bins(5))
+    assert numbers[f"ENCE/5w_{EDGES[column]}"] == pytest.approx(expected)
+
+
 def test_a_class_that_is_held_impossible_is_told() -> None:
     truth, found = world()
     probs = np.array(found.label_probs)
@@ -158,3 +176,36 @@ def test_the_command_line_says_what_plain_boxes_lack(demo_files: Path, capsys: p
     assert out.splitlines()[1].split()[0] == "-"
     assert "134 of 134 pairs are plain boxes, whose covariance is 0: what needs one leaves them out" in words
     assert "only 0 pairs (COCO IoU 0.5) are scored: fewer than 30 say little" in words
+
+
+def test_a_class_without_objects_is_not_in_the_mean_of_classes() -> None:
+    truth, found = world()
+    fewer = truth.take(np.flatnonzero(truth.labels != 1))
+    result = probox.evaluate(fewer, found, measures=["laece", "laace"])
+    scores, labels = result.detections.scores, result.detections.labels
+    ious = np.zeros(len(scores))
+    ious[result.matched_pairs.detections] = result.matched_pairs.ious
+    kept = labels != 1
+    assert 0 < kept.sum() < len(kept)
+    expected = score_calibration.laace(scores[kept], ious[kept], labels[kept])
+    assert result.summary()["LaACE@50"] == pytest.approx(expected)
+    expected = score_calibration.laece(scores[kept], ious[kept], labels[kept], Bins(25))
+    assert result.summary()["LaECE@50/25w"] == pytest.approx(expected)
+
+
+def test_a_hit_has_the_size_of_its_object_whatever_its_own_box() -> None:
+    truth, found = world()
+    large = truth.replace(areas=np.full(len(truth), 96.0**2 + 1))
+    result = probox.evaluate(large, found, measures=["d-ece"])
+    scores = result.detections.scores[result.matched_pairs.detections]
+    expected = score_calibration.d_ece(scores, np.ones(len(scores), bool), Bins(10))
+    assert result.per_size()["large"]["D-ECE@50/10w"] == pytest.approx(expected)
+
+
+def test_crowds_are_no_objects_of_oce() -> None:
+    truth, found = scene()
+    numbers = probox.evaluate(truth, found, measures=["oce"]).summary()
+    alone = probox.evaluate(truth.take(np.flatnonzero(~truth.crowd)), found, measures=["oce"]).summary()
+    every = probox.evaluate(truth.replace(crowd=np.zeros(3, bool)), found, measures=["oce"]).summary()
+    assert numbers == alone
+    assert numbers["OCE@50"] != pytest.approx(every["OCE@50"])
