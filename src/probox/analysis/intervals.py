@@ -16,7 +16,6 @@ from probox.measures.measure import Measure, Unit
 
 __all__ = [
     "FEW_IMAGES",
-    "Bootstrap",
     "Interval",
     "Intervals",
     "bootstrap",
@@ -173,29 +172,6 @@ def bootstrap(
         seed,
         (*notes, *notes_on_images(images), *notes_on_undefined(columns, replicates)),
     )
-
-
-class Bootstrap:
-    """What ``result.intervals`` is: call it to get the evaluation's intervals, see `bootstrap`."""
-
-    def __init__(self, evaluation: Evaluation) -> None:
-        self.evaluation = evaluation
-
-    def __call__(
-        self,
-        measures: Collection[str] | None = None,
-        *,
-        replicates: int = 1000,
-        seed: int = 0,
-        level: float = 0.95,
-    ) -> Intervals:
-        """Return an interval for each number; parameters are those of `probox.bootstrap`."""
-        return bootstrap(self.evaluation, measures, replicates=replicates, seed=seed, level=level)
-
-
-def units_of(measures: Sequence[Measure]) -> dict[str, Unit]:
-    """Return the unit of each column of the measures."""
-    return {column.key: column.unit for measure in measures for column in measure.columns}
 
 
 def interval_of(value: float, replicates: Floats, images: int, level: float, unit: Unit = "plain") -> Interval:
