@@ -109,7 +109,7 @@ def _score_axis(axes: Axes) -> None:
 
 
 def measure_lines() -> list[tuple[Column, dict[str, Any]]]:
-    """Return the standard measures' numbers that are shares, and how each is drawn; PDQ comes last, on top."""
+    """Return the standard measures that are shares, each with how its line is drawn; PDQ comes last, on top."""
     others = cycle(OTHER_LINES)
     lines = []
     for column in (measure.headline for measure in in_table_order() if measure.standard):

@@ -210,7 +210,9 @@ def test_a_resampling_is_what_a_data_set_of_these_images_has() -> None:
     truth, found = world()
     rng = np.random.default_rng(0)
     weights = rng.multinomial(12, np.ones(12) / 12, 3)
-    check_resamplings(truth, found, np.concatenate([np.ones((1, 12), int), weights, np.zeros((1, 12), int)]))
+    without_objects = (np.bincount(truth.image_rows, minlength=12) == 0).astype(int)  # though with detections
+    others = np.stack([np.ones(12, int), without_objects, np.zeros(12, int)])
+    check_resamplings(truth, found, np.concatenate([weights, others]))
 
 
 @settings(max_examples=8)
