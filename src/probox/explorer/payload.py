@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,9 +49,10 @@ def index_payload(
     """Return what the page needs at once: everything but boxes and masks."""
     first = next(iter(results.values()))
     objects = first.objects
+    shown = _shown(results.values())
     return {
         "classes": list(first.classes),
-        "columns": [_column(measure, column) for measure in in_table_order() for column in measure.table_columns],
+        "columns": [_column(measure, column) for measure in shown for column in measure.table_columns],
         "chunk": chunk,
         "thresholds": [round(float(value), 4) for value in _THRESHOLDS],
         # Detections below a result's own threshold are gone: the slider begins at the highest of them.
@@ -68,8 +69,14 @@ def index_payload(
             "class": packed(objects.labels, "u2"),
             "size": packed(_size_bits(objects.areas), "u1"),
         },
-        "results": [_result(name, evaluation) for name, evaluation in results.items()],
+        "results": [_result(name, evaluation, shown) for name, evaluation in results.items()],
     }
+
+
+def _shown(evaluations: Iterable[Evaluation]) -> list[Measure]:
+    """Return the standard measures, and others that one of the evaluations was asked for."""
+    asked = {name for evaluation in evaluations for name in evaluation.measures}
+    return [measure for measure in in_table_order() if measure.standard or measure.name in asked]
 
 
 def _is_fixed(measure: Measure) -> bool:
@@ -89,7 +96,7 @@ def _column(measure: Measure, column: Column) -> dict[str, Any]:
     }
 
 
-def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
+def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict[str, Any]:
     rematches = find_rematches(evaluation)
     table, pairs = evaluation.detections, evaluation.pairs
     # Only pairs that are a match at some threshold are told; -1 stands for none.
@@ -109,7 +116,7 @@ def _result(name: str, evaluation: Evaluation) -> dict[str, Any]:
         detections["cost"] = packed(table.costs, "f4")
     qualities = {q: packed(pairs.quality(q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
     summary = evaluation.summary()
-    fixed = [column for measure in in_table_order() if _is_fixed(measure) for column in measure.table_columns]
+    fixed = [column for measure in shown if _is_fixed(measure) for column in measure.table_columns]
     return {
         "name": name,
         "about": _about(evaluation),

@@ -118,12 +118,9 @@ SHARPNESS = measure_of_rows(
 def _level_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
     present, dense = with_sigma(pairs), with_density(pairs)
     sigmas = np.where(present, np.sqrt(pairs.variances), 1.0)
-    return {
-        "levels": edge_levels(pairs.residuals, sigmas),
-        "present": present,
-        "joint": np.where(dense, box_levels(pairs.residuals, pairs.covariances), 0.0),
-        "dense": dense,
-    }
+    joint = np.zeros(len(pairs))
+    joint[dense] = box_levels(pairs.residuals[dense], pairs.covariances[dense])
+    return {"levels": edge_levels(pairs.residuals, sigmas), "present": present, "joint": joint, "dense": dense}
 
 
 def _coverage(rows: Rows, counts: FloatArray) -> Resampled:

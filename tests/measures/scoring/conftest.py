@@ -1,0 +1,14 @@
+"""What the tests of registered measures share."""
+
+from __future__ import annotations
+
+import pytest
+from tests.measures.scoring.golden_world import NAMES, world
+
+import probox
+from probox import Evaluation
+
+
+@pytest.fixture(scope="module")
+def golden() -> Evaluation:
+    return probox.evaluate(*world(), measures=NAMES)

@@ -1,0 +1,211 @@
+"""What measures leave out is counted and told, and nothing has no numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.measures.scoring.golden_world import CLASSES, NAMES, OURS, world
+from tests.measures.test_matched import scene
+
+import probox
+from probox import Evaluation
+from probox.cli import main
+from probox.measures.matched import EDGES
+from probox.measures.measure import Measure
+from probox.measures.scoring import box_scores, honesty, informative, score_calibration, separation, sigma_bins
+from probox.measures.scoring.bins import Bins
+from probox.measures.scoring.covariances import edge_variances
+
+EVERY = pytest.mark.parametrize("measure", OURS, ids=lambda measure: measure.name)
+
+
+@EVERY
+def test_of_nothing_there_is_no_number(measure: Measure) -> None:
+    truth, found = world()
+    for empty in (
+        probox.evaluate(truth, found.take(np.zeros(0, np.int64)), measures=[measure.name]),
+        probox.evaluate(truth.take(np.zeros(0, np.int64)), found, measures=[measure.name]),
+        probox.evaluate(truth.take(np.zeros(0, np.int64)), found.take(np.zeros(0, np.int64)), measures=[measure.name]),
+    ):
+        numbers = empty.summary()
+        if measure.name not in ("oce", "qgc", "d-ece"):
+            assert numbers == pytest.approx(measure.nothing(), nan_ok=True)
+        assert any("fewer than 30 say little" in note for note in empty.notes) or len(empty.detections) >= 30
+        assert measure.per_class is not None
+        assert list(measure.per_class(empty)) == list(CLASSES)
+
+
+def test_plain_boxes_are_left_out_and_counted() -> None:
+    truth, found = world()
+    covariances = np.array(found.covariances)
+    hits = probox.evaluate(truth, found, measures=["nll"]).matched_pairs.detections
+    covariances[hits[:5]] = 0.0
+    some = probox.evaluate(truth, found.replace(covariances=covariances), measures=NAMES)
+    pairs, numbers = probox.evaluate(truth, found, measures=["nll"]).matched_pairs, some.summary()
+    r, c = pairs.residuals[5:], pairs.covariances[5:]
+    sigmas = np.sqrt(edge_variances(c))
+    assert numbers["NLL_pairs"] == 9
+    assert numbers["NLL"] == pytest.approx(box_scores.negative_log_likelihoods(r, c).mean())
+    assert numbers["NEES"] == pytest.approx(honesty.nees(r, c))
+    assert numbers["coverage_68_joint"] == pytest.approx(honesty.coverage(honesty.box_levels(r, c), 0.68))
+    assert numbers["coverage_68"] == pytest.approx(honesty.coverage(honesty.edge_levels(r, sigmas), 0.68))
+    assert numbers["M-QCE"] == pytest.approx(honesty.mean_quantile_error(honesty.box_levels(r, c)))
+    assert numbers["PIT"] == pytest.approx(honesty.pit_distance(honesty.pit_histogram(honesty.pit_values(r, sigmas))))
+    assert numbers["ENCE/10m_y2"] == pytest.approx(sigma_bins.ence(r[:, 3], sigmas[:, 3], Bins(10, "mass")))
+    sides = pairs.sides[5:][:, [0, 1, 0, 1]]
+    relative = (sigmas / sides).ravel(), (np.abs(r) / sides).ravel()
+    assert numbers["AUSE"] == pytest.approx(informative.ause(*relative))
+    assert numbers["Spearman"] == pytest.approx(informative.spearman(*relative))
+    distances = np.linalg.norm(pairs.residuals[:5], axis=1)
+    assert numbers["energy"] == pytest.approx(np.append(distances, box_scores.energy_scores(r, c)).mean())
+    text = "5 of 14 pairs are plain boxes, whose covariance is 0: what needs one leaves them out"
+    assert text in some.notes
+    assert "5 of 14 pairs are plain boxes: their energy score and CRPS are distances" in some.notes
+    assert "only 9 pairs (COCO IoU 0.5) are scored: fewer than 30 say little" in some.notes
+    alone = probox.evaluate(truth, found.replace(covariances=None), measures=NAMES)
+    assert math.isnan(alone.summary()["NLL"])
+    assert math.isnan(alone.summary()["Spearman"])
+    assert alone.summary()["energy"] == pytest.approx(np.linalg.norm(alone.matched_pairs.residuals, axis=1).mean())
+    assert "14 of 14 pairs are plain boxes, whose covariance is 0: what needs one leaves them out" in alone.notes
+
+
+def test_singular_covariances_have_no_density() -> None:
+    truth, found = world()
+    covariances = np.array(found.covariances)
+    hit = probox.evaluate(truth, found, measures=["nll"]).matched_pairs.detections[0]
+    covariances[hit, 0] = [[4.0, 6.0], [6.0, 9.0]]
+    result = probox.evaluate(truth, found.replace(covariances=covariances), measures=["nll", "coverage"])
+    assert result.summary()["NLL_pairs"] == 13
+    assert math.isfinite(result.summary()["NLL"])
+    assert "1 of 14 pairs have a singular covariance and no density, and are left out" in result.notes
+
+
+def test_truncated_edges_are_left_out_of_edges_numbers() -> None:
+    result = probox.evaluate(*scene(), measures=["crps", "coverage", "nees", "sharpness"])
+    pairs = result.matched_pairs
+    assert pairs.truncated.sum() > 0
+    numbers = result.summary()
+    kept = ~pairs.truncated
+    assert numbers["sharpness"] == pytest.approx(math.sqrt(pairs.variances[kept].mean()))
+    edges = f"{pairs.truncated.sum()} of 8 edges lie on the image's border and are left out of edges' numbers"
+    assert edges in result.notes
+    cut = "pairs overlap by at least 0.5, which cuts off large errors: covariances look more honest than they are"
+    assert cut in result.notes
+
+
+def test_truncated_edges_with_a_sigma_are_left_out_too() -> None:
+    spread = np.broadcast_to(np.array([[4.0, 1.0], [1.0, 9.0]]), (5, 2, 2, 2))
+    result = probox.evaluate(*scene(covariances=spread), measures=["coverage", "ause", "ence", "pit"])
+    pairs, numbers = result.matched_pairs, result.summary()
+    kept = ~pairs.truncated
+    assert 0 < kept.sum() < kept.size
+    assert not pairs.plain.any()
+    r, sigmas = pairs.residuals[kept], np.sqrt(pairs.variances[kept])
+    sides = pairs.sides[:, [0, 1, 0, 1]][kept]
+    assert numbers["coverage_50"] == pytest.approx(honesty.coverage(honesty.edge_levels(r, sigmas), 0.5))
+    assert numbers["AUSE"] == pytest.approx(informative.ause(sigmas / sides, np.abs(r) / sides))
+    column = np.flatnonzero(pairs.truncated.any(axis=0))[0]
+    own = kept[:, column]
+    expected = sigma_bins.ence(pairs.residuals[own, column], np.sqrt(pairs.variances[own, column]), Bins(5))
+    assert numbers[f"ENCE/5w_{EDGES[column]}"] == pytest.approx(expected)
+
+
+def test_a_class_that_is_held_impossible_is_told() -> None:
+    truth, found = world()
+    probs = np.array(found.label_probs)
+    result = probox.evaluate(truth, found, measures=["ignorance"])
+    pairs = result.matched_pairs
+    row = pairs.detections[0]
+    named = int(probs[row].argmax())
+    stated = np.array(probs.argmax(axis=1), np.int32)
+    probs[row] = 0.0
+    probs[row, (named + 1) % 3] = 0.4
+    changed = found.replace(label_probs=probs, labels=stated, scores=found.label_probs.max(axis=1).astype(float))
+    odd = probox.evaluate(truth, changed, measures=["ignorance"])
+    numbers = odd.summary()
+    assert numbers["ignorance"] == math.inf
+    assert numbers["ignorance_impossible"] == 1
+    rest = np.setdiff1d(np.arange(14), [0])
+    expected = -np.log(pairs.label_probs[rest, pairs.labels[rest]].astype(float)).mean()
+    assert numbers["ignorance_possible"] == pytest.approx(expected)
+    assert any(note.startswith("1 of 14 pairs give the true class a probability of 0") for note in odd.notes)
+
+
+def test_results_without_label_probabilities_say_so(golden: Evaluation) -> None:
+    old = dataclasses.replace(golden, detections=golden.detections.replace(label_probs=None))
+    numbers = old.summary()
+    assert all(math.isnan(numbers[key]) for key in ("Brier", "ignorance", "OCE@50", "OCE@75", "MUE@50_entropy"))
+    assert numbers["MUE@50"] == golden.summary()["MUE@50"]
+    for what in ("to score labels", "for OCE", "for MUE by entropy"):
+        assert f"label probabilities were not kept; evaluate anew {what}" in old.notes
+
+
+def test_crowds_and_unknown_classes_are_left_out_and_counted() -> None:
+    truth, found = scene()
+    result = probox.evaluate(truth, found, measures=["d-ece", "qgc", "mue"])
+    assert "1 of 5 detections lie in crowds and are left out of scores' calibration" in result.notes
+    hits = np.array([True, False, False, True])
+    scores = result.detections.scores[[0, 1, 2, 4]]
+    assert result.summary()["D-ECE@50/10w"] == pytest.approx(score_calibration.d_ece(scores, hits, Bins(10)))
+    assert result.summary()["QGC@50"] == pytest.approx(score_calibration.qgc(scores, hits, 0))
+    assert result.summary()["MUE@50"] == separation.minimum_uncertainty_error(1 - scores, hits)
+    alien = found.replace(classes=["cup", "alien"], label_probs=[*found.label_probs[:4], [0.0, 0.5]])
+    notes = probox.evaluate(truth, alien, measures=["d-ece"]).notes
+    text = "1 of 5 detections name none of the truth's classes and are left out of scores' calibration"
+    assert text in notes
+
+
+def test_those_beyond_the_best_hundred_are_left_out_and_counted() -> None:
+    truth, found = scene()
+    many = found.take(np.zeros(103, np.int64))
+    result = probox.evaluate(truth, many, measures=["d-ece"])
+    text = "3 of 103 detections are not among the 100 best of their image and class and are left out"
+    assert any(note.startswith(text) for note in result.notes)
+
+
+def test_the_command_line_says_what_plain_boxes_lack(demo_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["evaluate", str(demo_files / "truth.json"), str(demo_files / "sure.json"), "--measures", "nll,d-ece"])
+    out, words = capsys.readouterr()
+    assert done.value.code == 0
+    assert out.splitlines()[0].split() == ["NLL", "D-ECE"]
+    assert out.splitlines()[1].split()[0] == "-"
+    assert "134 of 134 pairs are plain boxes, whose covariance is 0: what needs one leaves them out" in words
+    assert "only 0 pairs (COCO IoU 0.5) are scored: fewer than 30 say little" in words
+
+
+def test_a_class_without_objects_is_not_in_the_mean_of_classes() -> None:
+    truth, found = world()
+    fewer = truth.take(np.flatnonzero(truth.labels != 1))
+    result = probox.evaluate(fewer, found, measures=["laece", "laace"])
+    scores, labels = result.detections.scores, result.detections.labels
+    ious = np.zeros(len(scores))
+    ious[result.matched_pairs.detections] = result.matched_pairs.ious
+    kept = labels != 1
+    assert 0 < kept.sum() < len(kept)
+    expected = score_calibration.laace(scores[kept], ious[kept], labels[kept])
+    assert result.summary()["LaACE@50"] == pytest.approx(expected)
+    expected = score_calibration.laece(scores[kept], ious[kept], labels[kept], Bins(25))
+    assert result.summary()["LaECE@50/25w"] == pytest.approx(expected)
+
+
+def test_a_hit_has_the_size_of_its_object_whatever_its_own_box() -> None:
+    truth, found = world()
+    large = truth.replace(areas=np.full(len(truth), 96.0**2 + 1))
+    result = probox.evaluate(large, found, measures=["d-ece"])
+    scores = result.detections.scores[result.matched_pairs.detections]
+    expected = score_calibration.d_ece(scores, np.ones(len(scores), bool), Bins(10))
+    assert result.per_size()["large"]["D-ECE@50/10w"] == pytest.approx(expected)
+
+
+def test_crowds_are_no_objects_of_oce() -> None:
+    truth, found = scene()
+    numbers = probox.evaluate(truth, found, measures=["oce"]).summary()
+    alone = probox.evaluate(truth.take(np.flatnonzero(~truth.crowd)), found, measures=["oce"]).summary()
+    every = probox.evaluate(truth.replace(crowd=np.zeros(3, bool)), found, measures=["oce"]).summary()
+    assert numbers == alone
+    assert numbers["OCE@50"] != pytest.approx(every["OCE@50"])
