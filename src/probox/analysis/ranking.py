@@ -145,7 +145,9 @@ def _kept(
                 remedy="rank by entropy or margin",
             )
         if plain:
-            notes.append(f"{plain:,} of {int(kept.sum()):,} detections are plain boxes without spread and were left out")
+            notes.append(
+                f"{plain:,} of {int(kept.sum()):,} detections are plain boxes without spread and were left out"
+            )
         kept &= probabilistic
     return np.flatnonzero(kept), notes
 

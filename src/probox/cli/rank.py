@@ -35,7 +35,10 @@ STYLES = ("text", "csv")
     help="Over the detections of an image.",
 )
 @click.option(
-    "--label-threshold", type=click.FloatRange(0, 1), metavar="T", help="Leave out detections that are not surer than T."
+    "--label-threshold",
+    type=click.FloatRange(0, 1),
+    metavar="T",
+    help="Leave out detections that are not surer than T.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="The first N images alone.")
 @click.option("--images", metavar="IDS", help="The images to choose from: a file of ids, or ids between commas.")
@@ -162,7 +165,9 @@ def _as_text(rows: list[dict[str, Any]], by: str) -> str:
 
     cells = _cells(rows, by, ".4f")
     widths = [max(len(line[column]) for line in cells) for column in range(3)]
-    lines = ["  ".join([*(cell.rjust(w) for cell, w in zip(line[:3], widths, strict=True)), *line[3:]]) for line in cells]
+    lines = [
+        "  ".join([*(cell.rjust(w) for cell, w in zip(line[:3], widths, strict=True)), *line[3:]]) for line in cells
+    ]
     return "\n".join(printable(line.rstrip()) for line in lines)
 
 
