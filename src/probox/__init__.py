@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from probox.analysis.comparison import compare
     from probox.analysis.diagnosis import diagnose
     from probox.analysis.intervals import bootstrap
-    from probox.analysis.thresholds import best_threshold
     from probox.analysis.ranking import Ranking, rank
+    from probox.analysis.thresholds import best_threshold
     from probox.convention import Convention
     from probox.errors import InputError, ProboxError
     from probox.evaluation.result import Evaluation

@@ -112,6 +112,8 @@ def wrapped(texts: Sequence[str], width: int) -> str:
 def add_legend_beside(axes: Axes, handles: Sequence[Any], labels: Sequence[str]) -> None:
     """Add a legend to the right of the axes, where there are no data."""
     if handles:
+        # A label that begins with an underscore would be hidden.
+        labels = [f" {label}" if label.startswith("_") else label for label in labels]
         axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.evaluation.result import Evaluation
-from probox.measures.boxes.matching import IOU_THRESHOLDS
-from probox.measures.scoring.bins import Bins, Sorted
+from probox.measures.scoring.bins import Sorted
+from probox.measures.scoring.detection_measures import D_ECE_BINS
+from probox.measures.scoring.detection_rows import IOU, outcomes
 from probox.measures.scoring.names import full_name
-from probox.measures.scoring.score_calibration import UNIT, calibration_error
+from probox.measures.scoring.score_calibration import UNIT, calibration_errors
 from probox.plots.base import Plot, Results, colour_of, short_name, styled, subplots, use_plain_logs
 from probox.plots.pairs import add_caption, add_legend_beside, few_words, put_words
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["BINS", "PLOT", "score_bins"]
 
 TITLE = "Reliability of scores"
-BINS = Bins(10)
-IOU = float(IOU_THRESHOLDS[0])
+BINS = D_ECE_BINS[0]
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -43,18 +43,18 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
         handles, labels, captions = [], [], []
         most = 0
         for number, (name, evaluation) in enumerate(results.items()):
-            n, sums = score_bins(evaluation)
+            n, hits, sums = score_bins(evaluation)
             total = int(n.sum())
             captions.append((f"{short_name(name)}: " if name.strip() else "") + few_words(total, "detection"))
             if not total:
                 continue
             colour, there = colour_of(theme, number), n > 0
             (line,) = upper.plot(
-                sums[there, 1] / n[there], 100 * sums[there, 0] / n[there], "-o",
+                sums[there] / n[there], 100 * hits[there] / n[there], "-o",
                 color=colour, markersize=5, clip_on=False, zorder=3,
             )  # fmt: skip
             handles.append(line)
-            error = f"D-ECE {100 * calibration_error(n, sums):.1f} %"
+            error = f"D-ECE {100 * calibration_errors(n[None], (hits - sums)[None])[0]:.1f} %"
             labels.append(f"{short_name(name)}\n{error}" if name.strip() else error)
             if lower is not None:
                 lower.stairs(n, np.linspace(0.0, 1.0, BINS.number + 1), color=colour, linewidth=1.6)
@@ -82,13 +82,12 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
     return shown
 
 
-def score_bins(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
-    """Return how many detections are in each bin of scores, (B,), and the sums of hits and of scores, (B, 2)."""
-    matches = evaluation.box_matches
-    counted = matches.ignored[:, 0] & 1 == 0
-    hits = (matches.matched[counted, 0] & 1).astype(np.float64)
-    scores = matches.scores[counted]
-    return Sorted(scores, np.stack([hits, scores], axis=1), UNIT).sums(BINS)
+def score_bins(evaluation: Evaluation) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return how many detections are in each bin of scores, how many of them are hits, and the sum of their scores."""
+    judged = outcomes(evaluation, IOU)
+    scores = evaluation.detections.scores[judged.detections]
+    n, hits, sums = Sorted(scores, [judged.hits.astype(np.float64), scores], UNIT).sums(BINS)
+    return n[0], hits[0], sums[0]
 
 
 PLOT = Plot("reliability", TITLE, draw)

@@ -86,9 +86,9 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
 
 def binned(sigma: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the root mean squares of sigma and of error in each bin of sigma that holds something."""
-    n, sums = Sorted(sigma, np.stack([np.square(sigma), np.square(error)], axis=1)).sums(BINS)
-    means = np.sqrt(sums[n > 0] / n[n > 0, None])
-    return means[:, 0], means[:, 1]
+    n, variances, squares = (found[0] for found in Sorted(sigma, [np.square(sigma), np.square(error)]).sums(BINS))
+    there = n > 0
+    return np.sqrt(variances[there] / n[there]), np.sqrt(squares[there] / n[there])
 
 
 def _scale(axes: Axes, x: FloatArray, y: FloatArray) -> None:
