@@ -27,6 +27,7 @@ __all__ = [
     "colour_of",
     "hits",
     "new_axes",
+    "pdq_measured",
     "quietly",
     "short_name",
     "styled",
@@ -95,6 +96,11 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
         return ax
     axes: Axes = subplots(1, 1, size)[1]
     return axes
+
+
+def pdq_measured(results: Results) -> bool:
+    """Return whether PDQ is among the measures of all results."""
+    return all(evaluation.has_pairs for evaluation in results.values())
 
 
 def use_plain_logs(axes: Axes, linear_below: float) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probox.analysis.budget import PARTS, budget_of
-from probox.plots.base import Plot, Results, new_axes, short_name, styled
+from probox.plots.base import Plot, Results, new_axes, pdq_measured, short_name, styled
 from probox.plots.pairs import add_caption, add_legend_beside, put_words
 
 if TYPE_CHECKING:
@@ -58,9 +58,4 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
     return axes
 
 
-def fits(results: Results) -> bool:
-    """Return whether PDQ was measured."""
-    return all(evaluation.has_pairs for evaluation in results.values())
-
-
-PLOT = Plot("budget", TITLE, draw, fits)
+PLOT = Plot("budget", TITLE, draw, pdq_measured)

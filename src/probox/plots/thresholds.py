@@ -8,7 +8,7 @@ import numpy as np
 
 from probox.analysis.sweep import threshold_curve
 from probox.pictures.style import Theme
-from probox.plots.base import Plot, Results, add_legend, colour_of, styled, subplots, use_plain_logs
+from probox.plots.base import Plot, Results, add_legend, colour_of, pdq_measured, styled, subplots, use_plain_logs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,4 +69,4 @@ def _add_line_key(axes: Axes, theme: Theme) -> None:
     )
 
 
-PLOT = Plot("thresholds", TITLE, draw)
+PLOT = Plot("thresholds", TITLE, draw, pdq_measured)
