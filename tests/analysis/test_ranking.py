@@ -100,6 +100,32 @@ def test_a_class_of_background_is_background() -> None:
         assert rank(stated, by).values[0] == pytest.approx(rank(left, by).values[0])
 
 
+def test_what_a_score_alone_leaves_is_background() -> None:
+    scores = np.array([0.5, 0.9, 0.05, 0.2], np.float32)
+    labels = np.array([2, 0, 1, 3], np.int32)
+    spread = np.repeat((1 - scores[:, None]) / 3, 4, axis=1).astype(np.float32)
+    spread[np.arange(4), labels] = scores
+    classes = ("cup", "background", "dog", "cat", "hat")
+    probs = np.insert(spread, 1, 0.0, axis=1)  # no longer even: taken as it is
+    alone = made(spread, classes=("cup", "dog", "cat", "hat"), labels=labels, scores=scores)
+    for by in ("entropy", "margin"):
+        bare = rank(made(scores[:, None], classes=("cup",)), by)
+        ranking = rank(alone, by)
+        assert ranking.image_ids.tolist() == bare.image_ids.tolist() == [0, 3, 1, 2]
+        np.testing.assert_allclose(ranking.values, bare.values, rtol=1e-6)
+        assert ranking.notes == ("4 of 4 detections have a score alone: what it leaves of 1 is background",)
+        assert rank(made(probs, classes=classes), by).notes == ()
+    assert rank(made([[0.25, 0.25, 0.25, 0.25]], classes=("a", "b", "c", "d"))).values[0] == pytest.approx(math.log(4))
+    both = made([[0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]], classes=("a", "b", "c", "d"))
+    assert rank(both, "margin").values.tolist() == pytest.approx([0.6, 0.5])
+    # With background among the columns, the class keeps its own.
+    rest = np.full((1, 5), 0.1, np.float32)
+    rest[0, 2] = 0.6
+    assert rank(made(rest, classes=classes)).values[0] == pytest.approx(rank(made([[0.6]], classes=("a",))).values[0])
+    rest[0, [1, 2]] = rest[0, [2, 1]]  # it names background: nothing is said of a class
+    assert rank(made(rest, classes=classes)).notes == ()
+
+
 def test_sure_labels_have_no_entropy_and_no_minus() -> None:
     values = rank(made([[1.0, 0.0], [0.0, 0.0]])).values
     assert values.tolist() == [0.0, 0.0]

@@ -112,6 +112,16 @@ def test_every_format_without_truth(
         assert values[name] == pytest.approx(values["a.parquet"], rel=1e-5), name
 
 
+def test_coco_results_with_a_score_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    entries = [
+        {"image_id": 4, "category_id": c, "bbox": [1, 2, 30, 40], "score": s} for c, s in ((1, 0.9), (2, 0.8), (7, 0.9))
+    ]
+    (tmp_path / "found.json").write_text(json.dumps(entries))
+    answer = ranked(capsys, tmp_path / "found.json", "--by", "margin")
+    assert answer["images"] == [{"image_id": 4, "value": pytest.approx(0.2 + 0.4 + 0.2), "detections": 3}]
+    assert answer["notes"] == ["3 of 3 detections have a score alone: what it leaves of 1 is background"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

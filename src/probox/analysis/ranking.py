@@ -106,6 +106,9 @@ def rank(
     images = np.unique(detections.image_ids if image_ids is None else frozen(image_ids, np.int64, (-1,), "image_ids"))
     rows, notes = _kept(detections, images, label_threshold, spread=by == "spread")
     chosen = detections.take(rows)
+    alone = 0 if by == "spread" else int(_scores_alone(chosen).sum())
+    if alone:
+        notes.append(f"{alone:,} of {len(chosen):,} detections have a score alone: what it leaves of 1 is background")
     uncertainties = UNCERTAINTIES[by](chosen)
     of_image = np.searchsorted(images, chosen.image_ids)
     counts = np.bincount(of_image, minlength=len(images)).astype(np.int64)
@@ -161,8 +164,33 @@ def _distributions(found: Detections) -> FloatArray:
     """Return the probability of each class and, last, of background, which is whatever the others leave of 1."""
     classes = [canonical_name(name) not in BACKGROUND_NAMES for name in found.classes]
     probs = found.label_probs[:, classes].astype(np.float64)
+    alone = np.flatnonzero(_scores_alone(found))
+    if len(alone):
+        probs[alone] = 0.0
+        probs[alone, np.cumsum(classes)[found.labels[alone]] - 1] = found.label_probs[alone, found.labels[alone]]
     rest = np.maximum(1.0 - probs.sum(axis=1, keepdims=True), 0.0)
     return np.concatenate([probs, rest], axis=1)
+
+
+def _scores_alone(found: Detections) -> npt.NDArray[np.bool_]:
+    """Return which detections say a score and nothing else.
+
+    Readers of files without label probabilities spread what a score leaves of 1 evenly over the other classes, as PDQ's
+    published evaluator does. Nobody claimed these: a faint detection would be the least sure of all, torn between
+    eighty classes, where it says that nothing much is there. With two classes or fewer it makes no difference.
+    """
+    probs, rows = found.label_probs, np.arange(len(found))
+    n = probs.shape[1]
+    if n < 3:
+        return np.zeros(len(found), bool)
+    named, other = probs[rows, found.labels], probs[rows, (found.labels + 1) % n]
+    others = probs.copy()
+    others[rows, found.labels] = other
+    even = (others == other[:, None]).all(axis=1) & (np.abs(probs.sum(axis=1) - 1.0) < 1e-3)
+    background = np.array([canonical_name(name) in BACKGROUND_NAMES for name in found.classes])
+    even &= ~background[found.labels]
+    # A score of 1 / classes looks like a detector that cannot tell any two classes apart; its neighbours tell which.
+    return np.asarray(even & bool((even & (named != other)).any()))
 
 
 def entropies(found: Detections) -> FloatArray:
