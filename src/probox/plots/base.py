@@ -131,13 +131,13 @@ def add_figure_legend(figure: Any, results: Results, theme: Theme) -> None:
 
 
 def short_name(name: str, most: int = 28) -> str:
-    """Return a name that leaves room for others.
+    """Return a name that leaves room for others; names of results often differ at the end.
 
-    >>> short_name("a" * 40, 8)
-    'aaaaaaa…'
+    >>> short_name("yolov8n with clusters, 0.5", 12)
+    'yolov…s, 0.5'
     """
     name = name.strip()
-    return name if len(name) <= most else name[: most - 1] + "…"
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[len(name) - most // 2 :]}"
 
 
 def hits(evaluation: Evaluation, quality: str) -> npt.NDArray[np.float64]:
