@@ -16,10 +16,11 @@ import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError
 from probox.analysis import comparison
 from probox.analysis.class_parts import class_part
-from probox.analysis.comparison import Difference, compare, holm
+from probox.analysis.comparison import Difference, compare
 from probox.analysis.comparison_text import comparison_table
 from probox.analysis.conclusions import conclude, p_words
 from probox.analysis.intervals import Interval, bootstrap
+from probox.analysis.paired import Sampler, holm
 from probox.analysis.same_truth import side_by_side
 from probox.measures.measure import Column
 from probox.measures.registry import MEASURES, measure_names
@@ -126,7 +127,7 @@ def test_the_same_result_twice_is_equal(results: dict[str, Evaluation]) -> None:
     for found in [*pair.columns.values(), *pair.classes["PDQ"].values()]:
         assert (found.difference.value, found.difference.low, found.difference.high, found.p) == (0, 0, 0, 1)
         assert not found.claimed
-    assert pair.conclusion == "In PDQ they are equal; in mAP they are equal; in mLRP they are equal."
+    assert pair.conclusion == "In PDQ, mAP and mLRP they are equal."
 
 
 def test_pairs(results: dict[str, Evaluation]) -> None:
@@ -223,6 +224,58 @@ def test_wrong_arguments(results: dict[str, Evaluation]) -> None:
         compare(by_measures)
 
 
+def nothing_of(images: int, objects: int, detections: int) -> Evaluation:
+    """Return an evaluation of images of which the first have an object, or a detection, each."""
+    box = [[5, 5, 25, 20]]
+    ids = list(range(images))
+    truth = GroundTruth.from_boxes(
+        ["cup"], dict.fromkeys(ids, (64, 48)), ids[:objects], np.reshape(box * objects, (-1, 4)), [0] * objects
+    )
+    found = Detections(
+        classes=["cup"], image_ids=ids[:detections], boxes=np.reshape(box * detections, (-1, 4)),
+        label_probs=np.full((detections, 1), 0.6),
+    )  # fmt: skip
+    return probox.evaluate(truth, found)
+
+
+@pytest.mark.parametrize(
+    ("images", "objects", "found", "conclusion"),
+    [
+        (0, 0, 0, "Nothing can be concluded about A and B from 0 images."),
+        (3, 0, 0, "In PDQ, mAP and mLRP one of them has no number."),
+        (3, 0, 3, "In PDQ they are equal; in mAP and mLRP one of them has no number."),
+        (3, 3, 0, "In PDQ, mAP and mLRP they are equal."),
+    ],
+)
+def test_results_with_little_in_them(images: int, objects: int, found: int, conclusion: str) -> None:
+    result = nothing_of(images, objects, found)
+    compared = compare({"A": result, "B": result}, per_class=True, replicates=20)
+    assert compared.pairs[0].conclusion == conclusion
+    assert conclusion in str(compared)
+
+
+def test_replicates_without_a_number_are_counted() -> None:
+    compared = compare({"A": nothing_of(4, 4, 1), "B": nothing_of(4, 4, 4)}, ["pdq"], replicates=200)
+    few, note = compared.notes
+    assert few.startswith("4 images are few")
+    missing = compared.pairs[0].columns["pPDQ"].difference.undefined
+    assert missing == pytest.approx(200 * 0.75**4, abs=25)
+    expected = f"no number in {missing} of 200 replicates, which were left out"
+    assert note == f"A - B, pPDQ, spatial, label, foreground, background: {expected}"
+
+
+def test_few_images_have_no_small_p() -> None:
+    """Four images have 16 swaps, two of which do as much as none: p is 1/8, however few are tried."""
+    (pair,) = compare({"A": nothing_of(4, 4, 0), "B": nothing_of(4, 4, 4)}, per_class=True, replicates=9).pairs
+    assert pair.columns["PDQ"].p >= 1 / 8
+    assert pair.classes["PDQ"]["cup"].p >= 1 / 8
+    assert not pair.columns["PDQ"].claimed
+    seeds = [
+        compare({"A": nothing_of(4, 4, 0), "B": nothing_of(4, 4, 4)}, ["pdq"], replicates=9, seed=n) for n in range(9)
+    ]
+    assert min(found.pairs[0].columns["PDQ"].p for found in seeds) == 1 / 8
+
+
 def test_one_image_concludes_nothing() -> None:
     truth, found = random_world(1, max_images=1, heatmaps=False)
     result = probox.evaluate(truth, found)
@@ -260,8 +313,40 @@ def test_conclusions() -> None:
     assert p_words(0.0001) == "p < 0.001"
 
 
+def test_conclusions_of_many_measures() -> None:
+    def found(name: str, value: float, claimed: bool) -> tuple[Column, Interval, float, bool]:
+        return Column(key=name), Interval(value, value - 0.01, value + 0.01, 0.1), 0.01, claimed
+
+    claims = [found("P", 0.05, True), found("Q", -0.05, True), found("R", 0.03, True)]
+    assert conclude(("A", "B"), claims, 99, 0.9, pairs=2) == (
+        "A is better than B in P by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, 99 images, Holm's correction for "
+        "2 pairs) and in R by 3.0 points (2.0 to 4.0, p = 0.010); B is better than A in Q by 5.0 points (4.0 to 6.0, "
+        "p = 0.010)."
+    )
+    mixed = [found("P", 0.002, False), found("Q", 0.05, True)]
+    assert conclude(("A", "B"), mixed, 99, 0.9) == (
+        "A is better than B in Q by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, 99 images); "
+        "in P no difference can be claimed: A minus B is 0.2 points (-0.8 to 1.2, p = 0.010)."
+    )
+    unclaimed = [found(name, 0.002, False) for name in "PQRS"]
+    assert conclude(("A", "B"), unclaimed, 99, 0.9) == "In P, Q, R and S no difference can be claimed."
+    assert conclude(("A", "B"), unclaimed[:2], 99, 0.9) == (
+        "In P and Q no difference can be claimed: A minus B is 0.2 points (90 % interval -0.8 to 1.2, p = 0.010, "
+        "99 images) and 0.2 points (-0.8 to 1.2, p = 0.010)."
+    )
+
+
+def test_many_classes_are_swapped_often_enough_to_be_claimed(results: dict[str, Evaluation]) -> None:
+    """7 classes and level 0.95: Holm's p of the best would be 7 / 51 with 50 swaps; with 280 it is 7 / 281."""
+    (pair,) = compare(results, ["pdq"], replicates=50, per_class=True).pairs
+    classes = pair.classes["PDQ"].values()
+    assert all(round(found.p * 281) == pytest.approx(found.p * 281) for found in classes)
+    assert any(found.claimed for found in classes)
+    assert pair.columns["PDQ"].p == 1 / 51
+
+
 def test_a_claim_needs_both_the_test_and_the_interval(results: dict[str, Evaluation]) -> None:
-    sampler = {name: comparison._Sampler(result, RESAMPLED[:1], False) for name, result in results.items()}
+    sampler = {name: Sampler(result, RESAMPLED[:1], False) for name, result in results.items()}
     place = ("", "PDQ")
     apart = {"sure": {place: np.array([0.1, 0.2])}, "unsure": {place: np.array([0.5, 0.7])}}
     across = {"sure": {place: np.array([0.1, 0.9])}, "unsure": {place: np.array([0.5, 0.4])}}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
-from tests.calibration.worlds import CLASSES, boxes_truth, simulated
+from tests.worlds import CLASSES, boxes_truth, simulated
 
 import probox
 from probox import Detections, GroundTruth, InputError
@@ -18,7 +19,7 @@ from probox.calibration.corners import (
     EdgeScale,
     RelativeCurves,
     Scale,
-    calibrated_covariances,
+    calibrated,
 )
 from probox.calibration.fit_corners import fit_corners
 from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of
@@ -131,7 +132,7 @@ def test_isotonic_finds_errors_by_relative_sigma() -> None:
     )
     mapping = fitted(truth, found, "isotonic")
     assert isinstance(mapping, RelativeCurves)
-    sigmas = sigmas_of(np.asarray(calibrated_covariances(found, mapping)))
+    sigmas = sigmas_of(np.asarray(calibrated(found, mapping).covariances))
     relative = sigmas / np.tile(boxes[:, 2:] - boxes[:, :2], 2)
     assert np.abs(relative / share[:, None] - 1).mean() < 0.15
     covering = fitted(truth, found, "isotonic", "coverage", level=0.9)
@@ -151,7 +152,7 @@ def test_the_constant_is_a_share_of_the_sides(truth: GroundTruth) -> None:
     pairs = FittingPairs.of(truth, found)
     assert isinstance(mapping, Constant)
     assert mapping.share == pytest.approx(math.sqrt(np.square(pairs.residuals / pairs.sides).mean()))
-    sigmas = sigmas_of(np.asarray(calibrated_covariances(found, mapping)))
+    sigmas = sigmas_of(np.asarray(calibrated(found, mapping).covariances))
     assert sigmas == pytest.approx(mapping.share * np.tile(found.boxes[:, 2:] - found.boxes[:, :2], 2))
 
 
@@ -197,7 +198,7 @@ class TestConformal:
             mapping = fitted(truth, simulated(truth, seed=seed), "conformal", "coverage", alpha=0.2)
             assert isinstance(mapping, Conformal)
             new = simulated(truth, seed=1000 + seed)
-            scaled = new.replace(covariances=calibrated_covariances(new, mapping))
+            scaled = calibrated(new, mapping)
             z = np.abs(FittingPairs.of(truth, scaled).z)
             covered.append(float((z <= box_reach(0.8)).all(axis=1).mean()))
         error = float(np.std(covered)) / math.sqrt(len(covered))
@@ -214,9 +215,9 @@ def test_maps_leave_plain_boxes_and_heatmaps() -> None:
         covariances=np.array([1.0, 0.0, 1.0])[:, None, None, None] * np.tile(np.eye(2), (3, 2, 1, 1)),
         heatmaps=[None, None, np.zeros((4, 4), np.float32)],
     )
-    calibrated = Calibration(corners=ClassScale(3.0, (("dog", 2.0),))).apply(found)
-    assert sigmas_of(np.asarray(calibrated.covariances)).tolist() == [[3.0] * 4, [0.0] * 4, [1.0] * 4]
-    assert calibrated.notes == (
+    after = Calibration(corners=ClassScale(3.0, (("dog", 2.0),))).apply(found)
+    assert sigmas_of(np.asarray(after.covariances)).tolist() == [[3.0] * 4, [0.0] * 4, [1.0] * 4]
+    assert after.notes == (
         "1 of 3 detections are heatmaps: they stay as they are",
         "1 of 3 detections are plain boxes: no sigma to calibrate",
         "corners: 1 classes use the values of all classes (cup)",
@@ -224,6 +225,29 @@ def test_maps_leave_plain_boxes_and_heatmaps() -> None:
     constant = Calibration(corners=Constant(0.1)).apply(found)
     assert sigmas_of(np.asarray(constant.covariances)).tolist() == [[1, 2, 1, 2], [1, 2, 1, 2], [1, 1, 1, 1]]
     assert constant.notes == ("1 of 3 detections are heatmaps: they stay as they are",)
+
+
+def test_corners_are_kept_inside_for_pdq_where_sizes_are_known() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (100, 60), 2: (300, 300)}, [1], [[0, 10, 30, 30]], [0])
+    found = Detections(
+        classes=["cup"], image_ids=[1, 2, 7], boxes=[[-2.0, 10, 97, 59]] * 3, label_probs=[[1.0]] * 3,
+        covariances=np.tile(np.eye(2), (3, 2, 1, 1)),
+    )  # fmt: skip
+    for_pdq = Calibration(corners=Scale(4.0), target="pdq")
+    inside = for_pdq.apply(found, truth)
+    assert inside.boxes.tolist() == [[0.5, 10, 97, 58.5], [0.5, 10, 97, 59], [-2, 10, 97, 59]]
+    assert sigmas_of(np.asarray(inside.covariances)).tolist() == [[0.25, 4, 1, 0.25], [0.25, 4, 4, 4], [4, 4, 4, 4]]
+    assert inside.extents[:, 0].tolist() == [96.5, 96.5, 99.0]
+    assert inside.notes == ()
+    unknown = for_pdq.apply(found)
+    assert sigmas_of(np.asarray(unknown.covariances)).tolist() == [[4.0] * 4] * 3
+    assert unknown.notes == (
+        "the sizes of images are not known, so corners are not kept inside, which costs PDQ; "
+        "give the ground truth of these images",
+    )
+    for_nll = Calibration(corners=Scale(4.0), target="nll").apply(found, truth)
+    assert sigmas_of(np.asarray(for_nll.covariances)).tolist() == [[4.0] * 4] * 3
+    assert for_nll.boxes.tolist() == found.boxes.tolist()
 
 
 def test_classes_are_known_by_any_of_their_names() -> None:
@@ -261,3 +285,25 @@ def test_errors_that_ask_for_no_sigma_at_all_are_refused(truth: GroundTruth) -> 
         fitted(truth, found, "scale")
     with pytest.raises(InputError, match="there is nothing to fit a sigma to"):
         fitted(truth, found.select(np.zeros(0, np.int64)), "scale")
+
+
+def test_no_curve_falls_below_a_thousandth_of_the_side() -> None:
+    truth = boxes_truth(20)
+    found = simulated(truth, sigma=0.0)
+    mapping = fitted(truth, found, "isotonic")
+    assert isinstance(mapping, RelativeCurves)
+    assert {y for curve in mapping.curves for y in curve.y} == {1e-3}
+
+
+def test_a_few_wild_errors_do_not_move_the_ratios_of_edges_for_pdq(truth: GroundTruth) -> None:
+    found = simulated(truth)
+    pairs = FittingPairs.of(truth, found)
+    names = np.array(found.classes)[found.labels[pairs.detections]]
+    wild = pairs.residuals.copy()
+    wild[:5, 0] = 500.0
+    heights = np.quantile(np.abs(pairs.z), 0.68, axis=0) / edge_reach(0.68)
+    for residuals, close in ((pairs.residuals, 1e-9), (wild, 0.05)):
+        changed = dataclasses.replace(pairs, residuals=residuals)
+        mapping = fit_corners(changed, names, "edge-scale", "pdq", quality=lambda mapping: 0.0).mapping
+        assert isinstance(mapping, EdgeScale)
+        assert mapping.factors == pytest.approx(heights, rel=close)

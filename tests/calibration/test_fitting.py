@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.calibration.worlds import boxes_truth, simulated
 from tests.strategies import random_world
+from tests.worlds import boxes_truth, simulated
 
 import probox
 from probox import Detections, GroundTruth, InputError

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.calibration.worlds import boxes_truth, simulated
 from tests.strategies import random_world
+from tests.worlds import boxes_truth, simulated
 
 import probox
-from probox.calibration import fit, fitting
-from probox.calibration.corners import Constant, Scale
+from probox.calibration import fit
+from probox.calibration.corners import Constant, Scale, calibrated
 from probox.calibration.fit_corners import CornerFit
 from probox.calibration.gain import COLUMNS, compare, corner_parts
+from probox.calibration.held_out import Job
 from probox.calibration.pairs import FittingPairs
-from probox.calibration.pdq_curve import PdqCurve, pdq_parts
+from probox.calibration.pdq_curve import PdqCurve, pdq_parts, shortlist
 from probox.measures.scoring.definition import energy_score, negative_log_likelihood
 
 
@@ -57,7 +58,8 @@ def test_parts_of_pdq_add_up(seed: int, threshold: float | None, preset: str) ->
     """Sums over images are PDQ; and a search that looks at few detections counts all the others."""
     truth, found = random_world(seed)
     convention = probox.Convention.preset(preset, label_threshold=threshold)
-    result = probox.evaluate(truth, found, convention=convention, measures=["pdq"])
+    inside = calibrated(found, Scale(1.0), truth.dataset)
+    result = probox.evaluate(truth, inside, convention=convention, measures=["pdq"])
     total, counted = pdq_parts(result).sum(axis=0)
     assert counted == 0 or total / counted == pytest.approx(result.pdq)
     curve = PdqCurve(truth, found, convention)
@@ -93,11 +95,11 @@ def test_what_is_judged_was_not_fitted_on(monkeypatch: pytest.MonkeyPatch) -> No
     found = simulated(truth)
     seen: list[np.ndarray] = []
 
-    def by_heart(job: fitting._Job, method: str, images: np.ndarray) -> CornerFit:
+    def by_heart(job: Job, method: str, images: np.ndarray) -> CornerFit:
         seen.append(images)
         return CornerFit(Scale(2.0 if images.all() else 10.0))
 
-    monkeypatch.setattr(fitting._Job, "_corners", by_heart)
+    monkeypatch.setattr(Job, "_corners", by_heart)
     result = fit(truth, found, target="nll", folds=5)
     assert result.calibration.corners == Scale(2.0)
     assert result.gain is not None
@@ -190,3 +192,33 @@ def test_the_constant_stands_beside_every_other_method() -> None:
     for key, change in gain.over_constant.items():
         assert change.before == pytest.approx(control.changes[key].after)
         assert change.after == pytest.approx(gain.changes[key].after)
+
+
+def test_a_search_looks_at_the_two_that_fit_an_object_best() -> None:
+    truth = probox.GroundTruth.from_boxes(
+        ["cup", "dog"], {1: (100, 100), 2: (50, 50)}, [1, 1], [[10, 10, 30, 30], [60, 60, 90, 90]], [0, 1]
+    )
+    found = probox.Detections(
+        classes=["cup", "dog"],
+        image_ids=[1, 1, 1, 1, 1, 1, 2, 2, 2],
+        boxes=[
+            [10, 10, 30, 29],  # best of the cup
+            [10, 10, 30, 28],  # its box is next, its label is not
+            [10, 10, 30, 26],
+            [10, 10, 30, 24],
+            [60, 60, 90, 90],
+            [0, 60, 9, 90],  # meets nothing
+            *[[0, 0, 9, 9]] * 3,  # an image without objects
+        ],
+        label_probs=[[0.9, 0], [0.3, 0.6], [0.9, 0], [0.9, 0], [0.1, 0.8], *[[0.5, 0]] * 4],
+    )
+    rows = truth.dataset.rows_of(found.image_ids)
+    everything = np.ones(9, bool)
+    listed = shortlist(truth, found, rows, everything)
+    assert np.flatnonzero(listed).tolist() == [0, 2, 4, 6, 7, 8]
+    assert not shortlist(truth, found, rows, ~everything).any()
+    without_best = everything.copy()
+    without_best[0] = False
+    assert np.flatnonzero(shortlist(truth, found, rows, without_best))[:3].tolist() == [2, 3, 4]
+    curve = PdqCurve(truth, found, probox.Convention.preset("reference"))
+    assert curve.parts(Constant(0.05))[:, 1].tolist() == [6.0, 3.0], "those that are not looked at are false positives"

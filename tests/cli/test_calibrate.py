@@ -41,12 +41,12 @@ def test_fit_prints_held_out_numbers(run: Run, demo_files: Path, tmp_path: Path)
         "edges in their 68 %", "edges in their 90 %", "boxes in their 90 %",
     ]  # fmt: skip
     assert "5 folds of 12 images, 134 matched boxes" in said
-    assert "18 of 536 edges end at the image's border: left out of the fit" in said
+    assert "19 of 536 edges lie at the image's border: left out of the fit" in said
     calibration = Calibration.load(out)
     assert isinstance(calibration.corners, Scale)
     truth = probox.read_truth(demo_files / "truth.json")
     found = probox.read_detections(demo_files / "unsure.json", truth)
-    inside = probox.evaluate(truth, calibration.apply(found), measures=["pdq"]).pdq
+    inside = probox.evaluate(truth, calibration.apply(found, truth), measures=["pdq"]).pdq
     gain = probox.calibration.fit(truth, found).gain
     assert gain is not None
     change = gain.changes["PDQ"]
@@ -85,6 +85,15 @@ def test_plain_boxes_are_told_what_to_do(run: Run, demo_files: Path, tmp_path: P
     assert (status, shown) == (1, "")
     assert said == f"probox: {sure}: has no covariances; use --method constant\n"
     assert not (tmp_path / "c.json").exists()
+
+
+def test_conformal_is_for_coverage(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    words = ("fit", demo_files / "truth.json", demo_files / "unsure.json", "--method", "conformal", "--for", "pdq")
+    status, _, said = run(*words, "--out", tmp_path / "c.json")
+    assert status == 1
+    assert said == (
+        "probox: a conformal factor is for coverage, not for pdq; leave --for out, or use another --method\n"
+    )
 
 
 def test_own_files_stay(run: Run, demo_files: Path, tmp_path: Path) -> None:
@@ -194,3 +203,14 @@ def test_a_missing_or_damaged_file_is_one_line(run: Run, demo_files: Path, tmp_p
     status, _, said = run("apply", demo_files / "truth.json", demo_files / "unsure.json", "--out", tmp_path / "o.json")
     assert (status, said.count("\n")) == (1, 1)
     assert 'expected a calibration with "format"' in said
+
+
+def test_the_page_shows_what_is_printed(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
+    table = page.split("```text\n")[1].split("```")[0].splitlines()
+    words = next(line for line in page.splitlines() if line.startswith("probox calibrate fit")).split()[2:]
+    words = [word.replace("demo/", f"{demo_files}/") for word in words if not word.endswith("calibration.json")]
+    status, shown, said = run(*words, tmp_path / "c.json")
+    assert status == 0
+    assert shown.splitlines() == table[:-1]
+    assert table[-1] in said.splitlines()

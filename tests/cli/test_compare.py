@@ -33,7 +33,7 @@ def test_says_what_may_be_concluded(demo_files: Path, capsys: pytest.CaptureFixt
     assert rows[2].startswith("PDQ   30.53 [")
     assert rows[2].endswith("0.020*")
     assert conclusion.startswith("unsure is better than sure in PDQ by 27.0 points (95 % interval ")
-    assert conclusion.endswith("p = 0.020, 12 images); in mAP they are equal; in mLRP they are equal.")
+    assert conclusion.endswith("p = 0.020, 12 images); in mAP and mLRP they are equal.")
     assert "[95 % intervals] and p: 50 draws and swaps of 12 images, seed 0; * differs" in err
     assert "note: 12 images are few" in err
 

@@ -26,8 +26,8 @@ def class_part(evaluation: Evaluation, label: int, measure: Measure) -> ClassPar
     """Return what a measure of the class reads, as `Measure.per_class` reads it.
 
     Measures of matches by pixels have an object's match under the object's class, whatever class the detection names,
-    and what matches nothing under the class that it names. Those of matches by boxes have detections under the class that
-    they name. Those that match nobody look at all that was found where the class has objects.
+    and what matches nothing under the class that it names. Those of matches by boxes have detections under the class
+    that they name. Those that match nobody look at all that was found where the class has objects.
     """
     objects, detections = evaluation.objects, evaluation.detections
     of_object, of_detection = objects.labels == label, detections.labels == label

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from probox.analysis.class_parts import ClassPart, class_part
 from probox.analysis.conclusions import conclude
-from probox.analysis.intervals import Interval, interval_of, notes_on_images, units_of
-from probox.analysis.resampling import (
-    check_numbers,
-    drawn_images,
-    measures_to_resample,
-    resampled,
-    swapped_images,
+from probox.analysis.intervals import Interval, interval_of, notes_on_images, notes_on_undefined, units_of
+from probox.analysis.paired import (
+    Couple,
+    Floats,
+    Place,
+    Progress,
+    Sampler,
+    Steps,
+    corrected,
+    draw_together,
+    images_about,
+    more_swaps,
+    p_values,
+    swap_differences,
 )
+from probox.analysis.resampling import check_numbers, measures_to_resample
 from probox.analysis.same_truth import check_same_truth, side_by_side
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.measure import Measure, Weights
+from probox.measures.measure import Measure
 
-__all__ = ["Comparison", "Difference", "PairOfResults", "compare", "holm"]
-
-Floats = npt.NDArray[np.float64]
-
-Place = tuple[str, str]
-"""A number of a result: a class, or nothing for all of them, and the key of a column."""
-
-Progress = Callable[[int, int], None]
+__all__ = ["Comparison", "Difference", "PairOfResults", "compare"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +98,7 @@ class Comparison:
     level : float
         Of the intervals; 1 - level is the error that claims are allowed.
     replicates, seed : int
-        How often images were drawn and swapped, and from which seed.
+        How often images were drawn and swapped, and from which seed; for many classes they are swapped more often.
     notes : tuple of str
         What was left out, differs or is too little, one sentence each.
     """
@@ -194,17 +192,19 @@ def compare(
     images = len(next(iter(results.values())).dataset)
     couples = list(combinations(results, 2))
     couples = couples if all_pairs else couples[: len(results) - 1]
-    samplers = {name: _Sampler(result, wanted, per_class) for name, result in results.items()}
-    steps = _Steps(replicates, images, len(couples) if swaps else 0, progress)
-    drawn = _draw(samplers, images, replicates, seed, steps)
+    samplers = {name: Sampler(result, wanted, per_class) for name, result in results.items()}
+    steps = Steps(replicates, images, len(couples) if swaps else 0, progress)
+    drawn = draw_together(samplers, images, replicates, seed, steps)
     tested = {}
     for couple in couples:
         swapped: dict[Place, Floats] = {}
         if swaps and images > 1:
-            both = _Sampler(_joined(results, couple, wanted), wanted, per_class)
-            swapped = _swap(both, images, replicates, seed, steps)
-        tested[couple] = _p_values(couple, samplers, swapped)
-    adjusted = _adjusted(tested)
+            both = Sampler(_joined(results, couple, wanted), wanted, per_class)
+            swapped = swap_differences(
+                both, images, replicates, seed, steps, more_swaps(both, len(couples), replicates, level)
+            )
+        tested[couple] = p_values(couple, samplers, swapped, images)
+    adjusted = corrected(tested)
     pairs = []
     for couple in couples:
         found = {
@@ -212,7 +212,9 @@ def compare(
             for place, p in tested[couple].items()
         }
         pairs.append(_pair(couple, found, wanted, images, level, len(couples)))
-    notes += [*others, *notes_on_images(images), *_remarks(results, wanted)]
+        undefined = {key: difference.difference for key, difference in pairs[-1].columns.items()}
+        others = (*others, *(f"{' - '.join(couple)}, {text}" for text in notes_on_undefined(undefined, replicates)))
+    notes += [*notes_on_images(images), *others, *_remarks(results, wanted)]
     return Comparison(tuple(pairs), wanted, images, level, replicates, seed, tuple(notes))
 
 
@@ -224,155 +226,22 @@ def _remarks(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> 
     )
 
 
-class _Sampler:
-    """The numbers of one evaluation, as they are and of resampled images."""
-
-    def __init__(self, evaluation: Evaluation, measures: Sequence[Measure], per_class: bool) -> None:
-        self.evaluation = evaluation
-        self.measures = measures
-        self.values: dict[Place, float] = {}
-        self.parts: dict[Place, tuple[Measure, ClassPart]] = {}
-        for measure in measures:
-            self.values.update({("", key): value for key, value in measure.summary(evaluation).items()})
-        for measure in measures if per_class else ():
-            if measure.per_class is None:
-                continue
-            key = measure.headline.key
-            groups = measure.per_class(evaluation)
-            for label, name in enumerate(evaluation.classes):
-                self.values[name, key] = groups[name][key]
-                self.parts[name, key] = measure, class_part(evaluation, label, measure)
-
-    def numbers(self, weights: Weights) -> dict[Place, Floats]:
-        numbers = {("", key): values for key, values in resampled(self.evaluation, self.measures, weights).items()}
-        for place, (measure, part) in self.parts.items():
-            assert measure.resampled is not None
-            numbers[place] = measure.resampled(part.evaluation, weights[:, part.images])[place[1]]
-        return numbers
-
-    def images_of(self, place: Place) -> npt.NDArray[np.int64] | None:
-        """Return the images that hold anything of a class; None: all of them."""
-        return self.parts[place][1].images if place in self.parts else None
-
-
-class _Steps:
-    """Counts replicates for who wants to see that it goes on."""
-
-    def __init__(self, replicates: int, images: int, pairs: int, progress: Progress | None) -> None:
-        self.total = replicates * (1 + pairs) if images > 1 else 0
-        self.done = 0
-        self.progress = progress
-
-    def add(self, rows: int) -> None:
-        self.done += rows
-        if self.progress is not None:
-            self.progress(self.done, self.total)
-
-
-def _joined(results: Mapping[str, Evaluation], couple: tuple[str, str], measures: Sequence[Measure]) -> Evaluation:
+def _joined(results: Mapping[str, Evaluation], couple: Couple, measures: Sequence[Measure]) -> Evaluation:
     first, second = (results[name] for name in couple)
     return side_by_side(first, second, tuple(measure.name for measure in measures))
 
 
-def _draw(
-    samplers: Mapping[str, _Sampler], images: int, replicates: int, seed: int, steps: _Steps
-) -> dict[str, dict[Place, Floats]]:
-    """Return the numbers of each result on the same images, drawn anew in each replicate."""
-    drawn: dict[str, list[dict[Place, Floats]]] = {name: [] for name in samplers}
-    if images > 1:
-        for weights in drawn_images(images, replicates, seed):
-            for name, sampler in samplers.items():
-                drawn[name].append(sampler.numbers(weights))
-            steps.add(len(weights))
-    return {name: _stacked(parts) for name, parts in drawn.items()}
-
-
-def _swap(both: _Sampler, images: int, replicates: int, seed: int, steps: _Steps) -> dict[Place, Floats]:
-    """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn."""
-    differences: list[dict[Place, Floats]] = []
-    for swapped in swapped_images(images, replicates, seed):
-        sides = []
-        for chosen in (swapped, ~swapped):
-            weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
-            sides.append(both.numbers(weights))
-        differences.append({place: values - sides[1][place] for place, values in sides[0].items()})
-        steps.add(len(swapped))
-    return _stacked(differences)
-
-
-def _stacked(parts: Sequence[Mapping[Place, Floats]]) -> dict[Place, Floats]:
-    return {place: np.concatenate([part[place] for part in parts]) for place in (parts[0] if parts else ())}
-
-
-def _p_values(
-    couple: tuple[str, str], samplers: Mapping[str, _Sampler], swaps: Mapping[Place, Floats]
-) -> dict[Place, float]:
-    """Return p of each difference: the share of swaps that do as much, the unswapped one being one of them.
-
-    Swaps that leave one side without a number count as doing as much. Numbers that a result has not got have no p, and
-    classes that neither has are left out.
-    """
-    first, second = (samplers[name].values for name in couple)
-    p = {}
-    for place, value in first.items():
-        difference = value - second[place]
-        if math.isnan(difference):
-            if not place[0]:
-                p[place] = math.nan
-            continue
-        if place not in swaps:
-            p[place] = math.nan
-            continue
-        # Rounding must not make a swap of nothing look smaller than the difference itself.
-        less = np.abs(swaps[place]) < abs(difference) - 1e-12 * max(1.0, abs(difference))
-        p[place] = (float((~less).sum()) + 1) / (len(less) + 1)
-    return p
-
-
-def _adjusted(
-    tested: Mapping[tuple[str, str], Mapping[Place, float]],
-) -> dict[tuple[tuple[str, str], Place], float]:
-    """Return Holm's p: all classes and pairs of a column are one family, and so are its pairs over all classes."""
-    families: dict[tuple[str, bool], list[tuple[tuple[str, str], Place]]] = {}
-    for couple, p in tested.items():
-        for place in p:
-            families.setdefault((place[1], bool(place[0])), []).append((couple, place))
-    adjusted = {}
-    for members in families.values():
-        values = holm([tested[couple][place] for couple, place in members])
-        adjusted.update(dict(zip(members, values, strict=True)))
-    return adjusted
-
-
-def holm(p: Iterable[float]) -> list[float]:
-    """Return p-values by Holm's correction (1979); NaN stays and is no test.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    values = list(p)
-    order = sorted((n for n, value in enumerate(values) if not math.isnan(value)), key=lambda n: values[n])
-    adjusted = [math.nan] * len(values)
-    highest = 0.0
-    for rank, n in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - rank) * values[n]))
-        adjusted[n] = highest
-    return adjusted
-
-
 def _difference(
     place: Place,
-    couple: tuple[str, str],
-    samplers: Mapping[str, _Sampler],
+    couple: Couple,
+    samplers: Mapping[str, Sampler],
     drawn: Mapping[str, Mapping[Place, Floats]],
     p: float,
     adjusted: float,
     images: int,
     level: float,
 ) -> Difference:
-    held = [samplers[name].images_of(place) for name in couple]
-    if held[0] is not None and held[1] is not None:
-        images = len(np.union1d(held[0], held[1]))
+    images = images_about(place, couple, samplers, images)
     values = [samplers[name].values[place] for name in couple]
     numbers = [drawn[name].get(place, np.zeros(0)) for name in couple]
     unit = units_of(samplers[couple[0]].measures)[place[1]]
@@ -383,7 +252,7 @@ def _difference(
 
 
 def _pair(
-    couple: tuple[str, str],
+    couple: Couple,
     found: Mapping[Place, Difference],
     measures: Sequence[Measure],
     images: int,

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from probox.analysis.intervals import Interval
 from probox.measures.measure import Column
 
-__all__ = ["conclude", "p_words", "shown_difference"]
+__all__ = ["conclude", "listed", "p_words", "shown_difference"]
+
+_MANY = 3
+"""Of more differences that cannot be claimed, only the names are told: the table has the numbers."""
 
 Finding = tuple[Column, Interval, float, bool]
 """A column, the first result's number minus the second's, p, and whether a difference may be claimed."""
@@ -23,29 +26,61 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
     """
     if images < 2:
         return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {images} image{'s' * (images != 1)}."
-    said: list[str] = []
-    where = f", {images:,} images" + (f", Holm's correction for {pairs} pairs" if pairs > 1 else "")
-    for column, difference, p, claimed in findings:
-        name = column.heading or column.key
-        value, low, high = shown_difference(column, difference)
-        if math.isnan(value):
-            said.append(f"in {name} one of them has no number")
-            continue
-        if value == low == high == 0:
-            said.append(f"in {name} they are equal")
-            continue
-        sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
-        low, high = sorted((sign * low, sign * high))
-        sides = f"({100 * level:g} % interval {_number(column, low)} to {_number(column, high)}, {p_words(p)}{where})"
-        where = ""  # once is enough
-        amount = _amount(column, sign * value)
-        if claimed:
-            (ahead, behind), how = _order(couple, value > 0, column)
-            said.append(f"{ahead} is {how} than {behind} in {name} by {amount} {sides}")
+    claims: dict[str, list[Finding]] = {}
+    unclaimed: list[Finding] = []
+    equal: list[str] = []
+    missing: list[str] = []
+    for finding in findings:
+        column, difference, _, claimed = finding
+        if math.isnan(difference.value):
+            missing.append(_name(column))
+        elif difference.value == difference.low == difference.high == 0:
+            equal.append(_name(column))
+        elif claimed:
+            (ahead, behind), how = _order(couple, column, difference)
+            claims.setdefault(f"{ahead} is {how} than {behind}", []).append(finding)
         else:
-            said.append(f"in {name} no difference can be claimed: {couple[0]} minus {couple[1]} is {amount} {sides}")
+            unclaimed.append(finding)
+    corrected = f", Holm's correction for {pairs} pairs" if pairs > 1 else ""
+    amounts = _Amounts(f"{100 * level:g} % interval ", f", {images:,} images{corrected}")
+    said = [
+        f"{who} {listed([f'in {_name(finding[0])} by {amounts.of(finding)}' for finding in found])}"
+        for who, found in claims.items()
+    ]
+    if unclaimed:
+        names = listed([_name(finding[0]) for finding in unclaimed])
+        told = [amounts.of(finding) for finding in unclaimed] if len(unclaimed) <= _MANY else []
+        rest = f": {couple[0]} minus {couple[1]} is {listed(told)}" if told else ""
+        said.append(f"in {names} no difference can be claimed{rest}")
+    said += [f"in {listed(equal)} they are equal"] if equal else []
+    said += [f"in {listed(missing)} one of them has no number"] if missing else []
     text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
     return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
+
+
+class _Amounts:
+    """By how much results differ, with intervals; what is true of all intervals is told with the first."""
+
+    def __init__(self, before: str, behind: str) -> None:
+        self.before, self.behind = before, behind
+
+    def of(self, finding: Finding) -> str:
+        column, difference, p, claimed = finding
+        value, low, high = shown_difference(column, difference)
+        sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
+        low, high = sorted((sign * low, sign * high))
+        ends = f"{self.before}{_number(column, low)} to {_number(column, high)}, {p_words(p)}{self.behind}"
+        self.before = self.behind = ""
+        return f"{_amount(column, sign * value)} ({ends})"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them.
+
+    >>> listed(["PDQ"]), listed(["PDQ", "mAP", "NLL"])
+    ('PDQ', 'PDQ, mAP and NLL')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def shown_difference(column: Column, difference: Interval) -> tuple[float, float, float]:
@@ -63,8 +98,13 @@ def p_words(p: float) -> str:
     return "p < 0.001" if p < 0.0005 else f"p = {p:.3f}"
 
 
-def _order(couple: tuple[str, str], first_is_higher: bool, column: Column) -> tuple[tuple[str, str], str]:
+def _name(column: Column) -> str:
+    return column.heading or column.key
+
+
+def _order(couple: tuple[str, str], column: Column, difference: Interval) -> tuple[tuple[str, str], str]:
     """Return who is ahead of whom, and how."""
+    first_is_higher = shown_difference(column, difference)[0] > 0
     if column.shown_better is None:
         return couple, "higher" if first_is_higher else "lower"
     return couple if first_is_higher == (column.shown_better == "high") else (couple[1], couple[0]), "better"

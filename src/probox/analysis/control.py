@@ -1,6 +1,8 @@
 """The control of every uncertainty: the same boxes with the best constant sigma, and the best scale of their own.
 
 Both are found on one half of the images and applied to the other, so that no number is judged by images that chose it.
+PDQ takes away the probability that a corner has beyond the image's border, and detectors of this package keep their
+corners inside (`probox.fusion.keep_inside`); so does the control, or it would lose by its borders alone.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import numpy.typing as npt
 
 from probox.analysis.rescoring import Scene, constant_covariances, golden_section
 from probox.evaluation.result import Evaluation
+from probox.fusion.gaussian import keep_inside
 from probox.tables.results import Verdict
 
 __all__ = ["SCALES", "SHARES", "STEPS", "Fitted", "best_constant", "best_scale", "halves"]
@@ -86,7 +89,14 @@ def _fitted(
         found.append(_search(part, rows, between, covariances_of))
     per_row = np.asarray(found)[half_of]
     everything = np.arange(len(evaluation.detections))
-    return Fitted((found[0], found[1]), scene.scored(covariances=covariances_of(per_row, everything)))
+    return Fitted((found[0], found[1]), _scored_inside(scene, covariances_of(per_row, everything)))
+
+
+def _scored_inside(scene: Scene, covariances: FloatArray) -> Evaluation:
+    dataset = scene.truth.dataset
+    sizes = dataset.shapes[dataset.rows_of(scene.found.image_ids)].astype(np.float64)
+    boxes, covariances = keep_inside(scene.found.boxes, covariances, sizes)
+    return scene.scored(boxes=boxes, covariances=covariances, extents=None)
 
 
 def _search(
@@ -98,7 +108,7 @@ def _search(
     """Return the number between the ends that gives the highest sum of pPDQ."""
 
     def lost(logarithm: float) -> float:
-        scored = part.scored(covariances=covariances_of(float(np.exp(logarithm)), rows))
+        scored = _scored_inside(part, covariances_of(float(np.exp(logarithm)), rows))
         return -float(scored.detections.quality("pPDQ").sum())
 
     low, high = np.log(between)

@@ -20,7 +20,6 @@ from probox.analysis.verdict import verdict_of
 from probox.analysis.what_if import WhatIf, in_order, what_if_matched, what_if_scored
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.matched import FEW_PAIRS
 from probox.measures.registry import MEASURES, measures_called
 
 __all__ = ["NUMBERS", "Diagnosis", "diagnose"]
@@ -46,6 +45,8 @@ NUMBERS = {
     "pmb_nll": "pmb-nll",
 }
 """The measures whose own number a diagnosis gives, by its key in JSON."""
+
+PMB_PARTS = ("PMB_box", "PMB_label", "PMB_unmatched", "PMB_missed", "PMB_clutter")
 
 Progress = Callable[[int, int], None]
 
@@ -101,6 +102,8 @@ class Diagnosis:
             "plain_pairs": self.plain_pairs,
             "pairing": self.pairing,
             **numbers,
+            "pmb_nll_floored": self.numbers.get("PMB_NLL_floored", math.nan),
+            "pmb_nll_parts": {key.removeprefix("PMB_"): v for key, v in self.numbers.items() if key in PMB_PARTS},
             "coverage": {key.removeprefix("coverage_"): v for key, v in self.numbers.items() if "coverage_" in key},
             "names": headlines,
             "numbers": dict(self.numbers),
@@ -211,10 +214,6 @@ def _numbers(evaluation: Evaluation, remarks: list[str]) -> dict[str, float]:
         numbers.update(measure.summary(evaluation))
         if measure.remarks is not None:
             remarks += measure.remarks(evaluation)
-    if 0 < len(evaluation.matched_pairs) < FEW_PAIRS:
-        remarks.append(
-            f"{len(evaluation.matched_pairs)} pairs are few: with fewer than {FEW_PAIRS}, numbers say little"
-        )
     return numbers
 
 

@@ -16,12 +16,12 @@ from probox.measures.measure import Measure, Unit
 
 __all__ = [
     "FEW_IMAGES",
-    "Bootstrap",
     "Interval",
     "Intervals",
     "bootstrap",
     "interval_of",
     "notes_on_images",
+    "notes_on_undefined",
     "units_of",
 ]
 
@@ -165,26 +165,13 @@ def bootstrap(
         for key, value in values.items()
     }
     return Intervals(
-        columns, images, level, replicates, seed, (*notes, *notes_on_images(images), *_undefined(columns, replicates))
+        columns,
+        images,
+        level,
+        replicates,
+        seed,
+        (*notes, *notes_on_images(images), *notes_on_undefined(columns, replicates)),
     )
-
-
-class Bootstrap:
-    """What ``result.intervals`` is: call it to get the evaluation's intervals, see `bootstrap`."""
-
-    def __init__(self, evaluation: Evaluation) -> None:
-        self.evaluation = evaluation
-
-    def __call__(
-        self,
-        measures: Collection[str] | None = None,
-        *,
-        replicates: int = 1000,
-        seed: int = 0,
-        level: float = 0.95,
-    ) -> Intervals:
-        """Return an interval for each number; parameters are those of `probox.bootstrap`."""
-        return bootstrap(self.evaluation, measures, replicates=replicates, seed=seed, level=level)
 
 
 def units_of(measures: Sequence[Measure]) -> dict[str, Unit]:
@@ -232,7 +219,7 @@ def notes_on_images(images: int) -> tuple[str, ...]:
     return ()
 
 
-def _undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[str, ...]:
+def notes_on_undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[str, ...]:
     """Return which columns have no number in how many replicates."""
     by_count: dict[int, list[str]] = {}
     for key, interval in columns.items():

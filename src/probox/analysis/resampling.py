@@ -16,11 +16,19 @@ from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure, Resampled, Weights
 from probox.measures.registry import MEASURES, measure_names, measures_called
 
-__all__ = ["check_numbers", "drawn_images", "in_parts", "measures_to_resample", "resampled", "swapped_images"]
+__all__ = [
+    "MORE_SWAPS",
+    "check_numbers",
+    "drawn_images",
+    "in_parts",
+    "measures_to_resample",
+    "resampled",
+    "swapped_images",
+]
 
 _CELLS = 4_000_000  # weights at a time
 
-DRAWS, SWAPS = 0, 1
+DRAWS, SWAPS, MORE_SWAPS = 0, 1, 2
 """What random numbers are for: draws and swaps of one seed have nothing to do with each other."""
 
 
@@ -32,9 +40,9 @@ def drawn_images(images: int, replicates: int, seed: int) -> Iterator[Weights]:
         yield np.bincount(chosen.ravel(), minlength=rows * images).reshape(rows, images)
 
 
-def swapped_images(images: int, replicates: int, seed: int) -> Iterator[npt.NDArray[np.bool_]]:
+def swapped_images(images: int, replicates: int, seed: int, what_for: int = SWAPS) -> Iterator[npt.NDArray[np.bool_]]:
     """Yield which images change sides, each with probability one half: some rows at a time."""
-    random = np.random.default_rng([seed, SWAPS])
+    random = np.random.default_rng([seed, what_for])
     for rows in in_parts(replicates, images):
         yield random.random((rows, images)) < 0.5
 

@@ -18,7 +18,6 @@ from probox.evaluation.result import Evaluation
 from probox.evaluation.run import evaluate
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.results import Verdict
 
 __all__ = ["Scene", "constant_covariances", "golden_section", "scene_of"]
 
@@ -59,10 +58,7 @@ class Scene:
 
 
 def scene_of(evaluation: Evaluation, *, threads: int | None = None) -> Scene:
-    """Return what an evaluation was made of; raise where it cannot be scored anew.
-
-    Heatmaps are not kept: whether there were any shows when the true positives are scored anew.
-    """
+    """Return what an evaluation was made of; raise where it cannot be scored anew."""
     found, there = evaluation.detections, evaluation.objects
     if not evaluation.has_pairs:
         raise InputError("PDQ was not measured", remedy="evaluate with PDQ among the measures")
@@ -71,6 +67,8 @@ def scene_of(evaluation: Evaluation, *, threads: int | None = None) -> Scene:
             "label probabilities were not kept, so nothing can be scored anew",
             remedy='evaluate anew, a Parquet file with measures="all"',
         )
+    if found.heatmaps.any():
+        raise InputError(f"{int(found.heatmaps.sum()):,} detections are heatmaps, which results do not keep")
     truth = GroundTruth(
         dataset=evaluation.dataset,
         image_rows=there.image_rows,
@@ -91,15 +89,7 @@ def scene_of(evaluation: Evaluation, *, threads: int | None = None) -> Scene:
     )
     # Masks and covariances are those that were scored, and what a threshold left out is gone.
     convention = evaluation.convention.replace(box_truth=False, set_covariance=None, label_threshold=None)
-    scene = Scene(truth, detections, convention, threads)
-    hit = found.verdicts == Verdict.TP
-    again = scene.of(evaluation.dataset.image_ids, hit).scored()
-    if again.tp != int(hit.sum()) or not np.allclose(again.detections.qualities, found.qualities[hit], atol=1e-9):
-        raise InputError(
-            "cannot be scored anew: some detections are heatmaps, which results do not keep",
-            remedy="what follows from other covariances or labels is left out",
-        )
-    return scene
+    return Scene(truth, detections, convention, threads)
 
 
 def constant_covariances(boxes: FloatArray, share: float | FloatArray) -> FloatArray:

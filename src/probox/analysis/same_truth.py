@@ -89,9 +89,9 @@ def _objects(name: str, first: Evaluation, other: str, second: Evaluation) -> st
         many = f"{counts[0][row]} objects in {name} and {counts[1][row]} in {other}"
         return f"image {first.dataset.image_ids[row]} has {many}"
     for column in _OBJECT_COLUMNS:
-        differs = np.flatnonzero((getattr(a, column) != getattr(b, column)).reshape(len(a), -1).any(axis=1))
-        if len(differs):
-            image = first.dataset.image_ids[a.image_rows[differs[0]]]
+        rows = np.nonzero(getattr(a, column) != getattr(b, column))[0]
+        if len(rows):
+            image = first.dataset.image_ids[a.image_rows[rows[0]]]
             return f"the objects of image {image} differ in {column}"
     return None
 

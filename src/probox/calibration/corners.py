@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from probox.calibration.gaussians import sigmas_of, with_sigmas
 from probox.calibration.isotonic import Curve
+from probox.fusion.gaussian import keep_inside
 from probox.measures.matched import EDGES
 from probox.tables.boxes import extents_of
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.labels import canonical_name
 
@@ -23,7 +25,7 @@ __all__ = [
     "EdgeScale",
     "RelativeCurves",
     "Scale",
-    "calibrated_covariances",
+    "calibrated",
     "describe",
     "left_as_they_are",
 ]
@@ -178,13 +180,29 @@ def left_as_they_are(found: Detections, mapping: CornerMap) -> npt.NDArray[np.bo
     return left
 
 
-def calibrated_covariances(found: Detections, mapping: CornerMap) -> Floats | None:
-    """Return the covariances of detections after a map; None where there are none before and after."""
-    changed = ~left_as_they_are(found, mapping)
-    if not changed.any():
-        return found.covariances
+def calibrated(found: Detections, mapping: CornerMap, dataset: Dataset | None = None) -> Detections:
+    """Return detections after a map; if the sizes of their images are given, with corners kept inside these.
+
+    PDQ takes away the probability that corners have beyond a border, so whoever calibrates for PDQ keeps them inside,
+    as `probox.fusion.keep_inside` does. NLL and coverage want sigmas as large at a border as elsewhere.
+    """
+    changed = np.flatnonzero(~left_as_they_are(found, mapping))
+    if not len(changed):
+        return found
+    boxes, covariances = found.boxes, calibrated_covariances(found, mapping, changed)
+    if dataset is not None:
+        rows, sizes = dataset.rows_of(found.image_ids), dataset.shapes.astype(np.float64)
+        known = changed[rows[changed] >= 0]
+        boxes = boxes.copy()
+        boxes[known], covariances[known] = keep_inside(boxes[known], covariances[known], sizes[rows[known]])
+    extents = np.maximum(found.extents + extents_of(boxes) - extents_of(found.boxes), 0.0)
+    return found.replace(boxes=boxes, covariances=covariances, extents=extents)
+
+
+def calibrated_covariances(found: Detections, mapping: CornerMap, changed: npt.NDArray[np.int64]) -> Floats:
+    """Return the covariances of detections after a map of these rows."""
     old: Floats = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances
-    given = old[changed] if mapping.needs_covariances else np.zeros((int(changed.sum()), 2, 2, 2))
+    given = old[changed] if mapping.needs_covariances else np.zeros((len(changed), 2, 2, 2))
     sides = np.tile(extents_of(found.boxes[changed]), 2)
     names = np.array(found.classes or ("",))[found.labels[changed]]
     result: Floats = old.copy()

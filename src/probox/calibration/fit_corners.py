@@ -31,6 +31,9 @@ __all__ = ["CORNER_METHODS", "CornerFit", "fit_corners"]
 CORNER_METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal")
 """What can happen to corners."""
 
+MIDDLE = 0.68
+"""For PDQ edges and classes are compared by this quantile of the errors: a few wild ones cost it no more than any."""
+
 LEAST_SHARE = 1e-3
 """No curve of relative sigmas falls below this share of a side."""
 
@@ -67,7 +70,7 @@ def fit_corners(
     method : str
         One of `CORNER_METHODS`.
     target : {"pdq", "nll", "coverage"}
-        Root mean square z (what NLL asks for), the quantile of \\|z\\| (coverage), or the height of highest `quality`.
+        Root mean square z (what NLL asks for), a quantile of \\|z\\| (coverage), or the height of highest `quality`.
     quality : callable, optional
         The PDQ of a map, for that target.
     level : float
@@ -86,7 +89,8 @@ def fit_corners(
     few = (f"only {len(pairs)} matched boxes to fit to, fewer than {FEW_PAIRS}",) if len(pairs) < FEW_PAIRS else ()
     if method == "conformal":
         return CornerFit(_conformal(pairs, alpha), few)
-    height = _rms if target != "coverage" else (lambda z: _quantile(z, level))
+    share = MIDDLE if target == "pdq" else level
+    height: Height = _rms if target == "nll" else (lambda z: _quantile(z, share))
     shape, notes = _SHAPES[method](pairs, names, height)
     if target == "pdq":
         assert quality is not None

@@ -17,6 +17,9 @@ from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["FittingPairs", "Outcome"]
 
+DETECTED_BORDER = 2.0
+"""The same for a detection's edge, in pixels: corners that were kept inside lie 0.5 to 1.5 from the border."""
+
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
@@ -48,7 +51,8 @@ class FittingPairs:
     covariances : (K, 2, 2, 2) float64
         The detection's; all zero for a plain box.
     free : (K, 4) bool
-        Edges that count. Where the truth's edge lies at the image's border, it says where the image ends.
+        Edges that count: neither the truth's nor the detection's lies at the image's border. There the truth says where
+        the image ends, and detectors that keep their corners inside say sigmas of a fraction of a pixel.
     usable : (K,) bool
         Pairs whose covariances have an inverse: NLL and z are defined.
     outcomes : (N,) uint8
@@ -87,7 +91,7 @@ class FittingPairs:
         detections = rows[hit]
         boxes = truth.boxes[objects]
         shapes = truth.dataset.shapes[images].astype(np.float64)
-        near = np.concatenate([boxes[:, :2] <= BORDER, boxes[:, 2:] >= shapes - BORDER], axis=1)
+        near = _at_border(boxes, shapes, BORDER) | _at_border(found.boxes[detections], shapes, DETECTED_BORDER)
         covariances = _gaussian_covariances(found)[detections]
         return cls(
             detections=detections,
@@ -107,16 +111,21 @@ class FittingPairs:
         columns = {name: values[rows] for name, values in vars(self).items() if name != "outcomes"}
         return dataclasses.replace(self, **columns)
 
-    def with_covariances(self, found: Detections) -> FittingPairs:
-        """Return the same pairs with the covariances of another table of the same detections."""
+    def after(self, truth: GroundTruth, found: Detections) -> FittingPairs:
+        """Return the same pairs with boxes and covariances of the same detections after a calibration."""
         covariances = _gaussian_covariances(found)[self.detections]
-        return dataclasses.replace(self, covariances=covariances, usable=invertible(covariances))
+        residuals = truth.boxes[self.objects] - found.boxes[self.detections]
+        return dataclasses.replace(self, residuals=residuals, covariances=covariances, usable=invertible(covariances))
 
     @property
     def z(self) -> Floats:
         """Return residuals over standard deviations, (K, 4); defined for usable pairs."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.residuals / sigmas_of(self.covariances))
+
+
+def _at_border(boxes: Floats, shapes: Floats, margin: float) -> npt.NDArray[np.bool_]:
+    return np.concatenate([boxes[:, :2] <= margin, boxes[:, 2:] >= shapes - margin], axis=1)
 
 
 def _gaussian_covariances(found: Detections) -> Floats:

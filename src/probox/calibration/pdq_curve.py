@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.corners import CornerMap, calibrated_covariances
+from probox.calibration.corners import CornerMap, calibrated
 from probox.calibration.labels import background_columns
 from probox.convention import Convention
 from probox.evaluation.result import Evaluation
@@ -63,7 +63,7 @@ class PdqCurve:
     def parts(self, mapping: CornerMap) -> Floats:
         """Return the parts of PDQ of each image, (I, 2)."""
         if mapping not in self._known:
-            changed = self._found.replace(covariances=calibrated_covariances(self._found, mapping))
+            changed = calibrated(self._found, mapping, self._truth.dataset)
             result = evaluate(
                 self._truth, changed, convention=self._convention, measures=("pdq",), threads=self._threads
             )

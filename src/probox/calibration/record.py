@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from probox.calibration.corners import CornerMap, calibrated_covariances, describe, left_as_they_are
+from probox.calibration.corners import CornerMap, calibrated, describe, left_as_they_are
 from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Temperature
 from probox.files.reading import Paths
 from probox.support.words import some_names
-from probox.tables.arguments import expect
+from probox.tables.arguments import dataset_of, expect
+from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["TARGETS", "Calibration"]
 
@@ -39,7 +41,7 @@ class Calibration:
     labels : LabelMap
         What happens to label probabilities; see `probox.calibration.labels`. Default: nothing.
     target : {"pdq", "nll", "coverage"}
-        What the corners were fitted for.
+        What the corners were fitted for. For PDQ they are kept inside the image.
     classes : tuple of (str, int)
         Names and category ids of the truth it was fitted on, so that COCO results can be read without it.
     origin : tuple of (str, str or int)
@@ -48,20 +50,33 @@ class Calibration:
 
     corners: CornerMap
     labels: LabelMap = dataclasses.field(default_factory=NoLabelMap)
-    target: str = "pdq"
+    target: str = "nll"
     classes: tuple[tuple[str, int], ...] = ()
     origin: tuple[tuple[str, str | int], ...] = ()
 
-    def apply(self, found: Detections) -> Detections:
-        """Return calibrated detections; what was left as it was is said in their notes."""
-        expect(found, Detections, "found", "read them first with probox.read_detections(path, truth)")
-        covariances = calibrated_covariances(found, self.corners)
-        changed = self.labels.apply(found.replace(covariances=covariances))
-        return changed.replace(notes=(*found.notes, *self.remarks(found)))
+    def apply(self, found: Detections, truth: GroundTruth | Dataset | None = None) -> Detections:
+        """Return calibrated detections; what was left as it was is said in their notes.
 
-    def remarks(self, found: Detections) -> tuple[str, ...]:
+        Parameters
+        ----------
+        found : Detections
+            Of any images.
+        truth : GroundTruth or Dataset, optional
+            Tells the sizes of the images, which are needed to keep corners inside for PDQ; nothing else is looked at.
+        """
+        expect(found, Detections, "found", "read them first with probox.read_detections(path, truth)")
+        dataset = None if truth is None else dataset_of(truth, "the order is apply(found, truth)")
+        changed = self.labels.apply(calibrated(found, self.corners, dataset if self.target == "pdq" else None))
+        return changed.replace(notes=(*found.notes, *self.remarks(found, sizes=dataset is not None)))
+
+    def remarks(self, found: Detections, *, sizes: bool) -> tuple[str, ...]:
         """Return what `apply` leaves as it is, and which classes have no values of their own, one sentence each."""
         remarks: list[str] = []
+        if self.target == "pdq" and not sizes:
+            remarks.append(
+                "the sizes of images are not known, so corners are not kept inside, which costs PDQ; "
+                "give the ground truth of these images"
+            )
         maps = 0 if found.heatmaps is None else sum(heatmap is not None for heatmap in found.heatmaps)
         if maps:
             remarks.append(f"{maps:,} of {len(found):,} detections are heatmaps: they stay as they are")

@@ -135,8 +135,9 @@ def fit_command(
 def apply_command(calibration: str, detections: str, out: Path, truth: str | None, repair: bool, as_json: bool) -> None:
     """Apply the calibration in FILE to DETECTIONS, of any images.
 
-    A plain .json stays what it was, COCO results or RVC1. Another format than that of DETECTIONS, and heatmaps, need
-    --truth; only its images and classes are looked at. A file that is there is replaced if it holds detections, but
+    A plain .json stays what it was, COCO results or RVC1. --truth is needed to keep corners inside the images, which a
+    calibration for PDQ counts on, for another format than that of DETECTIONS, and for heatmaps; only its images and
+    classes are looked at. A file that is there is replaced if it holds detections, but
     never one of those that are read.
 
     \b
@@ -164,7 +165,7 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
         )
     dataset = dataset_alone(source, given, fitted.classes) if truth is None else read_truth(truth).dataset
     found = given.read(source, dataset, Problems()).to_table(repair=repair)
-    calibrated = fitted.apply(found)
+    calibrated = fitted.apply(found, None if truth is None else dataset)
     assert form.write is not None
     notes = (*calibrated.notes, *form.write(out, calibrated, dataset))
     if as_json:

@@ -39,6 +39,7 @@ _FLAGS = (
     ("name the detector's family", "name it with --family"),
     ("check the folder and the file", "check --images and --truth"),
     ('use method="constant"', "use --method constant"),
+    ("leave the target out, or use another method", "leave --for out, or use another --method"),
     ("give the ground truth of these images", "add --truth FILE"),
     ("say on which truth it was run", "say on which truth it was run with --truth"),
 )

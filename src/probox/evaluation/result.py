@@ -236,8 +236,9 @@ class Evaluation:
 
     intervals = Upstairs(
         "probox.analysis.intervals",
-        "Bootstrap",
-        "Return what says how sure its numbers are: ``result.intervals()['PDQ'].low``, see `probox.bootstrap`.",
+        "bootstrap",
+        "Return how sure its numbers are: ``result.intervals()['PDQ'].low``, see `probox.bootstrap`.",
+        method=True,
     )
 
     diagnose = Upstairs(

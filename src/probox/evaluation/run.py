@@ -271,10 +271,12 @@ def _detection_table(
     convention: Convention,
 ) -> DetectionTable:
     n = len(kept)
+    given = np.zeros(n, bool)
+    if kept.heatmaps is not None:
+        given = np.fromiter((heatmap is not None for heatmap in kept.heatmaps), bool, n)
     covariances = np.zeros((n, 2, 2, 2))
     if convention.set_covariance is not None:
-        given = [heatmap is not None for heatmap in kept.heatmaps] if kept.heatmaps is not None else np.zeros(n, bool)
-        covariances[~np.asarray(given, bool)] = np.eye(2) * convention.set_covariance
+        covariances[~given] = np.eye(2) * convention.set_covariance
     elif kept.covariances is not None:
         # Which sums count as 0 is a matter of the convention; the table says what was scored.
         plain = plain_rows(kept.covariances, convention)
@@ -294,6 +296,7 @@ def _detection_table(
         boxes=kept.boxes,
         extents=kept.extents,
         covariances=covariances,
+        heatmaps=given,
         label_probs=align_labels(probs, kept.classes, truth.classes),
         **unmatched(n),
     )

@@ -14,8 +14,8 @@ import numpy as np
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.archive import (
-    LABELS,
     SCHEMA,
+    SINCE_4,
     TABLES,
     Arrays,
     digest,
@@ -115,7 +115,7 @@ def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
 def load_evaluation(folder: Path) -> Evaluation:
     """Return the evaluation that `save_evaluation` wrote, whole and unchanged."""
     words = _read_words(folder)
-    arrays = read_archive(folder / COLUMNS, [name for name in SCHEMA if name not in LABELS or words["format"] > 3])
+    arrays = read_archive(folder / COLUMNS, [name for name in SCHEMA if name not in SINCE_4 or words["format"] > 3])
     if digest(_canonical(words), arrays) != words["digest"]:
         raise InputError(
             f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since",
@@ -153,10 +153,12 @@ def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
         raise InputError(error.problem, file=file, entry="dataset", remedy="evaluate anew") from None
     tables: dict[str, Any] = {"dataset": dataset}
     for name, kind in TABLES.items():
-        columns = {column: arrays[stored] for column, stored in file_names_of(name).items()}
+        columns = {column: arrays[stored] for column, stored in file_names_of(name).items() if stored in arrays}
         columns["qualities"] = np.stack([arrays[f"{name}.{quality}"] for quality in QUALITIES], axis=1)
         if "image_rows" in columns:
             columns["image_rows"] = dataset.rows_of(columns["image_rows"])
+        if name == "detections" and "heatmaps" not in columns:  # nobody kept who they were
+            columns["heatmaps"] = np.zeros(len(columns["boxes"]), bool)
         if name == "detections" and words.get("label_probs"):
             columns["label_probs"] = labels_from_stored(arrays, len(dataset.classes))
         tables[name] = kind(**columns)

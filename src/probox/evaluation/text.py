@@ -56,9 +56,9 @@ def format_limits(column: Column, low: float, high: float) -> str:
     if math.isnan(low) or math.isnan(high):
         return ""
     low, high = (1.0 - high, 1.0 - low) if column.complement else (low, high)
-    if column.unit == "count":
-        return f"[{low:,.0f}, {high:,.0f}]"
-    return f"[{100 * low:.1f}, {100 * high:.1f}]" if column.unit == "per cent" else f"[{low:.3f}, {high:.3f}]"
+    scale, digits = {"count": (1, 0), "per cent": (100, 1), "plain": (1, 3)}[column.unit]
+    low, high = (round(scale * end, digits) + 0.0 for end in (low, high))  # -0.04 is 0.0, not -0.0
+    return f"[{low:,.{digits}f}, {high:,.{digits}f}]"
 
 
 def best_cells(rows: Sequence[Row]) -> set[tuple[int, str]]:

@@ -109,10 +109,10 @@ def _score_axis(axes: Axes) -> None:
 
 
 def measure_lines() -> list[tuple[Column, dict[str, Any]]]:
-    """Return the numbers of the measures that are shares, each with how its line is drawn; PDQ comes last, on top."""
+    """Return the standard measures that are shares, each with how its line is drawn; PDQ comes last, on top."""
     others = cycle(OTHER_LINES)
     lines = []
-    for column in (measure.headline for measure in in_table_order()):
+    for column in (measure.headline for measure in in_table_order() if measure.standard):
         if column.unit == "per cent":
             label = f"1 \N{MINUS SIGN} {column.key}" if column.complement else column.key
             lines.append((column, {"label": label, **(LINES.get(column.key) or next(others))}))

@@ -85,7 +85,12 @@ def floor_std(covariances: Floats, min_std: float) -> Floats:
 
 
 def keep_inside(
-    boxes: Floats, covariances: Floats, image_size: tuple[float, float], *, sigmas: float = 2.0, margin: float = 0.5
+    boxes: Floats,
+    covariances: Floats,
+    image_size: tuple[float, float] | Floats,
+    *,
+    sigmas: float = 2.0,
+    margin: float = 0.5,
 ) -> tuple[Floats, Floats]:
     """Return boxes and covariances whose corners lie inside the image, borders included.
 
@@ -96,7 +101,8 @@ def keep_inside(
 
         Sigma' = R Sigma R,    R = diag(r_x, r_y),    r = min(1, distance to the border / (sigmas std))
 
-    The top-left corner's borders are the left and upper ones, the bottom-right corner's the others.
+    The top-left corner's borders are the left and upper ones, the bottom-right corner's the others. `image_size` is
+    width and height, of all boxes or of each, (N, 2).
 
     >>> boxes, covariances = keep_inside(np.array([[-3.0, 20.0, 60.0, 80.0]]), np.full((1, 2, 2, 2), 16.0), (100, 100))
     >>> boxes.tolist(), covariances[0, 0].tolist()

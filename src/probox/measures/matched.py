@@ -121,7 +121,7 @@ class MatchedPairs(Table):
             image_rows=detections.image_rows[found],
             residuals=truths - boxes,
             covariances=covariances,
-            plain=np.asarray(~covariances.any(axis=(1, 2, 3)), np.bool_),
+            plain=np.asarray(~covariances.any(axis=(1, 2, 3)) | detections.heatmaps[found], np.bool_),
             label_probs=None if detections.label_probs is None else detections.label_probs[found],
             labels=objects.labels[there],
             scores=detections.scores[found],

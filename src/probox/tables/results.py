@@ -100,8 +100,8 @@ class DetectionTable(JudgedTable):
     `numbers` count the image's detections in the file from 0. `labels` are the truth's classes that the detections
     name, stated or most probable, -1 for one that names none; `scores` are those of these classes. `confidences` are
     the highest label probabilities, background included; `costs` the highest ones of a class that is not background.
-    `covariances` are all 0 where a plain box was scored. `label_probs` are those of the truth's classes, what
-    a row leaves of 1 being background; None where nobody kept them.
+    `covariances` are all 0 where a plain box was scored; `heatmaps` says where a given heatmap was. `label_probs` are
+    those of the truth's classes, what a row leaves of 1 being background; None where nobody kept them.
     """
 
     numbers: npt.NDArray[np.int64] = column(np.int64)
@@ -109,6 +109,7 @@ class DetectionTable(JudgedTable):
     confidences: npt.NDArray[np.float32] = column(np.float32)
     costs: npt.NDArray[np.float32] = column(np.float32)
     covariances: npt.NDArray[np.float64] = column(np.float64, 2, 2, 2)
+    heatmaps: npt.NDArray[np.bool_] = column(np.bool_)
     label_probs: npt.NDArray[np.float32] | None = column(np.float32, "classes", optional=True)
 
 

@@ -73,7 +73,20 @@ COMMANDS = [
     Command(
         "calibrate",
         "calibration.json",
-        ("calibrate", "fit", "IN/truth.json", "IN/unsure.json", "--for", "nll", "--out", "OUT"),
+        (
+            "calibrate",
+            "fit",
+            "IN/truth.json",
+            "IN/unsure.json",
+            "--for",
+            "nll",
+            "--labels",
+            "isotonic",
+            "--method",
+            "isotonic",
+            "--out",
+            "OUT",
+        ),
         ("--method", "constant"),
     ),
 ]

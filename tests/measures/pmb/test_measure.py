@@ -102,11 +102,11 @@ def test_the_golden_image(golden_dir: Path) -> None:
     result = probox.evaluate(truth, found, measures=["pmb-nll"])
     summary = result.summary()
     # Tables hold label probabilities in single precision.
+    assert summary["PMB_NLL_floored"] == pytest.approx(golden["pmb"], abs=1e-7)
     assert summary["PMB_NLL"] == pytest.approx(golden["pmb"], abs=1e-7)
-    assert summary["PMB_unfloored"] == pytest.approx(golden["pmb"], abs=1e-7)
     assert summary["PMB_box"] == pytest.approx(golden["pmb_best"]["matched_bernoulli_reg"], abs=1e-9)
     assert summary["PMB_clutter"] == pytest.approx(0.06, abs=1e-8)
-    assert summary["PMB_floored"] == summary["PMB_infinite"] == 0
+    assert summary["PMB_at_floor"] == summary["PMB_infinite"] == 0
     assert not [note for note in result.notes if note.startswith("PMB")]
 
 
@@ -121,17 +121,17 @@ def test_all_images_count() -> None:
     right, wrong = AT_MEAN - math.log(0.7), -math.log(0.2)
     # Missing the object and claiming another is less likely by far, but it adds up.
     right -= math.log1p(math.exp(FLOOR - wrong + right))
-    assert summary["PMB_NLL"] == pytest.approx((right + wrong - FLOOR) / 4, abs=1e-6)
+    assert summary["PMB_NLL_floored"] == pytest.approx((right + wrong - FLOOR) / 4, abs=1e-6)
     assert summary["PMB_box"] == pytest.approx(AT_MEAN / 4)
     assert summary["PMB_label"] == pytest.approx(-math.log(0.7) / 4, abs=1e-6)
     assert summary["PMB_unmatched"] == pytest.approx(wrong / 4, abs=1e-6)
     assert summary["PMB_missed"] == pytest.approx(-FLOOR / 4)
     assert summary["PMB_clutter"] == 0.0
-    assert (summary["PMB_floored"], summary["PMB_infinite"]) == (1, 1)
-    assert math.isnan(summary["PMB_unfloored"])
+    assert (summary["PMB_at_floor"], summary["PMB_infinite"]) == (1, 1)
+    assert math.isnan(summary["PMB_NLL"])
     assert result.remarks == (
-        "PMB-NLL: 1 of 2 objects are far from every detection, or in images with too few, and stand at the floor, "
-        "1e-6 objects spread evenly over the image; without it PMB-NLL is infinite in 1 of 4 images",
+        "PMB-NLL: 1 of 2 objects are far from every detection, or in images with too few: it is infinite in 1 of 4 "
+        f"images, but {summary['PMB_NLL_floored']:.2f} with a floor of 1e-6 objects spread evenly over the image",
     )
 
 
@@ -140,23 +140,23 @@ def test_far_objects_stand_at_the_floor() -> None:
     result = world([(0, BOX, [0.7, 0.1, 0.0], 1.0), (0, BOX, [0.05, 0.0, 0.0], 1.0)], [(0, far, 0)], images=1)
     summary = result.summary()
     assert summary["PMB_missed"] == pytest.approx(-FLOOR)
-    assert summary["PMB_unfloored"] > summary["PMB_NLL"] + 500
-    assert f"without it PMB-NLL is {summary['PMB_unfloored']:.2f}" in result.remarks[0]
+    assert summary["PMB_NLL"] > summary["PMB_NLL_floored"] + 500
+    assert f"it is {summary['PMB_NLL']:.2f}, but" in result.remarks[0]
 
 
 @pytest.mark.parametrize("images", [1, 2])
 def test_nothing_found(images: int) -> None:
     result = world([], [(0, BOX, 0), (0, BOX, 1)], images=images)
-    assert result.summary()["PMB_NLL"] == pytest.approx(-2 * FLOOR / images)
-    assert result.summary()["PMB_floored"] == 2
+    assert result.summary()["PMB_NLL_floored"] == pytest.approx(-2 * FLOOR / images)
+    assert result.summary()["PMB_at_floor"] == 2
     assert "2 of 2 objects" in result.remarks[0]
 
 
 def test_nothing_there() -> None:
     summary = world([(0, BOX, [0.5, 0.0, 0.0], 0.0), (0, BOX, [0.04, 0.0, 0.0], 4.0)], []).summary()
-    assert summary["PMB_NLL"] == pytest.approx((-math.log(0.5) + 0.04) / 2, abs=1e-8)
-    assert world([], []).summary()["PMB_NLL"] == 0.0
-    assert math.isnan(world([], [], images=0).summary()["PMB_NLL"])
+    assert summary["PMB_NLL_floored"] == pytest.approx((-math.log(0.5) + 0.04) / 2, abs=1e-8)
+    assert world([], []).summary()["PMB_NLL_floored"] == 0.0
+    assert math.isnan(world([], [], images=0).summary()["PMB_NLL_floored"])
 
 
 def test_plain_boxes_have_no_density() -> None:
@@ -170,8 +170,8 @@ def test_plain_boxes_have_no_density() -> None:
         "with nothing",
     )
     alone = world([(*right, 0.0)], [(0, BOX, 0)])
-    assert all(math.isnan(alone.summary()[key]) for key in (*MEANS, "PMB_unfloored"))
-    assert alone.summary()["PMB_floored"] == alone.summary()["PMB_infinite"] == 0
+    assert all(math.isnan(alone.summary()[key]) for key in (*MEANS, "PMB_NLL"))
+    assert alone.summary()["PMB_at_floor"] == alone.summary()["PMB_infinite"] == 0
     assert alone.remarks == (
         "PMB-NLL: none of 1 detections has a density (plain boxes, heatmaps, singular covariances), so there is none; "
         "give covariances",
@@ -199,7 +199,7 @@ def test_scores_that_stand_alone_leave_the_rest_to_background() -> None:
     shared = [0.8, 0.1, 0.1]
     given_alone, given_so = world([(0, BOX, shared, 4.0)], []), world([(0, BOX, [0.8, 0.0, 0.0], 4.0)], [])
     assert given_alone.summary() == given_so.summary()
-    assert given_alone.summary()["PMB_NLL"] == pytest.approx(-math.log(0.2) / 2, abs=1e-6)
+    assert given_alone.summary()["PMB_NLL_floored"] == pytest.approx(-math.log(0.2) / 2, abs=1e-6)
     assert given_so.remarks == ()
     assert given_alone.remarks == (
         "PMB-NLL: 1 of 1 detections state one score alone; what it leaves of 1 is taken for background, not for the "
@@ -248,7 +248,7 @@ def test_background_is_no_class() -> None:
     found = [(0, BOX, [0.7, 0.0, 0.3], 4.0), (0, BOX, [0.05, 0.0, 0.9], 4.0)]
     there = [(0, BOX, 0), (0, [1.0, 1.0, 2.0, 2.0], 1)]  # one at the floor, which counts classes too
     named = world(found, there, classes=("cup", "dog", "background"), images=1).summary()
-    assert named["PMB_floored"] == 1
+    assert named["PMB_at_floor"] == 1
     assert named["PMB_label"] == pytest.approx(-math.log(0.7), abs=1e-6)
     assert named["PMB_clutter"] == pytest.approx(0.05, abs=1e-8)
     unnamed = [(image, box, probs[:2], variance) for image, box, probs, variance in found]
@@ -283,11 +283,11 @@ def test_results_without_labels_have_none(demo: Demo) -> None:
     result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["pmb-nll"])
     older = dataclasses.replace(result, detections=result.detections.replace(label_probs=None))
     nothing = older.summary()
-    assert math.isnan(nothing["PMB_NLL"])
-    assert nothing["PMB_floored"] == 0
+    assert math.isnan(nothing["PMB_NLL_floored"])
+    assert nothing["PMB_at_floor"] == 0
     assert "kept no label probabilities" in older.remarks[0]
     replicates = PMB_NLL.resampled(older, np.ones((2, len(older.dataset)), np.int64))
-    assert np.isnan(replicates["PMB_NLL"]).tolist() == [True, True]
+    assert np.isnan(replicates["PMB_NLL_floored"]).tolist() == [True, True]
 
 
 # --- resampling ---
@@ -310,26 +310,26 @@ def test_resampled_numbers_are_those_of_the_images(demo: Demo) -> None:
         for key, value in summary.items():
             assert replicates[key][row] == pytest.approx(value, rel=1e-12, nan_ok=True), key
     twice = PMB_NLL.resampled(result, 2 * weights)
-    np.testing.assert_allclose(twice["PMB_NLL"], replicates["PMB_NLL"], rtol=1e-12)
-    np.testing.assert_array_equal(twice["PMB_floored"], 2 * replicates["PMB_floored"])
-    assert np.std(PMB_NLL.resampled(result, drawn(result, 50))["PMB_NLL"]) > 0
+    np.testing.assert_allclose(twice["PMB_NLL_floored"], replicates["PMB_NLL_floored"], rtol=1e-12)
+    np.testing.assert_array_equal(twice["PMB_at_floor"], 2 * replicates["PMB_at_floor"])
+    assert np.std(PMB_NLL.resampled(result, drawn(result, 50))["PMB_NLL_floored"]) > 0
 
 
 def test_infinite_images_are_lost_only_where_they_are_drawn() -> None:
     result = world([(0, BOX, [0.7, 0.1, 0.0], 4.0)], [(0, BOX, 0), (1, BOX, 0)])
     replicates = PMB_NLL.resampled(result, np.array([[2, 0], [1, 1], [0, 2], [0, 0]]))
-    assert np.isnan(replicates["PMB_unfloored"]).tolist() == [False, True, True, True]
+    assert np.isnan(replicates["PMB_NLL"]).tolist() == [False, True, True, True]
     assert replicates["PMB_infinite"].tolist() == [0, 1, 2, 0]
-    assert np.isnan(replicates["PMB_NLL"]).tolist() == [False, False, False, True]
+    assert np.isnan(replicates["PMB_NLL_floored"]).tolist() == [False, False, False, True]
 
 
 def test_images_of_plain_boxes_alone_have_no_number() -> None:
     probs = [0.7, 0.1, 0.0]
     result = world([(0, BOX, probs, 0.0), (1, BOX, probs, 4.0)], [(0, BOX, 0), (1, BOX, 0)], images=3)
     replicates = PMB_NLL.resampled(result, np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]]))
-    assert np.isnan(replicates["PMB_NLL"]).tolist() == [True, False, False]
-    assert math.isnan(result.on([0]).summary()["PMB_NLL"])
-    assert replicates["PMB_floored"].tolist() == [0, 1, 0]
+    assert np.isnan(replicates["PMB_NLL_floored"]).tolist() == [True, False, False]
+    assert math.isnan(result.on([0]).summary()["PMB_NLL_floored"])
+    assert replicates["PMB_at_floor"].tolist() == [0, 1, 0]
 
 
 # --- everywhere else ---
@@ -358,8 +358,8 @@ def test_on_the_command_line(demo_files: Path, capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         main(["evaluate", *files, "--measures", "pmb-nll"])
     header, row, *_ = capsys.readouterr().out.splitlines()
-    assert header.split() == ["PMB-NLL"]
-    assert float(row.split()[0]) == pytest.approx(told["summary"]["PMB_NLL"], abs=1e-3)
+    assert header.split() == ["PMB-NLL", "PMB-floor"]
+    assert float(row.split()[1]) == pytest.approx(told["summary"]["PMB_NLL_floored"], abs=1e-3)
 
 
 def test_better_uncertainty_is_better(demo: Demo) -> None:
@@ -370,4 +370,4 @@ def test_better_uncertainty_is_better(demo: Demo) -> None:
         probox.evaluate(demo.truth, found.replace(covariances=found.covariances * scale), measures=["pmb-nll"])
         for scale in (1.0, 0.01)
     ]
-    assert numbers[0].summary()["PMB_NLL"] < numbers[1].summary()["PMB_NLL"]
+    assert numbers[0].summary()["PMB_NLL_floored"] < numbers[1].summary()["PMB_NLL_floored"]

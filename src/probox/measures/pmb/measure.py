@@ -1,10 +1,11 @@
 """PMB-NLL as a measure: the mean over images of what `probox.measures.pmb.definition` defines, and its parts.
 
-The mean is over all images of the data set, also those without objects or detections. So that it is a number for every
-detector, the intensity of the clutter has a floor: that of 1e-6 objects in an image, spread evenly over all its boxes
-and classes. It is what the clamp of probabilities is to labels: an object that no detection is near costs about 42 in
-an image of 640 x 480 pixels and 80 classes, not thousands, and not infinitely much where detections are too few.
-Remarks say how many objects stand at the floor, and what the mean is without it (`PMB_unfloored`).
+The mean is over all images of the data set, also those without objects or detections. By the formula, an object that
+no detection is near costs thousands, and an image with too few detections is infinitely unlikely; then there is no
+mean, and a remark says in how many images. So that there is a number for every detector, `PMB_NLL_floored` has a floor
+under the intensity of the clutter: that of 1e-6 objects in an image, spread evenly over all its boxes and classes. It
+is what the clamp of probabilities is to labels: such an object costs about 42 in an image of 640 x 480 pixels and 80
+classes. Parts are those under the floor.
 
 Boxes are the annotated ones. Crowds are no objects; what was found in them is unmatched.
 """
@@ -22,7 +23,7 @@ from probox.measures.pmb.images import LITTLE_BACKGROUND, PmbImages, pmb_of_imag
 __all__ = ["PMB_NLL"]
 
 MEANS = {
-    "PMB_NLL": "nll",
+    "PMB_NLL_floored": "nll",
     "PMB_box": "matched_box",
     "PMB_label": "matched_label",
     "PMB_unmatched": "unmatched",
@@ -39,10 +40,10 @@ def pmb_summary(evaluated: Evaluated) -> Summary:
         return PMB_NLL.nothing()
     n = len(images.objects)
     # fsum is exact, so the order of images cannot change a bit of the result.
-    summary: Summary = {key: math.fsum(images.number(name)) / n for key, name in MEANS.items()}
     infinite = int(np.isinf(images.plain).sum())
-    summary["PMB_unfloored"] = math.nan if infinite else math.fsum(images.plain) / n
-    summary["PMB_floored"] = int(images.number("floored_objects").sum())
+    summary: Summary = {"PMB_NLL": math.nan if infinite else math.fsum(images.plain) / n}
+    summary |= {key: math.fsum(images.number(name)) / n for key, name in MEANS.items()}
+    summary["PMB_at_floor"] = int(images.number("floored_objects").sum())
     summary["PMB_infinite"] = infinite
     return summary
 
@@ -60,9 +61,9 @@ def pmb_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     columns += [np.where(infinite, 0.0, images.plain), images.number("floored_objects"), infinite]
     # One product of matrices: whole numbers, or one column after the other, would take far longer.
     *means, unfloored, floored, lost = (counted @ np.stack(columns, axis=1)).T
-    replicates = {key: values / total for key, values in zip(MEANS, means, strict=True)}
-    replicates["PMB_unfloored"] = np.where(lost > 0, np.nan, unfloored / total)
-    replicates["PMB_floored"] = np.where(defined, floored, 0.0)
+    replicates = {"PMB_NLL": np.where(lost > 0, np.nan, unfloored / total)}
+    replicates |= {key: values / total for key, values in zip(MEANS, means, strict=True)}
+    replicates["PMB_at_floor"] = np.where(defined, floored, 0.0)
     replicates["PMB_infinite"] = np.where(defined, lost, 0.0)
     return replicates
 
@@ -88,8 +89,9 @@ def _remarks(images: PmbImages, found: int, dense: int) -> list[str]:
     sure, firm = int(images.sure.sum()), int(images.firm.sum())
     without = f"infinite in {infinite:,} of {n:,} images" if infinite else f"{math.fsum(images.plain) / max(n, 1):.2f}"
     return [
-        f"PMB-NLL: {floored:,} of {objects:,} objects are far from every detection, or in images with too few, and "
-        f"stand at the floor, 1e-6 objects spread evenly over the image; without it PMB-NLL is {without}"
+        f"PMB-NLL: {floored:,} of {objects:,} objects are far from every detection, or in images with too few: it is "
+        f"{without}, but {math.fsum(images.number('nll')) / max(n, 1):.2f} with a floor of 1e-6 objects spread evenly "
+        "over the image"
         if floored
         else "",
         f"PMB-NLL: {found - dense:,} of {found:,} detections have no density (plain boxes, heatmaps, singular "
@@ -119,13 +121,19 @@ PMB_NLL = Measure(
             better="low",
             hint="negative log likelihood of an image's objects, mean over images",
         ),
+        Column(
+            key="PMB_NLL_floored",
+            heading="PMB-floor",
+            unit="plain",
+            better="low",
+            hint="the same where objects that no detection explains stand at a floor",
+        ),
         Column(key="PMB_box", unit="plain", better="low"),
         Column(key="PMB_label", unit="plain", better="low"),
         Column(key="PMB_unmatched", unit="plain", better="low"),
         Column(key="PMB_missed", unit="plain", better="low"),
         Column(key="PMB_clutter", unit="plain", better="low"),
-        Column(key="PMB_unfloored", unit="plain", better="low"),
-        Column(key="PMB_floored", unit="count", better="low"),
+        Column(key="PMB_at_floor", unit="count", better="low"),
         Column(key="PMB_infinite", unit="count", better="low"),
     ),
     summary=pmb_summary,

@@ -13,17 +13,17 @@ CLASSES = ("cup", "dog")
 
 
 def boxes_truth(images: int = 60, seed: int = 0, per_image: int = 6) -> GroundTruth:
-    """Return images of 400 x 300 with boxes of many sizes in cells of their own, none at the border."""
+    """Return images of 440 x 340 with boxes of many sizes in cells of their own, none at the border."""
     rng = np.random.default_rng(seed)
     boxes, image_ids, labels = [], [], []
     for image in range(images):
         for cell in range(per_image):
             corner = np.array([130 * (cell % 3), 145 * (cell // 3)])
-            low = corner + rng.integers(5, 25, 2)
+            low = corner + rng.integers(25, 45, 2)
             boxes.append(np.concatenate([low, low + rng.integers(60, 95, 2)]))
             image_ids.append(100 + 7 * image)
             labels.append(int(rng.integers(0, len(CLASSES))))
-    sizes = {100 + 7 * image: (400, 300) for image in range(images)}
+    sizes = {100 + 7 * image: (440, 340) for image in range(images)}
     return GroundTruth.from_boxes(CLASSES, sizes, image_ids, np.array(boxes), labels)
 
 

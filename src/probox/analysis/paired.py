@@ -1,0 +1,204 @@
+"""Two results on the same images: their numbers on images that are drawn, and p from images that are swapped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.analysis.class_parts import ClassPart, class_part
+from probox.analysis.resampling import MORE_SWAPS, drawn_images, resampled, swapped_images
+from probox.evaluation.result import Evaluation
+from probox.measures.measure import Measure, Weights
+
+__all__ = [
+    "Couple",
+    "Floats",
+    "Place",
+    "Progress",
+    "Sampler",
+    "Steps",
+    "corrected",
+    "draw_together",
+    "holm",
+    "images_about",
+    "more_swaps",
+    "p_values",
+    "swap_differences",
+]
+
+Floats = npt.NDArray[np.float64]
+
+Place = tuple[str, str]
+"""A number of a result: a class, or nothing for all of them, and the key of a column."""
+
+Couple = tuple[str, str]
+"""The names of two results."""
+
+Progress = Callable[[int, int], None]
+
+
+class Sampler:
+    """The numbers of one evaluation, as they are and of resampled images."""
+
+    def __init__(self, evaluation: Evaluation, measures: Sequence[Measure], per_class: bool) -> None:
+        self.evaluation = evaluation
+        self.measures = measures
+        self.values: dict[Place, float] = {}
+        self.parts: dict[Place, tuple[Measure, ClassPart]] = {}
+        for measure in measures:
+            self.values.update({("", key): value for key, value in measure.summary(evaluation).items()})
+        for measure in measures if per_class else ():
+            if measure.per_class is None:
+                continue
+            key = measure.headline.key
+            groups = measure.per_class(evaluation)
+            for label, name in enumerate(evaluation.classes):
+                self.values[name, key] = groups[name][key]
+                self.parts[name, key] = measure, class_part(evaluation, label, measure)
+
+    def numbers(self, weights: Weights, *, classes_alone: bool = False) -> dict[Place, Floats]:
+        whole = {} if classes_alone else resampled(self.evaluation, self.measures, weights)
+        numbers = {("", key): values for key, values in whole.items()}
+        for place, (measure, part) in self.parts.items():
+            assert measure.resampled is not None
+            numbers[place] = measure.resampled(part.evaluation, weights[:, part.images])[place[1]]
+        return numbers
+
+    def images_of(self, place: Place) -> npt.NDArray[np.int64] | None:
+        """Return the images that hold anything of a class; None: all of them."""
+        return self.parts[place][1].images if place in self.parts else None
+
+
+class Steps:
+    """Counts replicates for who wants to see that it goes on."""
+
+    def __init__(self, replicates: int, images: int, pairs: int, progress: Progress | None) -> None:
+        self.total = replicates * (1 + pairs) if images > 1 else 0
+        self.done = 0
+        self.progress = progress
+
+    def add(self, rows: int) -> None:
+        self.done += rows
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def draw_together(
+    samplers: Mapping[str, Sampler], images: int, replicates: int, seed: int, steps: Steps
+) -> dict[str, dict[Place, Floats]]:
+    """Return the numbers of each result on the same images, drawn anew in each replicate."""
+    drawn: dict[str, list[dict[Place, Floats]]] = {name: [] for name in samplers}
+    if images > 1:
+        for weights in drawn_images(images, replicates, seed):
+            for name, sampler in samplers.items():
+                drawn[name].append(sampler.numbers(weights))
+            steps.add(len(weights))
+    return {name: _stacked(parts) for name, parts in drawn.items()}
+
+
+def swap_differences(
+    both: Sampler, images: int, replicates: int, seed: int, steps: Steps, more: int
+) -> dict[Place, Floats]:
+    """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn.
+
+    Of classes there are `more`.
+    """
+    parts = []
+    for swapped in swapped_images(images, replicates, seed):
+        parts.append(_swapped_differences(both, swapped))
+        steps.add(len(swapped))
+    found = _stacked(parts)
+    others = swapped_images(images, more, seed, MORE_SWAPS)
+    extra = _stacked([_swapped_differences(both, swapped, classes_alone=True) for swapped in others])
+    return found | {place: np.concatenate([found[place], values]) for place, values in extra.items()}
+
+
+def _swapped_differences(
+    both: Sampler, swapped: npt.NDArray[np.bool_], *, classes_alone: bool = False
+) -> dict[Place, Floats]:
+    sides = []
+    for chosen in (swapped, ~swapped):
+        weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
+        sides.append(both.numbers(weights, classes_alone=classes_alone))
+    return {place: values - sides[1][place] for place, values in sides[0].items()}
+
+
+def more_swaps(both: Sampler, pairs: int, replicates: int, level: float) -> int:
+    """Return how many more swaps classes need: p is at least 1 / swaps, and Holm's is that times all classes and pairs.
+
+    With twice as many as the least that could claim anything, a class needs no luck to be claimed.
+    """
+    keys = [key for _, key in both.parts]
+    tests = pairs * max((keys.count(key) for key in set(keys)), default=0)
+    return max(0, math.ceil(2 * tests / (1 - level)) - replicates) if tests else 0
+
+
+def _stacked(parts: Sequence[Mapping[Place, Floats]]) -> dict[Place, Floats]:
+    return {place: np.concatenate([part[place] for part in parts]) for place in (parts[0] if parts else ())}
+
+
+def p_values(
+    couple: Couple, samplers: Mapping[str, Sampler], swaps: Mapping[Place, Floats], images: int
+) -> dict[Place, float]:
+    """Return p of each difference: the share of swaps that do as much, the unswapped one being one of them.
+
+    Of all 2^n swaps of n images, two do as much at least, that of none and that of all: so p is at least 2 / 2^n.
+    Swaps that leave one side without a number count as doing as much. Numbers that a result has not got have no p, and
+    classes that one of them has no number for are left out.
+    """
+    first, second = (samplers[name].values for name in couple)
+    p = {}
+    for place, value in first.items():
+        difference = value - second[place]
+        if math.isnan(difference):
+            if not place[0]:
+                p[place] = math.nan
+            continue
+        if place not in swaps:
+            p[place] = math.nan
+            continue
+        # Rounding must not make a swap of nothing look smaller than the difference itself.
+        less = np.abs(swaps[place]) < abs(difference) - 1e-12 * max(1.0, abs(difference))
+        n = images_about(place, couple, samplers, images)
+        p[place] = max((float((~less).sum()) + 1) / (len(less) + 1), 2.0 ** (1 - n) if n else 1.0)
+    return p
+
+
+def images_about(place: Place, couple: Couple, samplers: Mapping[str, Sampler], images: int) -> int:
+    """Return how many images hold anything that a number of two results is about."""
+    held = [samplers[name].images_of(place) for name in couple]
+    return images if held[0] is None or held[1] is None else len(np.union1d(held[0], held[1]))
+
+
+def corrected(
+    tested: Mapping[Couple, Mapping[Place, float]],
+) -> dict[tuple[Couple, Place], float]:
+    """Return Holm's p: all classes and pairs of a column are one family, and so are its pairs over all classes."""
+    families: dict[tuple[str, bool], list[tuple[Couple, Place]]] = {}
+    for couple, p in tested.items():
+        for place in p:
+            families.setdefault((place[1], bool(place[0])), []).append((couple, place))
+    adjusted = {}
+    for members in families.values():
+        values = holm([tested[couple][place] for couple, place in members])
+        adjusted.update(dict(zip(members, values, strict=True)))
+    return adjusted
+
+
+def holm(p: Iterable[float]) -> list[float]:
+    """Return p-values by Holm's correction (1979); NaN stays and is no test.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    values = list(p)
+    order = sorted((n for n, value in enumerate(values) if not math.isnan(value)), key=lambda n: values[n])
+    adjusted = [math.nan] * len(values)
+    highest = 0.0
+    for rank, n in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - rank) * values[n]))
+        adjusted[n] = highest
+    return adjusted

@@ -1,0 +1,118 @@
+"""What sigmas are worth over a constant, on detectors whose errors are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from tests.worlds import CLASSES, boxes_truth, simulated
+
+from probox import Detections, evaluate
+from probox.analysis.control import best_constant, best_scale
+from probox.analysis.rescoring import constant_covariances, scene_of
+from probox.analysis.skill import RULES, skill_of, skill_of_pdq
+from probox.measures.scoring.box_scores import negative_log_likelihoods
+
+
+def erring(seed: int = 0, *, told: bool = True, images: int = 60) -> tuple:
+    """Return truth and a detector that errs by 1 or 8 pixels, and tells which (or tells them mixed up)."""
+    truth = boxes_truth(images)
+    rng = np.random.default_rng(seed)
+    sigmas = rng.choice([1.0, 8.0], len(truth))
+    boxes = truth.boxes + sigmas[:, None] * rng.standard_normal((len(truth), 4))
+    said = sigmas if told else rng.permutation(sigmas)
+    probs = np.full((len(truth), len(CLASSES)), 0.05)
+    probs[np.arange(len(truth)), truth.labels] = 0.9
+    return truth, Detections(
+        classes=CLASSES,
+        image_ids=truth.dataset.image_ids[truth.image_rows],
+        boxes=boxes,
+        label_probs=probs,
+        covariances=np.eye(2) * (said**2)[:, None, None, None] * np.ones((1, 2, 1, 1)),
+    )
+
+
+def test_sigmas_that_tell_are_worth_something():
+    result = evaluate(*erring())
+    for rule in RULES:
+        skill = skill_of(result, rule)
+        assert skill.skill.low > 0, rule
+        assert skill.own < skill.constant
+    pdq = skill_of_pdq(result, best_constant(result, scene_of(result)))
+    assert pdq.skill.low > 0
+
+
+def test_sigmas_mixed_up_are_worth_less_than_nothing():
+    result = evaluate(*erring(told=False))
+    for rule in RULES:
+        assert skill_of(result, rule).skill.high < 0, rule
+    assert skill_of_pdq(result, best_constant(result, scene_of(result))).skill.value < 0
+
+
+def test_a_constant_is_worth_nothing_over_itself():
+    truth, found = erring()
+    for rule in RULES:
+        share = skill_of(evaluate(truth, found), rule).share
+        constant = evaluate(truth, found.replace(covariances=constant_covariances(found.boxes, share)))
+        assert skill_of(constant, rule).skill.value == pytest.approx(0, abs=0.03), rule
+
+
+def test_the_nll_skill_by_hand():
+    """Fit the share on each half with another search, and score the other half with it."""
+    result = evaluate(*erring())
+    pairs = result.matched_pairs
+    boxes = result.detections.boxes[pairs.detections]
+    constant = np.empty(len(pairs))
+    for half in (0, 1):
+        here, there = pairs.image_rows % 2 == half, pairs.image_rows % 2 != half
+
+        def loss(log_share, chosen=there):
+            covariances = constant_covariances(boxes[chosen], np.exp(log_share))
+            return negative_log_likelihoods(pairs.residuals[chosen], covariances).mean()
+
+        share = np.exp(minimize_scalar(loss, bounds=(-6, -0.7), method="bounded").x)
+        constant[here] = negative_log_likelihoods(pairs.residuals[here], constant_covariances(boxes[here], share))
+    own = negative_log_likelihoods(pairs.residuals, pairs.covariances)
+    skill = skill_of(result, "nll")
+    assert skill.own == pytest.approx(own.mean(), rel=1e-12)
+    assert skill.skill.value == pytest.approx(constant.mean() - own.mean(), rel=1e-3)
+    assert skill.pairs == len(pairs)
+
+
+def test_crps_leaves_truncated_edges_out():
+    from probox.measures.registry import measures_called
+
+    result = evaluate(*erring())
+    crps = measures_called(["crps"])[0]
+    assert skill_of(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
+
+
+def test_plain_boxes_have_no_skill():
+    truth, found = erring(images=5)
+    result = evaluate(truth, found.replace(covariances=None))
+    skill = skill_of(result, "nll")
+    assert np.isnan(skill.skill.value)
+    assert skill.pairs == 0
+
+
+@pytest.mark.parametrize("reported", [1.0, 8.0])
+def test_the_best_scale_turns_sigmas_towards_the_true_ones(reported):
+    """A detector that reports half or double of its errors: PDQ's best factor is found again from any of them."""
+    truth = boxes_truth(24)
+    result = evaluate(truth, simulated(truth, sigma=2.0, reported=reported), convention="paper")
+    scale = best_scale(result, scene_of(result))
+    again = evaluate(truth, simulated(truth, sigma=2.0, reported=2.0), convention="paper")
+    wanted = best_scale(again, scene_of(again))
+    assert scale.value * reported == pytest.approx(wanted.value * 2.0, rel=0.15)
+    assert scale.evaluation.pdq == pytest.approx(wanted.evaluation.pdq, abs=0.005)
+    assert scale.evaluation.pdq > result.pdq
+
+
+def test_halves_judge_each_other():
+    """The value of even images is what the odd ones say, and the other way round."""
+    truth, found = erring(images=24)
+    odd = np.isin(found.image_ids, truth.dataset.image_ids[1::2])
+    scaled = found.covariances * np.where(odd, 16.0, 1.0)[:, None, None, None]
+    result = evaluate(truth, found.replace(covariances=scaled))
+    even_value, odd_value = best_scale(result, scene_of(result)).values
+    assert even_value == pytest.approx(odd_value / 4, rel=0.2)  # odd images report too much
