@@ -118,7 +118,8 @@ def main() -> None:
         beside(work / "heat" / "scene-09.png", work / "arrows" / "scene-09.png", work / "ways.png")
         keep(work / "ways.png", "ways.jpg", 1600)
         probox("plot", results, "--out", work / "plots")
-        for plot, width in (("qualities", 1400), ("thresholds", 800), ("spatial-label", 700)):
+        widths = {"qualities": 1400, "thresholds": 800, "spatial-label": 700, "budget": 900, "sigma-error": 850}
+        for plot, width in widths.items():
             keep(work / "plots" / f"{plot}.png", f"{plot}.png", width)
         probox("report", results, *photos, "--out", work / "my report", "--title", "Odd things on a table")
         screenshots(work / "my report" / "index.html", work)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from probox.analysis.comparison import compare
     from probox.analysis.diagnosis import diagnose
     from probox.analysis.intervals import bootstrap
+    from probox.analysis.ranking import Ranking, rank
     from probox.analysis.thresholds import best_threshold
     from probox.convention import Convention
     from probox.errors import InputError, ProboxError
@@ -58,6 +59,7 @@ __all__ = [
     "InputError",
     "Masks",
     "ProboxError",
+    "Ranking",
     "__version__",
     "average_precision",
     "best_threshold",
@@ -68,6 +70,7 @@ __all__ = [
     "evaluate",
     "evaluate_parquet",
     "lrp",
+    "rank",
     "read_coco",
     "read_coco_results",
     "read_detections",
@@ -85,6 +88,7 @@ _HOMES = {
     "probox.analysis.diagnosis": ("diagnose",),
     "probox.analysis.intervals": ("bootstrap",),
     "probox.analysis.thresholds": ("best_threshold",),
+    "probox.analysis.ranking": ("Ranking", "rank"),
     "probox.convention": ("Convention",),
     "probox.errors": ("InputError", "ProboxError"),
     "probox.evaluation.result": ("Evaluation",),

@@ -146,7 +146,7 @@ def test_plots_all(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_pat
         assert corner.max() < 60
     code, _, err = run(capsys, "plot", demo_files / "results" / "sure", "--out", tmp_path, "--format", "svg")
     assert code == 0
-    assert "7 plots" in err
+    assert "13 plots" in err
 
 
 def test_report_goes_into_a_new_folder_or_that_of_an_earlier_one(

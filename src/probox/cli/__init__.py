@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "detect": ("probox.cli.detect", "Run an ONNX detector over a folder of photos."),
     "fuse": ("probox.cli.fuse", "Fuse the files of several detectors into one."),
     "calibrate": ("probox.cli.calibrate", "Fit sigmas and labels on some images, apply them to others."),
+    "rank": ("probox.cli.rank", "Which images to annotate next, without truth."),
     "experiment": ("probox.cli.experiment", "Run the paper's controlled experiments and check its claims."),
     "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
     "plot": ("probox.cli.plot", "Plots of one evaluation or several."),

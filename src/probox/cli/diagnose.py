@@ -110,7 +110,7 @@ def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], describe
     shown = {"": next(iter(loaded.values()))} if len(loaded) == 1 else label_results(loaded)
     with quietly():
         for plot in PLOTS:
-            if plot == "budget" and not all(evaluation.has_pairs for evaluation in loaded.values()):
+            if not ALL[plot].fits(shown):
                 continue
             files[f"{plot}.png"] = _png(np.ravel(ALL[plot].draw(shown, dark=dark))[0].figure)
         answers = {name: {TITLES[a.key]: a.pdq for a in diagnosis.what_if} for name, diagnosis in diagnoses.items()}

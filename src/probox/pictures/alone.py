@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from probox.errors import InputError
 from probox.files.photos import ENDINGS, find_photo
 from probox.files.reading import is_folder, read_bytes
-from probox.formats import read_detections
+from probox.formats import read_detections, read_parquet
+from probox.formats.parquet.columns import is_parquet
 from probox.formats.rvc1.heatmaps import HeatmapFile
 from probox.support.optional import require
 from probox.tables.dataset import Dataset
@@ -29,14 +32,16 @@ class Alone:
 
 
 def read_alone(path: str, images: Path | None) -> Alone:
-    """Read COCO results or an RVC1 file with nothing to compare with.
+    """Read COCO results, an RVC1 file or Parquet with nothing to compare with.
 
     Sizes come from the photos in `images`, else from heatmaps, else from how far the boxes reach. COCO
-    results name images by id and classes by number; an RVC1 file names classes, and its images are the
-    photos in order of their names, if there are as many.
+    results name images by id and classes by number, Parquet both by what they are; an RVC1 file names classes, and
+    its images are the photos in order of their names, if there are as many.
     """
     if is_folder(path):
         raise InputError("is a folder of sequences", file=path, remedy="say on which truth it was run")
+    if is_parquet(path):
+        return _of_parquet(read_parquet(path), images)
     data = read_bytes(path)
     try:
         content = json.loads(data)
@@ -45,6 +50,15 @@ def read_alone(path: str, images: Path | None) -> Alone:
     dataset, photos = _of_rvc1(content, path, images) if isinstance(content, dict) else _of_coco(content, images)
     sizes = dict(zip(dataset.image_ids.tolist(), map(tuple, dataset.shapes.tolist()), strict=True))
     return Alone(read_detections(path, dataset), sizes, photos)
+
+
+def _of_parquet(found: Detections, images: Path | None) -> Alone:
+    ids = np.unique(found.image_ids).tolist()
+    photos = {image_id: find_photo(images, image_id) if images else None for image_id in ids}
+    reach: dict[int, tuple[int, int]] = {}
+    for image_id, (_, _, x, y) in zip(found.image_ids.tolist(), found.boxes.tolist(), strict=True):
+        _stretch(reach, image_id, min(x, 1e6), min(y, 1e6))
+    return Alone(found, {image_id: _photo_size(photos[image_id]) or reach[image_id] for image_id in ids}, photos)
 
 
 def _of_coco(content: Any, images: Path | None) -> tuple[Dataset, dict[int, Path | None]]:

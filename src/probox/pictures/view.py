@@ -104,6 +104,7 @@ def view_of_detections(detections: Detections, image_id: int, size: tuple[int, i
     rows = np.flatnonzero(detections.image_ids == image_id)
     kept = detections.select(rows)
     n = len(rows)
+    heatmaps = kept.heatmaps or (None,) * n
     judged = DetectionTable(
         image_rows=np.zeros(n, np.int64),
         numbers=np.arange(n),
@@ -114,6 +115,7 @@ def view_of_detections(detections: Detections, image_id: int, size: tuple[int, i
         boxes=kept.boxes,
         extents=kept.extents,
         covariances=np.zeros((n, 2, 2, 2)) if kept.covariances is None else kept.covariances,
+        heatmaps=np.fromiter((heatmap is not None for heatmap in heatmaps), bool, n),
         **unmatched(n),
     )
     return ImageView(
@@ -126,7 +128,7 @@ def view_of_detections(detections: Detections, image_id: int, size: tuple[int, i
         objects=ObjectTable.none(),
         masks=Masks.from_boxes(np.zeros((0, 4), np.int32)),
         detections=judged,
-        heatmaps=kept.heatmaps or (None,) * n,
+        heatmaps=heatmaps,
         judged=False,
     )
 

@@ -2,5 +2,6 @@
 
 from probox.plots.base import Plot, quietly
 from probox.plots.registry import PLOTS, Plots, draw_all
+from probox.plots.what_if import draw_what_if
 
-__all__ = ["PLOTS", "Plot", "Plots", "draw_all", "quietly"]
+__all__ = ["PLOTS", "Plot", "Plots", "draw_all", "draw_what_if", "quietly"]

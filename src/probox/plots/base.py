@@ -19,7 +19,21 @@ from probox.tables.results import Verdict
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Plot", "Results", "add_legend", "colour_of", "hits", "new_axes", "quietly", "styled", "subplots"]
+__all__ = [
+    "Plot",
+    "Results",
+    "add_figure_legend",
+    "add_legend",
+    "colour_of",
+    "hits",
+    "new_axes",
+    "pdq_measured",
+    "quietly",
+    "short_name",
+    "styled",
+    "subplots",
+    "use_plain_logs",
+]
 
 Results = Mapping[str, Evaluation]
 """Evaluations by name; one without a name needs no legend."""
@@ -84,6 +98,19 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return axes
 
 
+def pdq_measured(results: Results) -> bool:
+    """Return whether PDQ is among the measures of all results."""
+    return all(evaluation.has_pairs for evaluation in results.values())
+
+
+def use_plain_logs(axes: Axes, linear_below: float) -> None:
+    """Make the upward axis logarithmic but for numbers below a limit; its numbers are text, not formulas."""
+    from matplotlib.ticker import FuncFormatter
+
+    axes.set_yscale("symlog", linthresh=linear_below)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
 def colour_of(theme: Theme, number: int) -> str:
     """Return the colour of a detector by its number."""
     return theme.lines[number % len(theme.lines)]
@@ -92,6 +119,25 @@ def colour_of(theme: Theme, number: int) -> str:
 def add_legend(axes: Axes, results: Results) -> Any:
     """Add a legend if there are names."""
     return axes.legend(loc="best") if any(results) else None
+
+
+def add_figure_legend(figure: Any, results: Results, theme: Theme) -> None:
+    """Add a legend above all panels if there are names."""
+    from matplotlib.lines import Line2D
+
+    if any(results):
+        lines = [Line2D([], [], color=colour_of(theme, number)) for number in range(len(results))]
+        figure.legend(lines, list(results), loc="outside upper right", ncols=len(lines))
+
+
+def short_name(name: str, most: int = 28) -> str:
+    """Return a name that leaves room for others; names of results often differ at the end.
+
+    >>> short_name("yolov8n with clusters, 0.5", 12)
+    'yolov…s, 0.5'
+    """
+    name = name.strip()
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[len(name) - most // 2 :]}"
 
 
 def hits(evaluation: Evaluation, quality: str) -> npt.NDArray[np.float64]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from probox.pictures.style import Theme
-from probox.plots.base import Plot, Results, colour_of, hits, styled, subplots
+from probox.plots.base import Plot, Results, add_figure_legend, colour_of, hits, styled, subplots
 from probox.tables.results import QUALITIES
 
 __all__ = ["PLOT"]
@@ -36,16 +35,8 @@ def draw(results: Results, *, dark: bool = False) -> Any:
             axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
         panels[0].set_ylabel("true positives, %")
         panels[0].set_title(TITLE)
-        _add_figure_legend(figure, results, theme)
+        add_figure_legend(figure, results, theme)
     return panels
-
-
-def _add_figure_legend(figure: Any, results: Results, theme: Theme) -> None:
-    from matplotlib.lines import Line2D
-
-    if any(results):
-        lines = [Line2D([], [], color=colour_of(theme, number)) for number in range(len(results))]
-        figure.legend(lines, list(results), loc="outside upper right", ncols=len(lines))
 
 
 PLOT = Plot("qualities", TITLE, draw)

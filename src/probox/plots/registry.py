@@ -14,7 +14,20 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
-from probox.plots import bars, difference, precision_recall, qualities, scatter, thresholds
+from probox.plots import (
+    bars,
+    budget,
+    coverage,
+    difference,
+    pit,
+    precision_recall,
+    qualities,
+    reliability,
+    scatter,
+    sigma_error,
+    sparsification,
+    thresholds,
+)
 from probox.plots.base import Plot
 
 __all__ = ["PLOTS", "Plots", "draw_all"]
@@ -29,6 +42,12 @@ PLOTS: dict[str, Plot] = {
         precision_recall.PLOT,
         bars.CLASSES,
         bars.SIZES_PLOT,
+        budget.PLOT,
+        coverage.PLOT,
+        pit.PLOT,
+        reliability.PLOT,
+        sparsification.PLOT,
+        sigma_error.PLOT,
         difference.PLOT,
     )
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from probox.analysis.sweep import threshold_curve
 from probox.pictures.style import Theme
-from probox.plots.base import Plot, Results, add_legend, colour_of, styled, subplots
+from probox.plots.base import Plot, Results, add_legend, colour_of, pdq_measured, styled, subplots, use_plain_logs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
         else:
             lower.set(xlabel="label threshold", ylabel="count")
             if lower.get_ylim()[1] > 8 * max(len(evaluation.objects) for evaluation in results.values()):
-                lower.set_yscale("symlog", linthresh=10)  # false positives by the thousand would hide the rest
+                use_plain_logs(lower, linear_below=10)  # false positives by the thousand would hide the rest
             lower.set_ylim(bottom=0)
             _add_line_key(lower, theme)
         add_legend(upper, results)
@@ -69,4 +69,4 @@ def _add_line_key(axes: Axes, theme: Theme) -> None:
     )
 
 
-PLOT = Plot("thresholds", TITLE, draw)
+PLOT = Plot("thresholds", TITLE, draw, pdq_measured)

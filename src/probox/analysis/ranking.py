@@ -1,0 +1,247 @@
+"""Which images to annotate next: by how unsure a detector is of them, without any truth.
+
+`probox.analysis.image_ranking` chooses images of an evaluation, by what became of objects and detections.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.tables.arguments import expect
+from probox.tables.columns import Table, column, frozen
+from probox.tables.detections import Detections
+from probox.tables.labels import BACKGROUND_NAMES, canonical_name
+
+__all__ = ["AGGREGATES", "UNCERTAINTIES", "Ranking", "entropies", "margins", "rank", "spreads"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+LEAST_SIDE = 1.0
+"""Pixels: a shorter side counts as so long, that a sliver of a box is not unsure without limit."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Ranking(Table):
+    """Images, those that a detector is least sure of first; equals by id, and last those with nothing to go by.
+
+    Parameters
+    ----------
+    image_ids : (N,) int64
+        The images.
+    values : (N,) float64
+        How unsure; NaN where no detection tells.
+    detections : (N,) int64
+        How many detections that is from.
+    by, aggregate : str
+        What was ranked by.
+    notes : tuple of str
+        What was left out, a sentence each.
+    """
+
+    adopts: ClassVar[bool] = True
+
+    image_ids: IntArray = column(np.int64)
+    values: FloatArray = column(np.float64)
+    detections: IntArray = column(np.int64)
+    by: str = ""
+    aggregate: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Ranking({len(self)} images by {self.by}, {self.aggregate} over detections)"
+
+    def top(self, n: int) -> Ranking:
+        """Return the first `n` images."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+            raise InputError(f"expected n to be a whole number, at least 0, but got {n!r:.40}")
+        return self.take(np.arange(min(int(n), len(self))))
+
+
+def rank(
+    detections: Detections,
+    by: str = "entropy",
+    *,
+    aggregate: str = "sum",
+    label_threshold: float | None = None,
+    image_ids: npt.ArrayLike | None = None,
+) -> Ranking:
+    """Rank images by how unsure a detector is of them, for who chooses what to annotate next; needs no truth.
+
+    Parameters
+    ----------
+    detections : Detections
+        What the detector says.
+    by : {"entropy", "spread", "margin"}
+        Entropy of a detection's labels in nats, what they leave of 1 being background; how far its edges spread (the
+        mean of sigma over the side that an edge moves); or 1 - (p1 - p2) of the two most probable labels, background
+        being one.
+    aggregate : {"sum", "mean", "max"}
+        Over the detections of an image. An image is annotated as a whole, and all detections in it that are unsure
+        are settled at once: therefore the sum, unless one asks for another.
+    label_threshold : float, optional
+        Leave out detections whose highest label probability is not above it. Files often hold a hundred faint
+        detections of each image, which add up.
+    image_ids : sequence of int, optional
+        The images to rank, with detections or without. Default: those with detections.
+
+    Examples
+    --------
+    >>> found = Detections(
+    ...     classes=["cup", "dog"], image_ids=[7, 8, 8], boxes=[[10, 20, 50, 60]] * 3,
+    ...     label_probs=[[0.5, 0.5], [0.9, 0], [1, 0]])
+    >>> ranking = rank(found, by="margin", image_ids=[6, 7, 8])
+    >>> ranking.image_ids.tolist(), ranking.values.round(3).tolist()
+    ([7, 8, 6], [1.0, 0.2, nan])
+    """
+    expect(detections, Detections, "detections", "read them first with probox.read_detections(path, truth)")
+    _check_choice("by", by, UNCERTAINTIES)
+    _check_choice("aggregate", aggregate, AGGREGATES)
+    images = np.unique(detections.image_ids if image_ids is None else frozen(image_ids, np.int64, (-1,), "image_ids"))
+    rows, notes = _kept(detections, images, label_threshold, spread=by == "spread")
+    chosen = detections.take(rows)
+    alone = 0 if by == "spread" else int(_scores_alone(chosen).sum())
+    if alone:
+        notes.append(f"{alone:,} of {len(chosen):,} detections have a score alone: what it leaves of 1 is background")
+    uncertainties = UNCERTAINTIES[by](chosen)
+    of_image = np.searchsorted(images, chosen.image_ids)
+    counts = np.bincount(of_image, minlength=len(images)).astype(np.int64)
+    values = np.where(counts > 0, AGGREGATES[aggregate](uncertainties, of_image, counts), np.nan)
+    order = np.lexsort((images, -np.nan_to_num(values), counts == 0))
+    return Ranking(
+        image_ids=images[order],
+        values=values[order],
+        detections=counts[order],
+        by=by,
+        aggregate=aggregate,
+        notes=(*detections.notes, *notes),
+    )
+
+
+def _kept(
+    detections: Detections, images: IntArray, threshold: float | None, *, spread: bool
+) -> tuple[IntArray, list[str]]:
+    """Return the rows of detections that count, and why the others do not."""
+    n = len(detections)
+    kept = np.isin(detections.image_ids, images)
+    notes = []
+    if not kept.all():
+        notes.append(f"{n - int(kept.sum()):,} of {n:,} detections lie in other images and were left out")
+    if threshold is not None:
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not 0 <= threshold <= 1:
+            raise InputError(f"expected label_threshold to be a number between 0 and 1, but got {threshold!r:.40}")
+        kept &= detections.label_probs.max(axis=1, initial=0.0) > np.float32(threshold)
+    if spread:
+        sigmas = detections.covariances
+        probabilistic = np.zeros(n, bool) if sigmas is None else sigmas.any(axis=(1, 2, 3))
+        plain = int((kept & ~probabilistic).sum())
+        if plain and plain == kept.sum():
+            raise InputError(
+                "all boxes are plain: they have no spread to rank by",
+                file=detections.source or None,
+                remedy="rank by entropy or margin",
+            )
+        if plain:
+            notes.append(
+                f"{plain:,} of {int(kept.sum()):,} detections are plain boxes without spread and were left out"
+            )
+        kept &= probabilistic
+    return np.flatnonzero(kept), notes
+
+
+def _check_choice(name: str, value: object, choices: dict[str, Callable[..., FloatArray]]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"expected {name} to be one of {', '.join(choices)}, but got {value!r:.40}")
+
+
+def _distributions(found: Detections) -> FloatArray:
+    """Return the probability of each class and, last, of background, which is whatever the others leave of 1."""
+    classes = [canonical_name(name) not in BACKGROUND_NAMES for name in found.classes]
+    probs = found.label_probs[:, classes].astype(np.float64)
+    alone = np.flatnonzero(_scores_alone(found))
+    if len(alone):
+        probs[alone] = 0.0
+        probs[alone, np.cumsum(classes)[found.labels[alone]] - 1] = found.label_probs[alone, found.labels[alone]]
+    rest = np.maximum(1.0 - probs.sum(axis=1, keepdims=True), 0.0)
+    return np.concatenate([probs, rest], axis=1)
+
+
+def _scores_alone(found: Detections) -> npt.NDArray[np.bool_]:
+    """Return which detections say a score and nothing else.
+
+    Readers of files without label probabilities spread what a score leaves of 1 evenly over the other classes, as PDQ's
+    published evaluator does. Nobody claimed these: a faint detection would be the least sure of all, torn between
+    eighty classes, where it says that nothing much is there. With two classes or fewer it makes no difference.
+    """
+    probs, rows = found.label_probs, np.arange(len(found))
+    n = probs.shape[1]
+    if n < 3:
+        return np.zeros(len(found), bool)
+    named, other = probs[rows, found.labels], probs[rows, (found.labels + 1) % n]
+    others = probs.copy()
+    others[rows, found.labels] = other
+    even = (others == other[:, None]).all(axis=1) & (np.abs(probs.sum(axis=1) - 1.0) < 1e-3)
+    background = np.array([canonical_name(name) in BACKGROUND_NAMES for name in found.classes])
+    even &= ~background[found.labels]
+    # A score of 1 / classes looks like a detector that cannot tell any two classes apart; its neighbours tell which.
+    return np.asarray(even & bool((even & (named != other)).any()))
+
+
+def entropies(found: Detections) -> FloatArray:
+    """Return the entropy of each detection's labels, background being one, in nats."""
+    probs = _distributions(found)
+    terms = probs * np.log(np.where(probs > 0, probs, 1.0))
+    return np.asarray(np.abs(terms.sum(axis=1)))
+
+
+def margins(found: Detections) -> FloatArray:
+    """Return 1 - (p1 - p2) of the two most probable labels of each detection, background being one."""
+    probs = _distributions(found)
+    if probs.shape[1] < 2:  # nothing but background
+        return np.zeros(len(probs))
+    two = np.partition(probs, -2, axis=1)[:, -2:]
+    return np.asarray(1.0 - (two[:, 1] - two[:, 0]))
+
+
+def spreads(found: Detections) -> FloatArray:
+    """Return how far the edges of each box spread: the mean of sigma / side, the width for x and the height for y."""
+    if found.covariances is None:
+        return np.zeros(len(found))
+    sigmas = np.sqrt(np.diagonal(found.covariances, axis1=2, axis2=3))
+    sides = np.maximum(found.boxes[:, 2:] - found.boxes[:, :2], LEAST_SIDE)
+    return np.asarray((sigmas / sides[:, None, :]).mean(axis=(1, 2)))
+
+
+def _sum(values: FloatArray, of_image: IntArray, counts: IntArray) -> FloatArray:
+    return np.bincount(of_image, values, minlength=len(counts)).astype(np.float64)
+
+
+def _mean(values: FloatArray, of_image: IntArray, counts: IntArray) -> FloatArray:
+    return np.asarray(_sum(values, of_image, counts) / np.maximum(counts, 1))
+
+
+def _max(values: FloatArray, of_image: IntArray, counts: IntArray) -> FloatArray:
+    greatest = np.zeros(len(counts))
+    np.maximum.at(greatest, of_image, values)
+    return greatest
+
+
+UNCERTAINTIES: dict[str, Callable[[Detections], FloatArray]] = {
+    "entropy": entropies,
+    "spread": spreads,
+    "margin": margins,
+}
+"""How unsure a detection is: what to rank by."""
+
+AGGREGATES: dict[str, Callable[[FloatArray, IntArray, IntArray], FloatArray]] = {
+    "sum": _sum,
+    "mean": _mean,
+    "max": _max,
+}
+"""From the detections of an image to the image; the first is the usual one."""

@@ -1,0 +1,182 @@
+"""`probox rank`: which images to annotate next, by how unsure a detector is of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from probox.analysis.ranking import AGGREGATES, UNCERTAINTIES
+from probox.cli.console import note, print_json
+from probox.cli.image_choice import parse_images
+from probox.errors import InputError
+from probox.files.replacing import Kind
+
+if TYPE_CHECKING:
+    from probox.analysis.ranking import Ranking
+    from probox.tables.detections import Detections
+
+STYLES = ("text", "csv")
+
+
+@click.command("rank", short_help="Which images to annotate next, without truth.")
+@click.argument("detections", type=click.Path())
+@click.option("--by", type=click.Choice(list(UNCERTAINTIES)), default="entropy", show_default=True, help="See above.")
+@click.option(
+    "--aggregate",
+    type=click.Choice(list(AGGREGATES)),
+    default="sum",
+    show_default=True,
+    help="Over the detections of an image.",
+)
+@click.option(
+    "--label-threshold",
+    type=click.FloatRange(0, 1),
+    metavar="T",
+    help="Leave out detections that are not surer than T.",
+)
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="The first N images alone.")
+@click.option("--images", metavar="IDS", help="The images to choose from: a file of ids, or ids between commas.")
+@click.option(
+    "--truth", type=click.Path(), metavar="FILE", help="Tells file names, and images in which nothing was found."
+)
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write image ids too: a JSON list, best first.")
+@click.option("--format", "style", type=click.Choice(STYLES), default=STYLES[0], show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(
+    detections: str,
+    by: str,
+    aggregate: str,
+    label_threshold: float | None,
+    top: int | None,
+    images: str | None,
+    truth: str | None,
+    out: str | None,
+    style: str,
+    as_json: bool,
+) -> None:
+    """Rank images by how unsure a detector is of them: what to annotate next.
+
+    No ground truth is needed. How unsure a detection is goes --by its labels or by its box:
+
+    \b
+    entropy  of the label probabilities, in nats; what they leave of 1 is background
+    margin   1 - (p1 - p2) of the two most probable labels, background being one
+    spread   mean sigma of the edges over the box's side; needs covariances
+
+    An image's number is the sum over its detections, since it is annotated as a whole; mean and max do not favour
+    crowded images. Faint detections add up: leave them out by --label-threshold.
+
+    Images come least sure first, equals by id; last come images in which no detection is left, with no number. Ids
+    written by --out are what `probox evaluate --images` takes.
+
+    \b
+    probox rank detections.json --label-threshold 0.1 --top 50 --out next.json
+    probox rank detections.parquet --by spread --aggregate mean --format csv
+    """
+    from probox.analysis.ranking import rank
+    from probox.files.output import write_files
+    from probox.files.replacing import check_not_input, check_replaceable
+
+    if out is not None:
+        check_replaceable(out, IDS, folder=True)
+        check_not_input(out, (detections, truth, images))
+    found, known, names, notes = _read(detections, truth)
+    wanted = known if images is None else parse_images(images)
+    if truth is not None and images is not None:
+        strangers = sorted(set(wanted) - set(known))
+        if strangers:
+            raise InputError("the ground truth does not have this image", file="--images", image=strangers[0])
+    if not wanted:
+        raise InputError("holds no detections: there is nothing to rank", file=detections)
+    everything = rank(found, by, aggregate=aggregate, label_threshold=label_threshold, image_ids=wanted)
+    notes += _about(everything)
+    ranking = everything if top is None else everything.top(top)
+    if out is not None:
+        write_files({Path(out): (json.dumps(ranking.image_ids.tolist()) + "\n").encode()})
+    rows = _rows(ranking, names)
+    if as_json:
+        settings = {"by": by, "aggregate": aggregate, "label_threshold": label_threshold}
+        print_json({"detections": detections, **settings, "images": rows, "notes": notes, "output": out})
+        return
+    click.echo(_as_csv(rows, by) if style == "csv" else _as_text(rows, by))
+    for text in notes:
+        note(f"note: {text}")
+    if out is not None:
+        note(f"{len(ranking):,} image ids written to {out}")
+
+
+def _read(path: str, truth: str | None) -> tuple[Detections, list[int], dict[int, str], list[str]]:
+    """Return the detections, the ids of all images that are known of, their file names, and notes."""
+    from probox.files.source import Source
+    from probox.formats import read_detections, read_truth
+    from probox.formats.registry import format_of_detections
+    from probox.formats.rvc1.format import RVC1_DETECTIONS
+    from probox.pictures.alone import read_alone
+
+    if truth is not None:
+        dataset = read_truth(truth).dataset
+        ids = dataset.image_ids.tolist()
+        return read_detections(path, dataset), ids, dict(zip(ids, dataset.file_names, strict=True)), []
+    alone = read_alone(path, None)
+    numbered = format_of_detections(Source(path)) is RVC1_DETECTIONS
+    notes = ["image ids count the file's images from 0; with --truth they are the truth's"] if numbered else []
+    return alone.detections, list(alone.sizes), {}, notes
+
+
+def _about(ranking: Ranking) -> list[str]:
+    empty = int((ranking.detections == 0).sum())
+    if not empty:
+        return list(ranking.notes)
+    return [*ranking.notes, f"{empty:,} of {len(ranking):,} images have no detection to go by and come last"]
+
+
+def _rows(ranking: Ranking, names: dict[int, str]) -> list[dict[str, Any]]:
+    columns = zip(ranking.image_ids.tolist(), ranking.values.tolist(), ranking.detections.tolist(), strict=True)
+    rows = []
+    for image_id, value, n in columns:
+        row = {"image_id": image_id, "value": value, "detections": n}
+        rows.append({**row, "file_name": names[image_id]} if names.get(image_id) else row)
+    return rows
+
+
+def _cells(rows: list[dict[str, Any]], by: str, digits: str) -> list[list[str]]:
+    named = any("file_name" in row for row in rows)
+    cells = [["image", by, "detections", *(["file"] if named else [])]]
+    for row in rows:
+        value = "" if math.isnan(row["value"]) else format(row["value"], digits)
+        cells.append([str(row["image_id"]), value, str(row["detections"]), *([row.get("file_name", "")] * named)])
+    return cells
+
+
+def _as_csv(rows: list[dict[str, Any]], by: str) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(_cells(rows, by, ".17g"))
+    return text.getvalue().rstrip("\n")
+
+
+def _as_text(rows: list[dict[str, Any]], by: str) -> str:
+    from probox.support.words import printable
+
+    cells = _cells(rows, by, ".4f")
+    widths = [max(len(line[column]) for line in cells) for column in range(3)]
+    lines = [
+        "  ".join([*(cell.rjust(w) for cell, w in zip(line[:3], widths, strict=True)), *line[3:]]) for line in cells
+    ]
+    return "\n".join(printable(line.rstrip()) for line in lines)
+
+
+def _holds_ids(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, list) and all(type(entry) is int for entry in content)
+
+
+IDS = Kind("a list of image ids", _holds_ids)

@@ -1,0 +1,199 @@
+"""Which images a detector is unsure of: each number against a plain loop."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.strategies import random_world
+
+import probox
+from probox import Detections, InputError, rank
+from probox.analysis.ranking import AGGREGATES, UNCERTAINTIES
+
+
+def uncertainty(found: Detections, row: int, by: str) -> float | None:
+    """Return how unsure one detection is, as the words define it; None if nothing tells."""
+    if by == "spread":
+        if found.covariances is None or not found.covariances[row].any():
+            return None
+        x1, y1, x2, y2 = found.boxes[row].tolist()
+        (top_left, bottom_right), total = found.covariances[row], 0.0
+        for corner in (top_left, bottom_right):
+            total += math.sqrt(corner[0, 0]) / max(x2 - x1, 1.0) + math.sqrt(corner[1, 1]) / max(y2 - y1, 1.0)
+        return total / 4
+    probs = [
+        float(p) for name, p in zip(found.classes, found.label_probs[row], strict=True) if name != "__background__"
+    ]
+    probs.append(max(1.0 - sum(probs), 0.0))
+    if by == "entropy":
+        return -sum(p * math.log(p) for p in probs if p > 0)
+    first, second = sorted(probs, reverse=True)[:2]
+    return 1.0 - (first - second)
+
+
+def ranked(
+    found: Detections, by: str, aggregate: str, threshold: float | None, images: list[int]
+) -> list[tuple[int, float, int]]:
+    """Return images with their numbers, by a plain sort."""
+    lines = []
+    for image in images:
+        values = []
+        for row in np.flatnonzero(found.image_ids == image).tolist():
+            if threshold is None or found.label_probs[row].max() > np.float32(threshold):
+                value = uncertainty(found, row, by)
+                values += [] if value is None else [value]
+        total = {"sum": sum, "mean": lambda v: sum(v) / len(v), "max": max}[aggregate](values) if values else math.nan
+        lines.append((image, total, len(values)))
+    return sorted(lines, key=lambda line: (line[2] == 0, 0.0 if line[2] == 0 else -round(line[1], 9), line[0]))
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    by=st.sampled_from(list(UNCERTAINTIES)),
+    aggregate=st.sampled_from(list(AGGREGATES)),
+    threshold=st.sampled_from([None, 0.0, 0.4, 0.7]),
+    every=st.booleans(),
+)
+def test_the_plain_loop_gives_the_same(
+    seed: int, by: str, aggregate: str, threshold: float | None, every: bool
+) -> None:
+    truth, found = random_world(seed, heatmaps=False)
+    images = truth.image_ids.tolist() if every else np.unique(found.image_ids).tolist()
+    expected = ranked(found, by, aggregate, threshold, images)
+    options: dict[str, Any] = {"image_ids": images} if every else {}
+    settled = any(n for _, _, n in expected)
+    kept = [threshold is None or probs.max() > np.float32(threshold) for probs in found.label_probs]
+    if by == "spread" and any(kept) and not settled:
+        with pytest.raises(InputError, match="all boxes are plain"):
+            rank(found, by, aggregate=aggregate, label_threshold=threshold, **options)
+        return
+    ranking = rank(found, by, aggregate=aggregate, label_threshold=threshold, **options)
+    np.testing.assert_allclose(ranking.values, [value for _, value, _ in expected], rtol=1e-6, atol=1e-7)
+    by_image = {image: (value, n) for image, value, n in expected}
+    for image, value, n in zip(ranking.image_ids.tolist(), ranking.values, ranking.detections, strict=True):
+        assert by_image[image] == (pytest.approx(value, rel=1e-6, abs=1e-7, nan_ok=True), n)
+
+
+def made(label_probs: Any, image_ids: Any = None, classes: Any = ("cup", "dog"), **columns: Any) -> Detections:
+    n = len(label_probs)
+    ids = list(range(n)) if image_ids is None else image_ids
+    return Detections(classes=classes, image_ids=ids, boxes=[[10, 20, 50, 40]] * n, label_probs=label_probs, **columns)
+
+
+def test_numbers_by_hand() -> None:
+    found = made([[0.5, 0.25]], covariances=[[[[16, 0], [0, 4]], [[64, 0], [0, 1]]]])
+    assert rank(found).values[0] == pytest.approx(1.5 * math.log(2))
+    assert rank(found, "margin").values[0] == pytest.approx(0.75)
+    assert rank(found, "spread").values[0] == pytest.approx((4 / 40 + 2 / 20 + 8 / 40 + 1 / 20) / 4)
+
+
+def test_a_class_of_background_is_background() -> None:
+    stated = made([[0.3, 0.6]], classes=("cup", "__background__"))
+    left = made([[0.3]], classes=("cup",))
+    for by in ("entropy", "margin"):
+        assert rank(stated, by).values[0] == pytest.approx(rank(left, by).values[0])
+
+
+def test_what_a_score_alone_leaves_is_background() -> None:
+    scores = np.array([0.5, 0.9, 0.05, 0.2], np.float32)
+    labels = np.array([2, 0, 1, 3], np.int32)
+    spread = np.repeat((1 - scores[:, None]) / 3, 4, axis=1).astype(np.float32)
+    spread[np.arange(4), labels] = scores
+    classes = ("cup", "background", "dog", "cat", "hat")
+    probs = np.insert(spread, 1, 0.0, axis=1)  # no longer even: taken as it is
+    alone = made(spread, classes=("cup", "dog", "cat", "hat"), labels=labels, scores=scores)
+    for by in ("entropy", "margin"):
+        bare = rank(made(scores[:, None], classes=("cup",)), by)
+        ranking = rank(alone, by)
+        assert ranking.image_ids.tolist() == bare.image_ids.tolist() == [0, 3, 1, 2]
+        np.testing.assert_allclose(ranking.values, bare.values, rtol=1e-6)
+        assert ranking.notes == ("4 of 4 detections have a score alone: what it leaves of 1 is background",)
+        assert rank(made(probs, classes=classes), by).notes == ()
+    assert rank(made([[0.25, 0.25, 0.25, 0.25]], classes=("a", "b", "c", "d"))).values[0] == pytest.approx(math.log(4))
+    both = made([[0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]], classes=("a", "b", "c", "d"))
+    assert rank(both, "margin").values.tolist() == pytest.approx([0.6, 0.5])
+    # With background among the columns, the class keeps its own.
+    rest = np.full((1, 5), 0.1, np.float32)
+    rest[0, 2] = 0.6
+    assert rank(made(rest, classes=classes)).values[0] == pytest.approx(rank(made([[0.6]], classes=("a",))).values[0])
+    rest[0, [1, 2]] = rest[0, [2, 1]]  # it names background: nothing is said of a class
+    assert rank(made(rest, classes=classes)).notes == ()
+
+
+def test_sure_labels_have_no_entropy_and_no_minus() -> None:
+    values = rank(made([[1.0, 0.0], [0.0, 0.0]])).values
+    assert values.tolist() == [0.0, 0.0]
+    assert not np.signbit(values).any()
+
+
+def test_equals_go_by_id_and_images_with_nothing_come_last() -> None:
+    found = made([[0.5, 0.5], [0.5, 0.5], [0.1, 0.0]], image_ids=[9, 4, 5])
+    ranking = rank(found, label_threshold=0.1, image_ids=[9, 5, 4, 1])
+    assert ranking.image_ids.tolist() == [4, 9, 1, 5]
+    assert ranking.detections.tolist() == [1, 1, 0, 0]
+    assert np.isnan(ranking.values[2:]).all()
+    assert ranking.top(2).image_ids.tolist() == [4, 9]
+    assert repr(ranking.top(2)) == "Ranking(2 images by entropy, sum over detections)"
+
+
+def test_aggregates_differ() -> None:
+    found = made([[0.5, 0.5], [0.9, 0.1], [0.8, 0.2]], image_ids=[1, 2, 2])
+    sums = {name: rank(found, "margin", aggregate=name).values.round(6).tolist() for name in AGGREGATES}
+    assert sums == {"sum": [1.0, 0.6], "mean": [1.0, 0.3], "max": [1.0, 0.4]}
+
+
+def test_what_is_left_out_is_said() -> None:
+    covariances = np.zeros((3, 2, 2, 2))
+    covariances[1] = np.eye(2)
+    found = made([[0.9, 0.0]] * 3, image_ids=[1, 2, 3], covariances=covariances)
+    ranking = rank(found, "spread", image_ids=[1, 2])
+    assert ranking.notes == (
+        "1 of 3 detections lie in other images and were left out",
+        "1 of 2 detections are plain boxes without spread and were left out",
+    )
+    assert ranking.image_ids.tolist() == [2, 1]
+    with pytest.raises(InputError, match="all boxes are plain: they have no spread to rank by; rank by entropy or"):
+        rank(found, "spread", image_ids=[1, 3])
+
+
+def test_nothing_can_be_ranked() -> None:
+    empty = Detections(classes=[], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 0)))
+    for by in UNCERTAINTIES:
+        assert len(rank(empty, by)) == 0
+        assert rank(empty, by, image_ids=[3]).image_ids.tolist() == [3]
+
+
+def test_without_classes_there_is_no_margin() -> None:
+    found = Detections(classes=[], image_ids=[1], boxes=[[0, 0, 9, 9]], label_probs=np.zeros((1, 0)))
+    assert [rank(found, by).values.tolist() for by in ("entropy", "margin")] == [[0.0], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"by": "sigma"}, "expected by to be one of entropy, spread, margin, but got 'sigma'"),
+        ({"by": ["entropy"]}, "expected by to be one of"),
+        ({"aggregate": "median"}, "expected aggregate to be one of sum, mean, max, but got 'median'"),
+        ({"label_threshold": 1.5}, "expected label_threshold to be a number between 0 and 1, but got 1.5"),
+        ({"label_threshold": math.nan}, "expected label_threshold to be a number"),
+        ({"image_ids": ["a"]}, "expected image_ids to be numbers"),
+    ],
+)
+def test_wrong_arguments_are_told(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        rank(made([[0.5, 0.5]]), **arguments)
+    with pytest.raises(InputError, match="read them first"):
+        rank("detections.json")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected n to be a whole number"):
+        rank(made([[0.5, 0.5]])).top(-1)
+
+
+def test_it_is_a_public_name() -> None:
+    assert probox.rank is rank
+    assert {"rank", "Ranking"} <= set(probox.__all__)

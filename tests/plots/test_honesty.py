@@ -1,0 +1,291 @@
+"""Plots of honesty and worth show the numbers of the measures, and say what is missing or too little."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import probox
+from probox import Detections, Evaluation, GroundTruth, InputError
+from probox.analysis.budget import budget_of
+from probox.measures.registry import MEASURES
+from probox.pictures.style import LIGHT
+from probox.plots import PLOTS, Plots, draw_all, draw_what_if
+from probox.plots.budget import SEGMENTS
+from probox.plots.coverage import SHARES
+from probox.plots.pairs import counted, few_words
+from probox.plots.pit import band
+from probox.plots.reliability import BINS, score_bins
+from probox.plots.sigma_error import LEAST, binned
+
+OF_SIGMAS = ("coverage", "pit", "sparsification", "sigma_error")
+
+
+def texts(figure: Any) -> str:
+    """Return all words of a figure, without line breaks."""
+    found = [artist.get_text() for artist in figure.findobj(match=lambda artist: hasattr(artist, "get_text"))]
+    return " ".join(" ".join(found).split())
+
+
+def legend(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def numbers(evaluation: Evaluation, name: str) -> dict[str, float]:
+    """Return what a measure says of an evaluation."""
+    (measure,) = [measure for measure in MEASURES if measure.name == name]
+    return dict(measure.summary(evaluation))
+
+
+def simulated(n: int, *, scale: float = 1.0, seed: int = 0, relative: float | None = None) -> Evaluation:
+    """Return an evaluation of `n` objects in as many images whose boxes miss by Gaussians; sigmas are scaled.
+
+    With `relative`, every sigma is this share of the side.
+    """
+    rng = np.random.default_rng(seed)
+    boxes = np.tile([100.0, 120.0, 300.0, 280.0], (n, 1))
+    sigmas = rng.uniform(1.0, 6.0, (n, 4))
+    found = boxes + rng.normal(size=(n, 4)) * sigmas
+    claimed = scale * sigmas
+    if relative is not None:
+        claimed = relative * np.tile(found[:, 2:] - found[:, :2], 2)
+    covariances = np.zeros((n, 2, 2, 2))
+    covariances[:, 0, 0, 0], covariances[:, 0, 1, 1] = np.square(claimed[:, :2]).T
+    covariances[:, 1, 0, 0], covariances[:, 1, 1, 1] = np.square(claimed[:, 2:]).T
+    ids = np.arange(1, n + 1)
+    truth = GroundTruth.from_boxes(["cup"], {int(i): (400, 400) for i in ids}, ids, boxes, np.zeros(n, int))
+    detections = Detections(
+        classes=["cup"],
+        image_ids=ids,
+        boxes=found,
+        label_probs=rng.uniform(0.1, 1.0, (n, 1)),
+        covariances=covariances,
+    )
+    return probox.evaluate(truth, detections, measures=["map"])
+
+
+@pytest.fixture(scope="module")
+def unsure(results: dict[str, Evaluation]) -> Evaluation:
+    return results["unsure"]
+
+
+def test_coverage_is_that_of_the_measure(unsure: Evaluation) -> None:
+    axes = unsure.plot.coverage()
+    edges, boxes, diagonal = axes.lines
+    assert diagonal.get_xydata().tolist() == [[0, 0], [100, 100]]
+    measured = numbers(unsure, "coverage")
+    for share in (50, 68, 90, 95):
+        at = int(np.flatnonzero(np.isclose(SHARES, share / 100))[0])
+        assert edges.get_xdata()[at] == pytest.approx(share)
+        assert edges.get_ydata()[at] == pytest.approx(100 * measured[f"coverage_{share}"], abs=1e-9)
+        assert boxes.get_ydata()[at] == pytest.approx(100 * measured[f"coverage_{share}_joint"], abs=1e-9)
+    assert legend(axes) == ["edges", "boxes (all four edges)"]
+
+
+def test_pit_has_the_bins_of_each_edge(unsure: Evaluation) -> None:
+    panels = unsure.plot.pit()
+    pairs = unsure.matched_pairs
+    for column, axes in enumerate(panels):
+        kept = (pairs.variances[:, column] > 0) & ~pairs.truncated[:, column]
+        z = pairs.residuals[kept, column] / np.sqrt(pairs.variances[kept, column])
+        values = [0.5 * math.erfc(-one / math.sqrt(2)) for one in z]
+        expected = 100 * np.histogram(values, np.linspace(0, 1, 11))[0] / kept.sum()
+        outline = next(patch for patch in axes.patches if hasattr(patch, "get_data"))
+        np.testing.assert_allclose(outline.get_data().values, expected)
+        assert axes.lines[0].get_ydata() == pytest.approx([10, 10])
+        span = next(patch for patch in axes.patches if not hasattr(patch, "get_data"))
+        low, high = band(int(kept.sum()))
+        assert (span.get_y(), span.get_y() + span.get_height()) == pytest.approx((100 * low, 100 * high))
+        assert axes.get_ylim()[1] >= expected.max()
+
+
+def test_the_band_holds_95_per_cent_of_bins() -> None:
+    low, high = band(400)
+    assert (low, high) == pytest.approx((0.1 - 1.959964 * 0.015, 0.1 + 1.959964 * 0.015))
+    assert band(4)[0] == 0.0
+    shares = np.random.default_rng(1).binomial(400, 0.1, 20_000) / 400
+    assert np.mean((shares >= low) & (shares <= high)) == pytest.approx(0.95, abs=0.012)
+
+
+def test_reliability_has_precision_mean_score_and_counts(unsure: Evaluation) -> None:
+    axes = unsure.plot.reliability()
+    line, lower = axes.lines[0], axes.figure.axes[1]
+    n, hits, sums = score_bins(unsure)
+    there = n > 0
+    np.testing.assert_allclose(line.get_xdata(), sums[there] / n[there])
+    np.testing.assert_allclose(line.get_ydata(), 100 * hits[there] / n[there])
+    np.testing.assert_allclose(lower.patches[0].get_data().values, n)
+    # Each detection once, in the bin of its score, as a plain loop has it.
+    matches, table = unsure.box_matches, np.zeros((BINS.number, 2))
+    for score, hit, left_out in zip(matches.scores, matches.matched[:, 0] & 1, matches.ignored[:, 0] & 1, strict=True):
+        if not left_out:
+            table[min(int(score * BINS.number), BINS.number - 1)] += 1, hit
+    np.testing.assert_array_equal(table.T, [n, hits])
+    measured = numbers(unsure, "d-ece")["D-ECE@50/10w"]
+    assert legend(axes) == [f"D-ECE {100 * measured:.1f} %"]
+    assert "D-ECE is D-ECE@50/10w: detections matched by COCO's rule at IoU 0.5" in texts(axes.figure)
+
+
+def test_sparsification_takes_the_most_unsure_away(unsure: Evaluation) -> None:
+    axes = unsure.plot.sparsification()
+    own, best, chance = axes.lines
+    pairs = unsure.matched_pairs
+    sides = pairs.sides[:, [0, 1, 0, 1]]
+    kept = (pairs.variances > 0) & ~pairs.truncated
+    sigma, error = (np.sqrt(pairs.variances) / sides)[kept], (np.abs(pairs.residuals) / sides)[kept]
+    n = len(sigma)
+    for line, order in ((own, sigma), (best, error)):
+        ranked = 100 * error[np.argsort(-order, kind="stable")]
+        for x, y in list(zip(*line.get_data(), strict=True))[::40]:
+            assert y == pytest.approx(ranked[round(x * n / 100) :].mean())
+    assert own.get_xdata()[0] == 0
+    assert 97 < own.get_xdata()[-1] <= 99
+    np.testing.assert_allclose(chance.get_ydata(), 100 * error.mean())
+    assert legend(axes)[0] == f"AUSE {numbers(unsure, 'ause')['AUSE']:.2f}"
+
+
+def test_sigma_against_error_has_every_edge(unsure: Evaluation) -> None:
+    axes = unsure.plot.sigma_error()
+    pairs = unsure.matched_pairs
+    sides = pairs.sides[:, [0, 1, 0, 1]]
+    kept = (pairs.variances > 0) & ~pairs.truncated
+    sigma, error = (np.sqrt(pairs.variances) / sides)[kept], (np.abs(pairs.residuals) / sides)[kept]
+    points = np.asarray(axes.collections[0].get_offsets())
+    np.testing.assert_allclose(points, 100 * np.stack([sigma, np.maximum(error, LEAST)], axis=1))
+    line, diagonal = axes.lines
+    across, up = binned(sigma, error)
+    np.testing.assert_allclose(line.get_xydata(), 100 * np.stack([across, up], axis=1))
+    inside = np.sort(sigma)[: round(len(sigma) / 10)]
+    assert across[0] == pytest.approx(math.sqrt(np.square(inside).mean()), rel=0.02)
+    assert diagonal.get_xdata().tolist() == diagonal.get_ydata().tolist()
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert legend(axes) == [f"Spearman {numbers(unsure, 'spearman')['Spearman']:.2f}", "RMS error = sigma"]
+
+
+def test_sigmas_that_are_right_lie_on_the_diagonals() -> None:
+    right, small = simulated(1500, seed=3), simulated(1500, seed=3, scale=0.5)
+    edges = right.plot.coverage().lines[0]
+    np.testing.assert_allclose(edges.get_ydata(), edges.get_xdata(), atol=2.5)
+    assert small.plot.coverage().lines[0].get_ydata()[90] < 70
+    line = right.plot.sigma_error().lines[0]
+    np.testing.assert_allclose(line.get_ydata(), line.get_xdata(), rtol=0.12)
+    line = small.plot.sigma_error().lines[0]
+    np.testing.assert_allclose(line.get_ydata(), 2 * line.get_xdata(), rtol=0.12)
+    outer = [float(axes.patches[0].get_data().values[0]) for axes in small.plot.pit()]
+    assert min(outer) > 20
+
+
+def test_a_constant_sigma_is_a_vertical_line() -> None:
+    axes = simulated(200, relative=0.05).plot.sigma_error()
+    points = np.asarray(axes.collections[0].get_offsets())
+    np.testing.assert_allclose(points[:, 0], 5.0)
+    low, high = axes.get_xlim()
+    assert low < 5 < high
+    assert high / low > 5
+
+
+@pytest.mark.parametrize("name", OF_SIGMAS)
+def test_plain_boxes_are_told_in_words(results: dict[str, Evaluation], name: str) -> None:
+    axes = np.ravel(getattr(results["sure"].plot, name)())
+    for one in axes:
+        assert not one.lines
+        assert not one.collections
+        assert "plain boxes: no sigma to judge" in " ".join(text.get_text() for text in one.texts).replace("\n", " ")
+    both = np.ravel(getattr(Plots(results), name)())[0].figure
+    assert "sure: plain boxes: no sigma to judge" in texts(both)
+
+
+@pytest.mark.parametrize("name", OF_SIGMAS)
+def test_captions_count_pairs_and_what_is_left_out(unsure: Evaluation, name: str) -> None:
+    pairs = unsure.matched_pairs
+    said = texts(np.ravel(getattr(unsure.plot, name)())[0].figure)
+    edges = int(pairs.truncated.sum())
+    assert f"{len(pairs)} pairs, {edges} edges on the image's border left out" in said
+    assert "COCO IoU 0.5, which cuts off large errors" in said
+    assert "say little" not in said
+    few = unsure.on(unsure.dataset.image_ids[:1].tolist())
+    said = texts(np.ravel(getattr(few.plot, name)())[0].figure)
+    assert f"{counted(len(few.matched_pairs), 'pair', 'pairs')} (fewer than 30 say little)" in said
+
+
+def test_few_are_fewer_than_30() -> None:
+    assert few_words(30) == "30 pairs"
+    assert few_words(29) == "29 pairs (fewer than 30 say little)"
+    assert few_words(1, "detection") == "1 detection (fewer than 30 say little)"
+
+
+def test_budget_is_stacked_to_100(results: dict[str, Evaluation]) -> None:
+    axes = Plots(results).budget()
+    budgets = [budget_of(result) for result in results.values()]
+    bars = np.array([[patch.get_x(), patch.get_width()] for patch in axes.patches]).reshape(len(SEGMENTS), -1, 2)
+    for part, row in zip(SEGMENTS, bars, strict=True):
+        np.testing.assert_allclose(row[:, 1], [100 * getattr(budget, part) for budget in budgets], atol=1e-9)
+    np.testing.assert_allclose(bars[:, :, 1].sum(axis=0), 100, atol=1e-3)
+    np.testing.assert_allclose(bars[1:, :, 0], bars[:-1].sum(axis=2))  # each begins where the one before ends
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(results)
+    assert legend(axes) == ["PDQ", "missed objects", "false positives", "labels", "foreground", "background"]
+
+
+def test_without_pdq_there_is_no_budget() -> None:
+    result = simulated(3)
+    assert not PLOTS["budget"].fits({"": result})
+    assert "budget" not in [name for name, _ in draw_all({"": result})]
+    with pytest.raises(InputError, match="PDQ was not measured"):
+        result.plot.budget()
+
+
+def test_what_if_bars_and_the_present(results: dict[str, Evaluation]) -> None:
+    answers = {"a": {"labels right": 0.4, "no false positives": 0.25}, "b": {"labels right": math.nan}}
+    axes = draw_what_if(answers, {"a": 0.3, "b": 0.2}, dark=True)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["labels right", "no false positives"]
+    np.testing.assert_allclose([bar.get_width() for bar in axes.patches], [40, 25, 0, 0])
+    assert [line.get_xdata()[0] for line in axes.lines] == pytest.approx([30, 30, 20, 20])
+    words = [text.get_text() for text in axes.texts]
+    assert words[:4] == ["40.0 (+10.0)", "25.0 (-5.0)", "none", "none"]
+    assert legend(axes) == ["a", "b"]
+    assert draw_what_if({"": answers["a"]}, {"": 0.3}).get_legend() is None
+    for wrong in ({}, {"a": 0.3}):
+        with pytest.raises(InputError, match="expected what-ifs of some results and the present PDQ of each"):
+            draw_what_if(answers if wrong else {}, wrong)
+
+
+@pytest.mark.parametrize("name", ["coverage", "reliability", "sparsification", "sigma_error", "budget"])
+def test_legends_lie_beside_the_data(results: dict[str, Evaluation], name: str) -> None:
+    axes = getattr(Plots({"first": results["unsure"], "second": results["unsure"]}), name)()
+    axes.figure.canvas.draw()
+    box, frame = axes.get_window_extent(), axes.get_legend().get_window_extent()
+    assert frame.x0 >= box.x1
+    assert frame.x1 <= axes.figure.bbox.x1 + 1
+    captions = [text for one in axes.figure.axes for text in one.texts if "\n" in text.get_text() or name == "budget"]
+    for text in captions:
+        extent = text.get_window_extent()
+        assert extent.x1 <= axes.figure.bbox.x1 + 1
+        assert extent.y0 >= -1
+
+
+def test_names_that_begin_with_an_underscore_are_in_legends(unsure: Evaluation) -> None:
+    assert legend(Plots({"_a": unsure, "b": unsure}).coverage())[:2] == [" _a", "b"]
+
+
+def test_nothing_to_judge_is_said() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (10, 10)}, [], np.zeros((0, 4)), [])
+    found = Detections(classes=["cup"], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 1)))
+    plots = probox.evaluate(truth, found).plot
+    for name in OF_SIGMAS:
+        assert "no pairs to judge" in texts(np.ravel(getattr(plots, name)())[0].figure)
+    assert "no detections to judge" in texts(plots.reliability().figure)
+    assert "nothing to score" in texts(plots.budget().figure)
+
+
+def test_thousands_are_numbers_not_formulas(unsure: Evaluation) -> None:
+    from probox.plots.base import new_axes, use_plain_logs
+
+    axes = new_axes(None, (3, 3))
+    axes.plot([0, 1], [0, 20_000], color=LIGHT.ink)
+    use_plain_logs(axes, linear_below=1)
+    axes.figure.canvas.draw()  # type: ignore[union-attr]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert {"0", "1,000", "10,000"} <= set(labels)
