@@ -46,6 +46,20 @@ def test_pdq_grows_by_a_scale_fitted_for_it(truth: GroundTruth, found: Detection
     assert (gain.folds, gain.images, gain.pairs) == (5, 12, 72)
 
 
+def test_held_out_detections_give_the_numbers_that_are_told(truth: GroundTruth, found: Detections) -> None:
+    for method in ("constant", "isotonic"):
+        fitted = fit(truth, found, method=method, target="nll", labels="temperature")
+        assert fitted.held_out is not None
+        assert fitted.gain is not None
+        numbers = probox.evaluate(truth, fitted.held_out, measures=("pdq", "nll", "energy")).summary()
+        told = fitted.gain.changes
+        assert [numbers[key] for key in ("PDQ", "NLL", "energy")] == pytest.approx(
+            [told[key].after for key in ("PDQ", "NLL", "energy")]
+        )
+        everywhere = fitted.calibration.apply(found, truth)
+        assert not np.array_equal(fitted.held_out.covariances, everywhere.covariances), "a fit has seen its own images"
+
+
 def test_each_method_on_each_target(demo: Demo) -> None:
     truth = demo.truth.select_images(demo.truth.image_ids[:4])
     for method in ("scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal"):

@@ -34,11 +34,15 @@ class Fitted:
         What such a calibration is worth on images it was not fitted on; None with a single image.
     notes : tuple of str
         What was left out or is too little, one sentence each.
+    held_out : Detections or None
+        The detections, each calibrated by a fit that did not see its image, to be evaluated by any measure: what
+        `gain` tells is of these. None where there is no gain.
     """
 
     calibration: Calibration
     gain: Gain | None
     notes: tuple[str, ...] = ()
+    held_out: Detections | None = dataclasses.field(default=None, repr=False, compare=False)
 
 
 def fit(
@@ -127,8 +131,9 @@ def fit(
     held_out = HeldOut(job, chosen, alpha, fold_of_image, parts, progress)
     telling = columns(alpha)
     try:
-        after = held_out.numbers(job.fit_on)
-        control = None if method == "constant" else held_out.numbers(job.constant_on)
+        calibrated = held_out.calibrated(job.fit_on)
+        after = held_out.numbers(calibrated)
+        control = None if method == "constant" else held_out.numbers(held_out.calibrated(job.constant_on))
     except InputError as error:  # the whole suffices for a fit, but not its parts
         notes.append(f"no gain can be told: without the images of one fold, {error.problem}")
         return Fitted(calibration=calibration, gain=None, notes=tuple(notes))
@@ -137,14 +142,14 @@ def fit(
         return compare(*first.beside(after), telling, resamples=resamples, seed=seed)
 
     gain = Gain(
-        changes=compared(held_out.numbers(None)),
+        changes=compared(held_out.numbers(found)),
         over_constant={} if control is None else compared(control),
         columns=telling,
         folds=parts,
         images=len(truth.dataset),
         pairs=len(job.pairs),
     )
-    return Fitted(calibration=calibration, gain=gain, notes=tuple(notes))
+    return Fitted(calibration=calibration, gain=gain, notes=tuple(notes), held_out=calibrated)
 
 
 def _checked_choices(method: str, labels: str, target: str | None) -> str:

@@ -161,10 +161,9 @@ class HeldOut:
         self.fold_of_image, self.folds = fold_of_image, folds
         self.progress = progress
 
-    def numbers(self, fit_on: FitOn | None) -> Numbers:
-        """Return the numbers of calibrated detections; of the detections as they are without a fit."""
+    def numbers(self, found: Detections) -> Numbers:
+        """Return the numbers of detections, as they are or calibrated."""
         job = self.job
-        found = job.found if fit_on is None else self._calibrated(fit_on)
         evaluation = evaluate(job.truth, found, convention=self.convention, measures=("pdq",), threads=job.threads)
         images = len(job.truth.dataset)
         parts = {"PDQ": pdq_parts(evaluation)}
@@ -172,7 +171,7 @@ class HeldOut:
             parts["ignorance"] = self._ignorance(found, images)
         return Numbers(parts, job.pairs.after(job.truth, found), images, self.alpha)
 
-    def _calibrated(self, fit_on: FitOn) -> Detections:
+    def calibrated(self, fit_on: FitOn) -> Detections:
         """Return the table of detections, each fold's calibrated by what was fitted on the others."""
         job = self.job
         found = job.found
