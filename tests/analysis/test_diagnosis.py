@@ -98,6 +98,17 @@ def test_edges_at_the_border_are_not_judged():
     assert math.isnan(rows[1].too_sure)
 
 
+def test_boxes_of_last_pixels_are_noticed():
+    truth = boxes_truth(40)
+    found = simulated(truth, sigma=3.0, reported=3.0)
+    shifted = found.replace(boxes=found.boxes - [0, 0, 1, 1], extents=None)
+    word = "x2 and y2 lie about a pixel short"
+    assert any(word in text for text in evaluate(truth, shifted).diagnose(replicates=20).remarks)
+    assert not any(word in text for text in evaluate(truth, found).diagnose(replicates=20).remarks)
+    moved = found.replace(boxes=found.boxes - [1, 1, 1, 1], extents=None)
+    assert not any(word in text for text in evaluate(truth, moved).diagnose(replicates=20).remarks)
+
+
 def test_plain_boxes():
     truth = boxes_truth(10)
     result = evaluate(truth, simulated(truth).replace(covariances=None))
@@ -167,7 +178,7 @@ def test_it_is_deterministic_and_independent_of_threads(too_sure):
 
 def test_text_has_every_table(too_sure):
     text = str(too_sure.diagnose(replicates=50))
-    for title in ("Where the points went", "What if", "Are sigmas honest?", "Are sigmas informative?", "Labels and sc"):
+    for title in ("Where the points went", "What if", "Are sigmas honest?", "Are sigmas informative?", "Every measure"):
         assert f"\n{title}" in text
     assert text.startswith("- corners are 2.0 times too sure")
     assert "by COCO IoU 0.5" in text

@@ -11,6 +11,7 @@ from probox import Detections, evaluate
 from probox.analysis.control import best_constant, best_scale
 from probox.analysis.rescoring import constant_covariances, scene_of
 from probox.analysis.skill import RULES, skill_of, skill_of_pdq
+from probox.measures.registry import measures_called
 from probox.measures.scoring.box_scores import negative_log_likelihoods
 
 
@@ -80,8 +81,6 @@ def test_the_nll_skill_by_hand():
 
 
 def test_crps_leaves_truncated_edges_out():
-    from probox.measures.registry import measures_called
-
     result = evaluate(*erring())
     crps = measures_called(["crps"])[0]
     assert skill_of(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
@@ -116,3 +115,12 @@ def test_halves_judge_each_other():
     result = evaluate(truth, found.replace(covariances=scaled))
     even_value, odd_value = best_scale(result, scene_of(result)).values
     assert even_value == pytest.approx(odd_value / 4, rel=0.2)  # odd images report too much
+
+
+def test_a_constant_ranks_nothing():
+    """Shares that differ in their last bits alone are one share: no rank correlation, and AUSE of the random order."""
+    truth, found = erring()
+    constant = evaluate(truth, found.replace(covariances=constant_covariances(found.boxes, 0.07)))
+    numbers = {name: measures_called([name])[0].summary(constant) for name in ("spearman", "ause")}
+    assert np.isnan(numbers["spearman"]["Spearman"])
+    assert numbers["ause"]["AUSE"] == pytest.approx(1.0)

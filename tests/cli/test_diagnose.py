@@ -51,7 +51,7 @@ def test_files(capsys, demo_files, tmp_path: Path, which):
     prefix = "" if which == "unsure" else "unsure-"
     tables = {f"{prefix}{table}.csv" for table in ("budget", "what_if", "calibration", "skill", "numbers")}
     assert tables <= names
-    rows = list(csv.DictReader((folder / f"{prefix}budget.csv").open()))
+    rows = list(csv.DictReader((folder / f"{prefix}budget.csv").read_text().splitlines()))
     assert sum(float(row["share"]) for row in rows) == pytest.approx(1.0, abs=1e-12)
     told = json.loads((folder / "diagnosis.json").read_text())
     assert {result["name"] for result in told["results"]} >= {"unsure"}

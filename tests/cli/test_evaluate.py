@@ -176,3 +176,17 @@ def test_label_threshold_and_weight(mixed):
     spatial = json.loads(probox("evaluate", *mixed, "--label-weight", "0", "--json").stdout)["summary"]
     assert spatial["pPDQ"] == pytest.approx(spatial["spatial"])
     assert math.isfinite(spatial["PDQ"])
+
+
+def test_numbers_of_groups(mixed):
+    told = json.loads(probox("evaluate", *mixed, "--measures", "pdq,nll", "--per-class", "--per-size", "--json").stdout)
+    assert list(told["per_size"]) == ["small", "medium", "large"]
+    assert {"PDQ", "NLL", "TP"} <= set(next(iter(told["per_class"].values())))
+    assert sum(numbers["FN"] + numbers["TP"] for numbers in told["per_class"].values()) == (
+        told["summary"]["FN"] + told["summary"]["TP"]
+    )
+    text = probox("evaluate", *mixed, "--measures", "pdq,nll", "--per-class", "--per-size").stdout
+    assert "\nClass " in text
+    assert "\nSize " in text
+    plain = json.loads(probox("evaluate", *mixed, "--json").stdout)
+    assert "per_class" not in plain

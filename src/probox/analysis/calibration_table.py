@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
 from probox.measures.scoring.edge_scores import crps
 from probox.measures.scoring.honesty import coverage, edge_levels, variance_scale
 
-__all__ = ["CalibrationRow", "WorstEdge", "calibration_table", "worst_edge"]
+__all__ = ["CalibrationRow", "WorstEdge", "calibration_table", "last_pixels", "worst_edge"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +97,25 @@ def worst_edge(evaluation: Evaluation) -> WorstEdge | None:
             if factor > 0 and (worst is None or abs(math.log(factor)) > abs(math.log(worst.too_sure))):
                 worst = WorstEdge(edge, name, factor)
     return worst
+
+
+def last_pixels(rows: Sequence[CalibrationRow]) -> str | None:
+    """Say so if right and lower edges lie a pixel short of the truth's and the others do not; else None.
+
+    Truth ends at x + width. A detector whose boxes name the last pixel in them, as PDQ's heatmaps take boxes, ends at
+    x + width - 1. PDQ does not mind, but every rule about boxes takes it for an error.
+    """
+    bias = {row.name: (row.bias, row.rmse / math.sqrt(row.edges)) for row in rows if row.group == "edge" and row.edges}
+    if len(bias) < len(EDGES):
+        return None
+    far = all(0.5 < bias[edge][0] < 1.5 and bias[edge][0] > 2.0 * bias[edge][1] for edge in ("x2", "y2"))
+    near = all(abs(bias[edge][0]) < 0.5 for edge in ("x1", "y1"))
+    if not (far and near):
+        return None
+    return (
+        "x2 and y2 lie about a pixel short of the truth's: if boxes name the last pixel in them, rules about boxes "
+        "take that pixel for an error; PDQ does not"
+    )
 
 
 def _judged(pairs: MatchedPairs) -> npt.NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from probox.analysis.budget import Budget, budget_of
-from probox.analysis.calibration_table import CalibrationRow, calibration_table, worst_edge
+from probox.analysis.calibration_table import CalibrationRow, calibration_table, last_pixels, worst_edge
 from probox.analysis.control import best_constant, best_scale
 from probox.analysis.intervals import Interval, bootstrap
 from probox.analysis.rescoring import Scene, scene_of
@@ -172,6 +172,8 @@ def diagnose(
     step()
     sure = _too_sure(evaluation, replicates, seed)
     calibration = calibration_table(evaluation)
+    short = last_pixels(calibration)
+    remarks += [short] if short else []
     step()
     skill = {rule: skill_of(evaluation, rule, replicates=replicates, seed=seed) for rule in RULES}
     step()

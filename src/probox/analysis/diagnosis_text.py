@@ -33,9 +33,10 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
         parts.append(_titled("What if", _what_if(diagnosis)))
     if diagnosis.best_thresholds:
         parts.append(_titled("Where is the best threshold, and what does it cost elsewhere?", _thresholds(diagnosis)))
-    parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis)))
-    parts.append(_titled("Are sigmas informative? Skill over the best constant sigma", _skill(diagnosis)))
-    parts.append(_titled("Labels and scores", _numbers(diagnosis)))
+    if diagnosis.pairs > diagnosis.plain_pairs:
+        parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis)))
+        parts.append(_titled("Are sigmas informative? Skill over the best constant sigma", _skill(diagnosis)))
+    parts.append(_titled("Every measure of corners, labels and scores", _numbers(diagnosis)))
     if diagnosis.remarks:
         parts.append("\n".join(f"note: {text}" for text in diagnosis.remarks))
     return "\n\n".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ from probox.measures.registry import standard_names
     help=f"What to measure, separated by commas, or `all`.  [default: {','.join(standard_names())}]",
 )
 @intervals_option
+@click.option("--per-class", is_flag=True, help="The numbers of each class, too, of measures that have them.")
+@click.option("--per-size", is_flag=True, help="The numbers of small, medium and large objects, too.")
 @click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 @images_option
@@ -56,6 +59,8 @@ def command(
     detections: tuple[str, ...],
     preset: str,
     measures: str | None,
+    per_class: bool,
+    per_size: bool,
     intervals: bool,
     repair: bool,
     threads: int | None,
@@ -76,6 +81,7 @@ def command(
     \b
     probox evaluate instances_val2017.json detections.json
     probox evaluate truth.json ssd.json yolo.json --label-threshold 0.5 --out results
+    probox evaluate truth.json unsure.json --measures nll,energy,coverage --per-class
     probox evaluate instances_val2017.json detections.json --images ids.json
     """
     convention = _convention(preset, choices)
@@ -100,16 +106,26 @@ def command(
 
     if as_json:
         described = [_as_dict(path, evaluation) for path, evaluation in zip(detections, rows.values(), strict=True)]
+        for row, evaluation in zip(described, rows.values(), strict=True):
+            row.update({name: groups for name, _, groups in _groups(evaluation, per_class, per_size)})
         for row, own in zip(described, sure or (), strict=False):
             row["intervals"] = own.to_dict()
             row["notes"] += own.notes
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
-    from probox.evaluation.text import summary_text
+    from probox.evaluation.text import format_table, summary_text
 
     named = [(name if len(rows) > 1 else "", evaluation.summary()) for name, evaluation in rows.items()]
     text = summary_text(named, convention, limits_of(sure))
     results().print(text, markup=False, soft_wrap=True)
+    for name, evaluation in rows.items():
+        for _, heading, groups in _groups(evaluation, per_class, per_size):
+            title = f"{heading} ({name})" if len(rows) > 1 else heading
+            filled = [(group, summary) for group, summary in groups.items() if _is_filled(summary)]
+            if filled:
+                results().print(
+                    f"\n{format_table(filled, heading=title, mark_best=False)}", markup=False, soft_wrap=True
+                )
     for name, evaluation in rows.items():
         counts = _counts(evaluation)
         title = f"{name}: " if len(rows) > 1 else ""
@@ -117,6 +133,22 @@ def command(
         say_notes(evaluation, title)
     say_intervals(sure)
     note(f"{seconds:.2f} s" + (f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""))
+
+
+def _groups(evaluation: Any, per_class: bool, per_size: bool) -> list[tuple[str, str, dict[str, dict[str, float]]]]:
+    """Return the groups that were asked for: name in JSON, heading, and the summary of each."""
+    measured = evaluation.summary().keys()
+    found = []
+    for name, heading, asked in (("per_class", "Class", per_class), ("per_size", "Size", per_size)):
+        groups = getattr(evaluation, name)() if asked else {}
+        kept = {group: {key: own[key] for key in own if key in measured} for group, own in groups.items()}
+        found += [(name, heading, kept)] if asked else []
+    return found
+
+
+def _is_filled(summary: dict[str, float]) -> bool:
+    """Return whether there is anything of a class: a number that is known, a count that is not 0."""
+    return any(value and not math.isnan(value) for value in summary.values())
 
 
 class _Truth:

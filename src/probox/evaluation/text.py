@@ -83,7 +83,12 @@ def best_cells(rows: Sequence[Row]) -> set[tuple[int, str]]:
 
 
 def format_table(
-    rows: Sequence[Row], style: str = "text", *, heading: str = "Approach", limits: Sequence[Limits] | None = None
+    rows: Sequence[Row],
+    style: str = "text",
+    *,
+    heading: str = "Approach",
+    limits: Sequence[Limits] | None = None,
+    mark_best: bool = True,
 ) -> str:
     """Return the paper's Table 1 for any number of detectors, the best values marked.
 
@@ -97,6 +102,8 @@ def format_table(
         Over the names.
     limits : sequence of limits, optional
         The intervals of each row: in text under the numbers, in CSV in columns of their own, else behind them.
+    mark_best : bool
+        Mark the best values; not where rows are classes, say, of which none is to win.
 
     Examples
     --------
@@ -110,7 +117,7 @@ def format_table(
     named = any(name for name, _ in rows)
     if style == "csv":
         return _csv(rows, columns, heading, limits)
-    best = best_cells(rows)
+    best = best_cells(rows) if mark_best else set()
     cells = []
     for number, (name, summary) in enumerate(rows):
         values = [_marked(column, summary, (number, column.key) in best, style) for column in columns]

@@ -28,7 +28,13 @@ def relative_edges(pairs: MatchedPairs) -> tuple[FloatArray, FloatArray, npt.NDA
     sides = pairs.sides[:, [0, 1, 0, 1]]
     present = with_sigma(pairs) & (sides > 0)
     over = np.where(present, sides, 1.0)
-    return np.sqrt(pairs.variances) / over, np.abs(pairs.residuals) / over, present
+    return _rounded(np.sqrt(pairs.variances) / over), np.abs(pairs.residuals) / over, present
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """Return numbers to 10 digits: a constant share of the side is one value, whatever its last bits say."""
+    digits = 10.0 ** (9 - np.floor(np.log10(np.where(values > 0, values, 1.0))))
+    return np.asarray(np.round(values * digits) / digits)
 
 
 def _rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
