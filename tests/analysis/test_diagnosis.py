@@ -56,6 +56,21 @@ def test_a_scale_of_two_is_found_and_said(too_sure):
     assert everything.coverage_68 == pytest.approx(0.38, abs=0.04)  # P(|z| < 0.994 / 2)
 
 
+def test_a_few_corners_that_are_far_too_sure_do_not_speak_for_all():
+    truth = boxes_truth(30)
+    found = simulated(truth)
+    assert found.covariances is not None
+    times = np.where(np.arange(len(found)) % 10, 9.0, 0.001)  # 6 pixels for errors of 4, one in ten next to nothing
+    diagnosis = evaluate(truth, found.replace(covariances=found.covariances * times[:, None, None, None])).diagnose(
+        replicates=50
+    )
+    inside = 100 * diagnosis.numbers["coverage_68"]
+    assert inside > 68
+    said = diagnosis.verdict[0]
+    assert said.startswith("a few corners are far too sure: errors are ")
+    assert f"yet {inside:.0f} % of edges lie inside their 68 % interval" in said
+
+
 def test_unsure_and_honest_corners_are_said_so():
     truth = boxes_truth(30)
     unsure = evaluate(truth, simulated(truth, sigma=2.0, reported=5.0)).diagnose(replicates=100)

@@ -34,6 +34,9 @@ def _honest(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -
         text = "corners hit the truth exactly: no error to judge sigmas by"
     elif too_sure.low <= 1.0 <= too_sure.high or 0.95 < factor < 1.05:
         text = f"corners are as sure as they should be: errors are {factor:.2f} times their sigmas{within}"
+    elif factor > 1.0 and diagnosis.numbers.get("coverage_68", math.nan) >= 0.68:
+        inside = f"{100 * diagnosis.numbers['coverage_68']:.0f} % of edges lie inside their 68 % interval"
+        text = f"a few corners are far too sure: errors are {factor:.1f} times their sigmas{within}, yet {inside}"
     elif factor > 1.0:
         text = f"corners are {factor:.1f} times too sure{within}"
     else:
