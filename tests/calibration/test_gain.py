@@ -12,6 +12,8 @@ from tests.strategies import random_world
 from tests.worlds import boxes_truth, simulated
 
 import probox
+from probox.analysis.intervals import interval_of
+from probox.analysis.resampling import drawn_images
 from probox.calibration import fit
 from probox.calibration.corners import Constant, Scale, calibrated
 from probox.calibration.fit_corners import CornerFit
@@ -137,7 +139,9 @@ def test_intervals_are_of_drawn_images() -> None:
     pdq, nll = changes["PDQ"], changes["NLL"]
     assert (pdq.before, pdq.after) == (4 / 6, 5 / 6)
     assert pdq.gain == pytest.approx(1 / 6)
-    assert (pdq.low, pdq.high) == (0.0, 0.5), "the second image twice, the first twice"
+    drawn = [w @ np.array([[1.0, 2.0], [0.0, 4.0]]) for w in np.concatenate(list(drawn_images(2, 4000, 1)))]
+    wanted = interval_of(1 / 6, np.array([gained / counted for gained, counted in drawn]), 2, 0.95)
+    assert (pdq.low, pdq.high) == pytest.approx((wanted.low, wanted.high))
     assert (nll.before, nll.after, nll.gain, nll.low, nll.high) == (3.0, 2.0, 1.0, 1.0, 1.0), "lower is better"
     assert nll.is_sure
     assert not pdq.is_sure

@@ -32,8 +32,8 @@ from probox.measures.scoring.edge_scores import crps
 
 __all__ = ["RULES", "Skill", "skill_of", "skill_of_pdq"]
 
-STEPS = 14
-"""Steps of the search for the best constant: it ends within 1 %."""
+STEPS = 12
+"""Steps of the search for the best constant: it ends within 2 %."""
 
 FloatArray = npt.NDArray[np.float64]
 Rule = Callable[[MatchedPairs, FloatArray], tuple[FloatArray, FloatArray]]

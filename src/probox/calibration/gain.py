@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from probox.analysis.intervals import interval_of
+from probox.analysis.resampling import drawn_images
 from probox.calibration.gaussians import box_reach, edge_reach
 from probox.calibration.pairs import FittingPairs
 from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
@@ -135,7 +137,7 @@ def compare(
 ) -> dict[str, Change]:
     """Return the changes from one set of parts to another, images being drawn anew for the intervals."""
     images = len(next(iter(after.values())))
-    weights = np.random.default_rng(seed).multinomial(images, np.full(images, 1 / images), resamples)
+    weights = np.concatenate(list(drawn_images(images, resamples, seed)))
     changes = {}
     for column in columns:
         if column.key not in after:
@@ -143,9 +145,8 @@ def compare(
         old, new = before[column.key], after[column.key]
         first, last = float(_ratio(old.sum(axis=0))), float(_ratio(new.sum(axis=0)))
         gains = column.gain(_ratio(weights @ old), _ratio(weights @ new))
-        known = gains[~np.isnan(gains)]  # a draw without any pair has no number
-        low, high = np.quantile(known, (0.025, 0.975)).tolist() if len(known) > 1 and images > 1 else (math.nan,) * 2
-        changes[column.key] = Change(first, last, float(column.gain(first, last)), low, high)
+        gain = interval_of(float(column.gain(first, last)), gains, images, 0.95)
+        changes[column.key] = Change(first, last, gain.value, gain.low, gain.high)
     return changes
 
 
