@@ -138,6 +138,30 @@ def test_plain_boxes():
     assert " nan" not in str(diagnosis)
 
 
+def test_words_do_not_claim_more_than_images_can_tell():
+    from probox.analysis.intervals import Interval
+    from probox.analysis.verdict import verdict_of
+
+    truth = boxes_truth(6)
+    diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
+    wide = verdict_of(diagnosis, Interval(5.42, 0.95, 11.18, 3.0), None)[0]
+    assert wide.startswith(
+        "errors are 5.4 times what sigmas say (95 % interval 0.95 to 11.18): these images cannot tell"
+    )
+    unsure = verdict_of(diagnosis, Interval(0.5, -0.1, 0.8, 0.2), None)[0]
+    assert unsure.startswith("corners are 2.0 times too unsure")
+    assert "interval" not in unsure
+
+
+def test_singular_covariances_are_said():
+    truth = boxes_truth(6)
+    found = simulated(truth)
+    flat = np.zeros_like(found.covariances)
+    flat[:, :, 0, 0] = 4.0
+    diagnosis = evaluate(truth, found.replace(covariances=flat)).diagnose(replicates=20)
+    assert diagnosis.verdict[0].startswith("no covariance of a matched box can be inverted")
+
+
 def test_few_pairs_are_said():
     truth = boxes_truth(3, per_image=2)
     diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
@@ -148,8 +172,11 @@ def test_few_pairs_are_said():
 def test_one_image_has_no_interval():
     truth = boxes_truth(1)
     diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
-    assert "interval" not in " ".join(diagnosis.verdict)
-    assert math.isnan(diagnosis.skill["pdq"].skill.low)
+    assert "95 %" not in " ".join(diagnosis.verdict)
+    assert "pdq" not in diagnosis.skill
+    assert any(
+        text.startswith("no intervals: images are drawn anew, and there is only one") for text in diagnosis.remarks
+    )
 
 
 def test_nothing_found_and_nothing_there():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import random_world as mixed_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
-from probox.analysis.rescoring import constant_covariances, golden_section, scene_of
+from probox.analysis.rescoring import constant_covariances, golden_section, pixel_covariances, scene_of
 from probox.evaluation.joining import without_labels
 
 
@@ -104,3 +104,28 @@ def test_golden_section_calls_once_a_step():
     calls: list[float] = []
     golden_section(lambda x: calls.append(x) or x * x, -1.0, 2.0, steps=10)
     assert len(calls) == 10
+
+
+@pytest.mark.parametrize("convention", ["reference", "challenge"])
+def test_false_positives_cost_what_they_did(convention):
+    """The challenge counts a false positive by its label, also one of a class that the truth does not have."""
+    truth = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])
+    found = Detections(
+        classes=["cup", "zebra"],
+        image_ids=[7] * 3,
+        boxes=[[10, 20, 40, 40], [0, 0, 5, 5], [50, 5, 60, 15]],
+        label_probs=[[0.8, 0.1], [0.3, 0.1], [0.05, 0.9]],
+    )
+    result = evaluate(truth, found, convention=convention)
+    scene = scene_of(result)
+    assert scene.scored().pdq == result.pdq
+    assert scene.of(truth.dataset.image_ids, np.array([True, False, True])).scored().pdq == (
+        result.keeping(np.array([True, False, True])).pdq
+    )
+    assert scene.with_right_labels().pdq >= result.pdq
+
+
+def test_constant_covariances_in_pixels():
+    boxes = np.array([[0.0, 0.0, 20.0, 10.0], [5.0, 5.0, 5.2, 9.0]])
+    np.testing.assert_array_equal(pixel_covariances(boxes, 3.0), np.tile(9.0 * np.eye(2), (2, 2, 1, 1)))
+    np.testing.assert_array_equal(pixel_covariances(boxes, np.array([1.0, 2.0]))[1, 0], 4.0 * np.eye(2))

@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 from tests.worlds import CLASSES, boxes_truth, simulated
 
-from probox import Detections, evaluate
-from probox.analysis.control import best_constant, best_scale
-from probox.analysis.rescoring import constant_covariances, scene_of
+from probox import Detections, GroundTruth, evaluate
+from probox.analysis.control import best_constant, best_scale, kept_inside
+from probox.analysis.rescoring import constant_covariances, pixel_covariances, scene_of
 from probox.analysis.skill import RULES, skill_of, skill_of_pdq
 from probox.measures.registry import measures_called
 from probox.measures.scoring.box_scores import negative_log_likelihoods
@@ -33,6 +33,73 @@ def erring(seed: int = 0, *, told: bool = True, images: int = 60) -> tuple:
     )
 
 
+def at_border() -> tuple:
+    """Return objects cut off by their images' borders now and then, and a detector that errs as told."""
+    rng = np.random.default_rng(3)
+    boxes = np.stack([[0, 30, 60, 90], [40, 0, 99, 50], [20, 40, 80, 100], [10, 10, 100, 60]] * 8).astype(float)
+    sizes = dict.fromkeys(range(len(boxes)), (100, 100))
+    truth = GroundTruth.from_boxes(["cup"], sizes, list(sizes), boxes, [0] * len(boxes))
+    sigmas = rng.choice([1.0, 5.0], len(boxes))
+    return truth, Detections(
+        classes=["cup"],
+        image_ids=list(sizes),
+        boxes=np.clip(boxes + sigmas[:, None] * rng.standard_normal((len(boxes), 4)), 0, 99),
+        label_probs=np.full((len(boxes), 1), 0.9),
+        covariances=np.eye(2) * (sigmas**2)[:, None, None, None] * np.ones((1, 2, 1, 1)),
+    )
+
+
+def test_borders_are_kept_alike_by_both():
+    """PDQ takes away what lies beyond a border: the control and what it is compared with are both kept inside."""
+    result = evaluate(*at_border())
+    scene = scene_of(result)
+    inside, constant = kept_inside(result, scene), best_constant(result, scene)
+    assert inside.pdq > result.pdq + 0.05
+    assert constant.evaluation.pdq > result.pdq
+    assert skill_of_pdq(inside, constant).own == inside.pdq
+    assert kept_inside(inside, scene_of(inside)) is inside
+    told = result.diagnose(replicates=50)
+    assert told.skill["pdq"].own == inside.pdq
+    assert next(answer for answer in told.what_if if answer.key == "kept_inside").pdq == inside.pdq
+
+
+def test_a_half_without_detections_fits_nothing():
+    truth, found = erring(images=2)
+    first = found.select(found.image_ids == truth.dataset.image_ids[0])
+    result = evaluate(truth, first)
+    scene = scene_of(result)
+    assert best_constant(result, scene) is None
+    assert best_scale(result, scene) is None
+    told = result.diagnose(replicates=20)
+    assert "pdq" not in told.skill
+    assert any("one half of the images has no detection to fit it on" in text for text in told.remarks)
+
+
+def test_a_constant_in_pixels_tells_nothing():
+    """Errors of so many pixels for boxes of any size: a share of the side is beaten by what knows as little."""
+    truth = boxes_truth(60)
+    rng = np.random.default_rng(5)
+    sigma = 1.5
+    scale = rng.uniform(0.2, 1.0, len(truth))[:, None]
+    low = truth.boxes[:, :2]
+    smaller = np.concatenate([low, low + scale * (truth.boxes[:, 2:] - low)], axis=1).round()
+    truth = GroundTruth.from_boxes(
+        CLASSES, dict.fromkeys(truth.dataset.image_ids.tolist(), (400, 300)),
+        truth.dataset.image_ids[truth.image_rows], smaller, truth.labels,
+    )  # fmt: skip
+    probs = np.full((len(truth), len(CLASSES)), 0.05)
+    probs[np.arange(len(truth)), truth.labels] = 0.9
+    boxes = smaller + sigma * rng.standard_normal((len(truth), 4))
+    found = Detections(
+        classes=CLASSES, image_ids=truth.dataset.image_ids[truth.image_rows], boxes=boxes, label_probs=probs,
+        covariances=pixel_covariances(boxes, sigma),
+    )  # fmt: skip
+    told = evaluate(truth, found).diagnose(replicates=100)
+    assert told.skill["energy"].skill.low > 0
+    assert told.skill["energy_pixels"].skill.value == pytest.approx(0, abs=0.01)
+    assert "tell sure corners from unsure ones" not in " ".join(told.verdict)
+
+
 def test_sigmas_that_tell_are_worth_something():
     result = evaluate(*erring())
     for rule in RULES:
@@ -54,7 +121,8 @@ def test_a_constant_is_worth_nothing_over_itself():
     truth, found = erring()
     for rule in RULES:
         share = skill_of(evaluate(truth, found), rule).share
-        constant = evaluate(truth, found.replace(covariances=constant_covariances(found.boxes, share)))
+        covariances_of = pixel_covariances if rule == "energy_pixels" else constant_covariances
+        constant = evaluate(truth, found.replace(covariances=covariances_of(found.boxes, share)))
         assert skill_of(constant, rule).skill.value == pytest.approx(0, abs=0.03), rule
 
 
@@ -83,6 +151,10 @@ def test_the_nll_skill_by_hand():
 def test_crps_leaves_truncated_edges_out():
     result = evaluate(*erring())
     crps = measures_called(["crps"])[0]
+    assert skill_of(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
+    truth, found = at_border()
+    result = evaluate(truth, found)
+    assert result.matched_pairs.truncated.any(axis=0).all()
     assert skill_of(result, "crps").own == pytest.approx(crps.summary(result)["CRPS"], rel=1e-12)
 
 

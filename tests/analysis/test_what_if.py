@@ -7,7 +7,7 @@ import pytest
 from tests.strategies import random_world as mixed_world
 
 from probox import Detections, GroundTruth, evaluate
-from probox.analysis.control import best_constant
+from probox.analysis.control import best_constant, kept_inside
 from probox.analysis.rescoring import scene_of
 from probox.analysis.thresholds import best_threshold
 from probox.analysis.what_if import TITLES, duplicates, in_order, what_if_matched, what_if_scored
@@ -23,7 +23,8 @@ def random_world(seed):
 def answers(result):
     scene = scene_of(result)
     matched = what_if_matched(result, best_threshold(result))
-    return {a.key: a for a in matched + what_if_scored(result, scene, None, best_constant(result, scene))}
+    scored = what_if_scored(result, scene, kept_inside(result, scene), None, best_constant(result, scene))
+    return {a.key: a for a in matched + scored}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -31,7 +32,7 @@ def test_each_is_what_a_repaired_file_gives(seed):
     truth, found = random_world(seed)
     result = evaluate(truth, found)
     said = answers(result)
-    assert set(said) == set(TITLES) - {"best_scale"}
+    assert set(said) | {"kept_inside", "best_constant"} == set(TITLES) - {"best_scale"}
     for answer in said.values():
         assert answer.gain == pytest.approx(answer.pdq - result.pdq)
     table = result.detections
@@ -55,7 +56,10 @@ def test_duplicates_by_hand():
     truth = GroundTruth.from_boxes(["cup", "dog"], {7: (64, 48)}, [7, 7], [[10, 20, 40, 40], [45, 5, 60, 15]], [0, 0])
     boxes = [[10, 20, 40, 40], [11, 20, 40, 40], [10, 20, 40, 39], [10, 20, 22, 40], [45, 25, 60, 35]]
     probs = [[0.9, 0], [0.8, 0.1], [0.2, 0.7], [0.9, 0], [0.9, 0]]
-    result = evaluate(truth, Detections(classes=["cup", "dog"], image_ids=[7] * 5, boxes=boxes, label_probs=probs))
+    unsure = np.tile(np.eye(2) * 9.0, (5, 2, 1, 1))
+    found = Detections(classes=["cup", "dog"], image_ids=[7] * 5, boxes=boxes, label_probs=probs, covariances=unsure)
+    result = evaluate(truth, found)
+    assert np.isin([1, 2, 3], result.pairs.detections).all()  # each meets the object somehow
     # The second repeats the first; the third names another class, the fourth overlaps too little, the last nothing.
     assert duplicates(result).tolist() == [False, True, False, False, False]
 

@@ -48,22 +48,42 @@ def test_files(capsys, demo_files, tmp_path: Path, which):
     names = {path.name for path in folder.iterdir()}
     plots = {"budget", "coverage", "pit", "reliability", "sparsification", "sigma-error", "thresholds", "what-if"}
     assert {f"{plot}.png" for plot in plots} <= names
-    prefix = "" if which == "unsure" else "unsure-"
-    tables = {f"{prefix}{table}.csv" for table in ("budget", "what_if", "calibration", "skill", "numbers")}
+    tables = {f"unsure-{table}.csv" for table in ("budget", "what_if", "calibration", "skill", "numbers")}
     assert tables <= names
-    rows = list(csv.DictReader((folder / f"{prefix}budget.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((folder / "unsure-budget.csv").read_text().splitlines()))
     assert sum(float(row["share"]) for row in rows) == pytest.approx(1.0, abs=1e-12)
     told = json.loads((folder / "diagnosis.json").read_text())
     assert {result["name"] for result in told["results"]} >= {"unsure"}
 
 
+def test_thresholds_of_other_measures(capsys, demo_files):
+    code, out, _ = run(
+        capsys, "diagnose", demo_files / "results" / "unsure", "--thresholds-for", "d-ece,nll", "--replicates", 20
+    )
+    assert code == 0
+    rows = [line.split() for line in out.splitlines() if line.startswith(("  PDQ ", "  D-ECE ", "  NLL "))]
+    assert {row[0] for row in rows} == {"PDQ", "D-ECE", "NLL"}
+    code, out, err = run(capsys, "diagnose", demo_files / "results" / "unsure", "--thresholds-for", "pdk")
+    assert (code, out) == (2, "")
+    assert "'pdk' is none of pdq, map, lrp" in err
+
+
+def test_a_result_without_pdq(capsys, demo_files, tmp_path: Path):
+    files = [demo_files / "truth.json", demo_files / "unsure.json"]
+    run(capsys, "evaluate", *files, "--measures", "nll", "--out", tmp_path / "r")
+    code, out, _ = run(capsys, "diagnose", tmp_path / "r", "--replicates", 20)
+    assert code == 0
+    assert out.startswith("unsure: PDQ not measured, reference\n\n- ")
+    assert " nan" not in out
+
+
 def test_other_files_stay(capsys, demo_files, tmp_path: Path):
-    (tmp_path / "budget.csv").write_text("mine")
+    (tmp_path / "sure-budget.csv").write_text("mine")
     code, _, err = run(capsys, "diagnose", demo_files / "results" / "sure", "--out", tmp_path, "--replicates", 20)
     assert code != 0
-    assert "budget.csv" in err
-    assert (tmp_path / "budget.csv").read_text() == "mine"
-    assert [path.name for path in tmp_path.iterdir()] == ["budget.csv"]
+    assert "sure-budget.csv" in err
+    assert (tmp_path / "sure-budget.csv").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["sure-budget.csv"]
 
 
 def test_no_result_is_one_line(capsys, tmp_path: Path):

@@ -290,3 +290,15 @@ def test_filtered_objects_are_neither_misses_nor_matches():
     assert (evaluation.tp, evaluation.fp, evaluation.fn) == (0, 0, 1)
     assert evaluation.detections.verdicts.tolist() == [Verdict.IGNORED]
     assert evaluation.objects.verdicts.tolist() == [Verdict.IGNORED, Verdict.FN]
+
+
+def test_parts_of_which_one_forgot_its_labels_add_up():
+    from probox.evaluation.joining import without_labels
+
+    truth, found = random_world(3)
+    ids = truth.image_ids
+    one, two = (evaluate(truth.select_images(part), found) for part in (ids[::2], ids[1::2]))
+    assert (one + two).detections.label_probs is not None
+    for parts in ((without_labels(one), two), (one, without_labels(two))):
+        assert (parts[0] + parts[1]).detections.label_probs is None
+        assert (parts[0] + parts[1]).pdq == (one + two).pdq

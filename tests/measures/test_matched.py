@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.strategies import random_world
 
-from probox import Detections, GroundTruth, InputError, evaluate
+from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.measures.matched import MatchedPairs
 from probox.tables.results import Verdict
 
@@ -96,3 +96,11 @@ def test_an_overlap_that_is_none(iou):
 def test_a_pairing_that_is_none():
     with pytest.raises(InputError, match="expected pairing to be 'coco' or 'pdq', got 'best'"):
         MatchedPairs.of(evaluate(*scene()), "best")
+
+
+def test_heatmaps_are_plain():
+    truth, found = scene()
+    given = [np.full((80, 100), 0.5), *[None] * 4]
+    assert evaluate(truth, found.replace(heatmaps=given)).matched_pairs.plain.tolist() == [True, True]
+    set_ = evaluate(truth, found.replace(heatmaps=given), convention=Convention(set_covariance=4.0))
+    assert set_.detections.covariances.any(axis=(1, 2, 3)).tolist() == [False, True, True, True, True]

@@ -2,7 +2,8 @@
 
 Both are found on one half of the images and applied to the other, so that no number is judged by images that chose it.
 PDQ takes away the probability that a corner has beyond the image's border, and detectors of this package keep their
-corners inside (`probox.fusion.keep_inside`); so does the control, or it would lose by its borders alone.
+corners inside (`probox.fusion.keep_inside`); so does the control, or it would lose by its borders alone. What it is
+compared with is the detector's own with its corners kept inside, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from probox.evaluation.result import Evaluation
 from probox.fusion.gaussian import keep_inside
 from probox.tables.results import Verdict
 
-__all__ = ["SCALES", "SHARES", "STEPS", "Fitted", "best_constant", "best_scale", "halves"]
+__all__ = ["SCALES", "SHARES", "STEPS", "Fitted", "best_constant", "best_scale", "halves", "kept_inside"]
 
 SHARES = (0.003, 0.5)
 """Between these shares of a box's side the best constant sigma is sought."""
@@ -56,14 +57,23 @@ def halves(images: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return images % 2
 
 
-def best_constant(evaluation: Evaluation, scene: Scene) -> Fitted:
-    """Return the best sigma of one share of the side for all corners, in PDQ."""
+def kept_inside(evaluation: Evaluation, scene: Scene) -> Evaluation:
+    """Return the evaluation with corners kept inside the image: itself where they are."""
+    table = evaluation.detections
+    boxes, covariances = _inside(scene, table.covariances)
+    if np.array_equal(boxes, table.boxes) and np.array_equal(covariances, table.covariances):
+        return evaluation
+    return _scored_inside(scene, table.covariances)
+
+
+def best_constant(evaluation: Evaluation, scene: Scene) -> Fitted | None:
+    """Return the best sigma of one share of the side for all corners, in PDQ; None if a half has nothing to fit on."""
     boxes = scene.found.boxes
     return _fitted(evaluation, scene, SHARES, lambda share, rows: constant_covariances(boxes[rows], share))
 
 
-def best_scale(evaluation: Evaluation, scene: Scene) -> Fitted:
-    """Return the best factor for all sigmas, in PDQ."""
+def best_scale(evaluation: Evaluation, scene: Scene) -> Fitted | None:
+    """Return the best factor for all sigmas, in PDQ; None if a half has nothing to fit on."""
     covariances = evaluation.detections.covariances
 
     def scaled(factor: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
@@ -77,13 +87,15 @@ def _fitted(
     scene: Scene,
     between: tuple[float, float],
     covariances_of: Callable[[float | FloatArray, npt.NDArray[np.int64]], FloatArray],
-) -> Fitted:
+) -> Fitted | None:
     half = halves(np.arange(len(evaluation.dataset)))
     half_of = halves(evaluation.detections.image_rows)
     matter = _that_matter(evaluation)
     found: list[float] = []
     for other in (1, 0):
         chosen = matter & (half_of == other)
+        if not chosen.any():
+            return None
         part = scene.of(evaluation.dataset.image_ids[half == other], chosen)
         rows = np.flatnonzero(chosen)
         found.append(_search(part, rows, between, covariances_of))
@@ -93,10 +105,18 @@ def _fitted(
 
 
 def _scored_inside(scene: Scene, covariances: FloatArray) -> Evaluation:
+    boxes, covariances = _inside(scene, covariances)
+    return scene.scored(boxes=boxes, covariances=covariances, extents=None)
+
+
+def _inside(scene: Scene, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return boxes and covariances kept inside; plain boxes, which claim nothing beyond, stay as they are."""
     dataset = scene.truth.dataset
     sizes = dataset.shapes[dataset.rows_of(scene.found.image_ids)].astype(np.float64)
-    boxes, covariances = keep_inside(scene.found.boxes, covariances, sizes)
-    return scene.scored(boxes=boxes, covariances=covariances, extents=None)
+    spread = covariances.any(axis=(1, 2, 3))
+    boxes, covariances = scene.found.boxes.copy(), covariances.copy()
+    boxes[spread], covariances[spread] = keep_inside(boxes[spread], covariances[spread], sizes[spread])
+    return boxes, covariances
 
 
 def _search(

@@ -11,8 +11,8 @@ import numpy as np
 
 from probox.analysis.budget import Budget, budget_of
 from probox.analysis.calibration_table import CalibrationRow, calibration_table, last_pixels, worst_edge
-from probox.analysis.control import best_constant, best_scale
-from probox.analysis.intervals import Interval, bootstrap
+from probox.analysis.control import best_constant, best_scale, kept_inside
+from probox.analysis.intervals import Interval, bootstrap, notes_on_images
 from probox.analysis.rescoring import Scene, scene_of
 from probox.analysis.skill import RULES, Skill, skill_of, skill_of_pdq
 from probox.analysis.thresholds import BestThreshold, best_threshold
@@ -21,6 +21,7 @@ from probox.analysis.what_if import WhatIf, in_order, what_if_matched, what_if_s
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.registry import MEASURES, measures_called
+from probox.measures.scoring.covariances import invertible
 
 __all__ = ["NUMBERS", "Diagnosis", "diagnose"]
 
@@ -148,7 +149,7 @@ def diagnose(
     evaluation : Evaluation
         What was measured; the diagnosis is of its convention and label threshold. Also as `Evaluation.diagnose`.
     thresholds_for : sequence of str
-        The measures whose best label threshold is sought.
+        The measures whose best label threshold is sought, beside PDQ.
     replicates, seed : int
         How often images are drawn anew for intervals, and where random numbers begin.
     threads : int, optional
@@ -166,7 +167,7 @@ def diagnose(
     1.0
     """
     step = _Steps(progress)
-    remarks: list[str] = []
+    remarks = list(notes_on_images(len(evaluation.dataset)))
     pairs = evaluation.matched_pairs
     numbers = _numbers(evaluation, remarks)
     step()
@@ -179,7 +180,8 @@ def diagnose(
     step()
     budget, bests, answers = None, list[BestThreshold](), list[WhatIf]()
     if len(evaluation.detections):
-        wanted = [name for name in thresholds_for if name != "pdq" or evaluation.has_pairs]
+        asked = dict.fromkeys(["pdq", *thresholds_for])
+        wanted = [name for name in asked if name != "pdq" or evaluation.has_pairs]
         bests = [best_threshold(evaluation, name) for name in wanted]
     if evaluation.has_pairs:
         budget = budget_of(evaluation)
@@ -189,13 +191,17 @@ def diagnose(
     step()
     scene = _scene(evaluation, threads, remarks) if evaluation.has_pairs and len(evaluation.detections) else None
     if scene is not None:
+        inside = kept_inside(evaluation, scene)
         constant = best_constant(evaluation, scene)
         step()
         has_sigma = bool(evaluation.detections.covariances.any())
         scale = best_scale(evaluation, scene) if has_sigma else None
         step()
-        answers += what_if_scored(evaluation, scene, scale, constant)
-        skill["pdq"] = skill_of_pdq(evaluation, constant, replicates=replicates, seed=seed)
+        answers += what_if_scored(evaluation, scene, inside, scale, constant)
+        if constant is None:
+            remarks.append("no constant sigma for PDQ: one half of the images has no detection to fit it on")
+        else:
+            skill["pdq"] = skill_of_pdq(inside, constant, replicates=replicates, seed=seed)
     diagnosis = Diagnosis(
         verdict=(),
         pairs=len(pairs),
@@ -234,9 +240,11 @@ def _too_sure(evaluation: Evaluation, replicates: int, seed: int) -> Interval:
     """Return how many times too small sigmas are, with its interval."""
     nees = measures_called(["nees"])[0]
     key = nees.columns[1].key
-    if not np.any(~evaluation.matched_pairs.plain):
-        return Interval(math.nan)
     alone = dataclasses.replace(evaluation, measures=("nees",))
+    pairs = evaluation.matched_pairs
+    images = np.unique(pairs.image_rows[invertible(pairs.covariances) & ~pairs.plain])
+    if len(images) < 2:  # draws of one image that matters say nothing
+        return Interval(nees.summary(alone)[key])
     return bootstrap(alone, ["nees"], replicates=replicates, seed=seed)[key]
 
 

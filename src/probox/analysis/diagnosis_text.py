@@ -6,11 +6,12 @@ import csv
 import dataclasses
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from probox.analysis.budget import PARTS
 from probox.evaluation.text import format_value
+from probox.measures.measure import Column
 from probox.measures.registry import MEASURES, measures_called
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     parts = ["\n".join(f"- {text}" for text in diagnosis.verdict)]
     if diagnosis.budget is not None and not math.isnan(diagnosis.budget.pdq):
         parts.append(_titled("Where the points went (per cent of 100)", _budget(diagnosis)))
-    if diagnosis.what_if:
+    if any(not math.isnan(answer.pdq) for answer in diagnosis.what_if):
         parts.append(_titled("What if", _what_if(diagnosis)))
-    if diagnosis.best_thresholds:
+    if any(not math.isnan(best.value) for best in diagnosis.best_thresholds):
         parts.append(_titled("Where is the best threshold, and what does it cost elsewhere?", _thresholds(diagnosis)))
     if diagnosis.pairs > diagnosis.plain_pairs:
         parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis)))
@@ -90,22 +91,27 @@ def _budget(diagnosis: Diagnosis) -> Rows:
 
 def _what_if(diagnosis: Diagnosis) -> Rows:
     rows = [["", "PDQ", "gain"]]
-    return rows + [[a.words, f"{100 * a.pdq:.2f}", f"{100 * a.gain:+.2f}"] for a in diagnosis.what_if]
+    known = [answer for answer in diagnosis.what_if if not math.isnan(answer.pdq)]
+    return rows + [[a.words, f"{100 * a.pdq:.2f}", f"{100 * a.gain + 0.0:+.2f}"] for a in known]
 
 
 def _thresholds(diagnosis: Diagnosis) -> Rows:
-    """Return a row per measure: where it is best, then what every headline is now and there."""
-    columns = [m.headline for m in MEASURES if all(m.headline.key in b.summary for b in diagnosis.best_thresholds)]
-    rows = [["best for", "labels above", *(column.heading or column.key for column in columns)]]
+    """Return a row per measure: where it is best, its own number now and there, then those of standard measures."""
+    others = [measure.headline for measure in MEASURES if measure.standard]
+    others = [c for c in others if all(c.key in b.summary for b in diagnosis.best_thresholds)]
+    rows = [["best for", "labels above", "now -> there", *(column.heading or column.key for column in others)]]
     for best in diagnosis.best_thresholds:
-        changes = [
-            f"{format_value(column, column.shown(best.summary_now))} -> "
-            f"{format_value(column, column.shown(best.summary))}"
-            for column in columns
-        ]
+        own = measures_called([best.measure])[0].headline
+        changes = [_change(column, best.summary_now, best.summary) for column in others]
         above = "none is better" if best.threshold is None else f"{best.threshold:.4g}"
-        rows.append([best.measure, above, *changes])
+        above = "no number" if math.isnan(best.value) else above
+        value = _change(own, {own.key: best.now}, {own.key: best.value})
+        rows.append([own.heading or own.key, above, value, *changes])
     return rows
+
+
+def _change(column: Column, now: Mapping[str, float], there: Mapping[str, float]) -> str:
+    return f"{format_value(column, column.shown(now))} -> {format_value(column, column.shown(there))}"
 
 
 def _calibration(diagnosis: Diagnosis) -> Rows:
@@ -124,7 +130,7 @@ def _calibration(diagnosis: Diagnosis) -> Rows:
 
 
 def _skill(diagnosis: Diagnosis) -> Rows:
-    rows = [["", "own", "constant", "skill", "95 % interval", "constant's share"]]
+    rows = [["", "own", "constant", "skill", "95 % interval", "best constant"]]
     for rule, skill in diagnosis.skill.items():
         per = 1.0 if rule == "nll" else 100.0
         unit = {"nll": "nats", "pdq": "points"}.get(rule, "%")
@@ -137,14 +143,21 @@ def _skill(diagnosis: Diagnosis) -> Rows:
             [
                 _rule_words(rule), f"{scale * skill.own:.3f}", f"{scale * skill.constant:.3f}",
                 f"{per * skill.skill.value:+.2f} {unit}",
-                "-" if math.isnan(low) else f"{low:+.2f} to {high:+.2f}", f"{100 * skill.share:.1f} %",
+                "-" if math.isnan(low) else f"{low:+.2f} to {high:+.2f}",
+                f"{skill.share:.1f} px" if rule == "energy_pixels" else f"{100 * skill.share:.1f} %",
             ]
         )  # fmt: skip
     return rows
 
 
 def _rule_words(rule: str) -> str:
-    return {"nll": "NLL", "energy": "energy score", "crps": "CRPS", "pdq": "PDQ"}[rule]
+    return {
+        "nll": "NLL",
+        "energy": "energy score",
+        "energy_pixels": "energy score (pixels)",
+        "crps": "CRPS",
+        "pdq": "PDQ, kept inside",
+    }[rule]
 
 
 def _numbers(diagnosis: Diagnosis) -> Rows:

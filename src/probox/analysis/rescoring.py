@@ -19,7 +19,7 @@ from probox.evaluation.run import evaluate
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Scene", "constant_covariances", "golden_section", "scene_of"]
+__all__ = ["Scene", "constant_covariances", "golden_section", "pixel_covariances", "scene_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -30,13 +30,18 @@ class Scene:
 
     truth: GroundTruth
     found: Detections
+    costs: npt.NDArray[np.float32]
     convention: Convention
     threads: int | None = None
 
     def scored(self, **changes: Any) -> Evaluation:
         """Return PDQ's evaluation with some columns of the detections changed."""
-        found = self.found.replace(**changes) if changes else self.found
-        return evaluate(self.truth, found, convention=self.convention, measures=("pdq",), threads=self.threads)
+        return self._scored(self.truth, self.found.replace(**changes) if changes else self.found)
+
+    def _scored(self, truth: GroundTruth, found: Detections) -> Evaluation:
+        scored = evaluate(truth, found, convention=self.convention, measures=("pdq",), threads=self.threads)
+        # A false positive costs what it did: its label may be of a class that the truth, and so the scene, lacks.
+        return dataclasses.replace(scored, detections=scored.detections.replace(costs=self.costs))
 
     def with_right_labels(self) -> Evaluation:
         """Return the evaluation in which every detection is sure of the class of whatever object it meets."""
@@ -49,12 +54,13 @@ class Scene:
             covariances=self.found.covariances,
             label_probs=np.ones((len(self.found), 1), np.float32),
         )
-        return evaluate(truth, found, convention=self.convention, measures=("pdq",), threads=self.threads)
+        return self._scored(truth, found)
 
     def of(self, images: npt.NDArray[np.int64], detections: npt.NDArray[np.bool_]) -> Scene:
         """Return the scene of some images, given by ids, and of some detections in them."""
         rows = detections & np.isin(self.found.image_ids, images)
-        return dataclasses.replace(self, truth=self.truth.select_images(images), found=self.found.select(rows))
+        truth, found = self.truth.select_images(images), self.found.select(rows)
+        return dataclasses.replace(self, truth=truth, found=found, costs=self.costs[rows])
 
 
 def scene_of(evaluation: Evaluation, *, threads: int | None = None) -> Scene:
@@ -89,7 +95,7 @@ def scene_of(evaluation: Evaluation, *, threads: int | None = None) -> Scene:
     )
     # Masks and covariances are those that were scored, and what a threshold left out is gone.
     convention = evaluation.convention.replace(box_truth=False, set_covariance=None, label_threshold=None)
-    return Scene(truth, detections, convention, threads)
+    return Scene(truth, detections, found.costs, convention, threads)
 
 
 def constant_covariances(boxes: FloatArray, share: float | FloatArray) -> FloatArray:
@@ -104,6 +110,12 @@ def constant_covariances(boxes: FloatArray, share: float | FloatArray) -> FloatA
     sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 1.0)
     variances = (np.reshape(share, (-1, 1)) * sides) ** 2
     return np.asarray(np.broadcast_to(np.eye(2) * variances[:, None, None, :], (len(boxes), 2, 2, 2)).copy())
+
+
+def pixel_covariances(boxes: FloatArray, sigma: float | FloatArray) -> FloatArray:
+    """Return covariances of one standard deviation in pixels for every corner."""
+    variances = np.broadcast_to(np.square(np.reshape(sigma, (-1, 1, 1, 1))), (len(boxes), 1, 1, 1))
+    return np.asarray(np.eye(2) * variances * np.ones((1, 2, 1, 1)))
 
 
 def golden_section(loss: Callable[[float], float], low: float, high: float, *, steps: int) -> float:

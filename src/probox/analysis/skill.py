@@ -9,6 +9,9 @@ nearly all that a plain box lacks. So every rule is compared with the same rule 
 
 above 0 if the sigmas say more than that large boxes are less sure. The constant's share is the best for the rule on
 the other half of the images. Plain boxes have no sigma that could be worth anything.
+
+A sigma of so many pixels for all corners may beat a share of the side and know as little. So the energy score has that
+control, too: only what beats both tells sure corners from unsure ones.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import numpy.typing as npt
 from probox.analysis.control import SHARES, Fitted, halves
 from probox.analysis.intervals import Interval, interval_of
 from probox.analysis.resampling import drawn_images
-from probox.analysis.rescoring import constant_covariances, golden_section
+from probox.analysis.rescoring import constant_covariances, golden_section, pixel_covariances
 from probox.evaluation.result import Evaluation
 from probox.measures.matched import MatchedPairs
 from probox.measures.pdq.measure import PDQ
@@ -32,6 +35,8 @@ from probox.measures.scoring.edge_scores import crps
 
 __all__ = ["RULES", "Skill", "skill_of", "skill_of_pdq"]
 
+PIXELS = (0.05, 200.0)
+"""Between these the best constant sigma in pixels is sought."""
 STEPS = 12
 """Steps of the search for the best constant: it ends within 2 %."""
 
@@ -55,8 +60,13 @@ def _crps(pairs: MatchedPairs, covariances: FloatArray) -> tuple[FloatArray, Flo
     return np.asarray(np.where(judged, scores, 0.0).sum(axis=1)), judged.sum(axis=1).astype(np.float64)
 
 
-RULES: dict[str, Rule] = {"nll": _nll, "energy": _energy, "crps": _crps}
-"""Rules of which low scores are good."""
+RULES: dict[str, Rule] = {"nll": _nll, "energy": _energy, "energy_pixels": _energy, "crps": _crps}
+"""Rules of which low scores are good; the control of ``energy_pixels`` is a constant in pixels."""
+
+
+def _control(rule: str) -> tuple[Callable[[FloatArray, float | FloatArray], FloatArray], tuple[float, float]]:
+    """Return how a rule's control makes covariances of boxes, and between which constants the best is sought."""
+    return (pixel_covariances, PIXELS) if rule == "energy_pixels" else (constant_covariances, SHARES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,13 +76,13 @@ class Skill:
     Parameters
     ----------
     rule : str
-        ``nll``, ``energy``, ``crps`` or ``pdq``.
+        ``nll``, ``energy``, ``energy_pixels``, ``crps`` or ``pdq``.
     own, constant : float
         The rule's mean over pairs (or PDQ) under the detector's sigmas, and under the constant ones.
     skill : Interval
         Above 0: the detector's are worth something.
     share : float
-        The constant sigma as a share of the side.
+        The constant sigma, as a share of the side (of rule ``energy_pixels``: in pixels).
     pairs : int
         How many pairs were scored; for PDQ, detections.
     """
@@ -106,8 +116,9 @@ def skill_of(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed:
     boxes = evaluation.detections.boxes[pairs.detections]
     own, counts = score(pairs, pairs.covariances)
     half = halves(pairs.image_rows)
-    shares = [_best_share(pairs, boxes, half == other, score) for other in (1, 0)]
-    constant, _ = score(pairs, constant_covariances(boxes, np.asarray(shares)[half]))
+    shares = [_best_share(pairs, boxes, half == other, rule) for other in (1, 0)]
+    covariances_of, _ = _control(rule)
+    constant, _ = score(pairs, covariances_of(boxes, np.asarray(shares)[half]))
 
     images = len(evaluation.dataset)
     sums = np.stack([np.bincount(pairs.image_rows, values, images) for values in (own, constant, counts)])
@@ -140,13 +151,15 @@ def _skill(rule: str, sums: FloatArray) -> FloatArray:
         return np.asarray((constant - own) / pairs if rule == "nll" else 1.0 - own / constant)
 
 
-def _best_share(pairs: MatchedPairs, boxes: FloatArray, chosen: npt.NDArray[np.bool_], score: Rule) -> float:
+def _best_share(pairs: MatchedPairs, boxes: FloatArray, chosen: npt.NDArray[np.bool_], rule: str) -> float:
+    score = RULES[rule]
+    covariances_of, between = _control(rule)
     pairs, boxes = pairs.take(np.flatnonzero(chosen)), boxes[chosen]
     if not len(boxes):
-        return float(np.sqrt(SHARES[0] * SHARES[1]))
+        return float(np.sqrt(between[0] * between[1]))
 
     def loss(logarithm: float) -> float:
-        return float(score(pairs, constant_covariances(boxes, float(np.exp(logarithm))))[0].sum())
+        return float(score(pairs, covariances_of(boxes, float(np.exp(logarithm))))[0].sum())
 
-    low, high = np.log(SHARES)
+    low, high = np.log(between)
     return float(np.exp(golden_section(loss, low, high, steps=STEPS)))

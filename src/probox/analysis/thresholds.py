@@ -58,6 +58,8 @@ class BestThreshold:
 
     def __str__(self) -> str:
         key = measures_called([self.measure])[0].headline.key
+        if math.isnan(self.value):
+            return f"{key} has no number at any threshold"
         if self.threshold is None:
             return f"no threshold makes {key} better than {_shown(self.now)}"
         others = [

@@ -23,16 +23,21 @@ def verdict_of(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None
 
 
 def _honest(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -> str:
-    judged = diagnosis.pairs - diagnosis.plain_pairs
+    judged = int(diagnosis.numbers.get("NLL_pairs", 0))
     if not diagnosis.pairs:
         return "no detection overlaps an object of its class by half: there are no sigmas or labels to judge"
-    if not judged:
+    if diagnosis.pairs == diagnosis.plain_pairs:
         return f"boxes claim to be certain: none of {diagnosis.pairs:,} matched ones has a sigma to judge"
     factor = too_sure.value
     within = _range(too_sure, ".2f")
-    if math.isnan(factor) or factor == 0.0:
-        text = "corners hit the truth exactly: no error to judge sigmas by"
-    elif too_sure.low <= 1.0 <= too_sure.high or 0.95 < factor < 1.05:
+    if not judged:
+        return "no covariance of a matched box can be inverted: whole boxes cannot be judged, only their edges"
+    if factor == 0.0:
+        return "corners hit the truth exactly: no error to judge sigmas by"
+    unclear = too_sure.low <= 1.0 <= too_sure.high
+    if unclear and (too_sure.low < 0.8 or too_sure.high > 1.25):
+        text = f"errors are {factor:.2g} times what sigmas say{within}: these images cannot tell that from 1"
+    elif unclear or 0.95 < factor < 1.05:
         text = f"corners are as sure as they should be: errors are {factor:.2f} times their sigmas{within}"
     elif factor > 1.0 and diagnosis.numbers.get("coverage_68", math.nan) >= 0.68:
         inside = f"{100 * diagnosis.numbers['coverage_68']:.0f} % of edges lie inside their 68 % interval"
@@ -65,12 +70,16 @@ def _worth(diagnosis: Diagnosis) -> str:
     unclear = points.low <= 0.0 <= points.high
     if unclear:
         text += ": in PDQ, no more than a constant can be claimed"
-    energy = diagnosis.skill["energy"].skill
-    if energy.low > 0.0:
+    energy, in_pixels = diagnosis.skill["energy"].skill, diagnosis.skill["energy_pixels"].skill
+    if energy.low > 0.0 and in_pixels.low > 0.0:
         joint = "yet" if unclear or points.value < 0 else "and"
-        text += f"; {joint} they tell sure corners from unsure ones (energy score {100 * energy.value:.0f} % better)"
-    elif energy.high < 0.0:
-        text += f"; the energy score is {-100 * energy.value:.0f} % worse than under a constant"
+        better = f"energy score {100 * min(energy.value, in_pixels.value):.0f} % better than under any constant"
+        text += f"; {joint} they tell sure corners from unsure ones ({better})"
+    elif in_pixels.high < 0.0 or energy.high < 0.0:
+        worse = max(-100 * energy.value, -100 * in_pixels.value)
+        text += f"; the energy score is {worse:.0f} % worse than under a constant"
+    elif math.isfinite(energy.value):
+        text += "; the energy score does not tell them from a constant either"
     return text
 
 
@@ -99,7 +108,7 @@ def _threshold(diagnosis: Diagnosis) -> str:
     if best.threshold is None:
         return f"no label threshold gives more than PDQ {100 * best.now:.2f}"
     instead = f"instead of {100 * best.now:.2f}"
-    return f"the best threshold is {best.threshold:.2f} and gives PDQ {100 * best.value:.2f} {instead}"
+    return f"the best threshold is {best.threshold:.3g} and gives PDQ {100 * best.value:.2f} {instead}"
 
 
 def _range(interval: Interval, style: str) -> str:
@@ -109,4 +118,6 @@ def _range(interval: Interval, style: str) -> str:
 
 
 def _inverse(interval: Interval) -> Interval:
-    return Interval(1.0 / interval.value, 1.0 / interval.high, 1.0 / max(interval.low, 1e-12))
+    if math.isnan(interval.low) or interval.low <= 0.0:
+        return Interval(1.0 / interval.value)
+    return Interval(1.0 / interval.value, 1.0 / interval.high, 1.0 / interval.low)

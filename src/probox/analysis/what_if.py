@@ -26,6 +26,7 @@ TITLES = {
     "labels_right": "labels right",
     "best_scale": "best scale of sigma",
     "best_constant": "best constant sigma",
+    "kept_inside": "corners kept inside",
     "truth_boxes": "truth's boxes",
 }
 """What each repair is called where results stand side by side."""
@@ -61,7 +62,10 @@ def what_if_matched(evaluation: Evaluation, best: BestThreshold | None) -> list[
     answers = [
         _answer(evaluation, "no_false_positives", "no false positives", without_false.pdq),
         _answer(
-            evaluation, "no_duplicates", f"without {int(twice.sum()):,} duplicates of found objects", without_twice.pdq
+            evaluation,
+            "no_duplicates",
+            f"without duplicates of found objects ({int(twice.sum()):,})",
+            without_twice.pdq,
         ),
     ]
     if best is not None:
@@ -70,14 +74,19 @@ def what_if_matched(evaluation: Evaluation, best: BestThreshold | None) -> list[
     return answers
 
 
-def what_if_scored(evaluation: Evaluation, scene: Scene, scale: Fitted | None, constant: Fitted) -> list[WhatIf]:
+def what_if_scored(
+    evaluation: Evaluation, scene: Scene, inside: Evaluation, scale: Fitted | None, constant: Fitted | None
+) -> list[WhatIf]:
     """Return what needs new scores: other labels, covariances and boxes."""
     answers = [_answer(evaluation, "labels_right", "every label right and sure", scene.with_right_labels().pdq)]
     if scale is not None:
-        words = f"sigmas times {scale.value:.2g} (fitted on other images)"
+        words = f"sigmas times {scale.value:.2g} (fitted on other images), corners kept inside"
         answers.append(_answer(evaluation, "best_scale", words, scale.evaluation.pdq))
-    words = f"a constant sigma of {100 * constant.value:.2g} % of the side (fitted on other images)"
-    answers.append(_answer(evaluation, "best_constant", words, constant.evaluation.pdq))
+    if constant is not None:
+        words = f"a constant sigma of {100 * constant.value:.2g} % of the side (fitted on other images)"
+        answers.append(_answer(evaluation, "best_constant", words, constant.evaluation.pdq))
+    if inside is not evaluation:
+        answers.append(_answer(evaluation, "kept_inside", "corners kept inside the image", inside.pdq))
     answers.append(
         _answer(evaluation, "truth_boxes", "true positives with the truth's boxes", _truth_boxes(evaluation, scene))
     )

@@ -22,7 +22,7 @@ PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-er
     default="pdq",
     metavar="LIST",
     show_default=True,
-    help="Measures whose best label threshold is sought, separated by commas.",
+    help="Measures whose best label threshold is sought beside PDQ's, separated by commas.",
 )
 @click.option("--replicates", type=click.IntRange(min=2), default=1000, show_default=True, help="Draws for intervals.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random numbers begin.")
@@ -50,7 +50,7 @@ def command(
     probox evaluate truth.json detections.json --label-threshold 0.5 --out results
     probox diagnose results
     probox diagnose results/ssd results/yolo --out why --json
-    probox diagnose results --thresholds-for pdq,lrp,d-ece
+    probox diagnose results --thresholds-for lrp,d-ece
     """
     from probox.analysis.diagnosis import diagnose
     from probox.evaluation.folders import load_results
@@ -79,7 +79,8 @@ def command(
         print_json(described)
         return
     for number, (name, diagnosis) in enumerate(diagnoses.items()):
-        title = f"{name}: PDQ {100 * loaded[name].pdq:.2f}, {loaded[name].convention.describe()}"
+        score = f"PDQ {100 * loaded[name].pdq:.2f}" if loaded[name].has_pairs else "PDQ not measured"
+        title = f"{name}: {score}, {loaded[name].convention.describe()}"
         if number:
             results().print("")
         results().print(f"{title}\n\n{diagnosis}", markup=False, soft_wrap=True)
@@ -105,8 +106,9 @@ def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], describe
 
     files: dict[str, bytes] = {"diagnosis.json": json.dumps(plain_json(described), indent=1).encode()}
     for name, diagnosis in diagnoses.items():
-        prefix = "" if len(diagnoses) == 1 else f"{name.replace('/', '-')}-"
-        files |= {f"{prefix}{table}": text.encode() for table, text in diagnosis_tables(diagnosis).items()}
+        # Each table is named by its result, so that those of an earlier run are not taken for this one's.
+        prefix = name.replace("/", "-")
+        files |= {f"{prefix}-{table}": text.encode() for table, text in diagnosis_tables(diagnosis).items()}
     shown = {"": next(iter(loaded.values()))} if len(loaded) == 1 else label_results(loaded)
     with quietly():
         for plot in PLOTS:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from probox.cli.console import file_title, in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.cli.image_choice import images_option, parse_images
@@ -16,7 +17,10 @@ from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.cli.measure_choice import parse_measures
 from probox.convention import CHOICES, PRESETS, Convention
-from probox.measures.registry import standard_names
+from probox.measures.boxes.matching import AREA_RANGES, SIZES
+from probox.measures.matched import FEW_PAIRS
+from probox.measures.registry import MEASURES, measures_called, standard_names
+from probox.support.words import some_names
 
 
 @click.command("evaluate")
@@ -108,6 +112,7 @@ def command(
         described = [_as_dict(path, evaluation) for path, evaluation in zip(detections, rows.values(), strict=True)]
         for row, evaluation in zip(described, rows.values(), strict=True):
             row.update({name: groups for name, _, groups in _groups(evaluation, per_class, per_size)})
+            row["notes"] += _group_notes(evaluation, per_class, per_size)
         for row, own in zip(described, sure or (), strict=False):
             row["intervals"] = own.to_dict()
             row["notes"] += own.notes
@@ -131,6 +136,8 @@ def command(
         title = f"{name}: " if len(rows) > 1 else ""
         note(f"{title}{counts['images']:,} images, {counts['objects']:,} objects, {counts['detections']:,} detections")
         say_notes(evaluation, title)
+        for text in _group_notes(evaluation, per_class, per_size):
+            note(f"{title}note: {text}")
     say_intervals(sure)
     note(f"{seconds:.2f} s" + (f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""))
 
@@ -148,7 +155,31 @@ def _groups(evaluation: Any, per_class: bool, per_size: bool) -> list[tuple[str,
 
 def _is_filled(summary: dict[str, float]) -> bool:
     """Return whether there is anything of a class: a number that is known, a count that is not 0."""
-    return any(value and not math.isnan(value) for value in summary.values())
+    counts = {column.key for measure in MEASURES for column in measure.columns if column.unit == "count"}
+    return any(value > 0 if key in counts else not math.isnan(value) for key, value in summary.items())
+
+
+def _group_notes(evaluation: Any, per_class: bool, per_size: bool) -> list[str]:
+    """Say which classes and sizes have too few pairs for measures of pairs, and which measures have no groups."""
+    notes = []
+    asked = measures_called(evaluation.measures)
+    for name, wanted in (("class", per_class), ("size", per_size)):
+        without = [measure.name for measure in asked if wanted and getattr(measure, f"per_{name}") is None]
+        if without:
+            notes.append(f"{', '.join(without)}: no numbers per {name}")
+    if all(measure.standard for measure in asked):
+        return notes
+    pairs = evaluation.matched_pairs
+    few = []
+    if per_class:
+        counts = np.bincount(pairs.labels, minlength=len(evaluation.classes))
+        few += [name for name, n in zip(evaluation.classes, counts, strict=True) if 0 < n < FEW_PAIRS]
+    if per_size:
+        inside = [(pairs.areas >= low) & (pairs.areas <= high) for low, high in AREA_RANGES[1:]]
+        few += [name for name, own in zip(SIZES[1:], inside, strict=True) if 0 < own.sum() < FEW_PAIRS]
+    if few:
+        notes.append(f"fewer than {FEW_PAIRS} pairs, so numbers of pairs say little: {some_names(few)}")
+    return notes
 
 
 class _Truth:

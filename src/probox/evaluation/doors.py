@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, update_wrapper
 from importlib import import_module
 from typing import Any
 
@@ -35,4 +35,4 @@ class Upstairs:
         if owner is None:
             return self
         upstairs = getattr(import_module(self.module), self.name)
-        return partial(upstairs, owner) if self.method else upstairs(owner)
+        return update_wrapper(partial(upstairs, owner), upstairs) if self.method else upstairs(owner)
