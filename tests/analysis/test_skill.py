@@ -11,6 +11,7 @@ from probox import Detections, GroundTruth, evaluate
 from probox.analysis.control import best_constant, best_scale, kept_inside
 from probox.analysis.rescoring import constant_covariances, pixel_covariances, scene_of
 from probox.analysis.skill import RULES, skill_of, skill_of_pdq
+from probox.fusion.gaussian import keep_inside
 from probox.measures.registry import measures_called
 from probox.measures.scoring.box_scores import negative_log_likelihoods
 
@@ -55,6 +56,8 @@ def test_borders_are_kept_alike_by_both():
     scene = scene_of(result)
     inside, constant = kept_inside(result, scene), best_constant(result, scene)
     assert inside.pdq > result.pdq + 0.05
+    boxes, covariances = keep_inside(scene.found.boxes, scene.found.covariances, (100, 100))
+    assert inside.pdq == scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
     assert constant.evaluation.pdq > result.pdq
     assert skill_of_pdq(inside, constant).own == inside.pdq
     assert kept_inside(inside, scene_of(inside)) is inside

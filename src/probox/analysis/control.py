@@ -61,9 +61,10 @@ def kept_inside(evaluation: Evaluation, scene: Scene) -> Evaluation:
     """Return the evaluation with corners kept inside the image: itself where they are."""
     table = evaluation.detections
     boxes, covariances = _inside(scene, table.covariances)
-    if np.array_equal(boxes, table.boxes) and np.array_equal(covariances, table.covariances):
+    moved = (boxes != table.boxes).any(axis=1) | (covariances != table.covariances).any(axis=(1, 2, 3))
+    if not moved.any():
         return evaluation
-    return _scored_inside(scene, table.covariances)
+    return scene.with_rows(evaluation, moved, boxes=boxes[moved], covariances=covariances[moved], extents=None)
 
 
 def best_constant(evaluation: Evaluation, scene: Scene) -> Fitted | None:

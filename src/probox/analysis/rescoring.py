@@ -16,6 +16,7 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import evaluate
+from probox.tables.columns import joined
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -55,6 +56,22 @@ class Scene:
             label_probs=np.ones((len(self.found), 1), np.float32),
         )
         return self._scored(truth, found)
+
+    def with_rows(self, evaluation: Evaluation, rows: npt.NDArray[np.bool_], **changes: Any) -> Evaluation:
+        """Return the evaluation that the scene is of, with some columns of some of its detections changed.
+
+        Only these are scored anew; all are matched anew.
+        """
+        anew = self.of(evaluation.dataset.image_ids, rows).scored(**changes)
+        kept = evaluation.pairs.take(np.flatnonzero(~rows[evaluation.pairs.detections]))
+        pairs = joined([anew.pairs.replace(detections=np.flatnonzero(rows)[anew.pairs.detections]), kept])
+        pairs = pairs.take(np.lexsort((pairs.detections, pairs.objects)))
+        table = evaluation.detections
+        columns = {name: getattr(table, name).copy() for name in ("boxes", "extents", "covariances")}
+        for name, values in columns.items():
+            values[rows] = getattr(anew.detections, name)
+        changed = dataclasses.replace(evaluation, pairs=pairs, detections=table.replace(**columns), measures=("pdq",))
+        return changed.rematched()
 
     def of(self, images: npt.NDArray[np.int64], detections: npt.NDArray[np.bool_]) -> Scene:
         """Return the scene of some images, given by ids, and of some detections in them."""

@@ -29,7 +29,7 @@ from probox.analysis.rescoring import constant_covariances, golden_section, pixe
 from probox.evaluation.result import Evaluation
 from probox.measures.matched import MatchedPairs
 from probox.measures.pdq.measure import PDQ
-from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
+from probox.measures.scoring.box_scores import EXACT, QUICK, energy_scores, negative_log_likelihoods
 from probox.measures.scoring.covariances import edge_variances, invertible
 from probox.measures.scoring.edge_scores import crps
 
@@ -41,19 +41,20 @@ STEPS = 12
 """Steps of the search for the best constant: it ends within 2 %."""
 
 FloatArray = npt.NDArray[np.float64]
-Rule = Callable[[MatchedPairs, FloatArray], tuple[FloatArray, FloatArray]]
-"""Takes pairs and covariances for them; returns the sum of scores of each pair, and of how many scores it is."""
+Rule = Callable[[MatchedPairs, FloatArray, bool], tuple[FloatArray, FloatArray]]
+"""Takes pairs, covariances for them and whether to be quick, for a search; returns the sum of scores of each pair, and
+of how many scores it is."""
 
 
-def _nll(pairs: MatchedPairs, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _nll(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
     return negative_log_likelihoods(pairs.residuals, covariances), np.ones(len(pairs))
 
 
-def _energy(pairs: MatchedPairs, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return energy_scores(pairs.residuals, covariances), np.ones(len(pairs))
+def _energy(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
+    return energy_scores(pairs.residuals, covariances, steps=QUICK if quick else EXACT), np.ones(len(pairs))
 
 
-def _crps(pairs: MatchedPairs, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _crps(pairs: MatchedPairs, covariances: FloatArray, quick: bool = False) -> tuple[FloatArray, FloatArray]:
     """Return CRPS of the edges that are not cut off by the image's border."""
     judged = ~pairs.truncated
     scores = crps(pairs.residuals, np.sqrt(edge_variances(covariances)))
@@ -114,11 +115,11 @@ def skill_of(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed:
         return Skill(rule, np.nan, np.nan, Interval(np.nan), np.nan, 0)
     score = RULES[rule]
     boxes = evaluation.detections.boxes[pairs.detections]
-    own, counts = score(pairs, pairs.covariances)
+    own, counts = score(pairs, pairs.covariances, False)
     half = halves(pairs.image_rows)
     shares = [_best_share(pairs, boxes, half == other, rule) for other in (1, 0)]
     covariances_of, _ = _control(rule)
-    constant, _ = score(pairs, covariances_of(boxes, np.asarray(shares)[half]))
+    constant, _ = score(pairs, covariances_of(boxes, np.asarray(shares)[half]), False)
 
     images = len(evaluation.dataset)
     sums = np.stack([np.bincount(pairs.image_rows, values, images) for values in (own, constant, counts)])
@@ -159,7 +160,7 @@ def _best_share(pairs: MatchedPairs, boxes: FloatArray, chosen: npt.NDArray[np.b
         return float(np.sqrt(between[0] * between[1]))
 
     def loss(logarithm: float) -> float:
-        return float(score(pairs, covariances_of(boxes, float(np.exp(logarithm))))[0].sum())
+        return float(score(pairs, covariances_of(boxes, float(np.exp(logarithm))), True)[0].sum())
 
     low, high = np.log(between)
     return float(np.exp(golden_section(loss, low, high, steps=STEPS)))

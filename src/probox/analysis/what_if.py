@@ -14,7 +14,6 @@ from probox.analysis.thresholds import BestThreshold
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.matched import overlaps
-from probox.tables.columns import joined
 from probox.tables.results import Verdict
 
 __all__ = ["TITLES", "WhatIf", "duplicates", "what_if_matched", "what_if_scored"]
@@ -118,15 +117,10 @@ def duplicates(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
 
 def _truth_boxes(evaluation: Evaluation, scene: Scene) -> float:
     """Return PDQ if each true positive were the box of its object's pixels, and sure of it."""
-    found, pairs = evaluation.detections, evaluation.pairs
-    hit = found.verdicts == Verdict.TP
-    part = scene.of(evaluation.dataset.image_ids, hit)
+    found = evaluation.detections
+    hit = np.asarray(found.verdicts == Verdict.TP)
     boxes = evaluation.objects.mask_boxes[found.partners[hit]]
-    sure = part.scored(boxes=boxes, covariances=None, extents=None).pairs
-    others = pairs.take(np.flatnonzero(~hit[pairs.detections]))  # whose boxes stay, and so do their qualities
-    both = joined([sure.replace(detections=np.flatnonzero(hit)[sure.detections]), others])
-    both = both.take(np.lexsort((both.detections, both.objects)))
-    return dataclasses.replace(evaluation, pairs=both).rematched().pdq
+    return scene.with_rows(evaluation, hit, boxes=boxes, covariances=None, extents=None).pdq
 
 
 def _answer(evaluation: Evaluation, key: str, words: str, pdq: float) -> WhatIf:

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from probox import InputError
 from probox.measures.scoring import definition, edge_scores
-from probox.measures.scoring.box_scores import energy_scores, mean_lengths, negative_log_likelihoods
+from probox.measures.scoring.box_scores import QUICK, energy_scores, mean_lengths, negative_log_likelihoods
 from probox.measures.scoring.covariances import edge_variances, invertible, log_determinants, squared_distances
 
 
@@ -165,3 +165,12 @@ def test_edges_of_plain_boxes() -> None:
     np.testing.assert_array_equal(edge_scores.crps(np.array([-2.0, 3.0]), np.zeros(2)), [2.0, 3.0])
     np.testing.assert_array_equal(edge_scores.interval_scores(np.array([-2.0]), np.zeros(1), 0.9), [pytest.approx(40)])
     assert edge_scores.interval_widths(np.ones(1), 0.95)[0] == pytest.approx(2 * 1.959963985)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quick_scores_will_do_for_a_search(seed: int) -> None:
+    residuals, covariances = random_boxes(seed, 200)
+    exact = energy_scores(residuals, covariances)
+    quick = energy_scores(residuals, covariances, steps=QUICK)
+    np.testing.assert_allclose(quick, exact, rtol=1e-5)
+    assert (quick != exact).any()
