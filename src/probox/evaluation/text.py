@@ -65,7 +65,8 @@ def format_limits(column: Column, low: float, high: float) -> str:
 def limit_digits(column: Column, low: float, high: float) -> int:
     """Return how many decimals the ends of an interval need: one less than its number has, more if it is narrow.
 
-    An interval of less than ten units of the last decimal gets one more, and as many as tell its ends apart.
+    An interval of less than ten units of the last decimal gets one more, and as many as tell its ends apart; but no
+    more than three, since what is narrower is rounding.
 
     >>> [limit_digits(Column(key="PDQ"), 0.0088, high) for high in (0.0188, 0.0187, 0.00895, 0.0088)]
     [1, 2, 3, 2]
@@ -73,10 +74,11 @@ def limit_digits(column: Column, low: float, high: float) -> int:
     if column.unit == "count":
         return 0
     scale, digits = (100, 1) if column.unit == "per cent" else (1, 3)
+    most = digits + 3
     width = round(scale * (high - low), 9)
     if width * 10**digits < 10:
         digits += 1
-    while 0 < width * 10.0**digits < 2:
+    while digits < most and 0 < width * 10**digits < 2:
         digits += 1
     return digits
 
