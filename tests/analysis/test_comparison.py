@@ -189,6 +189,9 @@ def test_other_truths_are_refused(results: dict[str, Evaluation]) -> None:
             a, dataset=a.dataset.replace(widths=a.dataset.widths + 1)
         ),
         f"the objects of image {ids[0]} differ in boxes": dataclasses.replace(a, objects=moved),
+        f"the objects of image {ids[0]} differ in mask boxes": dataclasses.replace(
+            a, objects=objects.replace(mask_boxes=objects.mask_boxes + 1)
+        ),
         "A was measured with background box, B with mask": dataclasses.replace(
             a, convention=Convention.preset("reference", background="mask")
         ),
@@ -242,8 +245,8 @@ def nothing_of(images: int, objects: int, detections: int) -> Evaluation:
     ("images", "objects", "found", "conclusion"),
     [
         (0, 0, 0, "Nothing can be concluded about A and B from 0 images."),
-        (3, 0, 0, "In PDQ, mAP and mLRP one of them has no number."),
-        (3, 0, 3, "In PDQ they are equal; in mAP and mLRP one of them has no number."),
+        (3, 0, 0, "In PDQ, mAP and mLRP one of them has no finite number."),
+        (3, 0, 3, "In PDQ they are equal; in mAP and mLRP one of them has no finite number."),
         (3, 3, 0, "In PDQ, mAP and mLRP they are equal."),
     ],
 )
@@ -262,6 +265,40 @@ def test_replicates_without_a_number_are_counted() -> None:
     assert missing == pytest.approx(200 * 0.75**4, abs=25)
     expected = f"no number in {missing} of 200 replicates, which were left out"
     assert note == f"A - B, pPDQ, spatial, label, foreground, background: {expected}"
+
+
+def named_dogs(probs: list[float]) -> Evaluation:
+    """Return an evaluation of images with a dog each; detections say that it is one, with these probabilities."""
+    ids = np.arange(len(probs))
+    boxes = np.array([[10, 10, 40, 40]] * len(probs))
+    truth = GroundTruth.from_boxes(["cup", "dog"], {int(i): (64, 48) for i in ids}, ids, boxes, [1] * len(probs))
+    labels = np.array([[0.0, p] for p in probs])
+    found = Detections(
+        classes=["cup", "dog"], image_ids=ids, boxes=boxes, label_probs=labels, labels=[1] * len(probs)
+    )  # fmt: skip
+    return probox.evaluate(truth, found, measures=["ignorance"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_claimed_of_what_is_infinite() -> None:
+    """A dog that is said to be impossible makes the ignorance infinite, also in most replicates and swaps."""
+    finite, infinite = named_dogs([0.9, 0.8, 0.7, 0.6]), named_dogs([0.9, 0.8, 0.7, 0.0])
+    others = ((finite, infinite, -math.inf), (infinite, finite, math.inf), (infinite, infinite, math.nan))
+    for first, second, value in others:
+        compared = compare({"A": first, "B": second}, replicates=50, per_class=True)
+        (pair,) = compared.pairs
+        found = pair.columns["ignorance"]
+        assert str(found.difference.value) == str(value)
+        assert math.isnan(found.p)
+        assert math.isnan(found.difference.low)
+        assert not found.claimed
+        assert pair.conclusion == "In Ignor one of them has no finite number."
+        assert math.isnan(pair.classes["ignorance"]["dog"].p)
+        assert "nan" not in str(compared)
+    sure = bootstrap(infinite, replicates=50)
+    assert math.isnan(sure["ignorance"].low)
+    assert "ignorance: infinite, so there is no interval" in sure.notes
+    assert sure["ignorance_possible"].low < sure["ignorance_possible"].high
 
 
 def test_few_images_have_no_small_p() -> None:
@@ -309,8 +346,13 @@ def test_conclusions() -> None:
         "In X no difference can be claimed: A minus B is -0.2 points (95 % interval -0.9 to 0.5, p = 0.600, "
         "206 images)."
     )
-    assert said(math.nan, math.nan, math.nan, claimed=False) == "In X one of them has no number."
+    assert said(math.nan, math.nan, math.nan, claimed=False) == "In X one of them has no finite number."
+    assert said(math.inf, math.nan, math.nan, claimed=False) == "In X one of them has no finite number."
     assert p_words(0.0001) == "p < 0.001"
+    assert said(0.0013, 0.0004, 0.0022).startswith("A is better than B in X by 0.13 points (95 % interval 0.04 to 0.22")
+    assert said(0.01, math.nan, math.nan, math.nan, claimed=False) == (
+        "In X no difference can be claimed: A minus B is 1.00 points (without an interval, 206 images)."
+    )
 
 
 def test_conclusions_of_many_measures() -> None:
@@ -369,9 +411,11 @@ def test_tables(results: dict[str, Evaluation]) -> None:
     assert r"a\_b" in comparison_table(compared, pair, "latex")
     classes = comparison_table(compared, pair, "csv", of_classes=True).splitlines()
     assert classes[0] == (
-        "class,images,a_b,a_b low,a_b high,c,c low,c high,difference,difference low,difference high,p,p Holm"
+        "class,column,images,a_b,a_b low,a_b high,c,c low,c high,difference,difference low,difference high,p,p Holm"
     )
     assert len(classes) == 1 + len(pair.classes["PDQ"])
+    assert all(line.split(",")[1] == "PDQ" for line in classes[1:])
+    assert comparison_table(compared, pair, of_classes=True).startswith("class (PDQ)  images")
     rows = {line.split(",")[0]: line.split(",")[1:] for line in comparison_table(compared, pair, "csv").splitlines()}
     lrp = pair.columns["moLRP"]
     assert [float(cell) for cell in rows["mLRP"][:3]] == [1 - lrp.first.value, 1 - lrp.first.high, 1 - lrp.first.low]
@@ -394,3 +438,23 @@ def test_a_difference_is_json(results: dict[str, Evaluation]) -> None:
     found = compare(results, ["pdq"], replicates=5).pairs[0].columns["PDQ"]
     assert isinstance(found, Difference)
     assert list(found.to_dict()) == ["first", "second", "difference", "p", "p_adjusted", "images", "claimed"]
+
+
+def test_what_only_one_was_evaluated_for_is_said(results: dict[str, Evaluation]) -> None:
+    a, b = results.values()
+    more = dataclasses.replace(b, measures=("pdq", "map", "nll", "energy"))
+    some = {"A": dataclasses.replace(a, measures=("pdq", "map", "lrp")), "B": more, "C": more}
+    notes = compare(some, replicates=5).notes
+    assert "not compared: lrp, for which only A was evaluated" in notes
+    assert "not compared: nll and energy, for which only B and C were evaluated" in notes
+    assert not any("not compared" in note for note in compare(some, ["pdq"], replicates=5).notes)
+    assert not any("not compared" in note for note in compare(results, replicates=5).notes)
+
+
+def test_measures_without_classes_are_said(results: dict[str, Evaluation]) -> None:
+    told = "no classes are compared by map and lrp: there are no numbers of single classes"
+    assert told in compare(results, ["pdq", "map", "lrp"], per_class=True, replicates=5).notes
+    assert told not in compare(results, ["pdq", "map", "lrp"], replicates=5).notes
+    assert told not in compare(results, per_class=True, replicates=5).notes  # nobody named them
+    boxes = {name: dataclasses.replace(result, measures=("map", "lrp")) for name, result in results.items()}
+    assert told in compare(boxes, per_class=True, replicates=5).notes

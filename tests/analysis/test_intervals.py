@@ -11,7 +11,7 @@ from scipy import stats
 import probox
 from probox import Detections, Evaluation, GroundTruth, InputError
 from probox.analysis import intervals, resampling
-from probox.analysis.intervals import Interval, bootstrap, interval_of
+from probox.analysis.intervals import Interval, bootstrap, interval_of, notes_on_undefined
 from probox.analysis.resampling import drawn_images
 
 
@@ -106,6 +106,16 @@ def test_what_is_not_defined_is_counted() -> None:
     assert found.error == pytest.approx(0.1)
     assert math.isnan(interval_of(math.nan, np.array([0.4, 0.6]), 10, 0.95).low)
     assert math.isnan(interval_of(0.5, np.array([0.4]), 10, 0.95).low)
+    finite = interval_of(0.5, np.array([0.4, np.inf, 0.6, -np.inf, 0.5]), 10, 0.95)
+    assert (finite.undefined, finite.low, finite.high) == (2, found.low, found.high)
+    infinite = interval_of(math.inf, np.array([0.4, np.inf, 0.6]), 10, 0.95)
+    assert math.isnan(infinite.low)
+    assert math.isnan(infinite.error)
+    columns = {"a": infinite, "b": finite, "c": interval_of(math.nan, np.full(3, np.nan), 10, 0.95)}
+    assert notes_on_undefined(columns, 5) == (
+        "a: infinite, so there is no interval",
+        "b: no number in 2 of 5 replicates, which were left out",
+    )
     (few, note) = bootstrap(world(8, found=1), ["pdq"], replicates=400).notes
     assert few.startswith("8 images are few")
     assert note.startswith("pPDQ, spatial, label, foreground, background: no number in 1")
@@ -154,8 +164,8 @@ def test_one_image_has_no_interval() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"replicates": 0}, "expected replicates to be a whole number of at least 1, got 0"),
-        ({"replicates": 1.5}, "expected replicates to be a whole number of at least 1, got 1.5"),
+        ({"replicates": 1}, "expected replicates to be a whole number of at least 2, got 1"),
+        ({"replicates": 2.5}, "expected replicates to be a whole number of at least 2, got 2.5"),
         ({"seed": -1}, "expected seed to be a whole number of at least 0, got -1"),
         ({"level": 95}, "expected level to be between 0 and 1, got 95; write 0.95 for 95 %"),
         ({"level": True}, "expected level to be between 0 and 1, got True"),

@@ -147,6 +147,20 @@ def test_plots_all(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_pat
     code, _, err = run(capsys, "plot", demo_files / "results" / "sure", "--out", tmp_path, "--format", "svg")
     assert code == 0
     assert "13 plots" in err
+    assert "left out" not in err  # one result has no differences
+
+
+def test_plots_that_are_left_out_are_said(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, results: dict[str, Evaluation]
+) -> None:
+    results["unsure"].on(results["unsure"].dataset.image_ids[1:]).save(tmp_path / "few")
+    both = (demo_files / "results" / "sure", tmp_path / "few")
+    code, _, err = run(capsys, "plot", *both, "--out", tmp_path / "plots")
+    assert code == 0
+    (line,) = [line for line in err.splitlines() if "left out" in line]
+    assert line.startswith("note: difference left out: few cannot be compared with sure: image ")
+    code, out, _ = run(capsys, "plot", *both, "--out", tmp_path / "plots", "--json")
+    assert [plot["name"] for plot in json.loads(out)["left_out"]] == ["difference"]
 
 
 def test_report_goes_into_a_new_folder_or_that_of_an_earlier_one(

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from probox import Convention
-from probox.evaluation.text import best_cells, format_table, format_value, summary_text
+from probox.evaluation.text import best_cells, format_limits, format_table, format_value, summary_text
 from probox.measures.measure import Column
 from probox.measures.registry import table_columns
 
@@ -145,3 +145,21 @@ def test_the_line_below_says_what_marks_mean():
     convention = Convention.preset("paper")
     assert summary_text(TABLE, convention).endswith("\nqualities in per cent; * best; convention: paper")
     assert summary_text(TABLE[:1], convention).endswith("\nqualities in per cent; convention: paper")
+
+
+@pytest.mark.parametrize(
+    ("unit", "low", "high", "text"),
+    [
+        ("per cent", 0.0083, 0.0094, "[0.83, 0.94]"),
+        ("per cent", 0.008, 0.018, "[0.8, 1.8]"),
+        ("per cent", 0.00878, 0.00886, "[0.878, 0.886]"),
+        ("per cent", 0.5, 0.5, "[50.00, 50.00]"),
+        ("per cent", -1e-9, 1e-9, "[0.0000, 0.0000]"),
+        ("plain", 1.2, 1.21, "[1.200, 1.210]"),
+        ("plain", 1.2, 1.2023, "[1.2000, 1.2023]"),
+        ("plain", 0.00001, 0.00003, "[0.00001, 0.00003]"),
+        ("count", 2.2, 3.4, "[2, 3]"),
+    ],
+)
+def test_narrow_intervals_have_more_decimals(unit, low, high, text):
+    assert format_limits(Column(key="X", unit=unit), low, high) == text

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from probox.analysis.conclusions import conclude
+from probox.analysis.conclusions import conclude, listed
 from probox.analysis.intervals import Interval, interval_of, notes_on_images, notes_on_undefined, units_of
 from probox.analysis.paired import (
     Couple,
@@ -18,6 +18,7 @@ from probox.analysis.paired import (
     Sampler,
     Steps,
     corrected,
+    differences,
     draw_together,
     images_about,
     more_swaps,
@@ -29,6 +30,7 @@ from probox.analysis.same_truth import check_same_truth, side_by_side
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure
+from probox.measures.registry import MEASURES
 
 __all__ = ["Comparison", "Difference", "PairOfResults", "compare"]
 
@@ -214,8 +216,31 @@ def compare(
         pairs.append(_pair(couple, found, wanted, images, level, len(couples)))
         undefined = {key: difference.difference for key, difference in pairs[-1].columns.items()}
         others = (*others, *(f"{' - '.join(couple)}, {text}" for text in notes_on_undefined(undefined, replicates)))
+    others = (*others, *(_not_in_all(results) if measures is None else ()))
+    others = (*others, *(_not_of_classes(wanted, named=measures is not None) if per_class else ()))
     notes += [*notes_on_images(images), *others, *_remarks(results, wanted)]
     return Comparison(tuple(pairs), wanted, images, level, replicates, seed, tuple(notes))
+
+
+def _not_in_all(results: Mapping[str, Evaluation]) -> list[str]:
+    """Return which measures were passed over, since only some results hold them."""
+    alone: dict[tuple[str, ...], list[str]] = {}
+    for measure in MEASURES:
+        holders = tuple(name for name, result in results.items() if measure.name in result.measures)
+        if 0 < len(holders) < len(results):
+            alone.setdefault(holders, []).append(measure.name)
+    return [
+        f"not compared: {listed(names)}, for which only {listed(who)} {'was' if len(who) == 1 else 'were'} evaluated"
+        for who, names in alone.items()
+    ]
+
+
+def _not_of_classes(measures: Sequence[Measure], *, named: bool) -> list[str]:
+    """Return which measures that somebody asked for have no numbers of classes."""
+    without = [measure.name for measure in measures if measure.per_class is None]
+    if not without or not (named or len(without) == len(measures)):
+        return []
+    return [f"no classes are compared by {listed(without)}: there are no numbers of single classes"]
 
 
 def _remarks(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[str]:
@@ -246,7 +271,7 @@ def _difference(
     numbers = [drawn[name].get(place, np.zeros(0)) for name in couple]
     unit = units_of(samplers[couple[0]].measures)[place[1]]
     first, second = (interval_of(value, own, images, level, unit) for value, own in zip(values, numbers, strict=True))
-    between = interval_of(values[0] - values[1], numbers[0] - numbers[1], images, level)
+    between = interval_of(float(values[0]) - float(values[1]), differences(*numbers), images, level)
     claimed = adjusted <= 1 - level + 1e-12 and (between.low > 0 or between.high < 0)
     return Difference(first, second, between, p, adjusted, images, claimed)
 

@@ -51,7 +51,13 @@ def comparison_table(
     if style == "csv":
         return _csv(pair, rows, of_classes)
     p = "p (Holm)" if of_classes or len(comparison.pairs) > 1 else "p"
-    header = ["class" if of_classes else "", pair.first, pair.second, f"{pair.first} - {pair.second}", p]
+    header = [
+        _over_names(rows, pair) if of_classes else "",
+        pair.first,
+        pair.second,
+        f"{pair.first} - {pair.second}",
+        p,
+    ]
     if of_classes:
         header.insert(1, "images")
     cells = [[escaped(cell, style) for cell in header]]
@@ -74,12 +80,17 @@ def _rows(
             column = measure.headline
             classes = pair.classes.get(column.key, {})
             title = column.heading or column.key
-            several = len(pair.classes) > 1
+            several = len(pair.classes) > 1 and not every
             rows += [(f"{name} ({title})" if several else name, column, found) for name, found in classes.items()]
         else:
             columns = measure.columns if every else measure.table_columns
             rows += [(column.heading or column.key, column, pair.columns[column.key]) for column in columns]
     return rows
+
+
+def _over_names(rows: Sequence[tuple[str, Column, Difference]], pair: PairOfResults) -> str:
+    """Return what stands over the classes: with one number of each, which it is."""
+    return f"class ({rows[0][1].heading or rows[0][1].key})" if rows and len(pair.classes) == 1 else "class"
 
 
 def _interval(column: Column, interval: Interval) -> str:
@@ -134,7 +145,8 @@ def _csv(pair: PairOfResults, rows: Sequence[tuple[str, Column, Difference]], of
     writer = csv.writer(out, lineterminator="\n")
     kinds = (pair.first, pair.second, "difference")
     limits = [f"{kind}{end}" for kind in kinds for end in ("", " low", " high")]
-    writer.writerow(["class" if of_classes else "column", *(["images"] if of_classes else []), *limits, "p", "p Holm"])
+    first = ["class", "column", "images"] if of_classes else ["column"]
+    writer.writerow([*first, *limits, "p", "p Holm"])
     for name, column, found in rows:
         numbers: list[float] = []
         for interval in (found.first, found.second):
@@ -143,5 +155,5 @@ def _csv(pair: PairOfResults, rows: Sequence[tuple[str, Column, Difference]], of
             numbers += [column.shown({column.key: interval.value}), low, high]
         numbers += [*shown_difference(column, found.difference), found.p, found.adjusted]
         cells = ["" if math.isnan(number) else repr(float(number)) for number in numbers]
-        writer.writerow([name, *([found.images] if of_classes else []), *cells])
+        writer.writerow([name, *([column.heading or column.key, found.images] if of_classes else []), *cells])
     return out.getvalue().rstrip("\n")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from probox.analysis.intervals import Interval
+from probox.evaluation.text import limit_digits
 from probox.measures.measure import Column
 
 __all__ = ["conclude", "listed", "p_words", "shown_difference"]
@@ -32,7 +33,7 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
     missing: list[str] = []
     for finding in findings:
         column, difference, _, claimed = finding
-        if math.isnan(difference.value):
+        if not math.isfinite(difference.value):
             missing.append(_name(column))
         elif difference.value == difference.low == difference.high == 0:
             equal.append(_name(column))
@@ -53,7 +54,7 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
         rest = f": {couple[0]} minus {couple[1]} is {listed(told)}" if told else ""
         said.append(f"in {names} no difference can be claimed{rest}")
     said += [f"in {listed(equal)} they are equal"] if equal else []
-    said += [f"in {listed(missing)} one of them has no number"] if missing else []
+    said += [f"in {listed(missing)} one of them has no finite number"] if missing else []
     text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
     return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
 
@@ -69,9 +70,13 @@ class _Amounts:
         value, low, high = shown_difference(column, difference)
         sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
         low, high = sorted((sign * low, sign * high))
-        ends = f"{self.before}{_number(column, low)} to {_number(column, high)}, {p_words(p)}{self.behind}"
+        if math.isnan(low):
+            return f"{_amount(column, sign * value, 2)} (without an interval{self.behind})"
+        digits = limit_digits(column, low, high)
+        between = f"{_number(column, low, digits)} to {_number(column, high, digits)}"
+        ends = f"{self.before}{between}, {p_words(p)}{self.behind}"
         self.before = self.behind = ""
-        return f"{_amount(column, sign * value)} ({ends})"
+        return f"{_amount(column, sign * value, digits)} ({ends})"
 
 
 def listed(words: Sequence[str]) -> str:
@@ -110,11 +115,11 @@ def _order(couple: tuple[str, str], column: Column, difference: Interval) -> tup
     return couple if first_is_higher == (column.shown_better == "high") else (couple[1], couple[0]), "better"
 
 
-def _number(column: Column, value: float) -> str:
+def _number(column: Column, value: float, digits: int) -> str:
     if column.unit == "per cent":
-        return f"{round(100 * value, 1) + 0.0:.1f}"  # -0.04 is 0.0, not -0.0
+        return f"{round(100 * value, digits) + 0.0:.{digits}f}"  # -0.04 is 0.0, not -0.0
     return f"{value:,.0f}" if column.unit == "count" else f"{value:.3g}"
 
 
-def _amount(column: Column, value: float) -> str:
-    return f"{_number(column, value)} points" if column.unit == "per cent" else _number(column, value)
+def _amount(column: Column, value: float, digits: int) -> str:
+    return f"{_number(column, value, digits)}{' points' if column.unit == 'per cent' else ''}"

@@ -42,11 +42,11 @@ class Interval:
     value : float
         The number itself.
     low, high : float
-        The interval; NaN where there is none.
+        The interval; NaN where there is none, as around a number that is infinite.
     error : float
         The standard error: the standard deviation over replicates.
     undefined : int
-        In how many replicates there was no number, say no true positive to average over. They are left out.
+        In how many replicates there was no finite number, say no true positive to average over. They are left out.
     """
 
     value: float
@@ -188,9 +188,9 @@ def interval_of(value: float, replicates: Floats, images: int, level: float, uni
     and moLRP lies above the value where classes have few images, since a replicate repeats images, and repeated images
     are easier than new ones. Shares end at 0 and 1, and counts at 0, unless numbers themselves are beyond.
     """
-    defined = replicates[~np.isnan(replicates)]
+    defined = replicates[np.isfinite(replicates)]
     undefined = len(replicates) - len(defined)
-    if images < 2 or len(defined) < 2 or math.isnan(value):
+    if images < 2 or len(defined) < 2 or not math.isfinite(value):
         return Interval(value, undefined=undefined)
     reach = _student(_NORMAL.inv_cdf(0.5 + level / 2), images - 1) * math.sqrt(images / (images - 1))
     ends = value + np.quantile(defined - defined.mean(), [_NORMAL.cdf(-reach), _NORMAL.cdf(reach)])
@@ -220,12 +220,16 @@ def notes_on_images(images: int) -> tuple[str, ...]:
 
 
 def notes_on_undefined(columns: Mapping[str, Interval], replicates: int) -> tuple[str, ...]:
-    """Return which columns have no number in how many replicates."""
+    """Return which columns have no number in how many replicates, and which are infinite."""
+    infinite = [key for key, interval in columns.items() if math.isinf(interval.value)]
     by_count: dict[int, list[str]] = {}
     for key, interval in columns.items():
-        if interval.undefined and not math.isnan(interval.value):
+        if interval.undefined and math.isfinite(interval.value):
             by_count.setdefault(interval.undefined, []).append(key)
-    return tuple(
-        f"{', '.join(keys)}: no number in {count:,} of {replicates:,} replicates, which were left out"
-        for count, keys in by_count.items()
+    return (
+        *((f"{', '.join(infinite)}: infinite, so there is no interval",) if infinite else ()),
+        *(
+            f"{', '.join(keys)}: no number in {count:,} of {replicates:,} replicates, which were left out"
+            for count, keys in by_count.items()
+        ),
     )

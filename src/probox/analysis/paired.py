@@ -21,6 +21,7 @@ __all__ = [
     "Sampler",
     "Steps",
     "corrected",
+    "differences",
     "draw_together",
     "holm",
     "images_about",
@@ -123,7 +124,13 @@ def _swapped_differences(
     for chosen in (swapped, ~swapped):
         weights = np.stack([~chosen, chosen], axis=2).reshape(len(chosen), -1).astype(np.int64)
         sides.append(both.numbers(weights, classes_alone=classes_alone))
-    return {place: values - sides[1][place] for place, values in sides[0].items()}
+    return {place: differences(values, sides[1][place]) for place, values in sides[0].items()}
+
+
+def differences(first: Floats, second: Floats) -> Floats:
+    """Return the first numbers minus the second; there is none, NaN, between two that are infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(first - second)
 
 
 def more_swaps(both: Sampler, pairs: int, replicates: int, level: float) -> int:
@@ -146,18 +153,17 @@ def p_values(
     """Return p of each difference: the share of swaps that do as much, the unswapped one being one of them.
 
     Of all 2^n swaps of n images, two do as much at least, that of none and that of all: so p is at least 2 / 2^n.
-    Swaps that leave one side without a number count as doing as much. Numbers that a result has not got have no p, and
-    classes that one of them has no number for are left out.
+    Swaps that leave one side without a number count as doing as much. Numbers that a result has not got, or that are
+    infinite, have no p, and classes that one of them has no number for are left out.
     """
     first, second = (samplers[name].values for name in couple)
     p = {}
     for place, value in first.items():
-        difference = value - second[place]
-        if math.isnan(difference):
-            if not place[0]:
-                p[place] = math.nan
+        difference = float(value) - float(second[place])
+        missing = math.isnan(value) or math.isnan(second[place])
+        if missing and place[0]:
             continue
-        if place not in swaps:
+        if not math.isfinite(difference) or place not in swaps:
             p[place] = math.nan
             continue
         # Rounding must not make a swap of nothing look smaller than the difference itself.

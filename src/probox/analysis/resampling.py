@@ -109,7 +109,7 @@ def _check_held(measure: Measure, result: Evaluation) -> None:
 
 def check_numbers(replicates: int, seed: int, level: float) -> None:
     """Raise if one of them cannot be used."""
-    for name, value, least in (("replicates", replicates, 1), ("seed", seed, 0)):
+    for name, value, least in (("replicates", replicates, 2), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"expected {name} to be a whole number of at least {least}, got {value!r:.40}")
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:

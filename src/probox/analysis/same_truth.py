@@ -16,7 +16,7 @@ __all__ = ["check_same_truth", "side_by_side"]
 CHANGES_DETECTIONS = ("label_threshold", "set_covariance")
 """Fields of a convention that change the detections and not how they are measured: these may differ."""
 
-_OBJECT_COLUMNS = ("labels", "boxes", "extents", "areas", "crowd", "pixels", "ignored")
+_OBJECT_COLUMNS = ("labels", "boxes", "extents", "areas", "crowd", "pixels", "mask_boxes", "ignored")
 """What the objects of one truth agree in."""
 
 
@@ -92,7 +92,7 @@ def _objects(name: str, first: Evaluation, other: str, second: Evaluation) -> st
         rows = np.nonzero(getattr(a, column) != getattr(b, column))[0]
         if len(rows):
             image = first.dataset.image_ids[a.image_rows[rows[0]]]
-            return f"the objects of image {image} differ in {column}"
+            return f"the objects of image {image} differ in {column.replace('_', ' ')}"
     return None
 
 

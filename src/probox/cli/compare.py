@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--all-pairs", is_flag=True, help="Compare each with each [default: each with the first].")
 @click.option(
     "--replicates",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=2),
     default=1000,
     show_default=True,
     help="How often images are drawn, and swapped.",

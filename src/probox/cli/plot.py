@@ -35,7 +35,7 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     from probox.support.optional import require
 
     require("matplotlib", extra="report").use("Agg")
-    from probox.plots import PLOTS, draw_all, quietly
+    from probox.plots import PLOTS, difference, draw_all, quietly
 
     loaded = load_results(results)
     named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded
@@ -51,7 +51,11 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
             plot = io.BytesIO()
             figure.savefig(plot, format=ending)
             written.append((name, str(folder.write(names[name], plot.getvalue()))))
+    reason = difference.why_not(named)
     if as_json:
-        print_json({"plots": [{"name": name, "file": path} for name, path in written]})
+        left_out = [] if reason is None else [{"name": difference.PLOT.name, "reason": reason}]
+        print_json({"plots": [{"name": name, "file": path} for name, path in written], "left_out": left_out})
         return
     note(f"{len(written)} plots written to {out}")
+    if len(named) > 1 and reason is not None:
+        note(f"note: {difference.PLOT.name} left out: {reason}")

@@ -20,6 +20,7 @@ __all__ = [
     "format_limits",
     "format_table",
     "format_value",
+    "limit_digits",
     "shown_columns",
     "summary_text",
 ]
@@ -48,7 +49,7 @@ def format_value(column: Column, value: float) -> str:
 
 
 def format_limits(column: Column, low: float, high: float) -> str:
-    """Return an interval as the table shows it, with a digit less than its number; nothing if there is none.
+    """Return an interval as the table shows it; nothing if there is none.
 
     >>> format_limits(Column(key="PDQ"), 0.0912, 0.108), format_limits(Column(key="moLRP", complement=True), 0.2, 0.3)
     ('[9.1, 10.8]', '[70.0, 80.0]')
@@ -56,9 +57,30 @@ def format_limits(column: Column, low: float, high: float) -> str:
     if math.isnan(low) or math.isnan(high):
         return ""
     low, high = (1.0 - high, 1.0 - low) if column.complement else (low, high)
-    scale, digits = {"count": (1, 0), "per cent": (100, 1), "plain": (1, 3)}[column.unit]
+    scale, digits = 100 if column.unit == "per cent" else 1, limit_digits(column, low, high)
     low, high = (round(scale * end, digits) + 0.0 for end in (low, high))  # -0.04 is 0.0, not -0.0
     return f"[{low:,.{digits}f}, {high:,.{digits}f}]"
+
+
+def limit_digits(column: Column, low: float, high: float) -> int:
+    """Return how many decimals the ends of an interval need: one less than its number has, more if it is narrow.
+
+    An interval of less than ten units of the last decimal gets one more, and as many as tell its ends apart; but no
+    more than three, since what is narrower is rounding.
+
+    >>> [limit_digits(Column(key="PDQ"), 0.0088, high) for high in (0.0188, 0.0187, 0.00895, 0.0088)]
+    [1, 2, 3, 2]
+    """
+    if column.unit == "count":
+        return 0
+    scale, digits = (100, 1) if column.unit == "per cent" else (1, 3)
+    most = digits + 3
+    width = round(scale * (high - low), 9)
+    if width * 10**digits < 10:
+        digits += 1
+    while digits < most and 0 < width * 10**digits < 2:
+        digits += 1
+    return digits
 
 
 def best_cells(rows: Sequence[Row]) -> set[tuple[int, str]]:

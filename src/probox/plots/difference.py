@@ -15,7 +15,7 @@ from probox.plots.base import Plot, Results, colour_of, new_axes, styled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PLOT"]
+__all__ = ["PLOT", "why_not"]
 
 TITLE = "Difference with interval"
 _MANY = 24
@@ -30,11 +30,11 @@ def draw(
     ax: Axes | None = None,
     dark: bool = False,
     per_class: bool = False,
-    replicates: int = 400,
+    replicates: int = 1000,
     seed: int = 0,
     level: float = 0.95,
 ) -> Axes:
-    """Plot by how much the others differ from the first result, each number with its interval.
+    """Plot the first result minus each of the others, as `probox.compare` has it, each number with its interval.
 
     One row for each number in per cent that tables show, or with `per_class` for each class, the greatest difference
     first. Intervals that do not hold 0 have filled dots. The other parameters are those of `probox.compare`.
@@ -54,7 +54,7 @@ def draw(
                 found = _found(pair, column, name)
                 if found is None:
                     continue
-                value, low, high = (-100 * v for v in shown_difference(column, found.difference))  # to the first
+                value, low, high = (100 * v for v in shown_difference(column, found.difference))
                 sure = (low < 0 and high < 0) or (low > 0 and high > 0)
                 axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1.8)
                 inside = colour if sure else theme.ground
@@ -67,10 +67,9 @@ def draw(
         axes.set_title(
             f"{TITLE}, {compared.images:,} images" + (f": {rows[0][1].heading}" if per_class and rows else "")
         )
-        compared_with = (
-            f"{_short(others[0])} minus {_short(first)}: " if len(others) == 1 else f"minus {_short(first)}: "
-        )
-        axes.set_xlabel(f"{compared_with}points, {100 * level:g} % intervals")
+        subtracted = _short(others[0]) if len(others) == 1 else "each other"
+        amounts = f"{_short(first)} minus {subtracted}: points, {100 * level:g} % intervals"
+        axes.set_xlabel(f"{amounts}\nfilled dots: the interval does not hold 0")
         if len(others) > 1:
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.5)
     return axes
@@ -78,13 +77,22 @@ def draw(
 
 def fits(results: Results) -> bool:
     """Return whether there is anything to compare."""
-    if len(results) < 2 or len(next(iter(results.values())).dataset) < 2:
-        return False
+    return why_not(results) is None
+
+
+def why_not(results: Results) -> str | None:
+    """Return why differences cannot be drawn; None if they can."""
+    if len(results) < 2:
+        return "there is only one result"
     try:
         check_same_truth(results)
-    except InputError:
-        return False
-    return bool(set.intersection(*(set(result.measures) for result in results.values())))
+    except InputError as error:
+        return str(error)
+    if len(next(iter(results.values())).dataset) < 2:
+        return "fewer than two images have no intervals"
+    if not set.intersection(*(set(result.measures) for result in results.values())):
+        return "the results hold no measure in common"
+    return None
 
 
 def _columns(compared: Comparison) -> list[Row]:
@@ -100,7 +108,7 @@ def _classes(compared: Comparison) -> list[Row]:
         raise InputError("no measure of these results is defined for a class", remedy="evaluate PDQ too")
     column = measured[0]
     found = compared.pairs[0].classes[column.key]
-    names = sorted(found, key=lambda name: shown_difference(column, found[name].difference)[0])
+    names = sorted(found, key=lambda name: -shown_difference(column, found[name].difference)[0])
     chosen: Sequence[str] = names if len(names) <= _MANY else names[: _MANY // 2] + names[-_MANY // 2 :]
     return [(_short(name), column, name) for name in chosen]
 
