@@ -44,6 +44,14 @@ def test_borders_are_named_where_they_are_the_reason(pairs: FittingPairs) -> Non
     )
 
 
+@pytest.mark.parametrize(("factor", "borders"), [(0.3, True), (0.2, False)])
+def test_borders_are_the_reason_if_they_are_most_of_it(pairs: FittingPairs, factor: float, borders: bool) -> None:
+    after = scaled(pairs, np.where(np.arange(72) < 8, 0.07, factor))
+    worse = (8 * growth(0.07) + 64 * growth(factor)) / 72
+    assert (growth(factor) < worse / 2) == borders
+    assert ("at its border" in notes_on_nll("pdq", pairs, after)[0]) == borders
+
+
 def test_other_reasons(pairs: FittingPairs) -> None:
     after = scaled(pairs, np.full(72, 0.5))
     said = f"NLL gets worse by {growth(0.5):.3g}"

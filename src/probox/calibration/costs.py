@@ -28,7 +28,7 @@ def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs) -> tupl
         return (f"{said}: sigmas are fitted for coverage, not for NLL",)
     inland = both & before.free.all(axis=1)
     elsewhere = _nll_growth(before, after, inland)
-    if not elsewhere <= MUCH_NLL:
+    if not elsewhere <= worse / 2:  # borders are not most of it
         return (f"{said}: sigmas are fitted for PDQ and corners kept inside the image, neither of which is for NLL",)
     return (
         f"{said}: for PDQ corners are kept inside the image, with sigmas of a fraction of a pixel at its border, which "
