@@ -111,7 +111,7 @@ def test_classes_are_told_apart_and_small_ones_use_all() -> None:
     fit = fit_corners(pairs, names, "class-scale", "nll")
     assert isinstance(fit.mapping, ClassScale)
     assert [name for name, _ in fit.mapping.classes] == ["cup"]
-    assert fit.notes == ("1 classes with fewer than 30 pairs use the factor of all (dog)",)
+    assert fit.notes == ("the factor of all is used for 1 class with fewer than 30 pairs (dog)",)
 
 
 def test_isotonic_finds_errors_by_relative_sigma() -> None:
@@ -220,7 +220,7 @@ def test_maps_leave_plain_boxes_and_heatmaps() -> None:
     assert after.notes == (
         "1 of 3 detections are heatmaps: they stay as they are",
         "1 of 3 detections are plain boxes: no sigma to calibrate",
-        "corners: 1 classes use the values of all classes (cup)",
+        "corners: 1 class uses the values of all classes (cup)",
     )
     constant = Calibration(corners=Constant(0.1)).apply(found)
     assert sigmas_of(np.asarray(constant.covariances)).tolist() == [[1, 2, 1, 2], [1, 2, 1, 2], [1, 1, 1, 1]]

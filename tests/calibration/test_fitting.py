@@ -9,9 +9,10 @@ from tests.worlds import boxes_truth, simulated
 
 import probox
 from probox import Detections, GroundTruth, InputError
-from probox.calibration import fit
-from probox.calibration.corners import Scale
-from probox.calibration.labels import Temperature
+from probox.calibration import Calibration, fit
+from probox.calibration.corners import ClassScale, Scale
+from probox.calibration.isotonic import Curve
+from probox.calibration.labels import ScoreCurves, Temperature
 from probox.demo import Demo
 
 
@@ -76,7 +77,7 @@ def test_labels_are_calibrated_beside_corners(demo: Demo) -> None:
     assert fitted.gain.changes["ignorance"].low > 0
     assert "ignorance" not in fit(demo.truth, demo.detectors["unsure"], target="nll").gain.changes
     words = str(fitted.calibration)
-    assert words == "sigmas times 1.11; scores become precisions, by a curve of their own for 1 classes"
+    assert words == "sigmas times 1.11; scores become precisions, by a curve of its own for 1 class"
     warmer = fit(demo.truth, demo.detectors["unsure"], target="nll", labels="temperature").calibration
     assert isinstance(warmer.labels, Temperature)
 
@@ -90,7 +91,7 @@ def test_other_images_and_classes_are_fine(truth: GroundTruth, found: Detections
     calibrated = calibration.apply(elsewhere)
     assert calibrated.covariances is not None
     assert calibrated.covariances[0, 0, 0, 0] == pytest.approx(calibration.corners.others**2)
-    assert calibrated.notes == ("corners: 1 classes use the values of all classes (unicorn)",)
+    assert calibrated.notes == ("corners: 1 class uses the values of all classes (unicorn)",)
     assert (calibrated.boxes == elsewhere.boxes).all()
 
 
@@ -159,7 +160,11 @@ class TestMessages:
         fitted = fit(truth.select_images(truth.image_ids[:3]), found)
         assert fitted.gain is not None
         assert fitted.gain.folds == 3
-        assert fitted.notes[-1] == "3 images: 3 folds instead of 5"
+        assert fitted.notes[-2:] == (
+            "3 images: 3 folds instead of 5",
+            "3 images are few: intervals of fewer than 30 tend to be too narrow",
+        )
+        assert fit(boxes_truth(30), found, target="nll", resamples=10).notes == ()
 
     def test_what_is_left_out(self, truth: GroundTruth, found: Detections) -> None:
         covariances = found.covariances.copy()
@@ -195,3 +200,16 @@ def test_a_scale_for_pdq_is_on_the_lattice(truth: GroundTruth, found: Detections
     assert isinstance(mapping, Scale)
     assert np.log(mapping.factor) / 0.02 == pytest.approx(round(np.log(mapping.factor) / 0.02), abs=1e-9)
     assert 1.0 < mapping.factor < 2.5
+
+
+def test_classes_are_counted_in_words() -> None:
+    level = Curve((0.5,), (0.5,))
+    for n, corners, labels in (
+        (0, "", "one curve for all classes"),
+        (1, ", and a factor of its own for 1 class", "a curve of its own for 1 class"),
+        (2, ", and a factor of their own for 2 classes", "a curve of their own for 2 classes"),
+    ):
+        names = ("cup", "dog")[:n]
+        curves = ScoreCurves(level, tuple((name, level) for name in names))
+        calibration = Calibration(corners=ClassScale(2.0, tuple((name, 3.0) for name in names)), labels=curves)
+        assert str(calibration) == f"sigmas times 2{corners}; scores become precisions, by {labels}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,8 +68,18 @@ def test_labels_without_background_are_said_to_have_none() -> None:
     truth = np.array([0] * 30 + [3] * 10)
     fit = fit_labels(pairs_of(truth), table(probs), truth, np.arange(40), "temperature")
     assert fit.notes == (
+        "the search for a temperature ends at its bound, 0.103: labels ask for a lower one",
         "label probabilities leave nothing to background: a temperature cannot move scores towards it",
     )
+
+
+def test_a_search_that_would_go_on_is_said() -> None:
+    """All say 0.9 of the first class, which is never there: the flatter the better."""
+    probs, truth = np.array([[0.9, 0.05, 0.03]] * 40), np.ones(40, np.int64)
+    fit = fit_labels(pairs_of(truth), table(probs), truth, np.arange(40), "temperature")
+    assert fit.notes == ("the search for a temperature ends at its bound, 9.73: labels ask for a higher one",)
+    assert isinstance(fit.mapping, Temperature)
+    assert fit.mapping.temperature == pytest.approx(math.exp(0.005 * 455))
 
 
 def test_scores_become_precisions() -> None:
@@ -93,7 +105,7 @@ def test_classes_of_few_detections_are_named() -> None:
     probs = np.concatenate([np.tile([0.5, 0.1, 0], (30, 1)), np.tile([0.1, 0.5, 0], (29, 1))])
     targets = np.concatenate([np.zeros(30), np.ones(29)]).astype(np.int64)
     fit = fit_labels(pairs_of(targets), table(probs), targets, np.arange(59), "isotonic")
-    assert fit.notes == ("1 classes with fewer than 30 detections use the curve of all (dog)",)
+    assert fit.notes == ("the curve of all is used for 1 class with fewer than 30 detections (dog)",)
 
 
 ROWS = st.lists(st.floats(0, 1), min_size=4, max_size=4).filter(lambda row: sum(row) > 0.01)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox.calibration.search import FARTHEST, STRIDE, lattice_maximum
+from probox.calibration.search import BOUND, lattice_maximum
 
 
 @given(st.floats(-300, 300), st.integers(-50, 50), st.floats(0.2, 3), st.floats(0.2, 3))
@@ -28,4 +28,5 @@ def test_one_top_is_found(top: float, start: int, left: float, right: float) -> 
 def test_a_plain_is_stayed_on_and_a_slope_ends() -> None:
     assert lattice_maximum(lambda k: 1.0, 17) == 17
     climbed: Callable[[int], float] = float
-    assert 0 < lattice_maximum(climbed, 0) <= (FARTHEST + 1) * STRIDE
+    assert lattice_maximum(climbed, 7) == 7 + BOUND
+    assert lattice_maximum(lambda k: -float(k), 7) == 7 - BOUND

@@ -42,6 +42,8 @@ def test_fit_prints_held_out_numbers(run: Run, demo_files: Path, tmp_path: Path)
     ]  # fmt: skip
     assert "5 folds of 12 images, 134 matched boxes" in said
     assert "19 of 536 edges lie at the image's border: left out of the fit" in said
+    assert "the constant, too, is fitted for PDQ: in other rows it is not the best one" in said
+    assert "note: 12 images are few: intervals of fewer than 30 tend to be too narrow" in said
     calibration = Calibration.load(out)
     assert isinstance(calibration.corners, Scale)
     truth = probox.read_truth(demo_files / "truth.json")

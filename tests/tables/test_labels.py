@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox import Detections, GroundTruth, average_precision, evaluate
+from probox import Detections, GroundTruth, _core, average_precision, evaluate
 from probox.analysis.validation import validate
 from probox.formats import write_coco_results, write_rvc1
-from probox.tables.labels import canonical_name, column_of_each, repeated_classes, unknown_classes
+from probox.tables.labels import canonical_name, column_of_each, repeated_classes, scores_alone, unknown_classes
 
 NAMES = ("cup", "dog", "couch", "Sofa", "bg", "background", "__bg__", "none", "unicorn", "TV", "tv")
 
@@ -121,3 +121,45 @@ def test_background_is_nothing_odd(tmp_path: Path, truth: GroundTruth) -> None:
     }
     (tmp_path / "truth.json").write_text(json.dumps(coco))
     assert validate(tmp_path / "truth.json", tmp_path / "found.json").warnings == ()
+
+
+FOUR = ("cup", "dog", "cat", "hat")
+
+
+@pytest.mark.parametrize(
+    ("row", "label", "alone"),
+    [
+        ((0.7, 0.1, 0.1, 0.1), 0, True),
+        ((0.1, 0.7, 0.1, 0.1), 1, True),
+        ((0.1, 0.1, 0.1, 0.7), 3, True),
+        ((0.31, 0.31, 0.07, 0.31), 2, True),  # a score below what the others share
+        ((0.31, 0.31, 0.07, 0.31), 0, False),  # the one that differs is not the one that is named
+        ((0.7, 0.1, 0.1, 0.1), -1, False),
+        ((0.25, 0.25, 0.25, 0.25), 0, False),  # cannot tell any two classes apart
+        ((0.6, 0.1, 0.1, 0.1), 0, False),  # leaves something for background
+        ((0.6998, 0.1, 0.1, 0.1), 0, False),
+        ((0.69995, 0.1, 0.1, 0.1), 0, True),
+        ((0.6, 0.2, 0.1, 0.1), 0, False),
+        ((0.4, 0.4, 0.1, 0.1), 0, False),
+        ((1.0, 0.0, 0.0, 0.0), 0, False),  # leaves nothing to spread
+    ],
+)
+def test_which_rows_are_scores_alone(row: tuple[float, ...], label: int, alone: bool) -> None:
+    assert scores_alone(np.array([row], np.float32), np.array([label], np.int32), FOUR).tolist() == [alone]
+
+
+def test_even_rows_are_scores_if_their_neighbours_are() -> None:
+    probs = np.array([[0.25] * 4, [0.7, 0.1, 0.1, 0.1], [0.4, 0.4, 0.1, 0.1]], np.float32)
+    labels = np.array([2, 0, 0], np.int32)
+    assert scores_alone(probs, labels, FOUR).tolist() == [True, True, False]
+    assert scores_alone(probs, labels, ("bg", *FOUR[1:])).tolist() == [False, False, False], "it names background"
+    assert scores_alone(probs[:, :2], labels, FOUR[:2]).tolist() == [False] * 3, "of two classes nobody can tell"
+    assert scores_alone(np.zeros((0, 4), np.float32), np.zeros(0, np.int32), FOUR).tolist() == []
+
+
+def test_scores_as_they_are_read_stand_alone() -> None:
+    scores = np.array([1e-3, 0.1, 0.0125, 0.5, 0.999])
+    labels = np.array([3, 0, 79, 40, 2], np.int32)
+    classes = tuple(f"class {number}" for number in range(80))
+    assert scores_alone(_core.spread_scores(scores, labels, 80, 1), labels, classes).all()
+    assert not scores_alone(_core.spread_scores(scores, labels, 80, 1), (labels + 1) % 80, classes).any()

@@ -16,7 +16,7 @@ from probox.errors import InputError
 from probox.tables.arguments import expect
 from probox.tables.columns import Table, column, frozen
 from probox.tables.detections import Detections
-from probox.tables.labels import BACKGROUND_NAMES, canonical_name
+from probox.tables.labels import background_classes, scores_alone
 
 __all__ = ["AGGREGATES", "UNCERTAINTIES", "Ranking", "entropies", "margins", "rank", "spreads"]
 
@@ -106,7 +106,7 @@ def rank(
     images = np.unique(detections.image_ids if image_ids is None else frozen(image_ids, np.int64, (-1,), "image_ids"))
     rows, notes = _kept(detections, images, label_threshold, spread=by == "spread")
     chosen = detections.take(rows)
-    alone = 0 if by == "spread" else int(_scores_alone(chosen).sum())
+    alone = 0 if by == "spread" else int(_alone(chosen).sum())
     if alone:
         notes.append(f"{alone:,} of {len(chosen):,} detections have a score alone: what it leaves of 1 is background")
     uncertainties = UNCERTAINTIES[by](chosen)
@@ -162,9 +162,9 @@ def _check_choice(name: str, value: object, choices: dict[str, Callable[..., Flo
 
 def _distributions(found: Detections) -> FloatArray:
     """Return the probability of each class and, last, of background, which is whatever the others leave of 1."""
-    classes = [canonical_name(name) not in BACKGROUND_NAMES for name in found.classes]
+    classes = ~background_classes(found.classes)
     probs = found.label_probs[:, classes].astype(np.float64)
-    alone = np.flatnonzero(_scores_alone(found))
+    alone = np.flatnonzero(_alone(found))
     if len(alone):
         probs[alone] = 0.0
         probs[alone, np.cumsum(classes)[found.labels[alone]] - 1] = found.label_probs[alone, found.labels[alone]]
@@ -172,25 +172,13 @@ def _distributions(found: Detections) -> FloatArray:
     return np.concatenate([probs, rest], axis=1)
 
 
-def _scores_alone(found: Detections) -> npt.NDArray[np.bool_]:
+def _alone(found: Detections) -> npt.NDArray[np.bool_]:
     """Return which detections say a score and nothing else.
 
-    Readers of files without label probabilities spread what a score leaves of 1 evenly over the other classes, as PDQ's
-    published evaluator does. Nobody claimed these: a faint detection would be the least sure of all, torn between
-    eighty classes, where it says that nothing much is there. With two classes or fewer it makes no difference.
+    With the rest spread over eighty classes a faint one would be the least sure of all, torn between them, where it
+    says that nothing much is there.
     """
-    probs, rows = found.label_probs, np.arange(len(found))
-    n = probs.shape[1]
-    if n < 3:
-        return np.zeros(len(found), bool)
-    named, other = probs[rows, found.labels], probs[rows, (found.labels + 1) % n]
-    others = probs.copy()
-    others[rows, found.labels] = other
-    even = (others == other[:, None]).all(axis=1) & (np.abs(probs.sum(axis=1) - 1.0) < 1e-3)
-    background = np.array([canonical_name(name) in BACKGROUND_NAMES for name in found.classes])
-    even &= ~background[found.labels]
-    # A score of 1 / classes looks like a detector that cannot tell any two classes apart; its neighbours tell which.
-    return np.asarray(even & bool((even & (named != other)).any()))
+    return scores_alone(found.label_probs, found.labels, found.classes)
 
 
 def entropies(found: Detections) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from probox.calibration.gaussians import sigmas_of, with_sigmas
 from probox.calibration.isotonic import Curve
+from probox.calibration.words import count_of_classes
 from probox.fusion.gaussian import keep_inside
 from probox.measures.matched import EDGES
 from probox.tables.boxes import extents_of
@@ -218,7 +219,8 @@ def describe(mapping: CornerMap) -> str:
         pairs = zip(EDGES, mapping.factors, strict=True)
         return "sigmas times " + ", ".join(f"{factor:.3g} ({edge})" for edge, factor in pairs)
     if isinstance(mapping, ClassScale):
-        return f"sigmas times {mapping.others:.3g}, and a factor of their own for {len(mapping.classes)} classes"
+        n, every = len(mapping.classes), f"sigmas times {mapping.others:.3g}"
+        return f"{every}, and a factor of {'its' if n == 1 else 'their'} own for {count_of_classes(n)}" if n else every
     if isinstance(mapping, RelativeCurves):
         lows, highs = ([ends(curve.y) for curve in mapping.curves] for ends in (min, max))
         return f"sigmas become {100 * min(lows):.2g} to {100 * max(highs):.2g} % of the sides, by a curve for each edge"

@@ -22,6 +22,7 @@ from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of, squar
 from probox.calibration.isotonic import Curve, fit_curve
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.search import STEP, lattice_maximum
+from probox.calibration.words import count_of_classes
 from probox.errors import InputError
 from probox.measures.matched import EDGES, FEW_PAIRS
 from probox.support.words import some_names
@@ -160,7 +161,8 @@ def _class_scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Heigh
         factor = height(z[rows][pairs.free[rows]])
         # A class of few pairs is drawn towards all: its own factor weighs as many pairs as it has, theirs FEW_PAIRS.
         own.append((name, everything * (factor / everything) ** (count / (count + FEW_PAIRS))))
-    said = f"{len(poor)} classes with fewer than {FEW_PAIRS} pairs use the factor of all ({some_names(poor)})"
+    few = f"{count_of_classes(len(poor))} with fewer than {FEW_PAIRS} pairs ({some_names(poor)})"
+    said = f"the factor of all is used for {few}"
     return ClassScale(everything, tuple(own)), (said,) if poor else ()
 
 
@@ -200,8 +202,8 @@ def _conformal(pairs: FittingPairs, alpha: float) -> Conformal:
     rank = math.ceil((len(largest) + 1) * (1 - alpha) - 1e-9)  # 10 * (1 - 0.1) is 9, not a rounding above it
     if rank > len(largest):
         raise InputError(
-            f"{len(largest)} matched boxes are too few to promise {100 * (1 - alpha):g} % of new ones",
-            remedy=f"fit on at least {math.ceil(1 / alpha - 1e-9) - 1}, or allow a larger alpha",
+            f"{len(largest):,} matched boxes are too few to promise {100 * (1 - alpha):g} % of new ones",
+            remedy=f"fit on at least {math.ceil(1 / alpha - 1e-9) - 1:,}, or allow a larger alpha",
         )
     reach = _positive(float(np.sort(largest)[rank - 1]))
     return Conformal(reach / box_reach(1 - alpha), alpha, reach)

@@ -21,7 +21,8 @@ from probox.calibration.labels import (
     with_background,
 )
 from probox.calibration.pairs import FittingPairs, Outcome
-from probox.calibration.search import lattice_maximum
+from probox.calibration.search import BOUND, lattice_maximum
+from probox.calibration.words import count_of_classes
 from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
 from probox.support.words import some_names
@@ -93,12 +94,16 @@ def _temperature(found: Detections, targets: Rows, rows: Rows) -> LabelFit:
         return -float(ignorances(tempered(logs, math.exp(TEMPERATURE_STEP * k)), wanted, background).mean())
 
     # Ignorance is convex in 1/T but for the floor, so there is one minimum.
-    temperature = math.exp(TEMPERATURE_STEP * lattice_maximum(quality, 0))
+    best = lattice_maximum(quality, 0)
+    temperature = math.exp(TEMPERATURE_STEP * best)
+    notes = []
+    if abs(best) >= BOUND:
+        way = "higher" if best > 0 else "lower"
+        notes.append(f"the search for a temperature ends at its bound, {temperature:.3g}: labels ask for a {way} one")
     missed = wanted == len(found.classes)
     if missed.any() and not (probs[:, -1] > FLOOR).any() and not len(background):
-        said = "label probabilities leave nothing to background: a temperature cannot move scores towards it"
-        return LabelFit(Temperature(temperature), (said,))
-    return LabelFit(Temperature(temperature))
+        notes.append("label probabilities leave nothing to background: a temperature cannot move scores towards it")
+    return LabelFit(Temperature(temperature), tuple(notes))
 
 
 def _score_curves(pairs: FittingPairs, found: Detections, rows: Rows) -> LabelFit:
@@ -113,5 +118,6 @@ def _score_curves(pairs: FittingPairs, found: Detections, rows: Rows) -> LabelFi
             poor.append(found.classes[label])
         else:
             own.append((found.classes[label], fit_curve(scores[chosen], right[chosen])))
-    said = f"{len(poor)} classes with fewer than {FEW_PAIRS} detections use the curve of all ({some_names(poor)})"
+    few = f"{count_of_classes(len(poor))} with fewer than {FEW_PAIRS} detections ({some_names(poor)})"
+    said = f"the curve of all is used for {few}"
     return LabelFit(ScoreCurves(fit_curve(scores, right), tuple(own)), (said,) if poor else ())

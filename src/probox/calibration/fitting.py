@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from probox.analysis.intervals import notes_on_images
+from probox.calibration.costs import notes_on_nll, notes_on_threshold
 from probox.calibration.fit_corners import CORNER_METHODS
 from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.gain import Change, Gain, columns, compare
@@ -84,8 +86,10 @@ def fit(
         Conformal: the share of objects that the central box may miss. Also the level of the box coverage that is told.
     level : float
         For coverage: the central interval of an edge that is to hold its share.
-    convention, label_threshold
+    convention : str or Convention
         How PDQ is measured, as for `probox.evaluate`.
+    label_threshold : float, optional
+        PDQ is that of detections with a label probability above it. Default: what the convention says.
     resamples : int
         How often images are drawn anew for the 95 % intervals.
     threads : int, optional
@@ -126,7 +130,7 @@ def fit(
         notes.append("no gain can be told: of one image none can be held out")
         return Fitted(calibration=calibration, gain=None, notes=tuple(notes))
     if parts < folds:
-        notes.append(f"{parts} images: {parts} folds instead of {folds}")
+        notes.append(f"{parts:,} images: {parts:,} folds instead of {folds:,}")
     fold_of_image = dealt(len(truth.dataset), parts, seed)
     held_out = HeldOut(job, chosen, alpha, fold_of_image, parts, progress)
     telling = columns(alpha)
@@ -141,8 +145,14 @@ def fit(
     def compared(first: Numbers) -> dict[str, Change]:
         return compare(*first.beside(after), telling, resamples=resamples, seed=seed)
 
+    before = held_out.numbers(found)
+    notes += notes_on_images(len(truth.dataset))
+    notes += notes_on_nll(target, before.pairs, after.pairs)
+    if labels != "none":
+        here = job.image_rows >= 0
+        notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.label_threshold)
     gain = Gain(
-        changes=compared(held_out.numbers(found)),
+        changes=compared(before),
         over_constant={} if control is None else compared(control),
         columns=telling,
         folds=parts,
@@ -171,7 +181,7 @@ def _check_numbers(**given: float) -> None:
     for name, least in (("folds", 2), ("seed", 0), ("resamples", 1)):
         value = given[name]
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= 10**6:
-            raise InputError(f"expected {name} to be a whole number from {least} to 1000000, but got {value!r:.40}")
+            raise InputError(f"expected {name} to be a whole number from {least} to 1,000,000, but got {value!r:.40}")
     for name in ("alpha", "level"):
         value = given[name]
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:

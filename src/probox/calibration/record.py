@@ -9,6 +9,7 @@ import numpy as np
 
 from probox.calibration.corners import CornerMap, calibrated, describe, left_as_they_are
 from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Temperature
+from probox.calibration.words import count_of_classes
 from probox.files.reading import Paths
 from probox.support.words import some_names
 from probox.tables.arguments import dataset_of, expect
@@ -87,7 +88,8 @@ class Calibration:
         for what, mapping in (("corners", self.corners), ("labels", self.labels)):
             strange = [name for name in used if not mapping.knows(name)]
             if strange:
-                remarks.append(f"{what}: {len(strange)} classes use the values of all classes ({some_names(strange)})")
+                use = f"{count_of_classes(len(strange))} {'uses' if len(strange) == 1 else 'use'}"
+                remarks.append(f"{what}: {use} the values of all classes ({some_names(strange)})")
         return tuple(remarks)
 
     def __repr__(self) -> str:
@@ -98,7 +100,9 @@ class Calibration:
         if isinstance(self.labels, Temperature):
             parts.append(f"labels at temperature {self.labels.temperature:.3g}")
         elif isinstance(self.labels, ScoreCurves):
-            parts.append(f"scores become precisions, by a curve of their own for {len(self.labels.classes)} classes")
+            n = len(self.labels.classes)
+            own = f"a curve of {'its' if n == 1 else 'their'} own for {count_of_classes(n)}"
+            parts.append(f"scores become precisions, by {own if n else 'one curve for all classes'}")
         return "; ".join(parts)
 
     def to_json(self) -> dict[str, Any]:

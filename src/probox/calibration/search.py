@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["STEP", "lattice_maximum"]
+__all__ = ["BOUND", "STEP", "lattice_maximum"]
 
 STEP = 0.02
 """Factors are searched for as exp(STEP k) with whole k: two per cent apart, much finer than PDQ can tell."""
@@ -15,6 +15,9 @@ STRIDE = 35
 
 FARTHEST = 12
 """So many strides from the start a search gives up."""
+
+BOUND = (FARTHEST + 1) * STRIDE
+"""No search ends farther than this from its start, in lattice steps; one that ends there would have gone on."""
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 

@@ -208,9 +208,15 @@ def _print_gain(fitted: Fitted) -> None:
         results().print("  ".join([cells[0].ljust(widths[0]), *padded]), markup=False, soft_wrap=True)
     share = "PDQ, coverages in per cent; " if not math.isnan(gain.changes["PDQ"].after) else ""
     note(
-        f"{share}{gain.folds} folds of {gain.images:,} images, {gain.pairs:,} matched boxes (COCO, IoU 0.5, which cuts "
-        "off the largest errors); a coverage is better if nearer to what it should be"
+        f"{share}{gain.folds:,} folds of {gain.images:,} images, {gain.pairs:,} matched boxes (COCO, IoU 0.5, which "
+        "cuts off the largest errors); a coverage is better if nearer to what it should be"
     )
+    if control:
+        target = fitted.calibration.target
+        note(
+            f"the constant, too, is fitted for {target if target == 'coverage' else target.upper()}: in other rows it "
+            "is not the best one, and own sigmas look better beside it than they are"
+        )
 
 
 def _cells(column: NumberColumn, change: Change) -> list[str]:

@@ -14,6 +14,7 @@ from probox.errors import InputError
 __all__ = [
     "BACKGROUND_NAMES",
     "align_labels",
+    "background_classes",
     "best_classes",
     "canonical_name",
     "column_of_each",
@@ -21,6 +22,7 @@ __all__ = [
     "probabilities_of",
     "repeated_classes",
     "require_label_matrix",
+    "scores_alone",
     "unknown_classes",
 ]
 
@@ -40,6 +42,9 @@ _CANONICAL = {name: group[0] for group in _SYNONYMS for name in group}
 BACKGROUND_NAMES = frozenset(_SYNONYMS[0])
 """Names that mean "no object"."""
 
+SUMS_TO_ONE = 1e-4
+"""How far a row of label probabilities that leaves no background may be from 1: files round."""
+
 
 @lru_cache(maxsize=4096)
 def canonical_name(name: str) -> str:
@@ -50,6 +55,15 @@ def canonical_name(name: str) -> str:
     """
     key = name.strip().lower()
     return _CANONICAL.get(key, key)
+
+
+def background_classes(classes: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return which classes mean "no object".
+
+    >>> background_classes(["cup", "__background__"]).tolist()
+    [False, True]
+    """
+    return np.array([canonical_name(name) in BACKGROUND_NAMES for name in classes], bool)
 
 
 def column_of_each(wanted: Sequence[str], given: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -136,6 +150,40 @@ def named_classes(
     by_probability = unstated | (class_of_column[stated] < 0)
     named = np.where(by_probability, np.where(values > 0, best, -1), class_of_column[stated]).astype(np.int32)
     return named, np.where(by_probability, values, score)
+
+
+def scores_alone(
+    label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], classes: Sequence[str]
+) -> npt.NDArray[np.bool_]:
+    """Return which detections say the score of the class they name, and nothing else.
+
+    Readers of files without label probabilities spread what a score leaves of 1 evenly over the other classes, as PDQ's
+    published evaluator does: nobody claimed these. Of fewer than three classes nobody can tell.
+
+    Parameters
+    ----------
+    label_probs : (N, C) float32
+        The probabilities of classes.
+    labels : (N,) int32
+        The class that each detection names; -1 for none.
+    classes : sequence of str
+        The classes; no detection of background has a score of a class.
+
+    >>> probs = np.array([[0.1, 0.8, 0.1], [0.49, 0.49, 0.02], [0.6, 0.1, 0.1]], np.float32)
+    >>> scores_alone(probs, np.array([1, 0, 0], np.int32), ["cup", "dog", "cat"]).tolist()
+    [True, False, False]
+    """
+    n, columns = label_probs.shape
+    if columns < 3:
+        return np.zeros(n, bool)
+    rows, named = np.arange(n), np.maximum(labels, 0)
+    score, other = label_probs[rows, named], label_probs[rows, (named + 1) % columns]
+    alike = np.count_nonzero(label_probs == other[:, None], axis=1) - (score == other)
+    total = label_probs.sum(axis=1, dtype=np.float64)
+    even = (alike == columns - 1) & (other > 0) & (np.abs(total - 1.0) <= SUMS_TO_ONE)
+    even &= (labels >= 0) & ~background_classes(classes)[named]
+    # A score of 1 / classes looks like a detector that cannot tell any two classes apart; its neighbours tell which.
+    return np.asarray(even & bool((even & (score != other)).any()))
 
 
 def require_label_matrix(rows: int, columns: int, file: str | None = None) -> None:

@@ -15,12 +15,12 @@ from tests.measures.pmb.worlds import golden_image, golden_numbers
 from tests.strategies import random_world
 
 import probox
-from probox import Detections, Evaluation, GroundTruth, _core
+from probox import Detections, Evaluation, GroundTruth
 from probox.cli import main
 from probox.demo import Demo
 from probox.measures.measure import Summary
 from probox.measures.pmb.definition import SetDensity, pmb_nll_of_image
-from probox.measures.pmb.images import classes_alone, log_floors, pmb_of_images
+from probox.measures.pmb.images import log_floors, pmb_of_images
 from probox.measures.pmb.measure import MEANS, PMB_NLL
 from probox.tables.labels import align_labels
 
@@ -211,29 +211,11 @@ def test_scores_that_stand_alone_leave_the_rest_to_background() -> None:
     assert turned == world([(0, BOX, [0.0, 0.0, 0.8], 4.0)], there).summary()
 
 
-def test_which_rows_are_scores_alone() -> None:
-    rows = {
-        (0.7, 0.1, 0.1, 0.1): 0,
-        (0.1, 0.7, 0.1, 0.1): 1,
-        (0.1, 0.1, 0.7, 0.1): 2,
-        (0.1, 0.1, 0.1, 0.7): 3,
-        (0.31, 0.31, 0.07, 0.31): 2,  # a score below what the others share
-        (0.25, 0.25, 0.25, 0.25): 0,  # whichever it is, the others have the same
-        (0.6, 0.1, 0.1, 0.1): -1,  # leaves something for background
-        (0.6, 0.2, 0.1, 0.1): -1,
-        (0.4, 0.4, 0.1, 0.1): -1,
-        (1.0, 0.0, 0.0, 0.0): -1,
-    }
-    assert classes_alone(np.array(list(rows), np.float32)).tolist() == list(rows.values())
-    assert classes_alone(np.array([[0.8, 0.2]], np.float32)).tolist() == [-1]
-    assert classes_alone(np.zeros((0, 3), np.float32)).tolist() == []
-
-
-def test_scores_as_they_are_read_stand_alone() -> None:
-    scores = np.array([1e-3, 0.1, 0.0125, 0.5, 0.999])
-    labels = np.array([3, 0, 79, 40, 2], np.int32)
-    spread = _core.spread_scores(scores, labels, 80, 1)
-    assert classes_alone(spread).tolist()[:2] + classes_alone(spread).tolist()[3:] == [3, 0, 40, 2]
+def test_honest_labels_are_not_taken_for_a_score_alone() -> None:
+    """Two classes that are equal and a third that differs: the one that is named is among the equal ones."""
+    result = world([(0, BOX, [0.49, 0.49, 0.02], 4.0)], [(0, BOX, 0)], images=1)
+    assert result.summary()["PMB_label"] == pytest.approx(-math.log(0.49), abs=1e-6)
+    assert not any("one score alone" in text for text in result.remarks)
 
 
 def test_little_background_is_said() -> None:

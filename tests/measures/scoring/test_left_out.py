@@ -16,7 +16,15 @@ from probox import Evaluation
 from probox.cli import main
 from probox.measures.matched import EDGES
 from probox.measures.measure import Measure
-from probox.measures.scoring import box_scores, honesty, informative, score_calibration, separation, sigma_bins
+from probox.measures.scoring import (
+    box_scores,
+    detection_measures,
+    honesty,
+    informative,
+    score_calibration,
+    separation,
+    sigma_bins,
+)
 from probox.measures.scoring.bins import Bins
 from probox.measures.scoring.covariances import edge_variances
 
@@ -209,3 +217,46 @@ def test_crowds_are_no_objects_of_oce() -> None:
     every = probox.evaluate(truth.replace(crowd=np.zeros(3, bool)), found, measures=["oce"]).summary()
     assert numbers == alone
     assert numbers["OCE@50"] != pytest.approx(every["OCE@50"])
+
+
+BOXES = [[10.0, 12.0, 30.0, 40.0], [2.0, 2.0, 9.0, 9.0]]
+
+
+def labelled(classes: tuple[str, ...], probs: list[list[float]]) -> Evaluation:
+    """Evaluate labels of two boxes, of which the first is a cup."""
+    truth = probox.GroundTruth.from_boxes(classes, {1: (64, 48)}, [1], BOXES[:1], [0])
+    found = probox.Detections(classes=classes, image_ids=[1, 1], boxes=BOXES, label_probs=probs)
+    return probox.evaluate(truth, found, measures=["brier", "ignorance", "oce", "mue"])
+
+
+def test_what_scores_alone_leave_is_said_once() -> None:
+    text = (
+        "1 of 2 detections state one score alone; to Brier score, ignorance, OCE and MUE by entropy what it leaves of "
+        "1 is spread over the other classes"
+    )
+    result = labelled(("cup", "dog", "hat"), [[0.8, 0.1, 0.1], [0.4, 0.4, 0.2]])
+    assert [note for note in result.notes if "one score alone" in note] == [text]
+    assert result.summary()["Brier"] == pytest.approx(0.2**2 + 2 * 0.1**2)
+    for measure in OURS:
+        if measure.name in ("brier", "ignorance", "oce", "mue"):
+            assert measure.remarks is not None
+            assert text in measure.remarks(result), measure.name
+    honest = labelled(("cup", "dog", "hat"), [[0.8, 0.15, 0.05], [0.4, 0.4, 0.2]])
+    assert not any("one score alone" in note for note in honest.notes)
+
+
+@pytest.mark.parametrize("name", ["background", "__bg__", "None"])
+def test_a_class_that_means_background_is_no_wrong_class(name: str) -> None:
+    listed = labelled(("cup", name, "dog"), [[0.6, 0.3, 0.05], [0.2, 0.7, 0.1]]).summary()
+    left = labelled(("cup", "hat", "dog"), [[0.6, 0.0, 0.05], [0.2, 0.0, 0.1]]).summary()
+    assert listed["Brier"] == pytest.approx(0.4**2 + 0.05**2)
+    assert listed["OCE@50"] == pytest.approx(0.4**2 + 0.05**2)
+    for key in ("Brier", "OCE@50", "OCE@75", "ignorance", "MUE@50_entropy"):
+        assert listed[key] == pytest.approx(left[key]), key
+
+
+def test_a_background_that_is_listed_is_one_with_what_is_left() -> None:
+    """Half background in its column or left over, or a quarter of each: as unsure as another."""
+    result = labelled(("cup", "background", "dog"), [[0.5, 0.25, 0.0], [0.5, 0.5, 0.0]])
+    rows = detection_measures._with_uncertainties(result)
+    assert rows["entropy"].tolist() == pytest.approx([math.log(2)] * 2)

@@ -15,9 +15,9 @@ from probox.measures.measure import Evaluated
 from probox.measures.pmb.definition import ASSIGNMENTS, CLUTTER, MIN_DETERMINANT, MIN_PROBABILITY
 from probox.support.parallel import thread_count
 from probox.tables.dataset import Dataset
-from probox.tables.labels import BACKGROUND_NAMES, canonical_name
+from probox.tables.labels import background_classes, scores_alone
 
-__all__ = ["NUMBERS", "PmbImages", "classes_alone", "log_floors", "pmb_of_images"]
+__all__ = ["NUMBERS", "PmbImages", "log_floors", "pmb_of_images"]
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -35,9 +35,6 @@ NUMBERS = (
     "floored_objects",
 )
 """The kernel's numbers of an image, in its order; `ImageNLL` has the same."""
-
-SUMS_TO_ONE = 1e-4
-"""How far a row of label probabilities that leaves no background may be from 1: files round."""
 
 LITTLE_BACKGROUND = 1e-3
 """What a detection leaves for background is little below this: unmatched it costs 7 and more."""
@@ -111,39 +108,15 @@ def log_floors(dataset: Dataset, classes: int) -> Floats:
     return floors + math.log(4.0)
 
 
-def classes_alone(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-    """Return the class of each row that states the probability of one class and shares the rest evenly among others.
-
-    So does reading a file that has one score for each box: nobody said that the rest is of the other classes, and
-    none is left for background. Rows of another kind have -1; of fewer than three classes nobody can tell.
-
-    >>> classes_alone(np.array([[0.1, 0.8, 0.1], [0.2, 0.8, 0.0], [0.45, 0.45, 0.1]], np.float32)).tolist()
-    [1, -1, 2]
-    """
-    n, classes = label_probs.shape
-    stated = np.full(n, -1, np.int64)
-    if classes < 3:
-        return stated
-    # Of the first three two are alike, and are what the others have; the one that differs from it is stated.
-    first, second, third = label_probs[:, :3].T
-    shared = np.where(first == second, first, third)
-    rows = np.flatnonzero((shared > 0) & ((first == second) | (first == third) | (second == third)))
-    different = label_probs[rows] != shared[rows, None]
-    total = label_probs[rows].sum(axis=1, dtype=np.float64)
-    kept = (np.count_nonzero(different, axis=1) <= 1) & (np.abs(total - 1.0) <= SUMS_TO_ONE)
-    stated[rows[kept]] = different[kept].argmax(axis=1)
-    return stated
-
-
 def _measure(evaluated: Evaluated) -> PmbImages | None:
     found, there, dataset = evaluated.detections, evaluated.objects, evaluated.dataset
     if found.label_probs is None:
         return None
-    label_probs, alone = _claims(found.label_probs, evaluated.classes)
+    label_probs, alone = _claims(found.label_probs, found.labels, evaluated.classes)
     kept = np.flatnonzero(~there.crowd)
     offsets = dataset.offsets(found.image_rows)
     object_offsets = dataset.offsets(there.image_rows[kept])
-    real = sum(canonical_name(name) not in BACKGROUND_NAMES for name in evaluated.classes)
+    real = int((~background_classes(evaluated.classes)).sum())
     floors = log_floors(dataset, max(real, 1))
 
     def run(log_floors: Floats) -> Floats:
@@ -182,21 +155,22 @@ def _measure(evaluated: Evaluated) -> PmbImages | None:
     )
 
 
-def _claims(label_probs: npt.NDArray[np.float32], classes: Sequence[str]) -> tuple[npt.NDArray[np.float32], Flags]:
+def _claims(
+    label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], classes: Sequence[str]
+) -> tuple[npt.NDArray[np.float32], Flags]:
     """Return the probabilities of classes that detections claim, and which detections state a score alone.
 
-    Background is no class, whatever the truth lists; and what was shared out is taken back, see `classes_alone`.
+    Background is no class, whatever the truth lists; and what was shared out is taken back, see `scores_alone`.
     """
-    background = [column for column, name in enumerate(classes) if canonical_name(name) in BACKGROUND_NAMES]
-    stated = classes_alone(label_probs)
-    rows = np.flatnonzero(stated >= 0)
-    if not background and not len(rows):
-        return np.ascontiguousarray(label_probs), stated >= 0
+    background, alone = background_classes(classes), scores_alone(label_probs, labels, classes)
+    rows = np.flatnonzero(alone)
+    if not background.any() and not len(rows):
+        return np.ascontiguousarray(label_probs), alone
     claims = label_probs.copy()
     claims[rows] = 0.0
-    claims[rows, stated[rows]] = label_probs[rows, stated[rows]]
+    claims[rows, labels[rows]] = label_probs[rows, labels[rows]]
     claims[:, background] = 0.0
-    return claims, stated >= 0
+    return claims, alone
 
 
 def _dense(covariances: Floats) -> Flags:

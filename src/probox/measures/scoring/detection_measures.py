@@ -12,7 +12,7 @@ from probox.measures.measure import Column, Evaluated, Measure, Resampled
 from probox.measures.scoring.bins import Bins, Sorted
 from probox.measures.scoring.covariances import invertible, log_determinants
 from probox.measures.scoring.detection_rows import IOU, outcomes, remarks_of_detections
-from probox.measures.scoring.labels import entropies
+from probox.measures.scoring.labels import entropies, remarks_of_scores, without_background
 from probox.measures.scoring.names import full_name, overlap_words
 from probox.measures.scoring.rows import Rows, counted_mean, measure_of_rows
 from probox.measures.scoring.runs import Runs
@@ -219,10 +219,13 @@ def _with_uncertainties(evaluated: Evaluated) -> Rows:
     log_det = np.full(len(rows), np.nan)
     spread = invertible(table.covariances[rows])
     log_det[spread] = log_determinants(table.covariances[rows[spread]])
+    entropy = np.full(len(rows), np.nan)
+    if table.label_probs is not None:
+        entropy = entropies(without_background(table.label_probs[rows], evaluated.classes))
     columns = {
         "hits": found["hits"],
         "uncertainty": 1.0 - found["scores"],
-        "entropy": log_det * np.nan if table.label_probs is None else entropies(table.label_probs[rows]),
+        "entropy": entropy,
         "log_det": log_det,
     }
     return Rows(found.image_rows, found.labels, found.areas, columns)
@@ -237,7 +240,7 @@ def _mue(rows: Rows, counts: FloatArray) -> Resampled:
 
 
 def _remarks_of_mue(evaluated: Evaluated) -> list[str]:
-    said = remarks_of_detections(evaluated)
+    said = [*remarks_of_scores(evaluated), *remarks_of_detections(evaluated)]
     if evaluated.detections.label_probs is None:
         said.append("label probabilities were not kept; evaluate anew for MUE by entropy")
     n, plain = len(evaluated.detections), int((~invertible(evaluated.detections.covariances)).sum())

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["brier_scores", "entropies", "ignorances"]
+from probox.measures.measure import Evaluated
+from probox.tables.labels import background_classes, scores_alone
+
+__all__ = ["brier_scores", "entropies", "ignorances", "remarks_of_scores", "without_background"]
 
 FloatArray = npt.NDArray[np.float64]
 Probabilities = npt.NDArray[np.float32] | FloatArray
@@ -35,3 +40,23 @@ def entropies(probs: Probabilities) -> FloatArray:
     logs = np.log(every, out=np.zeros_like(every), where=every > 0)
     sums: FloatArray = -(every * logs).sum(axis=1) + 0.0
     return sums
+
+
+def without_background(probs: npt.NDArray[np.float32], classes: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Return probabilities in which a class that means background has none: it is what the others leave of 1."""
+    background = background_classes(classes)
+    return np.where(background, np.float32(0.0), probs) if background.any() else probs
+
+
+def remarks_of_scores(evaluated: Evaluated) -> list[str]:
+    """Return how many detections state no more than a score, whose labels their reader has made up."""
+    found = evaluated.detections
+    if found.label_probs is None:
+        return []
+    alone = int(scores_alone(found.label_probs, found.labels, evaluated.classes).sum())
+    if not alone:
+        return []
+    return [
+        f"{alone:,} of {len(found):,} detections state one score alone; to Brier score, ignorance, OCE and MUE by "
+        "entropy what it leaves of 1 is spread over the other classes"
+    ]

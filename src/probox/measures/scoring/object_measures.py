@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.measure import Column, Evaluated, Resampled
+from probox.measures.scoring.labels import remarks_of_scores, without_background
 from probox.measures.scoring.names import full_name
 from probox.measures.scoring.object_calibration import MISSED, object_brier_scores
 from probox.measures.scoring.rows import Rows, counted_mean, measure_of_rows
@@ -22,7 +23,7 @@ OCE_IOUS = (0.5, 0.75)
 def _rows(evaluated: Evaluated) -> Rows:
     """Return objects, no crowds; none where label probabilities were not kept."""
     found, objects = evaluated.detections, evaluated.objects
-    probs = found.label_probs
+    probs = None if found.label_probs is None else without_background(found.label_probs, evaluated.classes)
     there = np.flatnonzero(~objects.crowd) if probs is not None else np.zeros(0, np.int64)
     losses = np.full((len(there), len(OCE_IOUS)), MISSED)
     images = objects.image_rows[there]
@@ -51,7 +52,8 @@ def _remarks(evaluated: Evaluated) -> list[str]:
     if evaluated.detections.label_probs is None:
         return ["label probabilities were not kept; evaluate anew for OCE"]
     n = int((~evaluated.objects.crowd).sum())
-    return [f"only {n} objects are scored: fewer than {FEW_PAIRS} say little"] if n < FEW_PAIRS else []
+    few = [f"only {n} objects are scored: fewer than {FEW_PAIRS} say little"] if n < FEW_PAIRS else []
+    return [*remarks_of_scores(evaluated), *few]
 
 
 OCE = measure_of_rows(

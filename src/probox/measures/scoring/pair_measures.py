@@ -11,7 +11,7 @@ from probox.measures.matched import MatchedPairs
 from probox.measures.measure import Column, Evaluated, Resampled
 from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
 from probox.measures.scoring.covariances import squared_distances
-from probox.measures.scoring.labels import brier_scores, ignorances
+from probox.measures.scoring.labels import brier_scores, ignorances, without_background
 from probox.measures.scoring.pair_rows import (
     PAIRS,
     cut_off,
@@ -82,14 +82,19 @@ def _has_labels(pairs: MatchedPairs) -> npt.NDArray[np.bool_]:
     return np.full(len(pairs), pairs.label_probs is not None)
 
 
-def _brier_rows(pairs: MatchedPairs) -> Mapping[str, FloatArray]:
-    return {"brier": np.zeros(0) if pairs.label_probs is None else brier_scores(pairs.label_probs, pairs.labels)}
+def _brier_rows(evaluated: Evaluated) -> Rows:
+    def columns(pairs: MatchedPairs) -> Mapping[str, FloatArray]:
+        if pairs.label_probs is None:
+            return {"brier": np.zeros(0)}
+        return {"brier": brier_scores(without_background(pairs.label_probs, evaluated.classes), pairs.labels)}
+
+    return pair_rows(columns, _has_labels)(evaluated)
 
 
 BRIER = measure_of_rows(
     "brier",
     (Column(key="Brier", heading="Brier", unit="plain", better="low", hint=f"of the label, 0 to 2; {PAIRS}"),),
-    pair_rows(_brier_rows, _has_labels),
+    _brier_rows,
     lambda rows, counts: {"Brier": counted_mean(counts, rows["brier"][:, None])[:, 0]},
     needs={"boxes", "labels"},
     remarks=remarks_of_labels,
