@@ -174,3 +174,9 @@ def test_no_column_that_is_needed_can_be_missing(name):
     columns = {"classes": ["cup"], "image_ids": [1], "boxes": [[0, 0, 1, 1]], "label_probs": [[1]]}
     with pytest.raises(InputError, match=f"expected {name} to be"):
         Detections(**columns | {name: None})
+
+
+def test_who_has_a_heatmap():
+    columns = {"classes": ["cup"], "image_ids": [1, 1], "boxes": [[0, 0, 2, 2]] * 2, "label_probs": [[0.5], [0.6]]}
+    assert Detections(**columns).has_heatmap.tolist() == [False, False]
+    assert Detections(**columns, heatmaps=[None, np.zeros((4, 4))]).has_heatmap.tolist() == [False, True]

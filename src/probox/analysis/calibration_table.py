@@ -14,6 +14,7 @@ from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
 from probox.measures.scoring.edge_scores import crps
 from probox.measures.scoring.honesty import coverage, edge_levels, variance_scale
+from probox.measures.scoring.pair_rows import with_sigma
 
 __all__ = ["CalibrationRow", "WorstEdge", "calibration_table", "last_pixels", "worst_edge"]
 
@@ -68,7 +69,7 @@ class WorstEdge:
 def calibration_table(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
     """Return the rows; a class without an edge that can be judged has none."""
     pairs = evaluation.matched_pairs
-    judged = _judged(pairs)
+    judged = with_sigma(pairs)
     rows = [_row("all", "all", pairs, judged)]
     for number, edge in enumerate(EDGES):
         rows.append(_row("edge", edge, pairs, judged & (np.arange(4) == number)))
@@ -85,7 +86,7 @@ def calibration_table(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
 def worst_edge(evaluation: Evaluation) -> WorstEdge | None:
     """Return the edge of a class that is farthest from honest, of those with enough pairs; None if there are none."""
     pairs = evaluation.matched_pairs
-    judged = _judged(pairs)
+    judged = with_sigma(pairs)
     worst: WorstEdge | None = None
     for number, name in enumerate(evaluation.classes):
         of_class = judged & (pairs.labels == number)[:, None]
@@ -116,11 +117,6 @@ def last_pixels(rows: Sequence[CalibrationRow]) -> str | None:
         "x2 and y2 lie about a pixel short of the truth's: if boxes name the last pixel in them, rules about boxes "
         "take that pixel for an error; PDQ does not"
     )
-
-
-def _judged(pairs: MatchedPairs) -> npt.NDArray[np.bool_]:
-    """Return the edges that have a sigma and an end of their own."""
-    return np.asarray((pairs.variances > 0) & ~pairs.truncated)
 
 
 def _row(group: str, name: str, pairs: MatchedPairs, chosen: npt.NDArray[np.bool_]) -> CalibrationRow:

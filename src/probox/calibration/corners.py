@@ -173,9 +173,7 @@ class Conformal(_AllAlike):
 
 def left_as_they_are(found: Detections, mapping: CornerMap) -> npt.NDArray[np.bool_]:
     """Return which detections a map does not touch: heatmaps and, if it scales covariances, plain boxes."""
-    left = np.zeros(len(found), bool)
-    if found.heatmaps is not None:
-        left |= np.array([heatmap is not None for heatmap in found.heatmaps], bool)
+    left = found.has_heatmap
     if mapping.needs_covariances:
         left |= True if found.covariances is None else ~found.covariances.any(axis=(1, 2, 3))
     return left

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from probox.measures.scoring.covariances import edge_variances
 from probox.measures.scoring.normal import normal_quantile
 
 __all__ = ["box_reach", "edge_reach", "sigmas_of", "squared_distances", "with_sigmas"]
@@ -15,9 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def sigmas_of(covariances: Floats) -> Floats:
-    """Return the standard deviations of x1, y1, x2, y2 for covariances (..., 2, 2, 2)."""
-    variances = np.diagonal(covariances, axis1=-2, axis2=-1)
-    return np.sqrt(np.maximum(variances, 0.0)).reshape(*covariances.shape[:-3], 4)
+    """Return the standard deviations of x1, y1, x2, y2, (K, 4)."""
+    return np.sqrt(np.maximum(edge_variances(covariances), 0.0))
 
 
 def with_sigmas(covariances: Floats, sigmas: Floats) -> Floats:

@@ -59,6 +59,7 @@ class Job:
         self.image_rows = truth.dataset.rows_of(found.image_ids)
         names = np.array(found.classes or ("",))
         self.names = names[found.labels[self.pairs.detections]]
+        self._label_fits: dict[bytes, LabelFit] = {}
 
     def check_covariances(self) -> None:
         """Raise if sigmas are to be scaled and there are none."""
@@ -98,13 +99,19 @@ class Job:
 
     def fit_on(self, images: Flags) -> tuple[CornerFit, LabelFit]:
         """Return what suits these images best."""
-        rows = np.flatnonzero((self.image_rows >= 0) & images[self.image_rows])
-        return self._corners(self.method, images), fit_labels(self.pairs, self.found, self.targets, rows, self.labels)
+        return self._corners(self.method, images), self._labels(images)
 
     def constant_on(self, images: Flags) -> tuple[CornerFit, LabelFit]:
         """Return the best constant sigma for these images, and the same labels."""
-        rows = np.flatnonzero((self.image_rows >= 0) & images[self.image_rows])
-        return self._corners("constant", images), fit_labels(self.pairs, self.found, self.targets, rows, self.labels)
+        return self._corners("constant", images), self._labels(images)
+
+    def _labels(self, images: Flags) -> LabelFit:
+        """Return what suits the labels in these images best, found once for a method and its control."""
+        key = images.tobytes()
+        if key not in self._label_fits:
+            rows = np.flatnonzero((self.image_rows >= 0) & images[self.image_rows])
+            self._label_fits[key] = fit_labels(self.pairs, self.found, self.targets, rows, self.labels)
+        return self._label_fits[key]
 
     def _corners(self, method: str, images: Flags) -> CornerFit:
         here = images[self.pairs.image_rows]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from probox.calibration.gaussians import sigmas_of
 from probox.measures.boxes.matching import match_boxes
-from probox.measures.matched import BORDER
+from probox.measures.matched import BORDER, at_border
 from probox.measures.scoring.covariances import invertible
 from probox.tables.boxes import extents_of
 from probox.tables.detections import Detections
@@ -91,7 +91,7 @@ class FittingPairs:
         detections = rows[hit]
         boxes = truth.boxes[objects]
         shapes = truth.dataset.shapes[images].astype(np.float64)
-        near = _at_border(boxes, shapes, BORDER) | _at_border(found.boxes[detections], shapes, DETECTED_BORDER)
+        near = at_border(boxes, shapes, BORDER) | at_border(found.boxes[detections], shapes, DETECTED_BORDER)
         covariances = _gaussian_covariances(found)[detections]
         return cls(
             detections=detections,
@@ -124,15 +124,8 @@ class FittingPairs:
             return np.asarray(self.residuals / sigmas_of(self.covariances))
 
 
-def _at_border(boxes: Floats, shapes: Floats, margin: float) -> npt.NDArray[np.bool_]:
-    return np.concatenate([boxes[:, :2] <= margin, boxes[:, 2:] >= shapes - margin], axis=1)
-
-
 def _gaussian_covariances(found: Detections) -> Floats:
     """Return the covariances that count: none where a heatmap takes the box's place."""
     if found.covariances is None:
         return np.zeros((len(found), 2, 2, 2))
-    if found.heatmaps is None:
-        return found.covariances
-    plain = np.array([heatmap is None for heatmap in found.heatmaps], bool)
-    return np.where(plain[:, None, None, None], found.covariances, 0.0)
+    return np.where(found.has_heatmap[:, None, None, None], 0.0, found.covariances)

@@ -10,10 +10,10 @@ from probox.calibration.labels import background_columns
 from probox.convention import Convention
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import evaluate
+from probox.measures.pdq.resampling import sums_per_image
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels
-from probox.tables.results import Verdict
 
 __all__ = ["PdqCurve", "pdq_parts", "shortlist"]
 
@@ -26,13 +26,8 @@ Flags = npt.NDArray[np.bool_]
 
 def pdq_parts(evaluation: Evaluation) -> Floats:
     """Return for each image the sum of its pPDQ and its part of the denominator, (I, 2); PDQ is the ratio of sums."""
-    found, there, images = evaluation.detections, evaluation.objects, len(evaluation.dataset)
-    hit, wrong = found.verdicts == Verdict.TP, found.verdicts == Verdict.FP
-    costs = found.costs if evaluation.convention.confidence_denominator else np.ones(len(found))
-    counted = np.bincount(found.image_rows[hit], minlength=images).astype(np.float64)
-    counted += np.bincount(found.image_rows[wrong], costs[wrong], images)
-    counted += np.bincount(there.image_rows[there.verdicts == Verdict.FN], minlength=images)
-    return np.stack([np.bincount(found.image_rows[hit], found.quality("pPDQ")[hit], images), counted], axis=1)
+    sums = sums_per_image(evaluation)
+    return np.stack([sums["pPDQ"], sums["TP"] + sums["cost"] + sums["FN"]], axis=1)
 
 
 class PdqCurve:
@@ -106,9 +101,7 @@ def shortlist(truth: GroundTruth, found: Detections, rows: npt.NDArray[np.int64]
         best = np.argpartition(-closeness, PER_OBJECT - 1, axis=1)[:, :PER_OBJECT]
         chosen = np.unique(best[np.take_along_axis(closeness, best, axis=1) > 0])
         listed[here[chosen]] = True
-    if found.heatmaps is not None:  # their boxes say little
-        listed |= taken & np.array([heatmap is not None for heatmap in found.heatmaps], bool)
-    return listed
+    return listed | (taken & found.has_heatmap)  # the boxes of heatmaps say little
 
 
 def _ious(some: Floats, others: Floats) -> Floats:

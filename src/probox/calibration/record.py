@@ -78,7 +78,7 @@ class Calibration:
                 "the sizes of images are not known, so corners are not kept inside, which costs PDQ; "
                 "give the ground truth of these images"
             )
-        maps = 0 if found.heatmaps is None else sum(heatmap is not None for heatmap in found.heatmaps)
+        maps = int(found.has_heatmap.sum())
         if maps:
             remarks.append(f"{maps:,} of {len(found):,} detections are heatmaps: they stay as they are")
         plain = int(left_as_they_are(found, self.corners).sum()) - maps

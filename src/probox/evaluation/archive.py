@@ -100,7 +100,7 @@ SCHEMA: dict[str, Column] = {
 
 LABELS = tuple(name for name in SCHEMA if name.startswith("labels."))
 """Label probabilities: how many above 0 a detection has, and class and probability of each. Most files name one class
-per detection, and a table of all of them would be nearly all zeros. """
+per detection, and a table of all of them would be nearly all zeros."""
 
 SINCE_4 = (*LABELS, "detections.heatmaps")
 """What results of format 4 brought."""

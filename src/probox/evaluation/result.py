@@ -23,6 +23,7 @@ from probox.measures.boxes.optimal_lrp import LRP
 from probox.measures.matched import MatchedPairs
 from probox.measures.measure import Evaluated, Groups, Measure
 from probox.measures.pdq.measure import pdq_summary
+from probox.measures.pdq.resampling import sums_per_image
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
@@ -168,22 +169,15 @@ class Evaluation:
         anything to score no PDQ. The qualities' sums, which add up over images, are under ``sum_pPDQ``,
         ``sum_spatial`` and so on.
         """
-        hit = self.detections.verdicts == Verdict.TP
-        found, there = self.detections.image_rows, self.objects.image_rows
-        n = len(self.dataset)
-        counts = {"TP": np.bincount(found[hit], minlength=n)}
-        wrong = self.detections.verdicts == Verdict.FP
-        counts["FP"] = np.bincount(found[wrong], minlength=n)
-        counts["FN"] = np.bincount(there[self.objects.verdicts == Verdict.FN], minlength=n)
-        sums = {name: np.bincount(found[hit], self.detections.quality(name)[hit], n) for name in QUALITIES}
-        cost = np.bincount(found[wrong], self.detections.costs[wrong], n) if self._by_confidence else counts["FP"]
+        sums = sums_per_image(self)
+        counts = {name: sums[name].astype(np.int64) for name in ("TP", "FP", "FN")}
         with np.errstate(invalid="ignore", divide="ignore"):
             columns: dict[str, npt.NDArray[Any]] = {
                 "image_id": self.dataset.image_ids,
-                "PDQ": sums["pPDQ"] / (counts["TP"] + cost + counts["FN"]),
-                **{name: sums[name] / counts["TP"] for name in QUALITIES},
+                "PDQ": sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"]),
+                **{name: sums[name] / sums["TP"] for name in QUALITIES},
             }
-        return columns | counts | {f"sum_{name}": values for name, values in sums.items()}
+        return columns | counts | {f"sum_{name}": sums[name] for name in QUALITIES}
 
     def at_threshold(self, threshold: float) -> Evaluation:
         """Return the evaluation of the detections whose highest label probability is greater than `threshold`.
@@ -223,10 +217,6 @@ class Evaluation:
         """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
         objects, detections = judge(self.objects, self.detections, self.pairs, self.convention)
         return dataclasses.replace(self, objects=objects, detections=detections)
-
-    @property
-    def _by_confidence(self) -> bool:
-        return self.convention.confidence_denominator
 
     plot = Upstairs(
         "probox.plots",

@@ -271,9 +271,7 @@ def _detection_table(
     convention: Convention,
 ) -> DetectionTable:
     n = len(kept)
-    given = np.zeros(n, bool)
-    if kept.heatmaps is not None:
-        given = np.fromiter((heatmap is not None for heatmap in kept.heatmaps), bool, n)
+    given = kept.has_heatmap
     covariances = np.zeros((n, 2, 2, 2))
     if convention.set_covariance is not None:
         covariances[~given] = np.eye(2) * convention.set_covariance

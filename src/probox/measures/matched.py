@@ -14,14 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.measures.boxes.matching import IOU_THRESHOLDS, match_columns
+from probox.measures.boxes.matching import IOU_THRESHOLDS, BoxMatches, match_columns
+from probox.measures.scoring.covariances import edge_variances
 from probox.tables.columns import Table, column
 from probox.tables.results import DetectionTable, ObjectTable, Verdict
 
 if TYPE_CHECKING:
     from probox.measures.measure import Evaluated
 
-__all__ = ["BORDER", "EDGES", "FEW_PAIRS", "MatchedPairs", "Pairing", "overlaps"]
+__all__ = ["BORDER", "EDGES", "FEW_PAIRS", "MatchedPairs", "Pairing", "at_border", "matches_at", "overlaps"]
 
 Pairing = Literal["coco", "pdq"]
 
@@ -114,7 +115,7 @@ class MatchedPairs(Table):
         detections, objects = evaluated.detections, evaluated.objects
         boxes, truths = detections.boxes[found], objects.boxes[there]
         covariances = detections.covariances[found]
-        far = evaluated.dataset.shapes[objects.image_rows[there]] - BORDER
+        shapes = evaluated.dataset.shapes[objects.image_rows[there]]
         return cls(
             detections=found,
             objects=there,
@@ -127,7 +128,7 @@ class MatchedPairs(Table):
             scores=detections.scores[found],
             ious=overlaps(detections, objects, found, there),
             sides=boxes[:, 2:] - boxes[:, :2],
-            truncated=np.concatenate([truths[:, :2] <= BORDER, truths[:, 2:] >= far], axis=1),
+            truncated=at_border(truths, shapes, BORDER),
             areas=objects.areas[there],
             pairing=pairing,
         )
@@ -135,24 +136,34 @@ class MatchedPairs(Table):
     @property
     def variances(self) -> npt.NDArray[np.float64]:
         """Return the variance of each edge, (K, 4)."""
-        return np.diagonal(self.covariances, axis1=2, axis2=3).reshape(-1, 4)
+        return edge_variances(self.covariances)
 
 
 def _coco_rows(evaluated: Evaluated, iou: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the rows of detections and of the objects that they match; crowds match nobody."""
     if isinstance(iou, bool) or not isinstance(iou, int | float | np.number) or not 0.0 < iou <= 1.0:
         raise InputError(f"expected iou to be a number above 0, at most 1, got {iou!r:.40}")
-    matches = evaluated.box_matches
-    if iou != IOU_THRESHOLDS[0]:
-        matches = match_columns(
-            evaluated.dataset, evaluated.detections, evaluated.objects, iou_thresholds=np.array([float(iou)])
-        )
+    matches = matches_at(evaluated, float(iou))
     matched = (matches.matched[:, 0] & 1 == 1) & (matches.ignored[:, 0] & 1 == 0)
     image_rows = matches.image_rows[matched].astype(np.int64)
     found = evaluated.dataset.offsets(evaluated.detections.image_rows)[image_rows] + matches.numbers[matched]
     there = evaluated.dataset.offsets(evaluated.objects.image_rows)[image_rows] + matches.matched_objects[matched]
     order = np.argsort(found, kind="stable")
     return found[order], there[order]
+
+
+def matches_at(evaluated: Evaluated, iou: float) -> BoxMatches:
+    """Return COCO's matches at one overlap: those that the evaluation has if it is the first of COCO's."""
+    if iou == IOU_THRESHOLDS[0]:
+        return evaluated.box_matches
+    return match_columns(evaluated.dataset, evaluated.detections, evaluated.objects, iou_thresholds=np.array([iou]))
+
+
+def at_border(
+    boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.integer | np.floating], margin: float
+) -> npt.NDArray[np.bool_]:
+    """Return which edges lie within `margin` pixels of the border of images of these widths and heights, (K, 4)."""
+    return np.concatenate([boxes[:, :2] <= margin, boxes[:, 2:] >= shapes - margin], axis=1)
 
 
 def overlaps(

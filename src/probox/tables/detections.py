@@ -104,13 +104,20 @@ class Detections(DetectionColumns):
         if self.covariances is not None:
             text += f", {int(self.covariances.any(axis=(1, 2, 3)).sum())} probabilistic"
         if self.heatmaps is not None:
-            text += f", {sum(heatmap is not None for heatmap in self.heatmaps)} with heatmaps"
+            text += f", {int(self.has_heatmap.sum())} with heatmaps"
         return text + ")"
 
     def select(self, rows: npt.ArrayLike) -> Detections:
         """Return the detections of these rows (numbers or a boolean mask), in this order."""
         chosen = np.asarray(rows)
         return self.take(chosen if chosen.dtype == bool else chosen.astype(np.int64))
+
+    @property
+    def has_heatmap(self) -> npt.NDArray[np.bool_]:
+        """Return which detections have a heatmap, which is used instead of their box."""
+        if self.heatmaps is None:
+            return np.zeros(len(self), np.bool_)
+        return np.fromiter((heatmap is not None for heatmap in self.heatmaps), np.bool_, len(self))
 
     def numbers_in_image(self) -> npt.NDArray[np.int64]:
         """Return each detection's number within its image, counting from 0 in the order of the table."""

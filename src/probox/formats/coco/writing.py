@@ -56,7 +56,7 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Data
 
 def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[bytes, tuple[str, ...]]:
     """Return COCO results as JSON, and what they cannot hold; `file` is named in errors."""
-    if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
+    if found.has_heatmap.any():
         raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead")
     notes: list[str] = []
     probs = align_labels(found.label_probs, found.classes, dataset.classes)

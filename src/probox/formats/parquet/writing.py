@@ -95,7 +95,7 @@ def write_parquet(path: Paths, table: Detections | GroundTruth) -> None:
 
 
 def _write_detections(path: Paths, found: Detections) -> None:
-    if found.heatmaps is not None and any(heatmap is not None for heatmap in found.heatmaps):
+    if found.has_heatmap.any():
         raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead")
     arrow, _ = pyarrow()
     order = np.argsort(found.image_ids, kind="stable")

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.boxes.matching import IOU_THRESHOLDS, MAX_DETECTIONS, BoxMatches, match_columns
-from probox.measures.matched import FEW_PAIRS
+from probox.measures.boxes.matching import IOU_THRESHOLDS, MAX_DETECTIONS
+from probox.measures.matched import FEW_PAIRS, matches_at
 from probox.measures.measure import Evaluated
 
 __all__ = ["IOU", "Outcomes", "outcomes", "remarks_of_detections"]
@@ -49,15 +49,9 @@ class Outcomes:
     found: Flags
 
 
-def _matches(evaluated: Evaluated, iou: float) -> BoxMatches:
-    if iou == IOU:
-        return evaluated.box_matches
-    return match_columns(evaluated.dataset, evaluated.detections, evaluated.objects, iou_thresholds=np.array([iou]))
-
-
 def outcomes(evaluated: Evaluated, iou: float = IOU) -> Outcomes:
     """Return what became of every detection and object when matches overlap by at least `iou`."""
-    matches = _matches(evaluated, iou)
+    matches = matches_at(evaluated, iou)
     detections, objects, dataset = evaluated.detections, evaluated.objects, evaluated.dataset
     counted = matches.ignored[:, 0] & 1 == 0
     images = matches.image_rows[counted].astype(np.int64)
