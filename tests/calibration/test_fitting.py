@@ -9,7 +9,7 @@ from tests.worlds import boxes_truth, simulated
 
 import probox
 from probox import Detections, GroundTruth, InputError
-from probox.calibration import Calibration, fit
+from probox.calibration import Calibration, fit, held_out
 from probox.calibration.corners import ClassScale, Scale
 from probox.calibration.isotonic import Curve
 from probox.calibration.labels import ScoreCurves, Temperature
@@ -213,3 +213,23 @@ def test_classes_are_counted_in_words() -> None:
         curves = ScoreCurves(level, tuple((name, level) for name in names))
         calibration = Calibration(corners=ClassScale(2.0, tuple((name, 3.0) for name in names)), labels=curves)
         assert str(calibration) == f"sigmas times 2{corners}; scores become precisions, by {labels}"
+
+
+def test_labels_are_fitted_without_the_images_that_they_are_judged_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once on all images and once without each fold, also for the control: never on all of them for a fold."""
+    truth = boxes_truth(12)
+    found = simulated(truth)
+    fitted_on: list[set[int]] = []
+    plain = held_out.fit_labels
+
+    def watched(pairs, table, targets, rows, method):
+        fitted_on.append(set(table.image_ids[rows].tolist()))
+        return plain(pairs, table, targets, rows, method)
+
+    monkeypatch.setattr(held_out, "fit_labels", watched)
+    fit(truth, found, method="scale", labels="temperature", target="nll", folds=4)
+    everywhere = set(truth.image_ids.tolist())
+    assert fitted_on[0] == everywhere
+    left_out = [everywhere - images for images in fitted_on[1:]]
+    assert [len(images) for images in left_out] == [3, 3, 3, 3]
+    assert set.union(*left_out) == everywhere
