@@ -63,9 +63,8 @@ def html_table(
     """
     sides = ["left" if text else "right" for text in texts or [False] * len(headings)]
     head = "".join(
-        f'<th style="{_CELL};{_RULE};text-align:{side}"'
-        f"{f' title="{html_text(hint)}"' if hint else ''}>{html_text(name)}</th>"
-        for name, side, hint in zip(headings, sides, hints or [""] * len(headings), strict=True)
+        f'<th style="{_CELL};{_RULE};text-align:{side}" title="{html_text(hint)}">{html_text(name)}</th>'
+        for name, side, hint in zip(headings, sides, hints or headings, strict=True)
     )
     body = "".join(
         "<tr>"
