@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,16 @@ import click
 import numpy as np
 
 from probox.cli.console import file_title, in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
+from probox.cli.csv_folder import check_csv_folder, csv_folders, csv_option, write_csv_folder
 from probox.cli.image_choice import images_option, parse_images
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.cli.measure_choice import parse_measures
 from probox.convention import CHOICES, PRESETS, Convention
+from probox.evaluation.grouped import COUNTS, is_filled
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
-from probox.measures.registry import MEASURES, measures_called, standard_names
+from probox.measures.registry import measures_called, standard_names
 from probox.support.words import some_names
 
 
@@ -57,6 +58,7 @@ from probox.support.words import some_names
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 @images_option
 @click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation of each file in DIR/NAME.")
+@csv_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     truth: str,
@@ -70,6 +72,7 @@ def command(
     threads: int | None,
     images: str | None,
     out: str | None,
+    csv_folder: str | None,
     as_json: bool,
     **choices: Any,
 ) -> None:
@@ -81,6 +84,9 @@ def command(
 
     --out keeps each result in DIR/NAME, NAME being the file's without endings. Results of the same names are
     replaced, all of them or none; others in DIR must have been measured alike, on the same images.
+
+    --csv writes summary.csv, per_class.csv, per_size.csv, per_image.csv, detections.csv and objects.csv into DIR, or
+    for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where there is none.
 
     \b
     probox evaluate instances_val2017.json detections.json
@@ -97,6 +103,8 @@ def command(
     names = _row_names(detections)
     if out is not None:
         refuse_other_runs(Path(out), names, convention, wanted, source.image_ids, source.classes)
+    if csv_folder is not None:
+        check_csv_folder(csv_folder, names)
     rows: dict[str, Any] = {}
     for path, name in zip(detections, names, strict=True):
         with progress_bar(name, quiet=as_json) as progress:
@@ -105,6 +113,8 @@ def command(
             )
     if out is not None:
         keep_results(Path(out), rows)
+    if csv_folder is not None:
+        write_csv_folder(csv_folder, rows)
     sure = intervals_of(rows.values()) if intervals else None
     seconds = time.perf_counter() - started
 
@@ -126,7 +136,7 @@ def command(
     for name, evaluation in rows.items():
         for _, heading, groups in _groups(evaluation, per_class, per_size):
             title = f"{heading} ({name})" if len(rows) > 1 else heading
-            filled = [(group, summary) for group, summary in groups.items() if _is_filled(summary)]
+            filled = [(group, summary) for group, summary in groups.items() if is_filled(summary)]
             if filled:
                 results().print(
                     f"\n{format_table(filled, heading=title, mark_best=False)}", markup=False, soft_wrap=True
@@ -139,24 +149,19 @@ def command(
         for text in _group_notes(evaluation, per_class, per_size):
             note(f"{title}note: {text}")
     say_intervals(sure)
-    note(f"{seconds:.2f} s" + (f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""))
+    kept = f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""
+    note(f"{seconds:.2f} s{kept}" + (f"; tables in {', '.join(csv_folders(csv_folder, names))}" if csv_folder else ""))
 
 
 def _groups(evaluation: Any, per_class: bool, per_size: bool) -> list[tuple[str, str, dict[str, dict[str, float]]]]:
     """Return the groups that were asked for: name in JSON, heading, and the summary of each."""
-    measured = evaluation.summary().keys()
+    measured = {*COUNTS, *evaluation.summary()}
     found = []
     for name, heading, asked in (("per_class", "Class", per_class), ("per_size", "Size", per_size)):
         groups = getattr(evaluation, name)() if asked else {}
         kept = {group: {key: own[key] for key in own if key in measured} for group, own in groups.items()}
         found += [(name, heading, kept)] if asked else []
     return found
-
-
-def _is_filled(summary: dict[str, float]) -> bool:
-    """Return whether there is anything of a class: a number that is known, a count that is not 0."""
-    counts = {column.key for measure in MEASURES for column in measure.columns if column.unit == "count"}
-    return any(value > 0 if key in counts else not math.isnan(value) for key, value in summary.items())
 
 
 def _group_notes(evaluation: Any, per_class: bool, per_size: bool) -> list[str]:

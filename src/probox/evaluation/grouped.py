@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,8 @@ Ints = npt.NDArray[np.int64]
 class GroupTable(dict[str, Summary], Readable):
     """A summary for each class or size by its name: a dictionary that shows itself as a table.
 
+    Tables show the keys that are `asked` for, all of them by default.
+
     >>> table = GroupTable("class", {"cup": {"objects": 3, "PDQ": 0.5}, "dog": {"objects": 0, "PDQ": math.nan}})
     >>> table["cup"]["PDQ"]
     0.5
@@ -44,15 +46,23 @@ class GroupTable(dict[str, Summary], Readable):
     qualities in per cent; 1 more with nothing in them
     """
 
-    def __init__(self, group: str = "", groups: Groups | None = None) -> None:
+    def __init__(self, group: str = "", groups: Groups | None = None, asked: Collection[str] | None = None) -> None:
         super().__init__(groups or {})
         self.group = group
+        self.asked = asked
+
+    def _measured(self) -> Groups:
+        """Return the groups without what nobody measured: counts of 0 would be taken for numbers."""
+        if self.asked is None:
+            return self
+        return {name: {key: own[key] for key in own if key in self.asked} for name, own in self.items()}
 
     def flat(self) -> FlatTable:
         """Return the names, under ``class`` or ``size``, and a column for each number: fractions, not per cent."""
         columns: dict[str, npt.NDArray[Any]] = {self.group: text_column(self)}
-        for key in next(iter(self.values()), {}):
-            numbers = [summary[key] for summary in self.values()]
+        measured = self._measured()
+        for key in next(iter(measured.values()), {}):
+            numbers = [summary[key] for summary in measured.values()]
             whole = _is_count(key) and not any(map(math.isnan, numbers))
             columns[key] = np.array(numbers, np.int64 if whole else np.float64)
         return FlatTable(columns)
@@ -81,7 +91,7 @@ class GroupTable(dict[str, Summary], Readable):
 
     def _cells(self) -> tuple[list[str], list[list[str]], list[str]]:
         """Return headings, the rows of groups that hold anything, and what the headings mean."""
-        rows = [(name, summary) for name, summary in self.items() if is_filled(summary)]
+        rows = [(name, summary) for name, summary in self._measured().items() if is_filled(summary)]
         columns = [*_count_columns(self.group, rows), *(shown_columns(rows) if rows else ())]
         headings = [self.group, *(column.heading or column.key for column in columns)]
         hints = [self.group, *(column.hint for column in columns)]
@@ -97,15 +107,24 @@ class GroupTable(dict[str, Summary], Readable):
 
 
 class ImageTable(dict[str, npt.NDArray[Any]], Readable):
-    """Columns with a number for each image, by name: a dictionary that shows itself as a table."""
+    """Columns with a number for each image, by name: a dictionary that shows itself as a table.
 
-    def __init__(self, columns: dict[str, npt.NDArray[Any]] | None = None, dataset: Dataset | None = None) -> None:
+    Tables show the columns that are `asked` for, all of them by default, and the images' file names.
+    """
+
+    def __init__(
+        self,
+        columns: dict[str, npt.NDArray[Any]] | None = None,
+        dataset: Dataset | None = None,
+        asked: Collection[str] | None = None,
+    ) -> None:
         super().__init__(columns or {})
         self.dataset = dataset
+        self.asked = asked
 
     def flat(self) -> FlatTable:
         """Return the columns, with the images' file names where they are known."""
-        columns = dict(self)
+        columns = {name: values for name, values in self.items() if self.asked is None or name in self.asked}
         if self.dataset is not None:
             columns = {**image_columns(self.dataset, np.arange(len(self.dataset))), **columns}
         return FlatTable(columns)

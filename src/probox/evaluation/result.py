@@ -14,7 +14,7 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.doors import Upstairs
-from probox.evaluation.grouped import GroupTable, ImageTable, counts_of, counts_per_image
+from probox.evaluation.grouped import COUNTS, GroupTable, ImageTable, counts_of, counts_per_image
 from probox.evaluation.notes import notes_at_threshold
 from probox.evaluation.verdicts import judge
 from probox.measures import registry
@@ -149,7 +149,8 @@ class Evaluation:
         it names. ``mAP`` is the class's average precision over COCO's ten overlaps, ``moLRP`` its optimal LRP. It
         holds the measures that are defined for a class; of standard ones that were not asked for, NaN and counts of 0.
         """
-        return GroupTable("class", self._groups(by_class(counts_of, self), lambda measure: measure.per_class))
+        groups = self._groups(by_class(counts_of, self), lambda measure: measure.per_class)
+        return GroupTable("class", groups, self._asked())
 
     def per_size(self) -> GroupTable:
         """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
@@ -159,7 +160,13 @@ class Evaluation:
         optimal LRP among objects of the size. It holds the measures that are defined for a size; of standard ones that
         were not asked for, NaN and counts of 0.
         """
-        return GroupTable("size", self._groups(by_size(counts_of, self), lambda measure: measure.per_size))
+        groups = self._groups(by_size(counts_of, self), lambda measure: measure.per_size)
+        return GroupTable("size", groups, self._asked())
+
+    def _asked(self) -> set[str]:
+        """Return what tables of groups show: counts, and the columns of the measures that were asked for."""
+        columns = [column.key for measure in registry.measures_called(self.measures) for column in measure.columns]
+        return {*COUNTS, *columns}
 
     def _groups(self, groups: Groups, grouped: Callable[[Measure], Callable[[Evaluated], Groups] | None]) -> Groups:
         """Return groups with what the measures say of each."""
@@ -194,7 +201,7 @@ class Evaluation:
                 **{name: sums[name] / sums["TP"] for name in QUALITIES},
             }
         columns |= counts | {f"sum_{name}": sums[name] for name in QUALITIES}
-        return ImageTable(columns, self.dataset)
+        return ImageTable(columns, self.dataset, None if self.has_pairs else {"image_id", *COUNTS})
 
     def at_threshold(self, threshold: float) -> Evaluation:
         """Return the evaluation of the detections whose highest label probability is greater than `threshold`.

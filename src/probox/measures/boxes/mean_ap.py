@@ -270,6 +270,11 @@ def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     }
 
 
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> npt.NDArray[np.float64]:
+    precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
+    return np.asarray(precision.mean(axis=1))
+
+
 MEAN_AP = Measure(
     name="map",
     needs=frozenset({"boxes"}),
@@ -283,4 +288,5 @@ MEAN_AP = Measure(
     per_size=_per_size,
     leads=True,
     resampled=_resampled,
+    resampled_classes=_resampled_classes,
 )

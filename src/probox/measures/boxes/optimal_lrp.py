@@ -290,6 +290,10 @@ def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     return {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(keys)}
 
 
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> npt.NDArray[np.float64]:
+    return resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)[:, :, 0]
+
+
 OPTIMAL_LRP = Measure(
     name="lrp",
     needs=frozenset({"boxes"}),
@@ -304,4 +308,5 @@ OPTIMAL_LRP = Measure(
     per_size=_per_size,
     leads=True,
     resampled=_resampled,
+    resampled_classes=_resampled_classes,
 )
