@@ -131,7 +131,7 @@ def sizes_of(image_sizes: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:
 
 
 def check_within(boxes: npt.NDArray[Any], size: Any, image: int, remedy: str) -> None:
-    """Raise for boxes that reach beyond the size that an output states itself, (height, width), by more than a tenth."""
+    """Raise for boxes that reach beyond the size that an output states, (height, width), by more than a tenth."""
     if size is None or boxes.size == 0 or boxes.ndim != 2:
         return
     height, width = (float(side) for side in to_numpy(size, "size").reshape(-1)[:2])

@@ -30,8 +30,8 @@ def from_mmdet(
     Parameters
     ----------
     outputs : DetDataSample, dict with "pred_instances", list of arrays of mmdet 2, or list of these
-        Of each image, with ``pred_instances``: ``bboxes``, ``scores`` and ``labels``; ``label_probs`` and ``covariances``
-        beside these are taken too. mmdet 2 gives an array (n, 5) for each class: boxes and scores.
+        Of each image, with ``pred_instances``: ``bboxes``, ``scores`` and ``labels``; ``label_probs`` and
+        ``covariances`` beside these are taken too. mmdet 2 gives an array (n, 5) for each class: boxes and scores.
     classes : sequence of str, model, or its ``dataset_meta``
         What labels count in, from 0.
     image_ids : int or sequence of int
@@ -55,7 +55,8 @@ def from_mmdet(
     for result, image, every in zip(results, ids, given, strict=True):
         rows = _from_arrays(result, names, image) if _is_mmdet2(result) else _from_sample(result, image)
         labels, scores = rows.labels, rows.scores
-        assert labels is not None and scores is not None
+        assert labels is not None
+        assert scores is not None
         if labels.size and (int(labels.min()) < 0 or int(labels.max()) >= len(names)):
             raise InputError(
                 f"expected labels to count in {len(names)} classes from 0, but got {int(labels.max())}",

@@ -60,8 +60,8 @@ def from_supervision(
 def to_supervision(found: Detections, image_id: int | None = None) -> Any:
     """Return detections as supervision's: all of them, or those of one image.
 
-    Names of classes are in ``data["class_name"]``, all classes' probabilities in ``data["label_probs"]``, covariances of
-    the corners in ``data["covariance"]``, and image ids in ``data["image_id"]``; these survive filtering, merging and
+    Names of classes are in ``data["class_name"]``, all classes' probabilities in ``data["label_probs"]``, covariances
+    of the corners in ``data["covariance"]``, and image ids in ``data["image_id"]``; these survive filtering, merging and
     suppression, and `from_supervision` takes them back.
 
     Parameters
@@ -142,10 +142,8 @@ def _classes(results: Sequence[Any], classes: Sequence[str] | None) -> tuple[str
     if len(names) == 1 and (known := names.pop()) is not None:
         return check_classes(known)
     if not written:
-        known = next(
-            (entry.metadata["classes"] for entry in results if "classes" in getattr(entry, "metadata", {})), ()
-        )
-        return check_classes(known)
+        notes = [getattr(result, "metadata", None) or {} for result in results]
+        return check_classes(next((note["classes"] for note in notes if "classes" in note), ()))
     raise InputError(
         "the detector's classes are not known",
         remedy="give classes=, all names that class_id counts in: the rest of a score is shared among them",

@@ -112,9 +112,7 @@ def labels_from_one(labels: npt.NDArray[Any], names: tuple[str, ...], image: int
     return labels.astype(np.int64) - 1
 
 
-def arrays_of(
-    holder: Any, image: int, needed: Sequence[str], optional: Sequence[str]
-) -> dict[str, npt.NDArray[Any] | Any]:
+def arrays_of(holder: Any, image: int, needed: Sequence[str], optional: Sequence[str]) -> dict[str, Any]:
     """Return entries of a dictionary as arrays, None for optional ones that are not there."""
     missing = [name for name in needed if not isinstance(holder, Mapping) or name not in holder]
     if missing:
@@ -127,6 +125,5 @@ def arrays_of(
         raise InputError(
             f"expected a dictionary with {', '.join(needed)}, but got {got:.80}", image=image, remedy=remedy
         )
-    found = {name: to_numpy(holder[name], name) for name in needed}
-    found |= {name: None if holder.get(name) is None else to_numpy(holder[name], name) for name in optional}
-    return found
+    given = {name: holder[name] for name in needed} | {name: holder.get(name) for name in optional}
+    return {name: None if values is None else to_numpy(values, name) for name, values in given.items()}

@@ -35,8 +35,8 @@ def truth_from_torchvision(
     Parameters
     ----------
     targets : dict, or list of them
-        Of each image: ``boxes (n, 4)`` in pixels and ``labels (n,)``. Optional: ``masks (n, H, W)``, whose pixels PDQ goes
-        by (without them, those of the boxes), ``iscrowd (n,)``, ``area (n,)``, ``image_id``, and ``size`` or
+        Of each image: ``boxes (n, 4)`` in pixels and ``labels (n,)``. Optional: ``masks (n, H, W)``, whose pixels PDQ
+        goes by (without them, those of the boxes), ``iscrowd (n,)``, ``area (n,)``, ``image_id``, and ``size`` or
         ``orig_size`` as (height, width).
     classes : sequence of str
         As for `from_torchvision`: labels count from 1.
@@ -78,7 +78,7 @@ def _corners(given: Any, boxes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         return np.zeros((0, 4))
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise InputError(f"expected boxes of shape N x 4, but got {' x '.join(map(str, boxes.shape))}")
-    name = getattr(getattr(given, "format", None), "name", "XYXY").lower()
+    name: Any = getattr(getattr(given, "format", None), "name", "XYXY").lower()
     check_box_format(name)
     return boxes_from(boxes.astype(np.float64), name, None)[0]
 
@@ -165,6 +165,6 @@ def _masks(boxed: Masks, parts: Sequence[Mapping[str, Any]], counts: Sequence[in
             pixels = masks if masks.dtype == bool else masks > HALF_SURE
             if not pixels.reshape(count, -1).any(axis=1).all():
                 raise InputError("a mask has no pixel", image=part["image"], remedy="leave out objects without pixels")
-            pieces.append(Masks.fromarrays_of(list(pixels)))
+            pieces.append(Masks.from_arrays(list(pixels)))
         at += count
     return Masks.concatenate(pieces)

@@ -1,4 +1,4 @@
-"""Results with ``cls_prob``, as probdet and pod_compare write them: their scores of all classes are not always sound."""
+"""Results with ``cls_prob``, as probdet and pod_compare write them: what can be wrong with these probabilities."""
 
 from __future__ import annotations
 
