@@ -158,7 +158,7 @@ class UltralyticsDetector:
         if self._transformer:
             return _query_candidates(outputs, [placement for _, placement in placed])
         size = pixels.shape[3], pixels.shape[2]
-        return yolo_candidates(outputs, size, self._strides, self._head, [placement for _, placement in placed])
+        return yolo_candidates(outputs, size, int(self._head.nc), [placement for _, placement in placed])
 
     @property
     def _stride(self) -> int:
@@ -254,20 +254,19 @@ def _one_to_many(head: Any) -> Iterator[None]:
 
 
 def yolo_candidates(
-    outputs: Any, size: tuple[int, int], strides: Sequence[int], head: Any, placements: Sequence[Placement]
+    outputs: Any, size: tuple[int, int], classes: int, placements: Sequence[Placement]
 ) -> list[Candidates]:
     """Return each image's candidates from what a YOLO gives in evaluation mode, with variances where it has them.
 
     Parameters
     ----------
     outputs : tuple
-        Decoded boxes and scores (B, 4 + C, N), and a dictionary with the edges' logits ``boxes`` (B, 4 * bins, N).
+        Decoded boxes and scores (B, 4 + C, N), and a dictionary with the edges' logits ``boxes`` (B, 4 * bins, N) and
+        the feature maps ``feats`` that they come from.
     size : (width, height)
         Of the network's input.
-    strides : sequence of int
-        Of the head's feature maps.
-    head : torch.nn.Module
-        Says the number of classes and of bins.
+    classes : int
+        How many classes there are; what follows their scores (masks, keypoints) is left aside.
     placements : sequence of Placement
         Where each image lies on the input.
     """
@@ -276,12 +275,15 @@ def yolo_candidates(
         decoded = decoded[0]
     raw = raw[-1] if isinstance(raw, tuple | list) and isinstance(raw[-1], Mapping) else raw
     raw = raw.get("one2many", raw)
-    classes, bins = int(head.nc), int(head.reg_max)
+    bins = raw["boxes"].shape[1] // 4
     rows = decoded.detach().float().cpu().numpy().transpose(0, 2, 1)
-    cells, scale = grid(size, strides)
-    if rows.shape[1:] != (len(cells), rows.shape[2]) or rows.shape[2] < 4 + classes:
+    cells, scale = grid(size, [size[0] // level.shape[3] for level in raw["feats"]])
+    if rows.shape[1] != len(cells) or rows.shape[2] < 4 + classes:
         got = " x ".join(map(str, rows.shape[1:]))
-        raise InputError(f"expected {len(cells)} candidates of {4 + classes} numbers from the model, but got {got}")
+        raise InputError(
+            f"expected {len(cells)} candidates of {4 + classes} numbers from the model, but got {got}",
+            remedy="let it suppress nothing itself: end2end = False",
+        )
     found = []
     for image, placement in enumerate(placements):
         covariances = None

@@ -19,7 +19,7 @@ from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne, to_distribution
 from probox.tables.labels import SUMS_TO_ONE
 
-__all__ = ["UNCERTAINTIES", "Options", "Runner", "detect"]
+__all__ = ["UNCERTAINTIES", "Options", "Runner", "detect", "detections_from"]
 
 Floats = npt.NDArray[np.float64]
 Uncertainty = Literal["none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
@@ -123,9 +123,8 @@ class Options:
             raise InputError(f"expected score between 0 and 1, but got {self.score!r}")
 
 
-def check_options(detector: Runner, options: Options) -> None:
-    """Raise if the detector can't do what the options ask."""
-    family = detector.family
+def check_options(family: Traits, options: Options) -> None:
+    """Raise if a detector of this family can't do what the options ask."""
     if options.uncertainty == "edge-distribution" and not family.has_edges:
         raise InputError(
             f"{family.name} predicts no distribution of its edges", remedy="use nms-clusters, mc-dropout or flip-scale"
@@ -139,8 +138,8 @@ def check_options(detector: Runner, options: Options) -> None:
 
 def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Detections]:
     """Return the detections of each image."""
-    check_options(detector, options)
     family = detector.family
+    check_options(family, options)
     if options.uncertainty == "mc-dropout":
         samples = detector.sample(images, options.passes)
     elif options.uncertainty == "flip-scale":
@@ -153,6 +152,19 @@ def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int],
         finish(passes, family, size, image_id, options)
         for passes, size, image_id in zip(samples, sizes, image_ids, strict=True)
     ]
+
+
+def detections_from(
+    candidates: Candidates, family: Traits, size: tuple[int, int], image_id: int, options: Options
+) -> Detections:
+    """Return the detections of one image whose candidates are there; `size` is its width and height."""
+    if options.uncertainty in ("mc-dropout", "flip-scale"):
+        raise InputError(
+            f"{options.uncertainty} looks at an image several times, but there is one set of candidates",
+            remedy="use nms-clusters or edge-distribution",
+        )
+    check_options(family, options)
+    return _from_candidates([candidates], family, size, image_id, options)
 
 
 @dataclasses.dataclass(frozen=True)
