@@ -22,6 +22,9 @@ from probox.tables.arrays import to_numpy
 __all__ = ["UltralyticsPDQ"]
 
 Floats = npt.NDArray[np.float64]
+DECIMALS = 2
+"""Of a pixel. Labels are shares of the image with six digits and single precision; an object that ends with pixel 58
+must not end at 58.00003, where one more begins."""
 Self = TypeVar("Self", bound="UltralyticsPDQ")
 
 
@@ -38,8 +41,8 @@ class UltralyticsPDQ:
         nearly everything; 0.25 is what prediction keeps.
     uncertainty : {None, "none", "nms-clusters", "edge-distribution"}
         None: the validator's own detections, one label each. Otherwise what the head knows and validation throws away,
-        from the same forward pass: all classes' probabilities, and corners that are certain (``none``), as spread as the
-        candidates of a detection, or as the head's own edge distributions.
+        from the same forward pass: all classes' probabilities, and corners that are certain (``none``), as spread as
+        the candidates of a detection, or as the head's own edge distributions.
     log : sequence of str
         Which numbers to log, by their names in `probox.Evaluation.summary`.
     **options
@@ -163,8 +166,9 @@ class UltralyticsPDQ:
             own = owners == row
             centres = truth_boxes[own] * [wide, high, wide, high]
             low, size = centres[:, :2] - centres[:, 2:] / 2, centres[:, 2:]
+            boxes = _inside(placement.boxes_to_image(np.hstack([low, low + size])), placement)
             entry = {
-                "boxes": _inside(placement.boxes_to_image(np.hstack([low, low + size])), placement),
+                "boxes": boxes.round(DECIMALS),
                 "labels": truth_labels[own],
                 "image_size": (width, height),
             }
@@ -224,10 +228,11 @@ def _prediction(given: Mapping[str, Any], placement: Placement, score: float) ->
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise InputError("expected boxes with two corners", remedy="PDQ does not know oriented boxes")
     scores = to_numpy(given["conf"], "conf").astype(np.float64)
-    kept = scores > score
     labels = to_numpy(given["cls"], "cls").astype(np.int64)
-    placed = _inside(placement.boxes_to_image(boxes[kept]), placement)
-    return {"boxes": placed, "scores": np.minimum(scores[kept], 1.0), "labels": labels[kept]}
+    placed = _inside(placement.boxes_to_image(boxes), placement)
+    # Weights that have learnt nothing may turn boxes inside out, and those outside the image have nothing in it.
+    kept = (scores > score) & (placed[:, 2:] > placed[:, :2]).all(axis=1)
+    return {"boxes": placed[kept], "scores": np.minimum(scores[kept], 1.0), "labels": labels[kept]}
 
 
 def _image_ids(validator: Any) -> dict[str, int]:
