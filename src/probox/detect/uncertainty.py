@@ -13,10 +13,10 @@ from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels, Placement
 from probox.errors import InputError
 from probox.fusion.clustering import survivors_of
-from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.fuse import fuse_candidates, fuse_samples
 from probox.fusion.gaussian import Spread, floor_std, keep_inside
 from probox.tables.detections import Detections
+from probox.tables.distributions import limit_to_distribution
 
 __all__ = ["UNCERTAINTIES", "Options", "Runner", "detect"]
 

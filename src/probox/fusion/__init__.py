@@ -6,12 +6,13 @@
 Detections(1 detections in 1 images, 2 classes, 1 probabilistic)
 """
 
-from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.edges import from_edge_distributions
 from probox.fusion.ensemble import fuse_detections
 from probox.fusion.fuse import fuse_candidates, fuse_samples
 from probox.fusion.gaussian import Spread, keep_inside
-from probox.fusion.parametrisation import convert_boxes, corner_covariances
+from probox.fusion.parametrisation import convert_boxes
+from probox.tables.covariances import corner_covariances
+from probox.tables.distributions import limit_to_distribution
 
 __all__ = [
     "Spread",

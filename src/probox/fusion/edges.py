@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.gaussian import floor_std, keep_inside
 from probox.tables.detections import Detections
+from probox.tables.distributions import limit_to_distribution
 
 __all__ = ["edge_corners", "edge_moments", "from_edge_distributions"]
 

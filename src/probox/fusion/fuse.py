@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.fusion.clustering import cluster_sequentially, members_of_survivors, survivors_of
-from probox.fusion.distributions import limit_to_distribution
 from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std, keep_inside
 from probox.tables.columns import frozen
 from probox.tables.detections import Detections
+from probox.tables.distributions import limit_to_distribution
 
 __all__ = ["LABEL_AFFINITIES", "fuse_candidates", "fuse_samples"]
 

@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.tables.box_formats import CORNERS_OF
 
-__all__ = ["Parametrisation", "convert_boxes", "corner_covariances"]
+__all__ = ["Parametrisation", "convert_boxes"]
 
 Floats = npt.NDArray[np.float64]
 Parametrisation = Literal["corners", "centre-size", "centre-log-size", "edge-distances"]
 
 # Rows are the coordinates of the name, columns x1, y1, x2, y2: centre-size = matrix @ corners.
 _CENTRE_SIZE = np.array([[0.5, 0, 0.5, 0], [0, 0.5, 0, 0.5], [-1, 0, 1, 0], [0, -1, 0, 1]])
-_CORNERS = np.array([[1, 0, -0.5, 0], [0, 1, 0, -0.5], [1, 0, 0.5, 0], [0, 1, 0, 0.5]])
+_CORNERS = CORNERS_OF["cxcywh"]
 _AWAY_FROM_POINT = np.array([-1.0, -1.0, 1.0, 1.0])
 
 
@@ -73,20 +74,6 @@ def convert_boxes(
     jacobian = from_corners @ to_corners
     result = jacobian @ covariances @ np.swapaxes(jacobian, -1, -2)
     return converted, (result + np.swapaxes(result, -1, -2)) / 2
-
-
-def corner_covariances(cov: npt.ArrayLike) -> Floats:
-    """Return the corners' 2 x 2 blocks (N, 2, 2, 2) of full covariances (N, 4, 4) of ``x1, y1, x2, y2``.
-
-    PDQ takes a box's two corners as independent: what ties one corner to the other is left out.
-
-    >>> corner_covariances(np.diag([1.0, 4.0, 9.0, 16.0]))[1].tolist()
-    [[9.0, 0.0], [0.0, 16.0]]
-    """
-    full = np.asarray(cov, np.float64)
-    if full.shape[-2:] != (4, 4):
-        raise InputError(f"expected cov of shape N x 4 x 4, but got {' x '.join(map(str, full.shape)) or 'a scalar'}")
-    return np.stack([full[..., :2, :2], full[..., 2:, 2:]], axis=-3)
 
 
 def _covariances(

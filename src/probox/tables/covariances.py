@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["nearest_covariances", "smallest_eigenvalues"]
+from probox.errors import InputError
+
+__all__ = ["corner_covariances", "nearest_covariances", "smallest_eigenvalues"]
 
 
 def smallest_eigenvalues(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -21,3 +23,17 @@ def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
     values, vectors = np.linalg.eigh(symmetric)
     nearest: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     return np.where((values[..., :1] >= 0)[..., None], symmetric, nearest)  # eigh sorts ascending
+
+
+def corner_covariances(cov: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the corners' 2 x 2 blocks (N, 2, 2, 2) of full covariances (N, 4, 4) of ``x1, y1, x2, y2``.
+
+    PDQ takes a box's two corners as independent: what ties one corner to the other is left out.
+
+    >>> corner_covariances(np.diag([1.0, 4.0, 9.0, 16.0]))[1].tolist()
+    [[9.0, 0.0], [0.0, 16.0]]
+    """
+    full = np.asarray(cov, np.float64)
+    if full.shape[-2:] != (4, 4):
+        raise InputError(f"expected cov of shape N x 4 x 4, but got {' x '.join(map(str, full.shape)) or 'a scalar'}")
+    return np.stack([full[..., :2, :2], full[..., 2:, 2:]], axis=-3)

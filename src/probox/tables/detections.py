@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
+from probox.tables.arrays import to_numpy
 from probox.tables.boxes import extents_of
 from probox.tables.columns import Column, Table, column
-from probox.tables.labels import best_classes, named_classes, probabilities_of
+from probox.tables.distributions import AboveOne
+from probox.tables.labels import align_labels, best_classes, named_classes, probabilities_of
 from probox.tables.row_problems import find_problems
+
+if TYPE_CHECKING:
+    from probox.tables.box_formats import BoxFormat
 
 __all__ = ["DetectionColumns", "Detections"]
 
@@ -107,6 +112,169 @@ class Detections(DetectionColumns):
             text += f", {int(self.has_heatmap.sum())} with heatmaps"
         return text + ")"
 
+    @classmethod
+    def from_scores(
+        cls,
+        boxes: Any,
+        scores: Any,
+        labels: Any = None,
+        *,
+        classes: Sequence[str],
+        image_ids: Any,
+        box_format: BoxFormat = "xyxy",
+        normalised: Any = False,
+        image_sizes: Any = None,
+        covariances: Any = None,
+        std: Any = None,
+        var: Any = None,
+        covariance_format: BoxFormat | None = None,
+        category_ids: Any = None,
+        above_one: AboveOne = "limit",
+        source: str = "",
+        notes: Sequence[str] = (),
+    ) -> Detections:
+        """Build a table from what a detector leaves behind: boxes with a score and a label, or with all scores.
+
+        All arrays may be lists, arrays of NumPy, or tensors on any device.
+
+        Parameters
+        ----------
+        boxes : (N, 4)
+            Boxes in `box_format`, in pixels unless `normalised`.
+        scores : (N,) or (N, C)
+            Between 0 and 1. With `labels`, the score of each; the other classes share the rest evenly, as for COCO
+            results, and the numbers are the same. Without, the scores of all classes.
+        labels : (N,), optional
+            Numbers that count in `classes` from 0, names of classes, or `category_ids`.
+        classes : sequence of str
+            Names of all classes that the detector knows: the rest of a score is shared among them.
+        image_ids : int or (N,)
+            The image of all boxes, or of each.
+        box_format : {"xyxy", "xywh", "cxcywh"}
+            Two corners; the top-left corner and size, as in COCO files; the centre and size.
+        normalised : bool
+            Whether boxes (and their uncertainty) are shares of the image, 0 to 1, which takes `image_sizes`.
+        image_sizes : (width, height), mapping of image id to (width, height), Dataset or GroundTruth, optional
+            How large images are.
+        covariances, std, var : optional
+            At most one of them: the uncertainty of boxes. `covariances` of the corners (N, 2, 2, 2), or of the four
+            numbers of a box (N, 4, 4), or their variances (N, 4), or one variance for every coordinate. `std`,
+            standard deviations, and `var`, variances: of the four numbers (N, 4), the same for all coordinates of a
+            box (N,), or one number.
+        covariance_format : {"xyxy", "xywh", "cxcywh"}, optional
+            Whose four numbers the uncertainty is of; must be said where `box_format` is not ``xyxy``.
+        category_ids : (C,), optional
+            The number that `labels` have for each class, as COCO's category ids.
+        above_one : {"limit", "normalise", "refuse"}
+            What happens to scores of all classes that add up to more than 1, as a sigmoid per class gives them: see
+            `probox.tables.distributions.to_distribution`. The score that mAP sorts by stays as given.
+        source : str
+            Where it came from, for messages.
+        notes : sequence of str
+            What was left out or replaced, one sentence each.
+
+        Examples
+        --------
+        >>> found = Detections.from_scores(
+        ...     [[10, 20, 40, 40]], [0.8], ["dog"],
+        ...     classes=["cup", "dog", "cat"], image_ids=7, box_format="xywh", std=2)
+        >>> found.boxes.tolist(), found.label_probs.sum().round(6).item(), found.covariances[0, 0].tolist()
+        ([[10.0, 20.0, 50.0, 60.0]], 1.0, [[4.0, 0.0], [0.0, 4.0]])
+        """
+        from probox.tables.from_scores import columns_from_scores  # which needs tables that need this one
+
+        columns = columns_from_scores(
+            boxes,
+            scores,
+            labels,
+            classes=classes,
+            image_ids=image_ids,
+            box_format=box_format,
+            normalised=normalised,
+            image_sizes=image_sizes,
+            covariances=covariances,
+            std=std,
+            var=var,
+            covariance_format=covariance_format,
+            category_ids=category_ids,
+            above_one=above_one,
+        )
+        return cls(source=source, notes=tuple(notes), **columns)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Detections]) -> Detections:
+        """Return the rows of all parts, one after the other.
+
+        Classes are those of all parts, by their names, in the order in which they first appear; a part that does not
+        know a class has probability 0 for it. A part without covariances has plain boxes.
+
+        Examples
+        --------
+        >>> day = Detections.from_scores([[1, 2, 3, 4]], [0.9], [0], classes=["cup"], image_ids=1)
+        >>> Detections.concatenate([day, day.replace(image_ids=[2])])
+        Detections(2 detections in 2 images, 1 classes)
+        """
+        given = list(parts)
+        wrong = [part for part in given if not isinstance(part, Detections)]
+        if wrong or not given:
+            got = type(wrong[0]).__name__ if wrong else "nothing"
+            raise InputError(f"expected Detections to concatenate, but got {got}", remedy="give a list of them")
+        classes = tuple(dict.fromkeys(name for part in given for name in part.classes))
+        columns = {name: np.concatenate([getattr(part, name) for part in given]) for name in _PLAIN}
+        place = {name: number for number, name in enumerate(classes)}
+        labels = [np.array([place[name] for name in part.classes] or [0], np.int32)[part.labels] for part in given]
+        covariances = heatmaps = None
+        if any(part.covariances is not None for part in given):
+            plain = [np.zeros((len(p), 2, 2, 2)) if p.covariances is None else p.covariances for p in given]
+            covariances = np.concatenate(plain)
+        if any(part.heatmaps is not None for part in given):
+            heatmaps = tuple(entry for part in given for entry in (part.heatmaps or [None] * len(part)))
+        return cls(
+            classes=classes,
+            label_probs=np.concatenate([align_labels(part.label_probs, part.classes, classes) for part in given]),
+            labels=np.concatenate(labels),
+            covariances=covariances,
+            heatmaps=heatmaps,
+            source=next((part.source for part in given if len({p.source for p in given}) == 1), ""),
+            notes=tuple(dict.fromkeys(note for part in given for note in part.notes)),
+            **columns,
+        )
+
+    def __getitem__(self, rows: Any) -> Detections:
+        """Return the detections of a slice, a mask, row numbers or one row.
+
+        >>> found = Detections.from_scores(
+        ...     [[1, 2, 3, 4], [5, 6, 7, 8]], [0.9, 0.3], [0, 0], classes=["cup"], image_ids=[1, 2])
+        >>> found[found.scores > 0.5], len(found[1:]), found[-1].boxes.tolist()
+        (Detections(1 detections in 1 images, 1 classes), 1, [[5.0, 6.0, 7.0, 8.0]])
+        """
+        if isinstance(rows, slice):
+            return self.take(np.arange(len(self))[rows])
+        chosen = to_numpy(rows, "rows")
+        if chosen.dtype == bool and chosen.shape != (len(self),):
+            raise InputError(f"expected a mask of {len(self)} detections, but got {' x '.join(map(str, chosen.shape))}")
+        if chosen.dtype.kind not in "iub" and chosen.size:
+            raise InputError(
+                f"expected row numbers, a mask or a slice, but got {rows!r:.40}",
+                remedy="for an image's detections write found[found.image_ids == image_id]",
+            )
+        numbers = np.flatnonzero(chosen) if chosen.dtype == bool else np.atleast_1d(chosen).astype(np.int64)
+        if len(numbers) and not (-len(self) <= numbers.min() and numbers.max() < len(self)):
+            raise IndexError(f"there are {len(self)} detections, but row {rows!r:.40} was asked for")
+        return self.take(numbers)
+
+    def by_image(self) -> Iterator[tuple[int, Detections]]:
+        """Yield each image's id, ascending, and its detections in their order.
+
+        >>> found = Detections.from_scores([[1, 2, 3, 4]] * 3, [0.9] * 3, [0] * 3, classes=["cup"], image_ids=[2, 1, 2])
+        >>> [(image_id, len(part)) for image_id, part in found.by_image()]
+        [(1, 1), (2, 2)]
+        """
+        order = np.argsort(self.image_ids, kind="stable")
+        ids, starts = np.unique(self.image_ids[order], return_index=True)
+        for image_id, rows in zip(ids.tolist(), np.split(order, starts[1:]) if len(ids) else (), strict=True):
+            yield image_id, self.take(rows)
+
     def select(self, rows: npt.ArrayLike) -> Detections:
         """Return the detections of these rows (numbers or a boolean mask), in this order."""
         chosen = np.asarray(rows)
@@ -153,6 +321,10 @@ class Detections(DetectionColumns):
         if len(wrong):
             text = f"expected labels to count in {len(self.classes)} classes from 0, but got {self.labels[wrong[0]]}"
             raise self._fail(int(wrong[0]), text, "give the number of a class")
+
+
+_PLAIN = ("image_ids", "boxes", "extents", "scores")
+"""Columns that every table has and that mean the same whatever its classes are."""
 
 
 def _checked_heatmaps(heatmaps: Sequence[Any], rows: int) -> tuple[npt.NDArray[np.generic] | None, ...]:

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["limit_to_distribution"]
+from probox.errors import InputError
+
+__all__ = ["AboveOne", "limit_to_distribution", "to_distribution"]
+
+AboveOne = Literal["limit", "normalise", "refuse"]
+"""What to do about rows of scores that add up to more than 1, which one sigmoid per class gives."""
+
+
+def to_distribution(scores: npt.ArrayLike, above_one: AboveOne = "limit") -> npt.NDArray[np.float32]:
+    """Return label probabilities (N, C) from scores of all classes.
+
+    Parameters
+    ----------
+    scores : (N, C)
+        Between 0 and 1.
+    above_one : {"limit", "normalise", "refuse"}
+        ``limit``: only rows above 1 are scaled down, see `limit_to_distribution`. ``normalise``: every row that is not
+        all 0 is divided by its sum, so that a detector that is sure of nothing (0.1) becomes sure of it (0.99): PDQ
+        falls. ``refuse``: rows stay as they are, and one above 1 is an error.
+
+    >>> to_distribution([[0.9, 0.9], [0.1, 0.0]], "normalise").tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    if above_one not in get_args(AboveOne):
+        choices = ", ".join(map(repr, get_args(AboveOne)))
+        raise InputError(f"expected above_one to be one of {choices}, but got {above_one!r:.40}")
+    if above_one == "limit":
+        return limit_to_distribution(scores)
+    given = np.asarray(scores, np.float32)
+    if above_one == "refuse":
+        return given
+    total = given.sum(axis=1, dtype=np.float64, keepdims=True)
+    return np.asarray(np.divide(given, total, out=np.zeros_like(given), where=total > 0, casting="same_kind"))
 
 
 def limit_to_distribution(scores: npt.ArrayLike) -> npt.NDArray[np.float32]:
