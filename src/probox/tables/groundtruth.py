@@ -193,8 +193,13 @@ class GroundTruth(Table):
         return self.replace(dataset=self.dataset.take(kept), **columns)
 
     def as_box_masks(self) -> Masks:
-        """Return masks made of the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), in the image."""
-        return Masks.from_boxes(pixels_of_boxes(self.boxes, self.dataset.shapes[self.image_rows]))
+        """Return masks made of the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), in the image.
+
+        A crowd without a pixel in its mask is a region to be ignored and no object: it stays without.
+        """
+        pixels = pixels_of_boxes(self.boxes, self.dataset.shapes[self.image_rows])
+        pixels[self.crowd & (self.masks.pixels == 0)] = [0, 0, -1, -1]
+        return Masks.from_boxes(pixels)
 
     @classmethod
     def from_boxes(
