@@ -23,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("analysis",),
     ("calibration",),
     ("detect", "pictures"),
+    ("adapters",),
     ("plots",),
     ("explorer",),
     ("demo", "experiments"),

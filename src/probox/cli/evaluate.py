@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,15 @@ import click
 import numpy as np
 
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
+from probox.cli.csv_folder import check_csv_folder, csv_folders, csv_option, write_csv_folder
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.cli.naming import Named, named_argument, titles_of
 from probox.cli.scoring import Scoring, TruthToScore, scoring_options
+from probox.evaluation.grouped import COUNTS, is_filled
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
-from probox.measures.registry import MEASURES, measures_called
+from probox.measures.registry import measures_called
 from probox.support.words import some_names
 
 
@@ -29,6 +30,7 @@ from probox.support.words import some_names
 @click.option("--per-class", is_flag=True, help="The numbers of each class, too, of measures that have them.")
 @click.option("--per-size", is_flag=True, help="The numbers of small, medium and large objects, too.")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation of each file in DIR/NAME.")
+@csv_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     truth: str,
@@ -38,6 +40,7 @@ def command(
     per_size: bool,
     intervals: bool,
     out: str | None,
+    csv_folder: str | None,
     as_json: bool,
 ) -> None:
     """Measure DETECTIONS (one file or several) against TRUTH.
@@ -49,6 +52,9 @@ def command(
     --out keeps each result in DIR/NAME, NAME being the file's without endings unless it is given: NAME=DETECTIONS.
     Results of the same names are replaced, all of them or none; others in DIR must have been measured alike, on the
     same images.
+
+    --csv writes summary.csv, per_class.csv, per_size.csv, per_image.csv, detections.csv and objects.csv into DIR, or
+    for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where there is none.
 
     \b
     probox evaluate instances_val2017.json detections.json
@@ -63,12 +69,16 @@ def command(
     source = TruthToScore(truth, paths, scoring)
     if out is not None:
         refuse_other_runs(Path(out), names, scoring.convention, scoring.measures, source.image_ids, source.classes)
+    if csv_folder is not None:
+        check_csv_folder(csv_folder, names)
     rows: dict[str, Any] = {}
     for path, name in zip(paths, names, strict=True):
         with progress_bar(name, quiet=as_json) as progress:
             rows[name] = source.evaluate(path, progress)
     if out is not None:
         keep_results(Path(out), rows)
+    if csv_folder is not None:
+        write_csv_folder(csv_folder, rows)
     sure = intervals_of(rows.values()) if intervals else None
     seconds = time.perf_counter() - started
 
@@ -91,7 +101,7 @@ def command(
     for name, evaluation in rows.items():
         for _, heading, groups in _groups(evaluation, per_class, per_size):
             title = f"{heading} ({name})" if len(rows) > 1 else heading
-            filled = [(group, summary) for group, summary in groups.items() if _is_filled(summary)]
+            filled = [(group, summary) for group, summary in groups.items() if is_filled(summary)]
             if filled:
                 results().print(
                     f"\n{format_table(filled, heading=title, mark_best=False)}", markup=False, soft_wrap=True
@@ -104,24 +114,19 @@ def command(
         for text in _group_notes(evaluation, per_class, per_size):
             note(f"{title}note: {text}")
     say_intervals(sure)
-    note(f"{seconds:.2f} s" + (f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""))
+    kept = f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""
+    note(f"{seconds:.2f} s{kept}" + (f"; tables in {', '.join(csv_folders(csv_folder, names))}" if csv_folder else ""))
 
 
 def _groups(evaluation: Any, per_class: bool, per_size: bool) -> list[tuple[str, str, dict[str, dict[str, float]]]]:
     """Return the groups that were asked for: name in JSON, heading, and the summary of each."""
-    measured = evaluation.summary().keys()
+    measured = {*COUNTS, *evaluation.summary()}
     found = []
     for name, heading, asked in (("per_class", "Class", per_class), ("per_size", "Size", per_size)):
         groups = getattr(evaluation, name)() if asked else {}
         kept = {group: {key: own[key] for key in own if key in measured} for group, own in groups.items()}
         found += [(name, heading, kept)] if asked else []
     return found
-
-
-def _is_filled(summary: dict[str, float]) -> bool:
-    """Return whether there is anything of a class: a number that is known, a count that is not 0."""
-    counts = {column.key for measure in MEASURES for column in measure.columns if column.unit == "count"}
-    return any(value > 0 if key in counts else not math.isnan(value) for key, value in summary.items())
 
 
 def _group_notes(evaluation: Any, per_class: bool, per_size: bool) -> list[str]:
