@@ -24,7 +24,7 @@ from probox.convention import ALIASES, PRESETS
 from probox.errors import KeywordError
 from probox.options import OPTIONS, WORDS, Settings
 
-FUNCTIONS = (probox.evaluate, probox.evaluate_parquet, probox.Evaluator, fit)
+FUNCTIONS = (probox.evaluate, probox.evaluate_parquet, probox.Evaluator, probox.PDQ, fit)
 SCORING = {("evaluate",): (), ("table",): (), ("calibrate", "fit"): ("set_covariance",), ("draw",): ()}
 """Commands that score files, and what has no meaning for them."""
 
@@ -163,7 +163,7 @@ def test_wrong_words(words: dict[str, Any], message: str) -> None:
 
 
 def test_an_unknown_keyword_is_also_what_python_would_raise() -> None:
-    for call in (scored, partial(probox.Evaluator, ["cup"]), partial(fit, TRUTH, FOUND)):
+    for call in (scored, partial(probox.Evaluator, ["cup"]), probox.PDQ, partial(fit, TRUTH, FOUND)):
         with pytest.raises(TypeError, match="did you mean label_weight"):
             call(label_wieght=0.5)
     with pytest.raises(KeywordError, match="has no field `label_wieght`; did you mean label_weight") as caught:
