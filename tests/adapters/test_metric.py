@@ -443,8 +443,8 @@ def test_mistakes_are_named(name: str) -> None:
         ({"above_one": "softmax"}, "above_one"),
         ({"image_size": 640}, r"image_size to be \(width, height\)"),
         ({"preset": "papers"}, "preset to be one of"),
-        ({"measures": ["PDQ"]}, "measures"),
-        ({"treshold": 0.5}, "no argument 'treshold'"),
+        ({"measures": ["PDQs"]}, "measures"),
+        ({"treshold": 0.5}, "the keyword `treshold`; did you mean label_threshold"),
         ({"label_threshold": 50}, "label_threshold between 0 and 1"),
     ],
 )
