@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from probox.version import __version__
 
 if TYPE_CHECKING:
+    from probox.adapters.metric import PDQ
     from probox.analysis.comparison import compare
     from probox.analysis.diagnosis import diagnose
     from probox.analysis.intervals import bootstrap
@@ -33,11 +34,19 @@ if TYPE_CHECKING:
         read_coco,
         read_coco_results,
         read_detections,
+        read_kitti,
+        read_kitti_truth,
+        read_open_images,
+        read_open_images_truth,
         read_parquet,
         read_parquet_truth,
         read_rvc1,
         read_rvc1_truth,
         read_truth,
+        read_voc,
+        read_voc_truth,
+        read_yolo,
+        read_yolo_truth,
         write_parquet,
     )
     from probox.measures.boxes import LRP, AveragePrecision, average_precision, lrp
@@ -49,6 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LRP",
+    "PDQ",
     "AveragePrecision",
     "Convention",
     "Dataset",
@@ -74,16 +84,25 @@ __all__ = [
     "read_coco",
     "read_coco_results",
     "read_detections",
+    "read_kitti",
+    "read_kitti_truth",
+    "read_open_images",
+    "read_open_images_truth",
     "read_parquet",
     "read_parquet_truth",
     "read_rvc1",
     "read_rvc1_truth",
     "read_truth",
+    "read_voc",
+    "read_voc_truth",
+    "read_yolo",
+    "read_yolo_truth",
     "write_parquet",
 ]
 
 # Names are loaded when they are first used: what only asks for help or the version need not wait for NumPy.
 _HOMES = {
+    "probox.adapters.metric": ("PDQ",),
     "probox.analysis.comparison": ("compare",),
     "probox.analysis.diagnosis": ("diagnose",),
     "probox.analysis.intervals": ("bootstrap",),
@@ -98,11 +117,19 @@ _HOMES = {
         "read_coco",
         "read_coco_results",
         "read_detections",
+        "read_kitti",
+        "read_kitti_truth",
+        "read_open_images",
+        "read_open_images_truth",
         "read_parquet",
         "read_parquet_truth",
         "read_rvc1",
         "read_rvc1_truth",
         "read_truth",
+        "read_voc",
+        "read_voc_truth",
+        "read_yolo",
+        "read_yolo_truth",
         "write_parquet",
     ),
     "probox.measures.boxes": ("LRP", "AveragePrecision", "average_precision", "lrp"),

@@ -7,20 +7,30 @@ Detections(1 detections in 1 images, 2 classes)
 """
 
 from probox.adapters.detectron2 import from_detectron2
+from probox.adapters.lightning import lightning_callback
+from probox.adapters.metric import PDQ
 from probox.adapters.mmdet import from_mmdet
 from probox.adapters.probdet import from_probdet
 from probox.adapters.supervision import from_supervision, to_supervision, to_supervision_key_points
 from probox.adapters.torchvision import from_torchvision
 from probox.adapters.torchvision_truth import truth_from_torchvision
 from probox.adapters.transformers import from_transformers
+from probox.adapters.ultralytics import from_ultralytics
+from probox.adapters.ultralytics_callback import UltralyticsPDQ
+from probox.detect.ultralytics import UltralyticsDetector
 
 __all__ = [
+    "PDQ",
+    "UltralyticsDetector",
+    "UltralyticsPDQ",
     "from_detectron2",
     "from_mmdet",
     "from_probdet",
     "from_supervision",
     "from_torchvision",
     "from_transformers",
+    "from_ultralytics",
+    "lightning_callback",
     "to_supervision",
     "to_supervision_key_points",
     "truth_from_torchvision",
