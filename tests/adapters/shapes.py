@@ -4,33 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-__all__ = ["Boxes", "DetDataSample", "Instances", "Tensor"]
-
-
-class Tensor:
-    """An array on a device: NumPy cannot take it before it is detached and brought to the CPU."""
-
-    def __init__(self, values: Any, place: str = "cuda:0") -> None:
-        self.values, self.place = np.asarray(values), place
-
-    def detach(self) -> Tensor:
-        return Tensor(self.values, self.place)
-
-    def cpu(self) -> Tensor:
-        return Tensor(self.values, "cpu")
-
-    def numpy(self) -> Any:
-        if self.place != "cpu":
-            raise TypeError(f"can't convert {self.place} device type tensor to numpy")
-        return self.values
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        return self.numpy()
-
-    def __len__(self) -> int:
-        return len(self.values)
+__all__ = ["Boxes", "DetDataSample", "Instances"]
 
 
 class Boxes:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.adapters.shapes import Boxes, DetDataSample, Instances, Tensor
+from tests.adapters.shapes import Boxes, DetDataSample, Instances
+from tests.tensors import Tensor
 
 from probox import Detections, GroundTruth, InputError, read_detections
 from probox.adapters import from_detectron2, from_mmdet, from_probdet
