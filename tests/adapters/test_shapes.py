@@ -58,6 +58,15 @@ def test_instances_one_or_many() -> None:
     assert len(from_detectron2([], classes=CLASSES)) == 0
 
 
+def test_boxes_may_fill_a_wide_image() -> None:
+    wide = np.array([[0.0, 0, 80, 64], [5, 5, 30, 40]])
+    found = from_detectron2(instances(pred_boxes=Boxes(Tensor(wide))), classes=CLASSES, image_ids=7)
+    np.testing.assert_array_equal(found.boxes, wide)
+    tall = np.array([[0.0, 0, 64, 80], [5, 5, 30, 40]])
+    with pytest.raises(InputError, match="boxes reach to 64, 80 in an image of 80 x 64"):
+        from_detectron2(instances(pred_boxes=Boxes(Tensor(tall))), classes=CLASSES, image_ids=7)
+
+
 @pytest.mark.parametrize("columns", [3, 4])
 def test_the_fields_of_probdet(columns: int) -> None:
     every = {"pred_cls_probs": Tensor(PROBS[:, :columns]), "pred_boxes_covariance": Tensor([COVARIANCE] * 2)}
@@ -163,7 +172,7 @@ def test_entries_of_probdet_are_those_of_its_file(tmp_path: Path) -> None:
     ]
     found = from_probdet(entries, truth)
     path = tmp_path / "probdet.json"
-    path.write_text(json.dumps(entries, default=lambda value: np.asarray(value).tolist()))
+    path.write_text(json.dumps(entries, default=lambda value: np.asarray(getattr(value, "values", value)).tolist()))
     of_file = read_detections(path, truth)
     assert_same(found, of_file)
     np.testing.assert_array_equal(found.covariances, of_file.covariances)

@@ -126,6 +126,13 @@ def test_one_score_each_is_what_arrays_give() -> None:
         assert_same(found, plain)
 
 
+def test_detections_may_know_their_images() -> None:
+    many = held(data={"image_id": np.array([9, 3])}, metadata={"classes": list(CLASSES)})
+    assert from_supervision(many).image_ids.tolist() == [9, 3]
+    assert from_supervision(many).classes == CLASSES
+    assert from_supervision(many, image_ids=7).image_ids.tolist() == [7, 7]
+
+
 @pytest.mark.parametrize(
     ("changes", "arguments", "match"),
     [

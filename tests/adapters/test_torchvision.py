@@ -34,8 +34,16 @@ def test_a_real_model() -> None:
     torchvision, torch = frameworks.torchvision(), frameworks.torch()
     torch.manual_seed(0)
     with frameworks.quiet(), torch.no_grad():
-        model = torchvision.models.detection.fasterrcnn_mobilenet_v3_large_320_fpn(
-            weights=None, weights_backbone=None, num_classes=4, box_detections_per_img=20, rpn_post_nms_top_n_test=30
+        detection, features = torchvision.models.detection, torch.nn.Conv2d(3, 8, 8, stride=8)
+        features.out_channels = 8
+        model = detection.FasterRCNN(
+            features,
+            num_classes=4,
+            min_size=48,
+            max_size=64,
+            rpn_anchor_generator=detection.anchor_utils.AnchorGenerator(((16, 32),), ((0.5, 1.0, 2.0),)),
+            box_roi_pool=torchvision.ops.MultiScaleRoIAlign(["0"], output_size=4, sampling_ratio=2),
+            box_detections_per_img=20,
         ).eval()
         results = model([torch.rand(3, 48, 64), torch.rand(3, 64, 48)])
     found = from_torchvision(results, classes=["__background__", *CLASSES], image_ids=[7, 9])

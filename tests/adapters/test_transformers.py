@@ -130,10 +130,10 @@ def test_bins_by_hand() -> None:
     np.testing.assert_allclose(values[:17], by_hand, rtol=1e-12)
     np.testing.assert_array_equal(values, -values[::-1])
     logits = np.full((1, 4, 33), -1e9)
-    logits[0, :, [16, 31]] = 0.0  # half in the middle, half in the last but one: 0 or 2
+    logits[0, :, [16, 32]] = 0.0  # half in the middle, half in the last: 0 or 4
     mean, var = edges_of(logits.reshape(1, -1), np.array([[0.5, 0.4, 0.2, 0.1]]), 0.5, 4.0)
-    np.testing.assert_allclose(var[0], [(0.2 / 4) ** 2, (0.1 / 4) ** 2, (0.2 / 4) ** 2, (0.1 / 4) ** 2])
-    np.testing.assert_allclose(mean[0], [0.5 - 3 * 0.05, 0.4 - 3 * 0.025, 0.5 + 3 * 0.05, 0.4 + 3 * 0.025])
+    np.testing.assert_allclose(var[0], 4 * np.array([0.05, 0.025, 0.05, 0.025]) ** 2)
+    np.testing.assert_allclose(mean[0], [0.5 - 4 * 0.05, 0.4 - 4 * 0.025, 0.5 + 4 * 0.05, 0.4 + 4 * 0.025])
     with pytest.raises(InputError, match="odd number of bins"):
         bin_values(32, 0.5, 4.0)
 
@@ -183,6 +183,35 @@ def test_several_batches_top_and_empty() -> None:
     assert len(from_transformers([], config=config, image_sizes=SIZES)) == 0
     one = from_transformers({n: v[0] for n, v in both.items()}, config=config, image_ids=7, image_sizes=SIZES)
     np.testing.assert_array_equal(one.boxes, whole.boxes[:5])
+
+
+def test_a_threshold_is_no_score_to_keep() -> None:
+    output = made(queries=3)
+    every = from_transformers(output, config=settings(), image_ids=7, image_sizes=(100, 50))
+    middle = float(np.sort(every.scores)[1])
+    found = from_transformers(output, config=settings(), image_ids=7, image_sizes=(100, 50), score_threshold=middle)
+    assert found.scores.tolist() == [every.scores.max()]  # as in transformers: above it
+
+
+def test_edges_by_hand() -> None:
+    """Boxes are 0.2 x 0.4 of the image, and each side is 0 or 4 bins' worth away: 2 times a quarter of the side."""
+    corners = np.full((1, 1, 2, 4, 33), -1e9)
+    corners[..., [16, 32]] = 0.0
+    start = np.tile([0.5, 0.5, 0.1, 0.2], (1, 1, 2, 1))
+    output = {
+        "logits": np.zeros((1, 2, 3)),
+        "pred_boxes": np.tile([0.5, 0.5, 0.2, 0.4], (1, 2, 1)),
+        "intermediate_predicted_corners": corners.reshape(1, 1, 2, -1),
+        "initial_reference_points": start,
+    }
+    config = settings(model_type="d_fine", up=0.5, reg_scale=4.0)
+    found = from_transformers(output, config=config, image_ids=7, image_sizes=(200, 100))
+    sigma = 2 * np.array([0.1 / 4 * 200, 0.2 / 4 * 100])
+    np.testing.assert_allclose(found.covariances, np.tile(np.diag(sigma**2), (2, 2, 1, 1)))
+    with pytest.raises(InputError, match=r"put the model into model.eval\(\), or write edges='ignore'"):
+        from_transformers(
+            output | {"initial_reference_points": start[:, :, :1]}, config=config, image_ids=7, image_sizes=(9, 9)
+        )
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
