@@ -9,8 +9,12 @@ from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.coco.format import COCO_RESULTS, COCO_TRUTH
 from probox.formats.format import DetectionFormat, Format, TruthFormat
+from probox.formats.kitti.format import KITTI_DETECTIONS, KITTI_TRUTH
+from probox.formats.openimages.format import OPEN_IMAGES_DETECTIONS, OPEN_IMAGES_TRUTH
 from probox.formats.parquet.format import PARQUET_DETECTIONS, PARQUET_TRUTH
 from probox.formats.rvc1.format import RVC1_DETECTIONS, RVC1_TRUTH
+from probox.formats.voc.format import VOC_DETECTIONS, VOC_TRUTH
+from probox.formats.yolo.format import YOLO_DETECTIONS, YOLO_TRUTH
 
 __all__ = [
     "FORMATS",
@@ -24,6 +28,14 @@ __all__ = [
 ]
 
 FORMATS: tuple[TruthFormat | DetectionFormat, ...] = (
+    OPEN_IMAGES_TRUTH,
+    OPEN_IMAGES_DETECTIONS,
+    VOC_TRUTH,
+    VOC_DETECTIONS,
+    KITTI_TRUTH,
+    KITTI_DETECTIONS,
+    YOLO_TRUTH,
+    YOLO_DETECTIONS,
     COCO_TRUTH,
     COCO_RESULTS,
     RVC1_DETECTIONS,
@@ -31,7 +43,7 @@ FORMATS: tuple[TruthFormat | DetectionFormat, ...] = (
     PARQUET_DETECTIONS,
     PARQUET_TRUTH,
 )
-"""In the order in which they are asked whether a file is theirs."""
+"""In the order in which they are asked whether a file is theirs: the strictest first."""
 
 _STARTS_WITH = 30
 """So many characters of a file that no format takes are shown."""

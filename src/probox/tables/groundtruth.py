@@ -14,6 +14,7 @@ from probox.tables.arguments import expect
 from probox.tables.boxes import extents_of, pixels_of_boxes
 from probox.tables.columns import Column, Table, column, frozen, rows_where_all
 from probox.tables.dataset import Dataset
+from probox.tables.flat_columns import box_columns, class_columns, image_columns
 from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST, RowProblems, extent_problems
 
@@ -106,6 +107,18 @@ class GroundTruth(Table):
         """Return the file it came from, for messages."""
         return self.dataset.source
 
+    def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
+        self._has_no_label_probs(label_probs)
+        return {
+            **image_columns(self.dataset, self.image_rows),
+            "object_id": self.ids,
+            **class_columns(self.labels, self.classes),
+            **box_columns(self.boxes),
+            "area": self.areas,
+            "pixels": self.masks.pixels,
+            "crowd": self.crowd,
+        }
+
     def _check(self) -> None:
         file = self.source or None
         rows = self.image_rows
@@ -180,8 +193,13 @@ class GroundTruth(Table):
         return self.replace(dataset=self.dataset.take(kept), **columns)
 
     def as_box_masks(self) -> Masks:
-        """Return masks made of the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), in the image."""
-        return Masks.from_boxes(pixels_of_boxes(self.boxes, self.dataset.shapes[self.image_rows]))
+        """Return masks made of the annotated boxes: pixels floor(x1)..ceil(x2), floor(y1)..ceil(y2), in the image.
+
+        A crowd without a pixel in its mask is a region to be ignored and no object: it stays without.
+        """
+        pixels = pixels_of_boxes(self.boxes, self.dataset.shapes[self.image_rows])
+        pixels[self.crowd & (self.masks.pixels == 0)] = [0, 0, -1, -1]
+        return Masks.from_boxes(pixels)
 
     @classmethod
     def from_boxes(

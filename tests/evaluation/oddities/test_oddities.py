@@ -75,6 +75,18 @@ def test_deviations_and_squares_in_place_of_variances(good: Any) -> None:
     assert kinds(evaluate(truth, squared(found), measures=("map",))) == ["squared variances"]
 
 
+@pytest.mark.parametrize("order", [[0, 2, 1, 3], [1, 0, 3, 2]])
+def test_variances_in_another_order(order: list[int]) -> None:
+    truth, found = world(images=200)
+    diagonal = np.diagonal(found.covariances, axis1=2, axis2=3).reshape(-1, 4)
+    wrong = Detections.from_scores(
+        found.boxes, found.label_probs, classes=CLASSES, image_ids=found.image_ids, var=diagonal[:, order]
+    )
+    (oddity,) = evaluate(truth, wrong, measures=("map",)).oddities
+    assert oddity.kind == "variances in another order"
+    assert ("x1, x2, y1, y2" if order[0] == 0 else "y1, x1, y2, x2") in oddity.text
+
+
 @pytest.mark.parametrize("factor", [0.3, 1.7])
 def test_a_detector_too_sure_or_not_sure_enough_is_no_mistake(good: Any, factor: float) -> None:
     truth, found = good

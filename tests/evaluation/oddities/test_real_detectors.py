@@ -67,4 +67,6 @@ def test_variances(coco_dir: Path, truth: GroundTruth, file: str) -> None:
         assert kinds(there, rooted(sure)) == ["deviations given as variances"]
         small = dataclasses.replace(sure, covariances=sure.covariances / np.float64(100))
         assert kinds(there, small) == []  # too sure by a factor of ten, but these are variances
+    mixed = dataclasses.replace(honest, covariances=honest.covariances[:, :, ::-1, ::-1])
+    assert kinds(there, mixed) == ["variances in another order"]
     assert kinds(there, squared(honest)) == ["variance larger than the image"]

@@ -21,6 +21,13 @@ STEEP, FLAT = 1.25, (0.2, 0.75)
 """How squared errors grow with the given numbers, as a power: 1 for variances, 2 for deviations, 1/2 for squares."""
 MIN_SPREAD = 0.2
 """Deviation of the numbers' logarithm from which on a power can be told."""
+ORDERS = {
+    "x1, x2, y1, y2": [0, 2, 1, 3],
+    "y1, x1, y2, x2": [1, 0, 3, 2],
+}
+"""Other orders of coordinates, and where in them the variances of x1, y1, x2 and y2 stand."""
+MIN_ORDERED, ORDER_GAIN, ORDER_SURE = 50, 0.01, 5.0
+"""Matches that it takes to tell an order; how much better, in nats per coordinate, and by how many standard errors."""
 
 
 def check_uncertainty(columns: Columns, sample: Sample) -> list[Oddity]:
@@ -36,11 +43,13 @@ def check_uncertainty(columns: Columns, sample: Sample) -> list[Oddity]:
             "larger than the image"
         )
         return [Oddity("variance larger than the image", text, "give covariances in square pixels of the image", wide)]
-    return _check_powers(*_errors_and_variances(columns, sample))
+    squares, given = _errors_and_variances(columns, sample)
+    known = given > 0
+    return _check_powers(squares[known], given[known]) or _check_order(squares, given)
 
 
 def _errors_and_variances(columns: Columns, sample: Sample) -> tuple[Floats, Floats]:
-    """Return squared errors of coordinates and what was given as their variances.
+    """Return squared errors of x1, y1, x2 and y2, and what was given as their variances, a row for each match.
 
     Each object is matched with the surest detection of its class that overlaps it by half.
     """
@@ -50,8 +59,7 @@ def _errors_and_variances(columns: Columns, sample: Sample) -> tuple[Floats, Flo
     pairs = sample.best_pairs(good, columns.scores[sample.detection])
     given = columns.variances[sample.detection[pairs]]
     errors = columns.boxes[sample.detection[pairs]] - columns.object_boxes[there[pairs]]
-    known = given > 0
-    return errors[known] ** 2, given[known]
+    return errors**2, given
 
 
 def _check_powers(squares: Floats, given: Floats) -> list[Oddity]:
@@ -87,3 +95,30 @@ def _power(squares: Floats, given: Floats) -> float:
     x = x - x.mean()
     spread = float((x**2).sum())
     return float((x * y).sum() / spread) if spread > 0 else 0.0
+
+
+def _check_order(squares: Floats, given: Floats) -> list[Oddity]:
+    """Say if errors follow the variances far better when those are read in another order of coordinates."""
+    rows = (given > 0).all(axis=1)
+    squares, given = squares[rows], given[rows]
+    if len(given) < MIN_ORDERED or not squares.any():
+        return []
+    gains = {order: _cost(squares, given) - _cost(squares, given[:, places]) for order, places in ORDERS.items()}
+    order, gain = max(gains.items(), key=lambda entry: float(entry[1].mean()))
+    if gain.mean() <= max(ORDER_GAIN, ORDER_SURE * float(gain.std() / np.sqrt(len(gain)))):
+        return []
+    text = (
+        f"errors of corners follow their variances better if these are read as {order}, by {gain.mean():.2g} nats per "
+        f"coordinate over {len(gain):,} matches"
+    )
+    return [Oddity("variances in another order", text, "give covariances in the order x1, y1, x2, y2")]
+
+
+def _cost(squares: Floats, variances: Floats) -> Floats:
+    """Return how badly errors follow variances, in nats per coordinate of each match, whatever their common scale.
+
+    That of a heavy-tailed distribution, so that a few wild errors do not decide.
+    """
+    ratio = squares / variances
+    typical = max(float(np.median(ratio)), float(np.finfo(np.float64).tiny))
+    return np.asarray(np.log1p(ratio / typical).mean(axis=1))

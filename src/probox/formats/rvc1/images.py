@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.formats.draft import unknown_images_note
+from probox.formats.image_names import rows_by_name
 from probox.formats.problems import Problems
 
 __all__ = ["ImageCountError", "rows_of_lists"]
@@ -50,7 +50,7 @@ def rows_of_lists(
         )
         problems.catch(error, "image count")
         return np.full(count, -1), []
-    rows = _rows_by_name(names, file_names)
+    rows = rows_by_name(names, file_names)
     if count and (rows < 0).all():
         if not any(file_names):
             note = "the ground truth has no file names to compare img_names with: lists follow the order of image ids"
@@ -79,48 +79,6 @@ def _in_order(lists: int, images: int, file: str, problems: Problems) -> Ids:
         )
         problems.catch(error, "image count")
     return np.arange(lists)
-
-
-def _last_part(name: str) -> str:
-    return PurePosixPath(name.replace("\\", "/")).name
-
-
-def _stem(name: str) -> str:
-    return PurePosixPath(_last_part(name)).stem
-
-
-def _number(name: str) -> str:
-    stem = _stem(name)
-    return str(int(stem)) if stem.isascii() and stem.isdigit() and len(stem) < 40 else ""
-
-
-_WAYS: tuple[Callable[[str], str], ...] = (str, _last_part, _stem, _number)
-"""What two names of one image have in common, the strictest first."""
-
-
-def _rows_by_name(names: Sequence[str], file_names: Sequence[str]) -> Ids:
-    """Return the row of each name in `file_names`, -1 for none; folders, endings and leading zeros may differ."""
-    rows = np.full(len(names), -1, np.int64)
-    for way in _WAYS:
-        place: dict[str, int] = {}
-        for row, name in enumerate(file_names):
-            key = way(name)
-            place[key] = row if key not in place else -1  # what two images have in common names neither
-        place.pop("", None)
-        taken = set(rows.tolist())  # by a stricter way
-        for at in np.flatnonzero(rows < 0).tolist():
-            row = place.get(way(names[at]), -1)
-            if row not in taken and _folders_agree(names[at], file_names[row]):
-                rows[at] = row
-        if (rows >= 0).all():
-            break
-    return rows
-
-
-def _folders_agree(one: str, other: str) -> bool:
-    """Return whether two names may lie in the same folder: where both say which, it must have the same name."""
-    folders = [PurePosixPath(name.replace("\\", "/")).parent.name for name in (one, other)]
-    return not all(folders) or folders[0] == folders[1]
 
 
 def _refuse_twins(rows: Ids, names: Sequence[str], image_ids: Ids, file: str, problems: Problems) -> None:

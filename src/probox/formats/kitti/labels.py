@@ -1,0 +1,218 @@
+"""KITTI's text files: a line for each object with its type, 14 numbers, and a score if it is a detection."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.files.image_size import image_size
+from probox.files.reading import Paths, is_folder
+from probox.formats.draft import Draft
+from probox.formats.image_names import ids_of_names, rows_of_images
+from probox.formats.label_tables import LabelRows, columns_of_names, draft_of, truth_of
+from probox.formats.label_text import LineError, files_of, kind_of_texts, numbers_in, read_text, text_lines
+from probox.formats.problems import Problems
+from probox.tables.arguments import check_reading, expect_path
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["check_kitti", "kitti_detections", "kitti_truth", "labels_of", "read_kitti", "read_kitti_truth"]
+
+COLUMNS = 15
+"""Type, truncated, occluded, alpha, x1, y1, x2, y2, three sizes, three places and a rotation; then a score."""
+
+DONT_CARE = "DontCare"
+PHOTOS = (".png", ".jpg", ".jpeg")
+
+
+def read_kitti_truth(path: Paths) -> GroundTruth:
+    """Read KITTI ground truth: a folder ``label_2``, or the one that holds it, with ``image_2`` beside it.
+
+    Image sizes come from the headers of the images. Classes are the types that occur, sorted. A region ``DontCare`` is
+    ignored by mAP and LRP in every class; PDQ leaves it out.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Examples
+    --------
+    >>> truth = read_kitti_truth("kitti/training")  # doctest: +SKIP
+    """
+    expect_path(path)
+    return kitti_truth(Path(path), str(path), Problems())
+
+
+def read_kitti(path: Paths, truth: GroundTruth | Dataset) -> Detections:
+    """Read KITTI detections: a folder of text files like the labels', with a score in column 16.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    truth : GroundTruth or Dataset
+        What the detector was run on.
+
+    Examples
+    --------
+    >>> found = read_kitti("results/data", truth)  # doctest: +SKIP
+    """
+    dataset = check_reading(path, truth, "read_kitti")
+    return kitti_detections(Path(path), str(path), dataset, Problems()).to_table()
+
+
+def labels_of(folder: Path) -> Path | None:
+    """Return the folder of label files: ``label_2`` in a folder or in its ``training``, or itself; None for none."""
+    for place in (folder / "label_2", folder / "training" / "label_2", folder):
+        if kind_of_texts(place) == "kitti" or (place.name == "label_2" and kind_of_texts(place) == "yolo"):
+            return place  # files that are all empty could be anybody's
+    return None
+
+
+def _gather(folder: Path, problems: Problems, *, scored: bool) -> tuple[LabelRows, list[str], list[str], list[int]]:
+    """Return all lines with their types, the names of all files, and the file of each line."""
+    rows, types, files, file_of = LabelRows(), list[str](), list[str](), list[int]()
+    for name in files_of(folder, [".txt"]):
+        file = str(folder / name)
+        try:
+            text = read_text(file)
+        except InputError as error:
+            problems.catch(error, "unusable file")
+            continue
+        files.append(name[:-4])
+        for line, words in text_lines(text):
+            try:
+                values = _numbers(words, scored=scored)
+            except LineError as error:
+                problems.catch(error.at(file, line), error.kind)
+                continue
+            x1, y1, x2, y2 = values[3:7]
+            rows.files.append(file)
+            rows.lines.append(line)
+            rows.boxes.append((x1, y1, x2 - x1, y2 - y1))
+            if scored:
+                rows.scores.append(values[-1])
+            types.append(words[0])
+            file_of.append(len(files) - 1)
+    return rows, types, files, file_of
+
+
+def _numbers(words: list[str], *, scored: bool) -> list[float]:
+    wanted = COLUMNS + scored
+    if len(words) != wanted:
+        remedy = "write type, truncated, occluded, alpha, x1 y1 x2 y2, 7 numbers"
+        if len(words) == COLUMNS:
+            remedy = "write the score last, in column 16"
+        elif len(words) == COLUMNS + 1:
+            remedy = "these look like detections: name the ground truth first, then the detections"
+        elif len(words) in (COLUMNS + 2, COLUMNS + 3):
+            remedy = "these look like KITTI's tracks: write one file for each image"
+        raise LineError("broken line", f"expected {wanted} columns, but got {len(words)}", remedy)
+    values = numbers_in(words[1:])
+    if values[5] < values[3] or values[6] < values[4]:
+        raise LineError(
+            "inverted box", f"expected x1 <= x2 and y1 <= y2, but got {' '.join(words[4:8])}", "correct the box"
+        )
+    return values
+
+
+def kitti_truth(folder: Path, name: str, problems: Problems) -> GroundTruth:
+    """Return the table of a folder of labels."""
+    place = labels_of(folder)
+    if place is None:
+        raise InputError(
+            "expected label files with 15 columns",
+            file=name,
+            remedy="give the folder label_2, or the one that holds it",
+        )
+    rows, types, files, file_of = _gather(place, problems, scored=False)
+    names, sizes, known = _images(place, files, problems)
+    classes = sorted({entry for entry in types if entry != DONT_CARE})
+    ids = ids_of_names([files[at] for at in known])
+    order = np.argsort(ids, kind="stable")
+    row_of = np.full(len(files), -1)
+    row_of[np.array(known, np.int64)[order]] = np.arange(len(order))
+    gathered, regions = _objects(rows, types, row_of[file_of].tolist() if file_of else [], classes)
+    shapes = np.array(sizes, np.int32).reshape(-1, 2)[order]
+    dataset = Dataset(
+        classes=tuple(classes),
+        image_ids=ids[order],
+        widths=shapes[:, 0],
+        heights=shapes[:, 1],
+        file_names=tuple(names[at] for at in order.tolist()),
+        source=name,
+    )
+    notes = []
+    if regions:
+        notes.append(
+            f"{regions} DontCare regions: mAP and LRP ignore detections there, in every class; PDQ knows no such "
+            "regions, and counts these detections as wrong"
+        )
+    return truth_of(gathered, dataset, problems, notes)
+
+
+def _objects(rows: LabelRows, types: list[str], images: list[int], classes: list[str]) -> tuple[LabelRows, int]:
+    """Return the objects, with a region of each class for every DontCare, and how many of these there are."""
+    result, regions = LabelRows(), 0
+    for at, entry in enumerate(types):
+        if images[at] < 0:
+            continue
+        ignored = entry == DONT_CARE
+        regions += ignored
+        for label in range(len(classes)) if ignored else [classes.index(entry)]:
+            if ignored:
+                result.regions.add(len(result.boxes))
+            result.files.append(rows.files[at])
+            result.lines.append(rows.lines[at])
+            result.images.append(images[at])
+            result.labels.append(label)
+            result.boxes.append(rows.boxes[at])
+            result.crowd.append(ignored)
+    return result, regions
+
+
+def _images(place: Path, files: list[str], problems: Problems) -> tuple[list[str], list[tuple[int, int]], list[int]]:
+    """Return file names and sizes of the images that are there, and which of the label files they belong to."""
+    folder = place.parent / "image_2"
+    if not is_folder(folder):
+        raise InputError(
+            f"expected images beside the labels, for their sizes: {folder} is not there",
+            file=str(place),
+            remedy="put the images there, or write COCO ground truth, which says sizes itself",
+        )
+    there = {os.path.splitext(name)[0]: name for name in files_of(folder, PHOTOS)}
+    names, sizes, known = [], [], []
+    for at, stem in enumerate(files):
+        try:
+            if stem not in there:
+                raise InputError(
+                    "has labels, but no image", file=str(folder / f"{stem}.png"), remedy="put the image there"
+                )
+            sizes.append(image_size(folder / there[stem]))
+        except InputError as error:
+            problems.catch(error, "unusable image")
+            continue
+        names.append(f"image_2/{there[stem]}")
+        known.append(at)
+    return names, sizes, known
+
+
+def check_kitti(folder: Path) -> None:
+    """Raise if lines of a folder of detections are none."""
+    _gather(folder, Problems(), scored=True)
+
+
+def kitti_detections(folder: Path, name: str, dataset: Dataset, problems: Problems) -> Draft:
+    """Return the draft of a folder of detections."""
+    rows, types, files, file_of = _gather(folder, problems, scored=True)
+    columns, classes = columns_of_names(list(dict.fromkeys(types)), dataset.classes)
+    rows.labels = [columns[entry] for entry in types]
+    counts = np.bincount(file_of, minlength=len(files)).tolist() if file_of else [0] * len(files)
+    image_rows, notes = rows_of_images(files, counts, dataset, name, problems)
+    rows.images = image_rows[file_of].tolist() if file_of else []
+    return draft_of(rows, dataset, problems, classes=classes, source=name, notes=notes)

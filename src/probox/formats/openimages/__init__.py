@@ -1,0 +1,1 @@
+"""Open Images: a CSV file of all boxes, with columns by name."""

@@ -1,0 +1,220 @@
+"""YOLO ground truth: ``class cx cy w h`` or ``class x1 y1 x2 y2 ...`` in every line, in fractions of the image."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.files.image_size import image_size
+from probox.files.reading import Paths
+from probox.formats.image_names import ids_of_names
+from probox.formats.label_tables import LabelRows, truth_of
+from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
+from probox.formats.problems import Problems
+from probox.formats.yolo.places import Places, find_places, label_file
+from probox.tables.arguments import expect_path
+from probox.tables.dataset import Dataset
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["class_number", "read_yolo_truth", "yolo_truth"]
+
+OVER = 0.01
+"""How far a label may reach outside its image, in fractions of it: labels are rounded."""
+
+
+def read_yolo_truth(path: Paths, *, split: str = "") -> GroundTruth:
+    """Read YOLO ground truth: a ``data.yaml``, or a folder with ``images`` and ``labels``.
+
+    Labels stand beside the images, in ``labels`` for ``images``; an image without a label file has no objects. Sizes
+    come from the headers of the images. A box has the pixels that it has in a COCO file without segmentation, a polygon
+    those that the COCO API gives it. Images whose names are numbers have these as ids, others are counted from 1 in
+    the order of their paths.
+
+    Parameters
+    ----------
+    path : path
+        The file or folder. ``data.yaml:test`` is its part `test`, as for `probox.read_truth`.
+    split : str
+        The part: train, val, test or what the file calls it. Default: val, or test or train where there is no val.
+
+    Examples
+    --------
+    >>> truth = read_yolo_truth("data.yaml", split="test")  # doctest: +SKIP
+    """
+    expect_path(path)
+    place, part = divided(path)
+    return yolo_truth(place, split or part, str(path), Problems())
+
+
+def yolo_truth(path: Path, part: str, name: str, problems: Problems) -> GroundTruth:
+    """Return the table of a part of a data set."""
+    places = find_places(path, part)
+    images, sizes = _sizes(places, problems)
+    names = [_relative(image, places.root) for image in images]
+    rows, notes = _labels(images, sizes, places, problems)
+    classes = places.classes
+    if classes is None:
+        classes = tuple(f"class {number}" for number in range(max(rows.labels, default=0) + 1))
+        notes.append(f"nothing names the classes of {name}: they are called class 0 to class {len(classes) - 1}")
+    ids = ids_of_names([os.path.splitext(os.path.basename(image))[0] for image in images])
+    order = np.argsort(ids, kind="stable")
+    row_of = np.empty(len(order), np.int64)
+    row_of[order] = np.arange(len(order))
+    rows.images = row_of[rows.images].tolist() if rows.images else []
+    shapes = np.array(sizes, np.int32).reshape(-1, 2)[order]
+    dataset = Dataset(
+        classes=classes,
+        image_ids=ids[order],
+        widths=shapes[:, 0],
+        heights=shapes[:, 1],
+        file_names=tuple(names[at] for at in order.tolist()),
+        source=name,
+    )
+    return truth_of(rows, dataset, problems, [*places.notes, *notes])
+
+
+def _relative(image: str, root: Path) -> str:
+    try:
+        return Path(os.path.abspath(image)).relative_to(os.path.abspath(root)).as_posix()
+    except ValueError:
+        return Path(image).as_posix()
+
+
+def _sizes(places: Places, problems: Problems) -> tuple[list[str], list[tuple[int, int]]]:
+    """Return the images whose size can be read, and the sizes."""
+    images, sizes = [], []
+    for image in places.images:
+        try:
+            sizes.append(image_size(image, remedy="put the image there, or take it off the list"))
+        except InputError as error:
+            problems.catch(error, "unusable image")
+            continue
+        images.append(image)
+    return images, sizes
+
+
+def _labels(
+    images: list[str], sizes: list[tuple[int, int]], places: Places, problems: Problems
+) -> tuple[LabelRows, list[str]]:
+    """Return the objects of all images, and what to say of them."""
+    rows, notes = LabelRows(), list[str]()
+    known: dict[str, set[str]] = {}
+    used: dict[str, set[str]] = {}
+    copies = missing = 0
+    for at, image in enumerate(images):
+        file = label_file(image)
+        folder, name = os.path.split(file)
+        if folder not in known:
+            known[folder] = _text_files(folder)
+        used.setdefault(folder, set()).add(name)
+        if name not in known[folder]:
+            missing += 1
+            continue
+        try:
+            copies += _read_labels(file, at, sizes[at], places, rows, problems)
+        except InputError as error:
+            problems.catch(error, "unusable file")
+    if images and missing == len(images):
+        raise InputError(
+            f"none of the {len(images)} images has a label file: {label_file(images[0])} is not there, for one",
+            file=images[0],
+            remedy="keep labels beside images: images/val/7.jpg, labels/val/7.txt",
+        )
+    orphans = sum(len({n for n in names if n != "classes.txt"} - used[folder]) for folder, names in known.items())
+    if copies:
+        notes.append(f"{copies} lines stand twice in their label file: one of each is used")
+    if orphans:
+        notes.append(f"{orphans} label files belong to none of the images: left out")
+    if places.keypoints:
+        notes.append("keypoints are not read: the boxes before them are")
+    return rows, notes
+
+
+def _text_files(folder: str) -> set[str]:
+    try:
+        with os.scandir(folder or ".") as entries:
+            return {entry.name for entry in entries if entry.name.endswith(".txt")}
+    except OSError:
+        return set()
+
+
+def _read_labels(
+    file: str, image: int, size: tuple[int, int], places: Places, rows: LabelRows, problems: Problems
+) -> int:
+    """Add the objects of one image; return how many lines stand there twice."""
+    seen: set[tuple[str, ...]] = set()
+    copies = 0
+    for line, words in text_lines(read_text(file)):
+        if tuple(words) in seen:
+            copies += 1
+            continue
+        seen.add(tuple(words))
+        try:
+            number = class_number(words[0], None if places.classes is None else len(places.classes))
+            values = _fractions(words[1:5] if places.keypoints else words[1:])
+        except LineError as error:
+            problems.catch(error.at(file, line), error.kind)
+            continue
+        if len(values) == 4:
+            width, height = values[2] * size[0], values[3] * size[1]
+            box = (values[0] * size[0] - width / 2, values[1] * size[1] - height / 2, width, height)
+        else:
+            points = np.array(values).reshape(-1, 2) * size
+            low, high = points.min(axis=0), points.max(axis=0)
+            box = (float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1]))
+            rows.polygons[len(rows.boxes)] = points.reshape(-1)
+        rows.files.append(file)
+        rows.lines.append(line)
+        rows.images.append(image)
+        rows.labels.append(number)
+        rows.boxes.append(box)
+    return copies
+
+
+def class_number(word: str, classes: int | None) -> int:
+    """Return the class that begins a line, or raise `LineError`; None if nobody knows how many there are."""
+    try:
+        value = float(word)
+        number = int(value)
+    except (ValueError, OverflowError):
+        value, number = -1.0, -1
+    most = (1 << 16) if classes is None else classes
+    if number != value or number < 0:
+        raise LineError("class", f"expected the number of a class first, but got {word[:40]!r}", "count classes from 0")
+    if number >= most:
+        raise LineError(
+            "class",
+            f"class {number} is not among the {most} classes, 0 to {most - 1}",
+            "name all classes in data.yaml, in the detector's order",
+        )
+    return number
+
+
+def _fractions(words: list[str]) -> list[float]:
+    """Return the numbers of a box (4) or polygon (6 or more), or raise `LineError`."""
+    values = numbers_in(words)
+    if len(values) == 5:
+        raise LineError(
+            "broken line",
+            "expected class cx cy w h, but got one number more",
+            "this looks like predictions: name the ground truth first, then the detections",
+        )
+    if len(values) != 4 and (len(values) < 6 or len(values) % 2):
+        raise LineError(
+            "broken line",
+            f"expected class and 4 numbers (cx cy w h) or 6 and more (x1 y1 x2 y2 ...), but got {len(values)}",
+            "correct the line; labels with keypoints need kpt_shape in data.yaml",
+        )
+    if max(values) > 1 + OVER or min(values) < -OVER:
+        worst = max(values, key=lambda value: abs(value - 0.5))
+        raise LineError(
+            "label outside the image",
+            f"expected fractions of the image, from 0 to 1, but got {worst:g}",
+            "divide pixels by the image's width and height" if worst > 1 else "correct the label",
+        )
+    if len(values) == 4 and (values[2] < 0 or values[3] < 0):
+        raise LineError("inverted box", "expected w and h of at least 0", "write class cx cy w h")
+    return values

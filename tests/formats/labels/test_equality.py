@@ -1,0 +1,103 @@
+"""The same scene gives the same numbers, to the bit, whatever files it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import probox
+from probox import Evaluation
+
+from . import world
+
+Writer = Callable[[world.Scene, Path], tuple[Path, Path]]
+WRITERS: dict[str, Writer] = {
+    "yolo": world.yolo,
+    "yolo-score-first": lambda scene, folder: world.yolo(scene, folder, order="score-first"),
+    "voc": world.voc,
+    "kitti": world.kitti,
+}
+ALL = WRITERS | {"openimages": world.open_images}
+
+
+def evaluated(files: tuple[Path, Path], **options: object) -> Evaluation:
+    truth = probox.read_truth(files[0])
+    return probox.evaluate(truth, probox.read_detections(files[1], truth), threads=1, **options)
+
+
+def numbers(result: Evaluation) -> str:
+    """Return all that is measured, NaN included."""
+    return str([result.summary(), result.per_class(), result.per_size(), result.per_image()])
+
+
+def in_order(result: Evaluation) -> np.ndarray:
+    """Return image rows, scores and label probabilities of all detections, sorted."""
+    table = result.detections
+    rows = np.concatenate([table.image_rows[:, None], table.scores[:, None], table.label_probs], axis=1)
+    return rows[np.lexsort(rows.T[::-1])]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_as_coco(name: str, tmp_path: Path) -> None:
+    scene = world.make_scene(empty=name != "openimages")
+    plain = evaluated(world.coco(scene, tmp_path / "coco"))
+    result = evaluated(ALL[name](scene, tmp_path / name))
+    assert 0.05 < result.pdq < 0.9
+    assert numbers(result) == numbers(plain)
+    np.testing.assert_array_equal(result.dataset.image_ids, plain.dataset.image_ids)
+    assert result.dataset.classes == plain.dataset.classes
+    np.testing.assert_array_equal(in_order(result), in_order(plain))
+    np.testing.assert_array_equal(result.objects.boxes, plain.objects.boxes)
+
+
+@pytest.mark.parametrize("name", ["voc", "openimages"])
+def test_crowds_as_coco(name: str, tmp_path: Path) -> None:
+    """Difficult objects and groups are crowds: mAP and LRP ignore them, PDQ does not."""
+    scene = world.make_scene(crowd=True, empty=False)
+    coco = evaluated(world.coco(scene, tmp_path / "coco"))
+    result = evaluated(ALL[name](scene, tmp_path / name))
+    assert numbers(result) == numbers(coco)
+    assert int(result.objects.crowd.sum()) == 6
+    assert result.summary()["TP"] + result.summary()["FN"] == len(scene.objects)
+    if name == "voc":
+        assert any("6 difficult objects: mAP and LRP ignore them, in PDQ they are objects" in n for n in result.notes)
+
+
+@pytest.mark.parametrize("box_truth", [False, True])
+def test_dont_care_regions(tmp_path: Path, box_truth: bool) -> None:
+    """mAP and LRP are those of a COCO file with a crowd of every class; PDQ is that of one without any."""
+    scene = world.make_scene(crowd=True)
+    result = evaluated(world.kitti(scene, tmp_path / "kitti"), convention=probox.Convention(box_truth=box_truth))
+    none = world.Scene(scene.images, [entry for entry in scene.objects if not entry[3]], scene.detections)
+    every = [(stem, label, box, True) for stem, _, box, crowd in scene.objects if crowd for label in world.CLASSES]
+    without = evaluated(world.coco(none, tmp_path / "none"))
+    crowds = evaluated(world.coco(world.Scene(scene.images, none.objects + every, scene.detections), tmp_path / "all"))
+    for key, value in result.summary().items():
+        same = crowds if key.startswith(("mAP", "AP", "mo")) else without
+        assert str(value) == str(same.summary()[key]), key
+    assert without.summary()["mAP"] != crowds.summary()["mAP"]
+    assert any("5 DontCare regions" in note for note in result.notes)
+
+
+def test_names_that_are_no_numbers(tmp_path: Path) -> None:
+    """Images are counted from 1 in the order of their names, in every format."""
+    scene = world.make_scene(stem="photo-{}", empty=False)
+    coco = numbers(evaluated(world.coco(scene, tmp_path / "coco")))
+    for name, write in ALL.items():
+        result = evaluated(write(scene, tmp_path / name))
+        assert result.dataset.image_ids.tolist() == [1, 2, 3, 4, 5, 6]
+        assert numbers(result) == coco
+
+
+def test_any_detections_go_with_any_truth(tmp_path: Path) -> None:
+    """Names of images and classes are what they have in common; YOLO's class numbers count the truth's classes."""
+    scene = world.make_scene(images=3, empty=False)
+    files = {name: write(scene, tmp_path / name) for name, write in ALL.items()}
+    files["coco"] = world.coco(scene, tmp_path / "coco")
+    plain = evaluated(files["coco"])
+    for truth, _ in files.values():
+        for _, found in files.values():
+            assert numbers(evaluated((truth, found))) == numbers(plain), (truth, found)
