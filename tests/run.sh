@@ -15,7 +15,7 @@ fi
 "${PROBOX_PYTHON:-python3}" -m venv .venv-test
 .venv-test/bin/python -m pip install --quiet --disable-pip-version-check ".[test]"
 if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
-  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 \
+  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
     -r tests/frameworks.txt \
     >/dev/null 2>&1 || echo "Detector frameworks could not be installed: their tests are skipped" >&2
 fi

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import pickle
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests import frameworks
 
 import probox
 from probox import PDQ, InputError
 from probox.adapters import lightning_callback
 
-torch = pytest.importorskip("torch")
+torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
 
 
-@pytest.fixture(scope="module")
-def lightning() -> Any:
-    if importlib.util.find_spec("lightning") is None:
-        pytest.skip("lightning is not installed")
+@pytest.fixture(autouse=True, scope="module")
+def _frameworks() -> None:
+    global torch
+    torch = frameworks.torch()
     torch.set_num_threads(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if importlib.util.find_spec("torchvision") is not None:  # torchmetrics wants to know whether it is there
-            from tests.torchvision_shim import load_torchvision
 
-            load_torchvision()
-        return importlib.import_module("lightning")
+
+@pytest.fixture(scope="module")
+def lightning(_frameworks: None) -> Any:
+    frameworks.torchvision()  # torchmetrics looks for it
+    with frameworks.quiet():
+        return pytest.importorskip("lightning")
 
 
 @pytest.fixture

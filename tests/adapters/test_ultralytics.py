@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
+import importlib
 import pickle
-import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from examples import ultralytics_callback as example
+from tests import frameworks
 
 import probox
 from probox import InputError
@@ -20,30 +19,22 @@ from probox.detect import Dropout, Options, detect, detect_images, find_images, 
 from probox.detect.families.base import corners_of_centres, grid
 from probox.detect.ultralytics import dfl_corners, letterbox
 
-torch = pytest.importorskip("torch")
-if any(importlib.util.find_spec(name) is None for name in ("torchvision", "ultralytics")):
-    pytest.skip("ultralytics is not installed", allow_module_level=True)
-# Ultralytics writes settings where it is told to, and asks the network unless it is told not to.
-os.environ.setdefault("YOLO_CONFIG_DIR", tempfile.mkdtemp())
-os.environ["YOLO_OFFLINE"] = "true"
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    from tests.torchvision_shim import load_torchvision
-
-    load_torchvision()
-    import ultralytics
-    from ultralytics.models.yolo.detect import DetectionValidator
-    from ultralytics.nn import tasks
-
-from examples import ultralytics_callback as example  # noqa: E402
+torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
+ultralytics: Any = None
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
 CLASSES = ("cup", "dog", "car")
 SIDE = 128
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _frameworks() -> None:
+    global torch, ultralytics
+    torch, ultralytics = frameworks.torch(), frameworks.ultralytics()
+
+
 @pytest.fixture(autouse=True)
-def _one_thread() -> None:
+def _one_thread(_frameworks: None) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
 
@@ -61,6 +52,7 @@ IMAGE = image_of(150, 110)
 def random_model(config: str) -> Any:
     """A model whose random scores differ from cell to cell, and whose boxes have all sizes."""
     model = ultralytics.YOLO(config, verbose=False)
+    tasks = importlib.import_module("ultralytics.nn.tasks")
     network = tasks.DetectionModel(config, nc=len(CLASSES), verbose=False)
     network.names = dict(enumerate(CLASSES))
     model.model = network
@@ -244,18 +236,20 @@ def test_other_models_and_arguments_are_refused(models: dict[str, Any]) -> None:
 # --- trainings ---
 
 
-class Spy(DetectionValidator):  # type: ignore[misc]
-    """Keeps the validator's predictions, brought to the photos by Ultralytics' own code."""
+def make_spy(noted: tuple[list[Any], list[Any]]) -> Any:
+    """Return a validator that keeps its predictions, brought to the photos by Ultralytics' own code."""
+    base: Any = importlib.import_module("ultralytics.models.yolo.detect").DetectionValidator
 
-    noted: tuple[list[Any], list[Any]] = ([], [])
+    class Spy(base):  # type: ignore[misc]
+        def update_metrics(self, preds: Any, batch: Any) -> None:
+            for row, found in enumerate(preds):
+                place = self._prepare_batch(row, batch)
+                placed = self.scale_preds({name: value.clone() for name, value in found.items()}, place)
+                noted[0].append(int(Path(place["im_file"]).stem))
+                noted[1].append(placed)
+            super().update_metrics(preds, batch)
 
-    def update_metrics(self, preds: Any, batch: Any) -> None:
-        for row, found in enumerate(preds):
-            place = self._prepare_batch(row, batch)
-            placed = self.scale_preds({name: value.clone() for name, value in found.items()}, place)
-            self.noted[0].append(int(Path(place["im_file"]).stem))
-            self.noted[1].append(placed)
-        super().update_metrics(preds, batch)
+    return Spy
 
 
 def truth_of(folder: Path) -> probox.GroundTruth:
@@ -301,9 +295,9 @@ def test_logged_numbers_are_those_of_its_predictions(trained: tuple[Path, Any, U
     folder, _, _ = trained
     twin = ultralytics.YOLO(folder / "run" / "weights" / "best.pt")
     pdq = UltralyticsPDQ(score=0.002).attach(twin)
-    Spy.noted[0].clear(), Spy.noted[1].clear()
+    noted: tuple[list[Any], list[Any]] = ([], [])
     stats = twin.val(
-        validator=Spy,
+        validator=make_spy(noted),
         data=str(folder / "data.yaml"),
         imgsz=example.SIDE,
         plots=False,
@@ -312,13 +306,13 @@ def test_logged_numbers_are_those_of_its_predictions(trained: tuple[Path, Any, U
         batch=3,
     )
     assert stats is not None
-    kept = [(own["conf"] > 0.002) & (own["bboxes"][:, 2:] > own["bboxes"][:, :2]).all(1) for own in Spy.noted[1]]
+    kept = [(own["conf"] > 0.002) & (own["bboxes"][:, 2:] > own["bboxes"][:, :2]).all(1) for own in noted[1]]
     found = probox.Detections.from_scores(
-        torch.cat([own["bboxes"][rows] for own, rows in zip(Spy.noted[1], kept, strict=True)]),
-        torch.cat([own["conf"][rows] for own, rows in zip(Spy.noted[1], kept, strict=True)]),
-        torch.cat([own["cls"][rows] for own, rows in zip(Spy.noted[1], kept, strict=True)]).long(),
+        torch.cat([own["bboxes"][rows] for own, rows in zip(noted[1], kept, strict=True)]),
+        torch.cat([own["conf"][rows] for own, rows in zip(noted[1], kept, strict=True)]),
+        torch.cat([own["cls"][rows] for own, rows in zip(noted[1], kept, strict=True)]).long(),
         classes=example.CLASSES,
-        image_ids=np.repeat(Spy.noted[0], [int(rows.sum()) for rows in kept]),
+        image_ids=np.repeat(noted[0], [int(rows.sum()) for rows in kept]),
     )
     expected = probox.evaluate(truth_of(folder), found).summary()
     assert expected["TP"] > 0

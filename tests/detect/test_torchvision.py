@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import warnings
+import importlib
 from typing import Any
 
 import numpy as np
 import pytest
+from tests import frameworks
 
 from probox.detect import Dropout, Options, detect
+from probox.detect.torchvision import TorchvisionDetector
 from probox.errors import InputError
 
-torch = pytest.importorskip("torch")
-if importlib.util.find_spec("torchvision") is None:
-    pytest.skip("torchvision is not installed", allow_module_level=True)
-from tests.torchvision_shim import load_torchvision  # noqa: E402
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # frameworks warn of their own affairs
-    load_torchvision()
-    from torchvision.models import detection
-
-from probox.detect.torchvision import TorchvisionDetector  # noqa: E402
+torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
+detection: Any = None
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -30,8 +22,16 @@ CLASSES = ("cup", "dog", "car")
 IMAGE = np.random.default_rng(0).integers(0, 255, (90, 120, 3), dtype=np.uint8)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _frameworks() -> None:
+    global torch, detection
+    torch = frameworks.torch()
+    frameworks.torchvision()
+    detection = importlib.import_module("torchvision.models.detection")
+
+
 @pytest.fixture(autouse=True)
-def _one_thread() -> None:
+def _one_thread(_frameworks: None) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
 from examples import lightning_callback, ultralytics_callback
-from tests.docs.holding.ultralytics_model import load
+from tests import frameworks
 
 
 def hold(folder: Path) -> dict[str, Any]:
-    ultralytics = load()
-    if importlib.util.find_spec("lightning") is None:
-        pytest.skip("lightning is not installed")
-    torch, lightning = importlib.import_module("torch"), importlib.import_module("lightning")
+    torch, ultralytics = frameworks.torch(), frameworks.ultralytics()
+    with frameworks.quiet():
+        lightning = pytest.importorskip("lightning")
     torch.set_num_threads(1)
     module = lightning_callback.make_module()
     images = lightning_callback.make_images(8, 1)

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from tests import frameworks
 
 import probox
-
-
-def load() -> Any:
-    """Import ultralytics, quietly and without the network, or skip."""
-    pytest.importorskip("torch")
-    if any(importlib.util.find_spec(name) is None for name in ("torchvision", "ultralytics")):
-        pytest.skip("ultralytics is not installed")
-    os.environ.setdefault("YOLO_CONFIG_DIR", str(Path.cwd() / "settings"))
-    os.environ["YOLO_OFFLINE"] = "true"
-    from tests.torchvision_shim import load_torchvision
-
-    load_torchvision()
-    return importlib.import_module("ultralytics")
 
 
 def hold(folder: Path) -> dict[str, Any]:
     from PIL import Image
 
-    ultralytics = load()
+    ultralytics = frameworks.ultralytics()
     model = ultralytics.YOLO("yolo11n.yaml")
     model.overrides["imgsz"] = 64
     (folder / "photos").mkdir()
