@@ -15,6 +15,7 @@ ROOT = Path(probox.__file__).parent
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "support", "version"),
     ("_core", "convention"),
+    ("options",),
     ("tables",),
     ("files",),
     ("measures", "formats", "fusion"),
@@ -22,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("analysis",),
     ("calibration",),
     ("detect", "pictures"),
+    ("adapters",),
     ("plots",),
     ("explorer",),
     ("demo", "experiments"),

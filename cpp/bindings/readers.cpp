@@ -113,6 +113,7 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
   columns["extents"] = to_numpy(std::move(results.extents), {n, 2});
   columns["all_scores_rows"] = to_numpy(std::move(results.all_scores.rows));
   columns["all_scores"] = to_numpy(std::move(results.all_scores.values));
+  columns["cls_prob_rows"] = to_numpy(std::move(results.cls_prob_rows));
   columns["covariances"] =
       results.covariances.rows.empty() ? nb::none() : to_numpy(std::move(covariances), {n, 2, 2, 2});
   columns["unknown_image_rows"] = results.unknown_image_rows;

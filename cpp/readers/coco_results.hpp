@@ -22,6 +22,7 @@ struct Results {
   std::vector<std::int32_t> labels;
   std::vector<double> scores, corners, extents;
   SomeRows<float> all_scores;
+  std::vector<std::int64_t> cls_prob_rows;  // whose all_scores stood there as cls_prob
   SomeRows<double> covariances;
   std::int64_t unknown_image_rows = 0;
   std::vector<std::int64_t> unknown_images;  // distinct neighbours: at least one entry per unknown image
@@ -54,6 +55,7 @@ class ResultsReader {
 
  private:
   static constexpr double rounding = 1e-3;
+  static constexpr int all_scores_ = 4, covariances_ = 5, cls_prob_ = 6, bbox_covar_ = 7;  // what SeenKeys call them
 
   void read_detection(std::optional<std::int64_t>& image) {
     std::string_view key;
@@ -80,18 +82,25 @@ class ResultsReader {
         score = in_.number();
         check_score(score);
       } else if (key == "all_scores") {
-        seen.mark(in_, 4);
+        seen.mark(in_, all_scores_);
         read_all_scores();
       } else if (key == "covars") {
-        seen.mark(in_, 5);
+        seen.mark(in_, covariances_);
         read_covariances(in_, covariances);
+      } else if (key == "cls_prob") {  // another name for all_scores, where background may stand last
+        seen.mark(in_, all_scores_);
+        seen.mark(in_, cls_prob_);
+        read_all_scores(/*background=*/1);
+      } else if (key == "bbox_covar") {
+        seen.mark(in_, bbox_covar_);
+        if (read_box_covariance(covariances)) seen.mark(in_, covariances_);
       } else {
         in_.skip();
       }
     }
     seen.require(in_, 0, "image_id");
     seen.require(in_, 2, "bbox");
-    if (!seen.has(4)) {
+    if (!seen.has(all_scores_)) {
       seen.require(in_, 1, "category_id");
       seen.require(in_, 3, "score");
     }
@@ -103,16 +112,17 @@ class ResultsReader {
       return;
     }
     const auto row = static_cast<std::int64_t>(results_.image_ids.size());
-    if (seen.has(4) && known_.given) {
+    if (seen.has(all_scores_) && known_.given) {
       if (!seen.has(1)) {
         column_ = static_cast<std::int32_t>(std::max_element(probabilities_.begin(), probabilities_.end()) -
                                             probabilities_.begin());
       }
       if (!seen.has(3)) score = probabilities_.empty() ? 0.0 : probabilities_[static_cast<std::size_t>(column_)];
       results_.all_scores.rows.push_back(row);
+      if (seen.has(cls_prob_)) results_.cls_prob_rows.push_back(row);
       for (const double probability : probabilities_) results_.all_scores.values.push_back(static_cast<float>(probability));
     }
-    if (seen.has(5)) {
+    if (seen.has(covariances_)) {
       results_.covariances.rows.push_back(row);
       results_.covariances.values.insert(results_.covariances.values.end(), covariances, covariances + 8);
     }
@@ -133,16 +143,43 @@ class ResultsReader {
     }
   }
 
-  void read_all_scores() {
+  // One probability per category, and with `background` perhaps one more, which is dropped.
+  void read_all_scores(std::size_t background = 0) {
     probabilities_.clear();
     const json::Reader::Mark start = in_.mark();
     if (in_.peek() != '[') in_.mismatch(words::list_of_numbers);
     in_.enter_array();
     while (in_.next_item()) probabilities_.push_back(in_.number());
-    if (known_.given && probabilities_.size() != known_.categories) {
+    if (!known_.given) return;
+    if (background > 0 && probabilities_.size() == known_.categories + background) probabilities_.pop_back();
+    if (probabilities_.size() != known_.categories) {
       in_.rewind(start);
-      in_.fail(Trouble::all_scores_length, known_.categories, probabilities_.size());
+      in_.fail(background > 0 ? Trouble::cls_prob_length : Trouble::all_scores_length, known_.categories,
+               probabilities_.size());
     }
+  }
+
+  // The covariance of x, y, w, h, as those of the corners (x, y) and (x + w, y + h); false where there is none.
+  bool read_box_covariance(double* out) {
+    if (in_.next_is_null()) {
+      in_.null();
+      return false;
+    }
+    const json::Reader::Mark start = in_.mark();
+    if (in_.peek() == '[') {
+      in_.enter_array();
+      if (!in_.next_item()) return false;
+      in_.rewind(start);
+    }
+    double full[4][4];
+    in_.fixed_list(4, [&](int row) { in_.numbers(full[row], 4); });
+    for (int i = 0; i < 2; ++i) {
+      for (int j = 0; j < 2; ++j) {
+        out[2 * i + j] = full[i][j];
+        out[4 + 2 * i + j] = (full[i][j] + full[i + 2][j + 2]) + (full[i][j + 2] + full[i + 2][j]);
+      }
+    }
+    return true;
   }
 
   std::int32_t column_of(std::int64_t category) const {

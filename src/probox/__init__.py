@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from probox.version import __version__
 
 if TYPE_CHECKING:
+    from probox.adapters.metric import PDQ
     from probox.analysis.comparison import compare
     from probox.analysis.diagnosis import diagnose
     from probox.analysis.intervals import bootstrap
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LRP",
+    "PDQ",
     "AveragePrecision",
     "Convention",
     "Dataset",
@@ -100,6 +102,7 @@ __all__ = [
 
 # Names are loaded when they are first used: what only asks for help or the version need not wait for NumPy.
 _HOMES = {
+    "probox.adapters.metric": ("PDQ",),
     "probox.analysis.comparison": ("compare",),
     "probox.analysis.diagnosis": ("diagnose",),
     "probox.analysis.intervals": ("bootstrap",),

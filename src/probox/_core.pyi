@@ -292,6 +292,7 @@ class _CocoResults(TypedDict):
     extents: _Float64
     all_scores_rows: _Int64
     all_scores: _Float32
+    cls_prob_rows: _Int64
     covariances: _Float64 | None
     unknown_image_rows: int
     unknown_images: _Int64

@@ -14,9 +14,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from probox.errors import InputError
+from probox.errors import InputError, KeywordError
+from probox.support.words import nearest_word
 
-__all__ = ["CHOICES", "PRESETS", "Convention", "resolve_convention"]
+__all__ = ["ALIASES", "CHOICES", "PRESETS", "Convention", "named_fields", "resolve_convention"]
 
 Assignment = Literal["optimal", "greedy"]
 Background = Literal["box", "mask"]
@@ -28,6 +29,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "clip": get_args(Clip),
 }
 """The fields that are one of a few words, and these words."""
+
+ALIASES = {"set_cov": "set_covariance"}
+"""Short words for fields, understood wherever a field may be named, and the fields."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,7 +168,7 @@ class Convention:
 
     def replace(self, **changes: Any) -> Convention:
         """Return a copy with these fields changed."""
-        return dataclasses.replace(self, **changes)
+        return dataclasses.replace(self, **named_fields(changes))
 
     def for_rules(self, rules: str) -> Convention:
         """Return a copy in which nothing is left to the rules of the data set, ``"coco"`` or ``"challenge"``."""
@@ -198,6 +202,30 @@ class Convention:
         if unknown:
             raise InputError(f"unknown convention field {unknown[0]!r}", remedy="use a newer probox to read this")
         return cls(**fields)
+
+
+def named_fields(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changes by the names of fields, in whichever words they were given.
+
+    >>> named_fields({"set_cov": 4.0})
+    {'set_covariance': 4.0}
+    """
+    known = [field.name for field in dataclasses.fields(Convention)]
+    fields: dict[str, Any] = {}
+    for word, value in changes.items():
+        name = ALIASES.get(word, word)
+        if name not in known:
+            near = nearest_word(word, [*known, *ALIASES])
+            remedy = f"did you mean {near}?" if near else f"the fields are {', '.join(known)}"
+            raise KeywordError(f"a convention has no field `{word}`", remedy=remedy)
+        if name in fields:
+            raise InputError(f"{name} is given twice", remedy=f"leave out one of {_both(name)}")
+        fields[name] = value
+    return fields
+
+
+def _both(name: str) -> str:
+    return " and ".join([*(short for short, field in ALIASES.items() if field == name), name])
 
 
 def _in_words(name: str, value: Any) -> str:

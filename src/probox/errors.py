@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probox.support.words import printable
 
-__all__ = ["InputError", "ProboxError"]
+__all__ = ["InputError", "KeywordError", "ProboxError"]
 
 
 LONGEST = 500
@@ -65,7 +65,11 @@ class InputError(ProboxError, ValueError):
         return printable(" ".join(text.splitlines()))  # names may hold line breaks, and what terminals obey
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (self.problem, self.file, self.image, self.entry, self.remedy))
+        return (_rebuild, (type(self), self.problem, self.file, self.image, self.entry, self.remedy))
+
+
+class KeywordError(InputError, TypeError):
+    """A function was given a keyword that it does not know; also a `TypeError`, as Python would raise."""
 
 
 def _short(text: str) -> str:
@@ -74,7 +78,12 @@ def _short(text: str) -> str:
 
 
 def _rebuild(
-    problem: str, file: str | None, image: int | str | None, entry: str | None, remedy: str | None
+    kind: type[InputError],
+    problem: str,
+    file: str | None,
+    image: int | str | None,
+    entry: str | None,
+    remedy: str | None,
 ) -> InputError:
     """Unpickle an `InputError`: exceptions with keyword arguments need help crossing processes."""
-    return InputError(problem, file=file, image=image, entry=entry, remedy=remedy)
+    return kind(problem, file=file, image=image, entry=entry, remedy=remedy)

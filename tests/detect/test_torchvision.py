@@ -135,13 +135,12 @@ def test_existing_dropout_is_switched_on() -> None:
 
 
 def test_masks_keep_the_expected_input() -> None:
-    from probox.detect.torchvision import _masks
+    from probox.detect.torch_modules import masked
 
     layer = torch.nn.Conv2d(400, 400, 1, bias=False)
     torch.nn.init.dirac_(layer.weight)
-    model = torch.nn.ModuleDict({"head": layer})
     ones = torch.ones(1, 400, 2, 2)
-    with torch.no_grad(), _masks(model, Dropout(rate=0.25, layers="head")):
+    with torch.no_grad(), masked([("head", layer)], Dropout(rate=0.25)):
         drawn = torch.stack([layer(ones) for _ in range(20)])
     assert drawn.mean().item() == pytest.approx(1.0, abs=0.03)
     assert (drawn == drawn[..., :1, :1]).all()

@@ -53,6 +53,8 @@ RESULTS: list[dict[str, Any]] = [
     {"image_id": 4, "category_id": 3, "bbox": [1.7, 2, 3.6, 4], "score": 0.25, "all_scores": [0.25, 0.5]},
     {"image_id": 4, "bbox": [1, 2, 4, 4], "all_scores": [0.3, 0.6]},
     {"image_id": 5, "category_id": 3, "bbox": [0, 0, 3, 3], "score": 1},
+    {"image_id": 9, "category_id": 3, "bbox": [1, 1, 3, 3], "score": 0.5, "cls_prob": [0.5, 0.4, 0.1]},
+    {"image_id": 9, "category_id": 3, "bbox": [1, 1, 3, 3], "score": 0.5, "bbox_covar": np.eye(4).tolist()},
 ]
 
 RVC1: dict[str, Any] = {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import random_world
+from tests.tensors import Tensor
 from tests.worlds import boxes_truth, simulated
 
 from probox import Dataset, Detections, InputError, evaluate, read_coco_results
@@ -137,32 +138,6 @@ def test_scores_of_all_classes() -> None:
         one(scores=[[0.9, 0.8, 0.2]], labels=None, above_one="refuse")
     assert to_distribution([[0.1, 0.2]], "limit").tolist() == to_distribution([[0.1, 0.2]], "refuse").tolist()
     assert to_distribution([[0.0, 0.0]], "normalise").tolist() == [[0.0, 0.0]]
-
-
-class Tensor:
-    """Something on another device: it gives its numbers only after leaving its graph and its device."""
-
-    def __init__(self, values: Any, state: str = "gpu with graph", dtype: Any = None) -> None:
-        self.values, self.state, self.dtype = values, state, dtype
-
-    def detach(self) -> Tensor:
-        return Tensor(self.values, self.state.replace(" with graph", ""), self.dtype)
-
-    def cpu(self) -> Tensor:
-        return Tensor(self.values, self.state.replace("gpu", "cpu"), self.dtype)
-
-    def float(self) -> Tensor:
-        return Tensor(self.values, self.state)
-
-    def numpy(self) -> Any:
-        if self.state != "cpu":
-            raise RuntimeError(f"this is on {self.state}")
-        if self.dtype == "bfloat16":
-            raise TypeError("Got unsupported ScalarType BFloat16")
-        return np.asarray(self.values)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise TypeError("can't convert a tensor of another device to numpy")
 
 
 def test_tensors_of_any_device_and_type() -> None:

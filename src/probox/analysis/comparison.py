@@ -144,7 +144,7 @@ class Comparison:
 
 def compare(
     results: Mapping[str, Evaluation],
-    measures: Collection[str] | None = None,
+    measures: str | Collection[str] | None = None,
     *,
     per_class: bool = False,
     all_pairs: bool = False,
@@ -160,8 +160,8 @@ def compare(
     ----------
     results : mapping of str to Evaluation
         Two or more by name; the others are compared with the first.
-    measures : collection of str, optional
-        Default: those that all results hold.
+    measures : collection of str, or str, optional
+        Names, also in one text between commas, or ``"all"``. Default: those that all results hold.
     per_class : bool
         Compare the classes too, by the main column of each measure that is defined for a class.
     all_pairs : bool

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 
@@ -12,6 +10,7 @@ from probox.analysis.conclusions import shown_difference
 from probox.analysis.intervals import Interval
 from probox.evaluation.text import escaped, format_limits, format_value
 from probox.measures.measure import Column
+from probox.support.csv_rows import csv_text
 
 __all__ = ["comparison_table", "comparison_text"]
 
@@ -141,12 +140,10 @@ def _latex(cells: Sequence[Sequence[str]]) -> str:
 
 
 def _csv(pair: PairOfResults, rows: Sequence[tuple[str, Column, Difference]], of_classes: bool) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     kinds = (pair.first, pair.second, "difference")
     limits = [f"{kind}{end}" for kind in kinds for end in ("", " low", " high")]
     first = ["class", "column", "images"] if of_classes else ["column"]
-    writer.writerow([*first, *limits, "p", "p Holm"])
+    lines: list[list[object]] = [[*first, *limits, "p", "p Holm"]]
     for name, column, found in rows:
         numbers: list[float] = []
         for interval in (found.first, found.second):
@@ -154,6 +151,6 @@ def _csv(pair: PairOfResults, rows: Sequence[tuple[str, Column, Difference]], of
             low, high = (1 - high, 1 - low) if column.complement else (low, high)
             numbers += [column.shown({column.key: interval.value}), low, high]
         numbers += [*shown_difference(column, found.difference), found.p, found.adjusted]
-        cells = ["" if math.isnan(number) else repr(float(number)) for number in numbers]
-        writer.writerow([name, *([column.heading or column.key, found.images] if of_classes else []), *cells])
-    return out.getvalue().rstrip("\n")
+        about = [column.heading or column.key, found.images] if of_classes else []
+        lines.append([name, *about, *map(float, numbers)])
+    return csv_text(lines)

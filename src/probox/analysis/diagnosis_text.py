@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,6 +11,7 @@ from probox.analysis.budget import PARTS
 from probox.evaluation.text import format_value
 from probox.measures.measure import Column
 from probox.measures.registry import MEASURES, measures_called
+from probox.support.csv_rows import csv_lines
 
 if TYPE_CHECKING:
     from probox.analysis.diagnosis import Diagnosis
@@ -63,13 +62,7 @@ def diagnosis_tables(diagnosis: Diagnosis) -> dict[str, str]:
 
 
 def _csv(rows: Sequence[dict[str, object]]) -> str:
-    out = io.StringIO()
-    if rows:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(rows[0])
-        for row in rows:
-            writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row.values()])
-    return out.getvalue()
+    return "".join(csv_lines([list(rows[0]), *(list(row.values()) for row in rows)])) if rows else ""
 
 
 def _pairs(diagnosis: Diagnosis) -> str:

@@ -113,7 +113,7 @@ class Intervals(Mapping[str, Interval]):
 
 def bootstrap(
     evaluation: Evaluation,
-    measures: Collection[str] | None = None,
+    measures: str | Collection[str] | None = None,
     *,
     replicates: int = 1000,
     seed: int = 0,
@@ -129,8 +129,8 @@ def bootstrap(
     ----------
     evaluation : Evaluation
         What was measured.
-    measures : collection of str, optional
-        Default: those that the evaluation holds.
+    measures : collection of str, or str, optional
+        Names, also in one text between commas, or ``"all"``. Default: those that the evaluation holds.
     replicates : int
         How often images are drawn.
     seed : int

@@ -49,6 +49,7 @@ class Sampler:
         self.measures = measures
         self.values: dict[Place, float] = {}
         self.parts: dict[Place, tuple[Measure, ClassPart]] = {}
+        self.images: dict[Place, npt.NDArray[np.int64]] = {}
         for measure in measures:
             self.values.update({("", key): value for key, value in measure.summary(evaluation).items()})
         for measure in measures if per_class else ():
@@ -58,7 +59,11 @@ class Sampler:
             groups = measure.per_class(evaluation)
             for label, name in enumerate(evaluation.classes):
                 self.values[name, key] = groups[name][key]
-                self.parts[name, key] = measure, class_part(evaluation, label, measure)
+                if measure.resampled_classes is not None:
+                    self.images[name, key] = _images_naming(evaluation, label)
+                    continue
+                part = class_part(evaluation, label, measure)
+                self.parts[name, key], self.images[name, key] = (measure, part), part.images
 
     def numbers(self, weights: Weights, *, classes_alone: bool = False) -> dict[Place, Floats]:
         whole = {} if classes_alone else resampled(self.evaluation, self.measures, weights)
@@ -66,11 +71,23 @@ class Sampler:
         for place, (measure, part) in self.parts.items():
             assert measure.resampled is not None
             numbers[place] = measure.resampled(part.evaluation, weights[:, part.images])[place[1]]
+        for measure in self.measures:
+            key = measure.headline.key
+            if measure.resampled_classes is not None and any(own == key for _, own in self.images):
+                drawn = measure.resampled_classes(self.evaluation, weights)
+                numbers.update({(name, key): drawn[:, label] for label, name in enumerate(self.evaluation.classes)})
         return numbers
 
     def images_of(self, place: Place) -> npt.NDArray[np.int64] | None:
         """Return the images that hold anything of a class; None: all of them."""
-        return self.parts[place][1].images if place in self.parts else None
+        return self.images.get(place)
+
+
+def _images_naming(evaluation: Evaluation, label: int) -> npt.NDArray[np.int64]:
+    """Return the rows of images with objects of a class, or detections that name it."""
+    tables = (evaluation.objects, evaluation.detections)
+    there, found = (table.image_rows[table.labels == label] for table in tables)
+    return np.union1d(there, found)
 
 
 class Steps:
@@ -138,7 +155,7 @@ def more_swaps(both: Sampler, pairs: int, replicates: int, level: float) -> int:
 
     With twice as many as the least that could claim anything, a class needs no luck to be claimed.
     """
-    keys = [key for _, key in both.parts]
+    keys = [key for _, key in both.images]
     tests = pairs * max((keys.count(key) for key in set(keys)), default=0)
     return max(0, math.ceil(2 * tests / (1 - level)) - replicates) if tests else 0
 

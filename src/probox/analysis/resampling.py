@@ -14,7 +14,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure, Resampled, Weights
-from probox.measures.registry import MEASURES, measure_names, measures_called
+from probox.measures.registry import MEASURES, measures_called, named_measures
 
 __all__ = [
     "MORE_SWAPS",
@@ -64,7 +64,7 @@ def resampled(evaluation: Evaluation, measures: Sequence[Measure], weights: Weig
 
 
 def measures_to_resample(
-    results: Sequence[Evaluation], names: Collection[str] | None
+    results: Sequence[Evaluation], names: str | Collection[str] | None
 ) -> tuple[tuple[Measure, ...], tuple[str, ...]]:
     """Return the measures that are asked for (default: all that every result holds), and what to say of others.
 
@@ -75,14 +75,9 @@ def measures_to_resample(
         lacking = [measure.name for measure in held if measure.resampled is None]
         notes = (f"no intervals of {', '.join(lacking)}: nobody has said how to resample it",) if lacking else ()
         return tuple(measure for measure in held if measure.resampled is not None), notes
-    known = measure_names()
-    wrong = isinstance(names, str) or not names or any(name not in known for name in names)
-    if wrong:
-        raise InputError(
-            f"expected measures to be some of {', '.join(known)}, got {names!r:.80}",
-            remedy=f'write measures=("{known[0]}",)',
-        )
-    wanted = measures_called(names)
+    wanted = measures_called(named_measures(names))
+    if isinstance(names, str) and names.strip().lower() == "all":
+        wanted = tuple(measure for measure in wanted if measure.resampled is not None)
     for measure in wanted:
         if measure.resampled is None:
             raise InputError(f"{measure.name} cannot be resampled", remedy="leave it out of measures")

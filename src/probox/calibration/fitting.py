@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +16,16 @@ from probox.calibration.gain import Change, Gain, columns, compare
 from probox.calibration.held_out import HeldOut, Job, Numbers, dealt
 from probox.calibration.pdq_curve import PdqCurve
 from probox.calibration.record import TARGETS, Calibration
-from probox.convention import Convention, resolve_convention
+from probox.convention import Convention
 from probox.errors import InputError
-from probox.tables.arguments import check_tables
+from probox.evaluation.inputs import Images, read_inputs
+from probox.files.reading import Paths
+from probox.options import Settings, resolve_settings, takes_settings
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["Fitted", "fit"]
 
@@ -47,9 +53,10 @@ class Fitted:
     held_out: Detections | None = dataclasses.field(default=None, repr=False, compare=False)
 
 
+@takes_settings
 def fit(
-    truth: GroundTruth,
-    found: Detections,
+    truth: GroundTruth | Paths,
+    found: Detections | Paths,
     *,
     method: str = "scale",
     labels: str = "none",
@@ -58,20 +65,22 @@ def fit(
     seed: int = 0,
     alpha: float = 0.1,
     level: float = 0.9,
-    convention: str | Convention = "reference",
-    label_threshold: float | None = None,
+    convention: str | Convention | None = None,
     resamples: int = 1000,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    images: Images | None = None,
+    repair: bool = False,
+    **settings: Unpack[Settings],
 ) -> Fitted:
     """Fit a calibration of corners and labels, cross-validated by image.
 
     Parameters
     ----------
-    truth : GroundTruth
-        What is there.
-    found : Detections
-        What the detector says; all of it is fitted to.
+    truth : GroundTruth or path
+        What is there: a table, or the file that holds it.
+    found : Detections or path
+        What the detector says, or its file; all of it is fitted to.
     method : {"scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal"}
         What happens to the corners' standard deviations; see `probox.calibration.corners`.
     labels : {"none", "temperature", "isotonic"}
@@ -86,16 +95,17 @@ def fit(
         Conformal: the share of objects that the central box may miss. Also the level of the box coverage that is told.
     level : float
         For coverage: the central interval of an edge that is to hold its share.
-    convention : str or Convention
+    convention : str or Convention, optional
         How PDQ is measured, as for `probox.evaluate`.
-    label_threshold : float, optional
-        PDQ is that of detections with a label probability above it. Default: what the convention says.
     resamples : int
         How often images are drawn anew for the 95 % intervals.
-    threads : int, optional
+    threads, images, repair
         As for `probox.evaluate`.
     progress : callable, optional
         Called with the numbers of parts done and in all.
+    **settings
+        ``preset``, ``label_threshold`` and so on, as for `probox.evaluate`: they say how PDQ is measured. Not
+        ``set_cov``, by which sigmas would not matter.
 
     Examples
     --------
@@ -106,14 +116,17 @@ def fit(
     >>> print(fitted.calibration)
     sigmas times 1.11
     """
-    check_tables(truth, found, "fit")
+    chosen = resolve_settings(fit, convention, settings)
+    if chosen.set_covariance is not None:
+        raise InputError(
+            f"with a set covariance of {chosen.set_covariance:g} no sigma matters, so there is nothing to fit",
+            remedy="leave set_cov out",
+        )
     target = _checked_choices(method, labels, target)
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
+    truth, found = read_inputs(truth, found, "fit", images=images, repair=repair)
     job = Job(truth, found, method, labels, target, alpha, level, threads)
     job.check_covariances()
-    chosen = resolve_convention(convention)
-    if label_threshold is not None:
-        chosen = chosen.replace(label_threshold=label_threshold)
     job.curve = PdqCurve(truth, found, chosen, threads=threads) if target == "pdq" else None
     everywhere = np.ones(len(truth.dataset), bool)
     corners, mapped = job.fit_on(everywhere)

@@ -54,9 +54,10 @@ class _Commands(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="probox")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Measure, make and show probabilistic object detections.
 
     \b
@@ -64,6 +65,8 @@ def cli() -> None:
       probox demo
       probox evaluate instances_val2017.json detections.json
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())  # asking what there is is no mistake
 
 
 def main(args: list[str] | None = None) -> None:

@@ -14,7 +14,7 @@ from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.record import TARGETS
 from probox.cli.console import in_flags, note, print_json, progress_bar, results
 from probox.cli.output import detections_option
-from probox.convention import PRESETS
+from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,18 +62,14 @@ def command() -> None:
     default=0.9,
     help="For coverage: the interval of an edge that is to hold its share.",
 )
-@click.option("--preset", type=click.Choice(list(PRESETS)), default="reference", help="How PDQ is measured.")
-@click.option("--label-threshold", type=float, metavar="T", help="PDQ of detections with a label probability above T.")
-@click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
+# Not --set-cov: with one variance for all corners there are no sigmas to fit.
+@scoring_options(leave_out=["set_covariance"])
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def fit_command(
     truth: str,
     detections: str,
     out: Path,
-    preset: str,
-    label_threshold: float | None,
-    repair: bool,
+    scoring: Scoring,
     as_json: bool,
     **choices: Any,
 ) -> None:
@@ -98,21 +94,14 @@ def fit_command(
     """
     from probox.calibration import fit
     from probox.calibration.storage import KIND
-    from probox.convention import Convention
     from probox.files.replacing import check_not_input, check_replaceable
-    from probox.formats import read_detections, read_truth
 
     check_replaceable(out, KIND, folder=True)
     check_not_input(out, (truth, detections))
     started = time.perf_counter()
-    try:
-        convention = Convention.preset(preset, label_threshold=label_threshold)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    table = read_truth(truth)
-    found = read_detections(detections, table, repair=repair)
+    table, found = scoring.read(truth, detections, "fit")
     with progress_bar("folds", quiet=as_json) as progress:
-        fitted = fit(table, found, convention=convention, progress=progress, **choices)
+        fitted = fit(table, found, convention=scoring.convention, threads=scoring.threads, progress=progress, **choices)
     fitted.calibration.save(out)
     notes = [*table.notes, *found.notes, *fitted.notes]
     if as_json:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results
-from probox.cli.measure_choice import parse_measures
+from probox.cli.measure_choice import checked_measures
+from probox.cli.naming import Named, load_named, named_argument
 from probox.evaluation.text import STYLES
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("folders", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
+@named_argument("folders", "RESULT_DIR")
 @click.option(
     "--measures", metavar="LIST", help="What to compare by, separated by commas, or `all` [default: what they hold]."
 )
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
-    folders: tuple[str, ...],
+    folders: tuple[Named, ...],
     measures: str | None,
     per_class: bool,
     all_pairs: bool,
@@ -54,24 +55,24 @@ def command(
     """Say whether results differ, and by how much, by drawing and swapping whole images.
 
     RESULT_DIR are folders that `probox evaluate --out` wrote, or a folder of such folders: two results or more of the
-    same truth, measured alike. The others are compared with the first. Each number has an interval, each difference an
-    interval and p, and a sentence says what may be concluded.
+    same truth, measured alike; NAME=RESULT_DIR gives one another name. The others are compared with the first. Each
+    number has an interval, each difference an interval and p, and a sentence says what may be concluded.
 
     \b
     probox evaluate truth.json ssd.json yolo.json --out results
     probox compare results/ssd results/yolo
     probox compare results --all-pairs --per-class --json
+    probox compare A=results/ssd B=elsewhere/ssd
     """
     from probox.analysis.comparison import compare
     from probox.errors import InputError
-    from probox.evaluation.folders import load_results
 
-    loaded = load_results(folders)
+    loaded = load_named(folders)
     if len(loaded) < 2:
-        raise InputError("there is only one result", file=folders[0], remedy="name two or more to compare")
+        raise InputError("there is only one result", file=folders[0].path, remedy="name two or more to compare")
     with progress_bar("images drawn and swapped", quiet=as_json) as progress:
         compared = compare(
-            loaded, _names(measures), per_class=per_class, all_pairs=all_pairs,
+            loaded, None if measures is None else checked_measures(measures), per_class=per_class, all_pairs=all_pairs,
             replicates=replicates, seed=seed, level=level, progress=progress,
         )  # fmt: skip
     if as_json:
@@ -97,13 +98,3 @@ def _print(compared: Comparison, style: str) -> None:
     note(reading(compared))
     for text in compared.notes:
         note(f"note: {text}")
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    from probox.measures.registry import MEASURES
-
-    if text is None:
-        return None
-    if text.strip().lower() == "all":
-        return tuple(measure.name for measure in MEASURES if measure.resampled is not None)
-    return parse_measures(text)

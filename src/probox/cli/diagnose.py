@@ -9,13 +9,14 @@ import click
 
 from probox.cli.console import note, print_json, progress_bar, results
 from probox.cli.measure_choice import parse_measures
+from probox.cli.naming import Named, load_named, named_argument
 
 PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-error", "thresholds")
 """The plots that --out writes, beside that of the what-ifs."""
 
 
 @click.command("diagnose")
-@click.argument("folders", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
+@named_argument("folders", "RESULT_DIR")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Write plots and tables (CSV) there.")
 @click.option(
     "--thresholds-for",
@@ -30,7 +31,7 @@ PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-er
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
-    folders: tuple[str, ...],
+    folders: tuple[Named, ...],
     out: str | None,
     thresholds_for: str,
     replicates: int,
@@ -44,23 +45,23 @@ def command(
     A verdict in plain words comes first; then where the points went, what each repair would bring, whether sigmas are
     honest per edge, size and class, what they are worth over the best constant sigma (fitted on other images than it is
     judged on), and every measure of labels and scores. RESULT_DIR is a folder that `probox evaluate --out` wrote, or a
-    folder of such folders.
+    folder of such folders; NAME=RESULT_DIR gives one another name.
 
     \b
     probox evaluate truth.json detections.json --label-threshold 0.5 --out results
     probox diagnose results
     probox diagnose results/ssd results/yolo --out why --json
     probox diagnose results --thresholds-for lrp,d-ece
+    probox diagnose A=results/ssd B=elsewhere/ssd
     """
     from probox.analysis.diagnosis import diagnose
-    from probox.evaluation.folders import load_results
 
     measures = parse_measures(thresholds_for, "--thresholds-for")
     if out is not None:
         from probox.support.optional import require
 
         require("matplotlib", extra="report").use("Agg")
-    loaded = load_results(folders)
+    loaded = load_named(folders)
     diagnoses: dict[str, Any] = {}
     for name, evaluation in loaded.items():
         with progress_bar(name, quiet=as_json) as progress:

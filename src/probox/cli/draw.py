@@ -13,6 +13,7 @@ import click
 
 from probox.analysis.image_ranking import CHOICES
 from probox.cli.console import note, print_json, progress_bar
+from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
 from probox.pictures.drawing import CORNERS, LABELS
 from probox.pictures.style import ENDINGS, PALETTES
@@ -33,7 +34,8 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where pictures go.")
 @click.option("--image", "wanted", multiple=True, metavar="ID", help="This image, by id or file name; may be repeated.")
 @_choices
-@click.option("--label-threshold", type=click.FloatRange(0, 1), metavar="T", help="Only detections surer than T.")
+# Not --images, which are the photos here: --image chooses.
+@scoring_options(leave_out=["images"])
 @click.option("--colours", type=click.Choice(list(PALETTES)), default="blue-orange", show_default=True)
 @click.option("--corners", type=click.Choice(CORNERS), default="ellipse", show_default=True)
 @click.option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel.")
@@ -47,7 +49,7 @@ def command(
     images: str | None,
     out: str,
     wanted: tuple[str, ...],
-    label_threshold: float | None,
+    scoring: Scoring,
     detections: str | None,
     ending: str,
     as_json: bool,
@@ -58,6 +60,8 @@ def command(
     SOURCE is a folder that `probox evaluate --out` wrote, if there is one result in it, or that of one of its
     results; or a file of detections, which is drawn as it is or, with --truth, judged first. Right is blue: mask
     and box of true positives. Wrong is orange: the box of a false positive, the mask of a missed object.
+    Options of scoring, from --preset to --threads, say how to judge by --truth; a result was judged when it was made,
+    and takes --label-threshold alone.
 
     Heatmaps of probabilistic segmentation are not kept in SOURCE: name the file that was evaluated with
     --detections to see them.
@@ -69,16 +73,18 @@ def command(
     probox draw results --images val2017 --out pictures --worst 20
     probox draw results/ssd --images val2017 --out pictures --image 139 --heatmap --format pdf
     probox draw detections.json --images val2017 --out pictures
+    probox draw detections.json --truth truth.json --preset paper --clip corners --out pictures --worst 20
     """
     choices = {name: options.pop(name.replace("-", "_")) for name in CHOICES}
     chosen = {name: n for name, n in choices.items() if n is not None}
     if len(chosen) + bool(wanted) > 1:
         raise click.UsageError("choose images by --image or by one of --worst, --best, --false-positives, ...")
     photos = _folder(images)
-    job: _Job = _judged(source, truth, detections, label_threshold, photos, chosen, wanted)
+    job: _Job = _judged(source, truth, detections, scoring, photos, chosen, wanted)
     written = _write(job, Path(out), ending, options, quiet=as_json)
     if as_json:
-        print_json({"pictures": [{"image_id": i, "file": str(p)} for i, p in written], "notes": job.notes})
+        pictures = [{"image_id": i, "file": str(p)} for i, p in written]
+        print_json({"pictures": pictures, **job.judgement(), "notes": job.notes})
         return
     for text in job.notes:
         note(f"note: {text}")
@@ -96,6 +102,11 @@ class _Job:
     heatmaps: Any
     notes: list[str]
 
+    def judgement(self) -> dict[str, Any]:
+        """Return how detections were judged and with which numbers, for JSON; nothing if they were not."""
+        convention = getattr(self.source, "convention", None)
+        return {} if convention is None else {"summary": self.source.summary(), "convention": convention.to_dict()}
+
 
 def _folder(images: str | None) -> Path | None:
     if images is None:
@@ -109,7 +120,7 @@ def _judged(
     source: str,
     truth: str | None,
     detections: str | None,
-    threshold: float | None,
+    scoring: Scoring,
     photos: Path | None,
     chosen: dict[str, int],
     wanted: tuple[str, ...],
@@ -118,10 +129,13 @@ def _judged(
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation
     from probox.files.photos import find_photo
-    from probox.formats import read_detections, read_truth
+    from probox.formats import read_truth
 
     found: Any = None
+    threshold = scoring.convention.label_threshold
     result = only_result(source)
+    if result is not None or truth is None:
+        _refuse_scoring(scoring, "a result was judged when it was made" if result else "without --truth none is judged")
     if result is not None:
         evaluation = Evaluation.load(result)
         if detections is not None:
@@ -129,9 +143,9 @@ def _judged(
     elif truth is not None:
         from probox.evaluation.run import evaluate
 
-        table = read_truth(truth)
-        found = read_detections(source, table)
-        evaluation = evaluate(table, found)
+        table, found = scoring.read(truth, source, "draw")
+        evaluation = evaluate(table, found, convention=scoring.convention, threads=scoring.threads)
+        threshold = None  # it was among the rest
     elif Path(source).is_dir():
         raise InputError(
             "holds no evaluation.json",
@@ -154,6 +168,13 @@ def _judged(
     job = _Job(evaluation, [(image_id, names[image_id]) for image_id in ids], shown, {}, found, [])
     _note_missing(job, photos)
     return job
+
+
+def _refuse_scoring(scoring: Scoring, why: str) -> None:
+    """Raise if options of scoring were given that would change nothing."""
+    idle = [flag for flag in scoring.typed if flag not in ("--label-threshold", "--threads")]
+    if idle:
+        raise click.UsageError(f"{idle[0]} says how to judge a file of detections by --truth, but {why}")
 
 
 def _alone(

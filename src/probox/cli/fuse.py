@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from probox.cli.console import note, print_json
+from probox.cli.naming import Named, named_argument, titles_of
 from probox.cli.output import detections_option
 from probox.fusion.fuse import LABEL_AFFINITIES
 from probox.fusion.gaussian import Spread
@@ -14,7 +15,7 @@ from probox.fusion.gaussian import Spread
 
 @click.command("fuse", context_settings={"show_default": True})
 @click.argument("truth", type=click.Path())
-@click.argument("members", type=click.Path(), nargs=-1, required=True, metavar="DETECTIONS...")
+@named_argument("members", "DETECTIONS")
 @detections_option
 @click.option("--iou", type=click.FloatRange(0, 1, min_open=True), default=0.7, help="Overlap with a cluster's mean.")
 @click.option("--label-affinity", type=click.Choice(LABEL_AFFINITIES), default="same", help="Labels' part.")
@@ -39,7 +40,7 @@ from probox.fusion.gaussian import Spread
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     truth: str,
-    members: tuple[str, ...],
+    members: tuple[Named, ...],
     out: Path,
     as_json: bool,
     iou: float,
@@ -55,10 +56,11 @@ def command(
 
     Detections that overlap and agree become one, whose corners have the members' mean and covariance. TRUTH tells
     images and classes; its objects are not looked at. A file that is there is replaced if it holds detections, but
-    never one of those that are fused.
+    never one of those that are fused. Nothing is scored. NAME=DETECTIONS gives a file a name to be called by.
 
     \b
     probox fuse instances_val2017.json ssd.json yolo.json rcnn.json --out ensemble.json
+    probox fuse instances_val2017.json SSD=results/17.json YOLO=results/18.json --out ensemble.json
     """
     from probox.files.replacing import check_not_input
     from probox.formats import read_detections, read_truth
@@ -66,11 +68,12 @@ def command(
     from probox.fusion import fuse_detections
 
     check_output(out)
-    check_not_input(out, (truth, *members))
+    paths, names = [member.path for member in members], titles_of(members)
+    check_not_input(out, (truth, *paths))
     table = read_truth(truth)
     sizes = dict(zip(table.image_ids.tolist(), map(tuple, table.dataset.shapes.tolist()), strict=True))
     fused = fuse_detections(
-        [read_detections(member, table) for member in members],
+        [read_detections(path, table) for path in paths],
         image_sizes=sizes,
         iou=iou,
         label_affinity=label_affinity,
@@ -83,8 +86,9 @@ def command(
     )
     notes = write_detections(out, fused, table)
     if as_json:
-        print_json({"out": str(out), "members": list(members), "detections": len(fused), "notes": list(notes)})
+        told = {"out": str(out), "members": paths, "names": names, "detections": len(fused), "notes": list(notes)}
+        print_json(told)
         return
     for text in notes:
         note(f"note: {text}")
-    note(f"wrote {len(fused):,} detections of {len(members)} members to {out}")
+    note(f"wrote {len(fused):,} detections of {len(members)} members ({', '.join(names)}) to {out}")

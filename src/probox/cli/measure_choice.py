@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from probox.measures.registry import measure_names
+from probox.errors import InputError
+from probox.measures.registry import named_measures
 
-__all__ = ["parse_measures"]
+__all__ = ["checked_measures", "parse_measures"]
 
 
 def parse_measures(text: str, flag: str = "--measures") -> tuple[str, ...]:
@@ -15,11 +16,14 @@ def parse_measures(text: str, flag: str = "--measures") -> tuple[str, ...]:
     >>> parse_measures("PDQ, nll")
     ('pdq', 'nll')
     """
-    known = measure_names()
-    if text.strip().lower() == "all":
-        return known
-    names = tuple(name.strip().lower() for name in text.split(","))
-    for name in names:
-        if name not in known:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(known)}.", param_hint=flag)
-    return tuple(dict.fromkeys(names))
+    try:
+        return named_measures(text)
+    except InputError as error:
+        near = f" {error.remedy}" if error.remedy and error.remedy.startswith("did you mean") else ""
+        raise click.BadParameter(f"{error.problem}.{near}", param_hint=flag) from None
+
+
+def checked_measures(text: str) -> str:
+    """Return a list of measures as it is, or raise: for what is asked by `all` is not all there is."""
+    parse_measures(text)
+    return text

@@ -7,21 +7,22 @@ import io
 import click
 
 from probox.cli.console import note, print_json, progress_bar
+from probox.cli.naming import Named, load_named, named_argument
 from probox.pictures.style import ENDINGS
 
 
 @click.command("plot")
-@click.argument("results", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
+@named_argument("results", "RESULT_DIR")
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where plots go.")
 @click.option("--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True)
 @click.option("--dark", is_flag=True, help="Light lines on a dark ground.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json: bool) -> None:
+def command(results: tuple[Named, ...], out: str, ending: str, dark: bool, as_json: bool) -> None:
     """Plot evaluations: one line or colour for each RESULT_DIR.
 
     Quality distributions, spatial against label quality, foreground against background, what a label
     threshold does, precision and recall, classes, sizes and others. RESULT_DIR is a folder that
-    `probox evaluate --out` wrote, or a folder of such folders.
+    `probox evaluate --out` wrote, or a folder of such folders; NAME=RESULT_DIR gives one another name.
 
     All plots appear when the last is drawn. Those that an earlier `probox plot` wrote are replaced; any other file of
     the same name is refused.
@@ -29,15 +30,15 @@ def command(results: tuple[str, ...], out: str, ending: str, dark: bool, as_json
     \b
     probox plot results --out plots
     probox plot results/ssd results/yolo --out plots --format pdf
+    probox plot A=results/ssd B=elsewhere/ssd --out plots
     """
-    from probox.evaluation.folders import load_results
     from probox.files.folder import output_folder
     from probox.support.optional import require
 
     require("matplotlib", extra="report").use("Agg")
     from probox.plots import PLOTS, difference, draw_all, quietly
 
-    loaded = load_results(results)
+    loaded = load_named(results)
     named = {"": next(iter(loaded.values()))} if len(loaded) == 1 else loaded
     names = {name: f"{name}.{ending}" for name in PLOTS}
     written: list[tuple[str, str]] = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from pathlib import Path
@@ -16,6 +14,7 @@ from probox.cli.console import note, print_json
 from probox.cli.image_choice import parse_images
 from probox.errors import InputError
 from probox.files.replacing import Kind
+from probox.support.csv_rows import csv_text
 
 if TYPE_CHECKING:
     from probox.analysis.ranking import Ranking
@@ -155,9 +154,7 @@ def _cells(rows: list[dict[str, Any]], by: str, digits: str) -> list[list[str]]:
 
 
 def _as_csv(rows: list[dict[str, Any]], by: str) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(_cells(rows, by, ".17g"))
-    return text.getvalue().rstrip("\n")
+    return csv_text(_cells(rows, by, ".17g"))
 
 
 def _as_text(rows: list[dict[str, Any]], by: str) -> str:

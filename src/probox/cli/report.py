@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from probox.cli.console import note, print_json, progress_bar
+from probox.cli.naming import Named, load_named, named_argument
 
 
 @click.command("report")
-@click.argument("results", type=click.Path(), nargs=-1, required=True, metavar="RESULT_DIR...")
+@named_argument("results", "RESULT_DIR")
 @click.option("--truth", type=click.Path(), metavar="FILE", help="Show this truth's masks and file names instead.")
 @click.option("--images", type=click.Path(), metavar="DIR", help="Photos, which are copied [default: a plain ground].")
 @click.option(
@@ -27,7 +28,7 @@ from probox.cli.console import note, print_json, progress_bar
 @click.option("--embed", is_flag=True, help="Make one file of it; DIR may be a file name that ends in .html.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
-    results: tuple[str, ...],
+    results: tuple[Named, ...],
     truth: str | None,
     images: str | None,
     detections: tuple[str, ...],
@@ -39,7 +40,8 @@ def command(
     """Make a page to wander through: tables, plots and every image of the evaluations in RESULT_DIR.
 
     RESULT_DIR is a folder that `probox evaluate --out` wrote, or a folder of such folders; all must have been
-    measured on the same truth. The page opens from disk in any browser, without a server or the network.
+    measured on the same truth. NAME=RESULT_DIR gives one another name. The page opens from disk in any browser,
+    without a server or the network.
 
     Heatmaps of probabilistic segmentation are not kept in RESULT_DIR: name the files that were evaluated with
     --detections to see them.
@@ -50,15 +52,16 @@ def command(
     \b
     probox report results --images val2017 --out report
     probox report results/ssd results/yolo --images val2017 --out report.html --embed
+    probox report A=results/ssd B=elsewhere/ssd --out report
     """
     from probox.errors import InputError
-    from probox.evaluation.folders import load_results, read_again
+    from probox.evaluation.folders import read_again
     from probox.explorer.page import write_report
     from probox.files.folder import files_written
     from probox.formats import read_truth
 
     started = time.perf_counter()
-    loaded = load_results(results)
+    loaded = load_named(results)
     if detections and len(detections) != len(loaded):
         raise InputError(
             f"expected one --detections for each of {len(loaded)} results, but got {len(detections)}",

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from probox.cli.console import file_title, note, print_json, progress_bar, results, say_notes, warnings_of
-from probox.cli.image_choice import images_option, parse_images
+from probox.cli.console import note, print_json, progress_bar, results, say_notes, warnings_of
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
-from probox.convention import PRESETS
+from probox.cli.naming import Named, named_argument, titles_of
+from probox.cli.scoring import Scoring, TruthToScore, scoring_options
 from probox.evaluation.text import STYLES, format_table
 
 
@@ -35,7 +35,7 @@ def _is_number(text: str) -> bool:
 
 @click.command("table", cls=_Command)
 @click.argument("truth", type=click.Path())
-@click.argument("detectors", nargs=-1, required=True, metavar="NAME=DETECTIONS...")
+@named_argument("detections", "DETECTIONS")
 @click.option(
     "--thresholds",
     multiple=True,
@@ -43,10 +43,7 @@ def _is_number(text: str) -> bool:
     metavar="T...",
     help="One row per detector and threshold: detections with a label probability above it [default: all].",
 )
-@click.option(
-    "--preset", type=click.Choice(list(PRESETS)), default="reference", show_default=True, help="The convention."
-)
-@click.option("--box-truth", is_flag=True, help="Use annotated boxes in place of masks.")
+@scoring_options(measures=True)
 @click.option(
     "--format",
     "style",
@@ -57,19 +54,14 @@ def _is_number(text: str) -> bool:
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @intervals_option
-@images_option
-@click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 def command(
     truth: str,
-    detectors: tuple[str, ...],
+    detections: tuple[Named, ...],
+    scoring: Scoring,
     thresholds: tuple[float, ...],
-    preset: str,
-    box_truth: bool,
     style: str,
     as_json: bool,
     intervals: bool,
-    images: str | None,
-    threads: int | None,
 ) -> None:
     """Print the paper's Table 1 for detectors, best values marked.
 
@@ -79,19 +71,18 @@ def command(
     probox table instances_val2017.json SSD=ssd.json YOLO=yolo.json --thresholds 0.5 0.05
     probox table truth.json sure.json unsure.json --format latex
     """
-    from probox.convention import Convention
-    from probox.evaluation.run import evaluate
-    from probox.formats.reading import read_detections_of_part, read_truth
-
-    whole = read_truth(truth)
-    table = whole if images is None else whole.select_images(parse_images(images))
-    convention = Convention.preset(preset, box_truth=box_truth)
+    if thresholds and scoring.convention.label_threshold is not None:
+        raise click.UsageError(
+            "--label-threshold is one threshold for all rows, --thresholds a row for each: give one of the two"
+        )
+    convention = scoring.convention
+    paths = [given.path for given in detections]
+    source = TruthToScore(truth, paths, scoring)
     described = []
     measured = []
-    for name, path in [_named(detector) for detector in detectors]:
-        found = read_detections_of_part(path, whole, table, repair=False)
+    for name, path in zip(titles_of(detections), paths, strict=True):
         with progress_bar(name, quiet=as_json or style == "json") as progress:
-            everything = evaluate(table, found, convention=convention, threads=threads, progress=progress)
+            everything = source.evaluate(path, progress)
         for threshold in thresholds or (None,):
             evaluation = everything if threshold is None else everything.at_threshold(threshold)
             measured.append(evaluation)
@@ -111,13 +102,4 @@ def command(
     text = format_table(titled, style, heading=heading, limits=limits_of(sure))
     results().print(text, markup=False, soft_wrap=True)
     say_intervals(sure)
-    note(f"convention: {convention.describe()}; {len(table.image_ids):,} images")
-
-
-def _named(detector: str) -> tuple[str, str]:
-    name, equals, path = detector.partition("=")
-    if not equals:
-        return file_title(detector), detector
-    if not name or not path:
-        raise click.BadParameter(f"expected NAME=DETECTIONS, got {detector!r}", param_hint="NAME=DETECTIONS")
-    return name, path
+    note(f"convention: {convention.describe()}; {len(source.image_ids):,} images")

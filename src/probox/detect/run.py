@@ -75,7 +75,7 @@ def detect_images(
         Called with the number of images done and of all.
     """
     check_output(out)
-    check_options(detector, options)
+    check_options(detector.family, options)
     if not images:
         raise InputError("no images to look at")
     described = {"model": detector.fingerprint, **dataclasses.asdict(options), **(settings or {})}

@@ -13,9 +13,7 @@ torch and torchvision are the caller's: nothing of them is imported before a mod
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +23,7 @@ from probox.detect.classes import Columns, name_columns
 from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels
 from probox.detect.runtime import Dropout
+from probox.detect.torch_modules import choose_layers, fingerprint_of, masked
 from probox.errors import InputError
 
 __all__ = ["TorchvisionDetector"]
@@ -43,6 +42,7 @@ class TorchvisionFamily:
     labels: Labels = "all"
     has_edges: bool = False
     suppresses: bool = False
+    clips_first: bool = True
 
 
 class TorchvisionDetector:
@@ -87,11 +87,7 @@ class TorchvisionDetector:
     @property
     def fingerprint(self) -> str:
         """Return what tells this model from others: its weights."""
-        digest = hashlib.sha256()
-        for name, value in self.model.state_dict().items():
-            digest.update(name.encode())
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        return fingerprint_of(self.model)
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
         """Return each image's candidates before suppression."""
@@ -102,7 +98,7 @@ class TorchvisionDetector:
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
         found: list[list[Candidates]] = []
-        with _masks(self.model, self._dropout):
+        with masked(_chosen(self.model, self._dropout.layers), self._dropout):
             for chunk in self._chunks(images):
                 drawn = [self._run(chunk) for _ in range(passes)]
                 found.extend(list(of_image) for of_image in zip(*drawn, strict=True))
@@ -174,62 +170,9 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 def _chosen(model: Any, layers: str) -> list[tuple[str, Any]]:
     """Return the modules that get masks, with their names."""
-    import torch
-
-    kinds = (torch.nn.modules.dropout._DropoutNd,) if layers == "existing" else (torch.nn.Conv2d, torch.nn.Linear)
-    every = [(name, module) for name, module in model.named_modules() if isinstance(module, kinds)]
-    heads = ("head.", "roi_heads.")
-    if layers == "existing":
-        chosen = every
-    elif layers == "heads":
-        chosen = [(name, module) for name, module in every if name.startswith(heads)]
-    elif layers == "backbone":
-        chosen = [(name, module) for name, module in every[1:] if name.startswith("backbone.")]
-    else:
-        chosen = [(name, module) for name, module in every if re.search(layers, name)]
-    if not chosen:
-        names = ", ".join(name for name, _ in every[-4:]) or "none at all"
-        raise InputError(f"no layer of the model is {layers!r}", remedy=f"names are like {names}")
-    return chosen
-
-
-@contextmanager
-def _masks(model: Any, dropout: Dropout) -> Iterator[None]:
-    """Let chosen layers have random masks on their inputs for a while."""
-    import torch
-
-    chosen = _chosen(model, dropout.layers)
-    if dropout.layers == "existing":
-        for _, module in chosen:
-            module.train()
-        try:
-            with torch.random.fork_rng():
-                torch.manual_seed(dropout.seed)
-                yield
-        finally:
-            for _, module in chosen:
-                module.eval()
-        return
-    generator = torch.Generator().manual_seed(dropout.seed)
-    handles = [module.register_forward_pre_hook(_mask_hook(dropout, generator)) for _, module in chosen]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _mask_hook(dropout: Dropout, generator: Any) -> Callable[[Any, Any], Any]:
-    import torch
-
-    def hook(module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        data = inputs[0]
-        shape = list(data.shape)
-        if dropout.masks == "channels":
-            # One network for all cells, proposals and images of a pass: only the channel axis varies.
-            axis = data.dim() - 1 if isinstance(module, torch.nn.Linear) else data.dim() - 3
-            shape = [size if at == axis else 1 for at, size in enumerate(shape)]
-        kept = torch.rand(shape, generator=generator).to(data.device) > dropout.rate
-        return (data * (kept / (1.0 - dropout.rate)), *inputs[1:])
-
-    return hook
+    return choose_layers(
+        model,
+        layers,
+        heads=lambda name: name.startswith(("head.", "roi_heads.")),
+        backbone=lambda name: name.startswith("backbone."),
+    )

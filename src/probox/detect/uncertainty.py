@@ -16,9 +16,10 @@ from probox.fusion.clustering import survivors_of
 from probox.fusion.fuse import fuse_candidates, fuse_samples
 from probox.fusion.gaussian import Spread, floor_std, keep_inside
 from probox.tables.detections import Detections
-from probox.tables.distributions import limit_to_distribution
+from probox.tables.distributions import AboveOne, to_distribution
+from probox.tables.labels import SUMS_TO_ONE
 
-__all__ = ["UNCERTAINTIES", "Options", "Runner", "detect"]
+__all__ = ["UNCERTAINTIES", "Options", "Runner", "detect", "detections_from"]
 
 Floats = npt.NDArray[np.float64]
 Uncertainty = Literal["none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
@@ -46,6 +47,8 @@ class Traits(Protocol):
     def has_edges(self) -> bool: ...
     @property
     def suppresses(self) -> bool: ...
+    @property
+    def clips_first(self) -> bool: ...
 
 
 class Runner(Protocol):
@@ -88,6 +91,9 @@ class Options:
         For ``nms-clusters``, see `probox.fusion.fuse_candidates`.
     spread : Spread
         Covariances of small clusters; its `min_std` is also the least of an edge distribution.
+    above_one : {"limit", "normalise", "refuse"}
+        What happens to a box's label probabilities that add up to more than 1, as one sigmoid per class gives them: see
+        `probox.tables.distributions.to_distribution`. Scores stay as they are.
     """
 
     uncertainty: Uncertainty = "none"
@@ -101,21 +107,24 @@ class Options:
     absent_counts: bool = True
     cluster_iou: float = 0.75
     spread: Spread = dataclasses.field(default_factory=Spread)
+    above_one: AboveOne = "limit"
 
     def __post_init__(self) -> None:
         if self.uncertainty not in UNCERTAINTIES:
             raise InputError(
                 f"expected uncertainty to be one of {', '.join(UNCERTAINTIES)}, but got {self.uncertainty!r}"
             )
+        if self.above_one not in get_args(AboveOne):
+            choices = ", ".join(map(repr, get_args(AboveOne)))
+            raise InputError(f"expected above_one to be one of {choices}, but got {self.above_one!r:.40}")
         if self.passes < 1:
             raise InputError(f"expected at least 1 pass, but got {self.passes}")
         if not 0.0 <= self.score < 1.0:
             raise InputError(f"expected score between 0 and 1, but got {self.score!r}")
 
 
-def check_options(detector: Runner, options: Options) -> None:
-    """Raise if the detector can't do what the options ask."""
-    family = detector.family
+def check_options(family: Traits, options: Options) -> None:
+    """Raise if a detector of this family can't do what the options ask."""
     if options.uncertainty == "edge-distribution" and not family.has_edges:
         raise InputError(
             f"{family.name} predicts no distribution of its edges", remedy="use nms-clusters, mc-dropout or flip-scale"
@@ -129,8 +138,8 @@ def check_options(detector: Runner, options: Options) -> None:
 
 def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Detections]:
     """Return the detections of each image."""
-    check_options(detector, options)
     family = detector.family
+    check_options(family, options)
     if options.uncertainty == "mc-dropout":
         samples = detector.sample(images, options.passes)
     elif options.uncertainty == "flip-scale":
@@ -145,6 +154,19 @@ def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int],
     ]
 
 
+def detections_from(
+    candidates: Candidates, family: Traits, size: tuple[int, int], image_id: int, options: Options
+) -> Detections:
+    """Return the detections of one image whose candidates are there; `size` is its width and height."""
+    if options.uncertainty in ("mc-dropout", "flip-scale"):
+        raise InputError(
+            f"{options.uncertainty} looks at an image several times, but there is one set of candidates",
+            remedy="use nms-clusters or edge-distribution",
+        )
+    check_options(family, options)
+    return _from_candidates([candidates], family, size, image_id, options)
+
+
 @dataclasses.dataclass(frozen=True)
 class Hypotheses:
     """Candidates with one class each, best first: a box that speaks for several classes stands here several times.
@@ -153,6 +175,8 @@ class Hypotheses:
     """
 
     boxes: Floats
+    whole: Floats
+    """Boxes as they were before they were clipped to the image."""
     probs: npt.NDArray[np.float32]
     labels: npt.NDArray[np.int64]
     scores: Floats
@@ -181,7 +205,8 @@ def hypotheses(
     if len(found) > limit:  # sorting a hundred thousand takes longer than the network
         top = np.sort(np.argpartition(-found, limit)[:limit])
         rows, columns, found = rows[top], columns[top], found[top]
-    boxes = np.clip(candidates.boxes[rows], 0.0, np.array(size * 2, np.float64))
+    whole = candidates.boxes[rows]
+    boxes = np.clip(whole, 0.0, np.array(size * 2, np.float64))
     # NaN corners stay NaN and fail both comparisons.
     usable = np.isfinite(found) & (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
     order = np.flatnonzero(usable)
@@ -190,9 +215,8 @@ def hypotheses(
     probs = np.clip(candidates.scores[rows], 0.0, 1.0)
     outranked = probs > probs[np.arange(len(rows)), columns][:, None]
     covariances = None if candidates.covariances is None else candidates.covariances[rows]
-    return Hypotheses(
-        boxes[order], np.where(outranked, np.float32(0), probs), columns, np.minimum(found, 1.0), covariances
-    )
+    probs = np.where(outranked, np.float32(0), probs)
+    return Hypotheses(boxes[order], whole[order], probs, columns, np.minimum(found, 1.0), covariances)
 
 
 def _suppressed(
@@ -204,7 +228,8 @@ def _suppressed(
     if family.suppresses:
         return found, np.arange(len(found.boxes))[: options.max_detections]
     iou = family.nms_iou if options.nms_iou is None else options.nms_iou
-    _, rows = survivors_of(found.boxes, found.scores, found.labels, iou, max_detections=options.max_detections)
+    boxes = found.boxes if family.clips_first else found.whole
+    _, rows = survivors_of(boxes, found.scores, found.labels, iou, max_detections=options.max_detections)
     return found, rows
 
 
@@ -214,11 +239,13 @@ def _from_candidates(
     candidates = passes[0]
     if options.uncertainty == "nms-clusters":
         found = hypotheses(candidates, size, options.score, options.labels or family.labels)
-        return fuse_candidates(
-            found.boxes, found.probs, labels=found.labels, classes=family.classes, image_id=image_id, image_size=size,
+        fused = fuse_candidates(
+            found.boxes, _accepted(found.probs, options), labels=found.labels, classes=family.classes,
+            image_id=image_id, image_size=size,
             nms_iou=family.nms_iou if options.nms_iou is None else options.nms_iou, cluster_iou=options.cluster_iou,
             max_detections=options.max_detections, **dataclasses.asdict(options.spread),
         )  # fmt: skip
+        return _normalised(fused, options)
     found, rows = _suppressed(candidates, family, size, options)
     boxes, covariances = found.boxes[rows], None
     if options.uncertainty == "edge-distribution" and found.covariances is not None:
@@ -228,10 +255,29 @@ def _from_candidates(
         image_ids=np.full(len(rows), image_id, np.int64),
         boxes=boxes,
         covariances=covariances,
-        label_probs=limit_to_distribution(found.probs[rows]),
+        label_probs=to_distribution(_accepted(found.probs[rows], options), options.above_one),
         labels=found.labels[rows].astype(np.int32),
         scores=found.scores[rows],
     )
+
+
+def _accepted(probs: npt.NDArray[np.float32], options: Options) -> npt.NDArray[np.float32]:
+    """Return label probabilities; raise if they are no distribution and the options refuse that."""
+    if options.above_one == "refuse" and len(probs):
+        highest = float(probs.sum(axis=1, dtype=np.float64).max())
+        if highest > 1.0 + SUMS_TO_ONE:
+            raise InputError(
+                f"label probabilities of a box add up to {highest:.6g}: one sigmoid per class is no distribution",
+                remedy='write above_one="limit" to scale such rows down, or "normalise" for all rows',
+            )
+    return probs
+
+
+def _normalised(fused: Detections, options: Options) -> Detections:
+    """Return fused detections, every row of label probabilities divided by its sum if the options want that."""
+    if options.above_one != "normalise":
+        return fused
+    return fused.replace(label_probs=to_distribution(fused.label_probs, options.above_one))
 
 
 def _from_samples(
@@ -241,12 +287,13 @@ def _from_samples(
     for candidates in passes:
         found, rows = _suppressed(candidates, family, size, options)
         boxes.append(found.boxes[rows])
-        probs.append(found.probs[rows])
+        probs.append(_accepted(found.probs[rows], options))
     fused = fuse_samples(
         boxes, probs, classes=family.classes, image_id=image_id, image_size=size, iou=options.sample_iou,
         min_members=options.min_members, absent_counts=options.absent_counts, **dataclasses.asdict(options.spread),
     )  # fmt: skip
-    return fused.select(np.flatnonzero(fused.scores > options.score)[: options.max_detections])
+    kept = fused.select(np.flatnonzero(fused.scores > options.score)[: options.max_detections])
+    return _normalised(kept, options)
 
 
 def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:

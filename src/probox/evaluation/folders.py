@@ -38,19 +38,38 @@ def only_result(path: str) -> Path | None:
     return found[0] if found else None
 
 
-def load_results(paths: Sequence[str]) -> dict[str, Evaluation]:
-    """Load evaluations from folders, named by the last parts of their paths that tell them apart."""
-    folders = find_results(paths)
+def load_results(paths: Sequence[str], names: Sequence[str | None] | None = None) -> dict[str, Evaluation]:
+    """Load evaluations from folders, by the names given or the last parts of their paths that tell them apart."""
+    folders: list[Path] = []
+    given: list[str | None] = []
+    for path, name in zip(paths, [None] * len(paths) if names is None else names, strict=True):
+        inside = find_results([path])
+        if name is not None and len(inside) > 1:
+            there = some_names([folder.name for folder in inside])
+            raise InputError(
+                f"holds {len(inside)} results ({there}), which cannot all be called {name}",
+                file=path,
+                remedy=f"name one of them, say {name}={inside[0]}",
+            )
+        folders += inside
+        given += [name] * len(inside)
     resolved = [folder.resolve() for folder in folders]
     if len(set(resolved)) < len(resolved):
         twice = next(folder for n, folder in enumerate(folders) if resolved[n] in resolved[:n])
         raise InputError("is given twice", file=str(twice), remedy="give each result once")
+    nameless = [path for path, name in zip(resolved, given, strict=True) if name is None]
     depth = 1
-    while len({path.parts[-depth:] for path in resolved}) < len(resolved):
+    while len({path.parts[-depth:] for path in nameless}) < len(nameless):
         depth += 1
-    return {
-        "/".join(path.parts[-depth:]): Evaluation.load(folder) for path, folder in zip(resolved, folders, strict=True)
-    }
+    loaded: dict[str, Evaluation] = {}
+    for name, place, folder in zip(given, resolved, folders, strict=True):
+        title = "/".join(place.parts[-depth:]) if name is None else name
+        if title in loaded:
+            raise InputError(
+                f"is called {title}, as another is", file=str(folder), remedy="give it another name, NAME=DIR"
+            )
+        loaded[title] = Evaluation.load(folder)
+    return loaded
 
 
 def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> Detections:

@@ -14,12 +14,14 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.doors import Upstairs
+from probox.evaluation.grouped import COUNTS, GroupTable, ImageTable, counts_of, counts_per_image
 from probox.evaluation.notes import notes_at_threshold
 from probox.evaluation.verdicts import judge
 from probox.measures import registry
-from probox.measures.boxes.matching import SIZES, BoxMatches, match_columns
+from probox.measures.boxes.matching import BoxMatches, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
+from probox.measures.groups import by_class, by_size
 from probox.measures.matched import MatchedPairs
 from probox.measures.measure import Evaluated, Groups, Measure
 from probox.measures.pdq.measure import pdq_summary
@@ -72,6 +74,13 @@ class Evaluation:
     inputs: tuple[str, ...] = ()
     plain_notes: tuple[str, ...] = ()
     version: str = ""
+
+    def __post_init__(self) -> None:
+        # Tables of people know images and classes by name: those of this evaluation, however it was made.
+        for name in ("objects", "detections"):
+            table = getattr(self, name)
+            if table.dataset is not self.dataset:
+                object.__setattr__(self, name, table.replace(dataset=self.dataset))  # frozen for everybody else
 
     # --- numbers ---
 
@@ -132,26 +141,35 @@ class Evaluation:
         """Return the pairs by which scoring rules judge covariances and labels: COCO's, at an overlap of 0.5."""
         return MatchedPairs.of(self)
 
-    def per_class(self) -> Groups:
+    def per_class(self) -> GroupTable:
         """Return the summary of each class; a false positive belongs to the class that the detector names.
 
-        It holds the measures that are defined for a class; of standard ones that were not asked for, NaN and counts of
-        0.
+        It is a dictionary by class, shows itself as a table, and has `to_frame()` and `to_arrow()`. ``objects`` and
+        ``detections`` count all of the class: a detection is of its object's class or, without one, of the class that
+        it names. ``mAP`` is the class's average precision over COCO's ten overlaps, ``moLRP`` its optimal LRP. It
+        holds the measures that are defined for a class; of standard ones that were not asked for, NaN and counts of 0.
         """
-        return self._groups(self.classes, lambda measure: measure.per_class)
+        groups = self._groups(by_class(counts_of, self), lambda measure: measure.per_class)
+        return GroupTable("class", groups, self._asked())
 
-    def per_size(self) -> Groups:
+    def per_size(self) -> GroupTable:
         """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
 
-        The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium. It holds
-        the measures that are defined for a size; of standard ones that were not asked for, NaN and counts of 0.
+        The sizes are COCO's, both ends included: an object of exactly 32 x 32 pixels is small and medium. A table as
+        that of `per_class`; ``mAP`` is COCO's AP_small, AP_medium and AP_large, ``moLRP`` the mean over classes of the
+        optimal LRP among objects of the size. It holds the measures that are defined for a size; of standard ones that
+        were not asked for, NaN and counts of 0.
         """
-        return self._groups(SIZES[1:], lambda measure: measure.per_size)
+        groups = self._groups(by_size(counts_of, self), lambda measure: measure.per_size)
+        return GroupTable("size", groups, self._asked())
 
-    def _groups(
-        self, names: tuple[str, ...], grouped: Callable[[Measure], Callable[[Evaluated], Groups] | None]
-    ) -> Groups:
-        groups: Groups = {name: {} for name in names}
+    def _asked(self) -> set[str]:
+        """Return what tables of groups show: counts, and the columns of the measures that were asked for."""
+        columns = [column.key for measure in registry.measures_called(self.measures) for column in measure.columns]
+        return {*COUNTS, *columns}
+
+    def _groups(self, groups: Groups, grouped: Callable[[Measure], Callable[[Evaluated], Groups] | None]) -> Groups:
+        """Return groups with what the measures say of each."""
         for measure in registry.MEASURES:
             summaries = grouped(measure)
             asked = measure.name in self.measures
@@ -162,22 +180,28 @@ class Evaluation:
                 summary.update(measured.get(name) or measure.nothing())
         return groups
 
-    def per_image(self) -> dict[str, npt.NDArray[Any]]:
+    def per_image(self) -> ImageTable:
         """Return per image: id, PDQ, averages of the five qualities over its true positives, TP, FP and FN.
 
-        Names mean what they mean in `summary`; an image without true positives has no averages (NaN), one without
-        anything to score no PDQ. The qualities' sums, which add up over images, are under ``sum_pPDQ``,
-        ``sum_spatial`` and so on.
+        It is a dictionary of columns, shows itself as a table, and has `to_frame()` and `to_arrow()`, which add file
+        names. Names mean what they mean in `summary`; an image without true positives has no averages (NaN), one
+        without anything to score no PDQ. The qualities' sums, which add up over images, are under ``sum_pPDQ``,
+        ``sum_spatial`` and so on; ``objects`` and ``detections`` count all of an image, whatever became of them.
+
+        There is no AP or LRP of an image: both rank the detections of a class over all images and choose thresholds
+        by it, so mAP is no mean of what single images would give.
         """
         sums = sums_per_image(self)
         counts = {name: sums[name].astype(np.int64) for name in ("TP", "FP", "FN")}
         with np.errstate(invalid="ignore", divide="ignore"):
             columns: dict[str, npt.NDArray[Any]] = {
                 "image_id": self.dataset.image_ids,
+                **counts_per_image(self.detections, self.objects, len(self.dataset)),
                 "PDQ": sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"]),
                 **{name: sums[name] / sums["TP"] for name in QUALITIES},
             }
-        return columns | counts | {f"sum_{name}": sums[name] for name in QUALITIES}
+        columns |= counts | {f"sum_{name}": sums[name] for name in QUALITIES}
+        return ImageTable(columns, self.dataset, None if self.has_pairs else {"image_id", *COUNTS})
 
     def at_threshold(self, threshold: float) -> Evaluation:
         """Return the evaluation of the detections whose highest label probability is greater than `threshold`.
@@ -302,6 +326,11 @@ class Evaluation:
             f"Evaluation(PDQ {self.pdq:.4f}, {len(self.dataset)} images, {len(self.objects)} objects, "
             f"{len(self.detections)} detections, {self.convention.name})"
         )
+
+    def _repr_html_(self) -> str:
+        from probox.evaluation.html import evaluation_html
+
+        return evaluation_html(self)
 
     def __str__(self) -> str:
         from probox.evaluation.text import summary_text

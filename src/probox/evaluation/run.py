@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.convention import Convention, resolve_convention
+from probox.convention import Convention
 from probox.errors import InputError
+from probox.evaluation.inputs import Images, read_inputs
 from probox.evaluation.joining import join_evaluations, without_labels
 from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_image_note
 from probox.evaluation.result import Evaluation
+from probox.files.reading import Paths
 from probox.measures.pdq.heatmap import plain_rows
 from probox.measures.pdq.pairs import score_pairs
-from probox.measures.registry import measure_names, need_pairs, standard_names
+from probox.measures.registry import measure_names, named_measures, need_pairs
+from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count
 from probox.support.words import some_names
 from probox.tables.arguments import check_classes, check_tables, expect
@@ -26,37 +29,71 @@ from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched
 from probox.version import __version__
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["Evaluator", "evaluate"]
 
 Progress = Callable[[int, int], None]
 
 
+@takes_settings
 def evaluate(
-    truth: GroundTruth,
-    found: Detections,
+    truth: GroundTruth | Paths,
+    found: Detections | Paths,
     *,
-    convention: str | Convention = "reference",
-    measures: Sequence[str] | Literal["all"] | None = None,
+    convention: str | Convention | None = None,
+    measures: str | Sequence[str] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    images: Images | None = None,
+    repair: bool = False,
+    **settings: Unpack[Settings],
 ) -> Evaluation:
     """Measure detections against ground truth.
 
+    Keywords are called what the options of ``probox evaluate`` are called.
+
     Parameters
     ----------
-    truth : GroundTruth
-        What is there.
-    found : Detections
-        What the detector says; detections of images that the truth does not have are left out.
-    convention : str or Convention
-        ``"reference"``, ``"paper"``, ``"challenge"``, or your own.
-    measures : sequence of str, optional
-        What the summary holds, by the names of `probox.measures.registry.MEASURES`, or ``"all"``; default:
-        ``("pdq", "map", "lrp")``. Without ``"pdq"`` no pixel is looked at, and nobody is matched with anybody.
+    truth : GroundTruth or path
+        What is there: a table, or the file that holds it, as for `read_truth`.
+    found : Detections or path
+        What the detector says, or its file, as for `read_detections`; detections of images that the truth does not have
+        are left out. A Parquet file larger than memory is for `evaluate_parquet`.
+    convention : str or Convention, optional
+        ``"reference"`` (default), ``"paper"``, ``"challenge"``, or your own; the keywords below change it.
+    measures : sequence of str, or str, optional
+        What the summary holds, by the names of `probox.measures.registry.MEASURES`, also in one text between commas, or
+        ``"all"``; default: ``"pdq,map,lrp"``. Without ``"pdq"`` no pixel is looked at, and nobody is matched with
+        anybody.
     threads : int, optional
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
         Called with the numbers of images done and in all.
+    images : sequence of int, or str, optional
+        These images alone: their ids, or a file of them, or ids in one text between commas.
+    repair : bool
+        In a file of detections, replace covariances that are not symmetric or not positive semi-definite by the nearest
+        that are. Tables hold none.
+    preset : {"reference", "paper", "challenge"}, optional
+        The same as `convention`, in the word of the command line.
+    assignment : {"optimal", "greedy"}, optional
+        How detections are matched with objects.
+    background : {"box", "mask"}, optional
+        The background of an object is everything outside its box, or outside its mask.
+    box_truth : bool, optional
+        Replace every object's mask by its annotated box.
+    set_cov, set_covariance : float, optional
+        Give every corner this variance (square pixels) on both axes, instead of its own.
+    label_threshold : float, optional
+        Keep detections whose highest label probability is greater.
+    label_weight : float, optional
+        The weight of the label in pPDQ, 0 to 1.
+    clip : {"none", "corners"}, optional
+        ``"corners"`` moves box corners that lie outside the image onto its border first.
+    object_filter : bool, optional
+        Ignore small objects; default: as the truth asks.
 
     Examples
     --------
@@ -65,14 +102,16 @@ def evaluate(
     >>> found = probox.Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 40, 40]], label_probs=[[0.81]])
     >>> round(probox.evaluate(truth, found).pdq, 6)  # a perfect box: only the label costs
     0.9
+    >>> round(probox.evaluate(truth, found, preset="paper", label_weight=1, measures="pdq").pdq, 6)
+    0.81
     """
-    check_tables(truth, found, "evaluate")
-    chosen = resolve_convention(convention)
+    chosen = resolve_settings(evaluate, convention, settings)
+    wanted = _known_measures(measures)
+    truth, found = read_inputs(truth, found, "evaluate", images=images, repair=repair)
     resolved = chosen.for_rules(truth.dataset.rules)
     rows, image_rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
     masks = truth.as_box_masks() if chosen.box_truth else truth.masks
-    wanted = _known_measures(measures)
     empty = int((masks.pixels == 0).sum())
     if empty:
         notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
@@ -101,13 +140,13 @@ class Evaluator:
     ----------
     classes : sequence of str
         The truth's classes.
-    convention, measures
-        As for `evaluate`.
-    threads : int, optional
+    convention, measures, threads
         As for `evaluate`.
     keep_labels : bool
         Keep the probabilities of all classes, 4 bytes per detection and class: what diagnoses and rules about labels
         need.
+    **settings
+        ``preset``, ``label_threshold`` and so on, as for `evaluate`.
 
     Examples
     --------
@@ -122,18 +161,20 @@ class Evaluator:
     1.0
     """
 
+    @takes_settings
     def __init__(
         self,
         classes: Sequence[str],
         *,
-        convention: str | Convention = "reference",
-        measures: Sequence[str] | Literal["all"] | None = None,
+        convention: str | Convention | None = None,
+        measures: str | Sequence[str] | None = None,
         threads: int | None = None,
         keep_labels: bool = True,
+        **settings: Unpack[Settings],
     ) -> None:
+        self.convention = resolve_settings(Evaluator, convention, settings)
         self.classes = check_classes(classes)
         self.measures = _known_measures(measures)
-        self.convention = resolve_convention(convention)
         self.threads = thread_count(threads)
         self.keep_labels = keep_labels
         self._parts: list[Evaluation] = []
@@ -186,17 +227,10 @@ class Evaluator:
         self._parts.append(part)
 
 
-def _known_measures(measures: Sequence[str] | Literal["all"] | None) -> tuple[str, ...]:
-    known = measure_names()
-    if measures is None:
-        return standard_names()
-    if isinstance(measures, str) and measures == "all":
-        return known
-    wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else None
-    if not wanted or any(name not in known for name in wanted):
-        remedy = f'write measures=("{measures if measures in known else known[0]}",)'
-        raise InputError(f"expected measures to be some of {', '.join(known)}, got {measures!r:.80}", remedy=remedy)
-    return tuple(name for name in known if name in wanted)
+def _known_measures(measures: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the wanted measures in the registry's order, so that the order of asking makes no other result."""
+    wanted = named_measures(measures)
+    return tuple(name for name in measure_names() if name in wanted)
 
 
 def _rows_to_score(

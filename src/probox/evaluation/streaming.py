@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from probox.convention import Convention, resolve_convention
+from probox.convention import Convention
+from probox.evaluation.inputs import Images, image_ids_in
 from probox.evaluation.notes import empty_mask_note
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import Evaluator, Progress, label_notes
@@ -18,23 +18,29 @@ from probox.formats.draft import repair_note, repaired, unknown_images_note
 from probox.formats.parquet.detections import DetectionFile, known_rows
 from probox.formats.parquet.truth import TruthFile
 from probox.measures.registry import need_labels
+from probox.options import Settings, resolve_settings, takes_settings
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import chosen_ids
 from probox.tables.groundtruth import GroundTruth
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["evaluate_parquet"]
 
 
+@takes_settings
 def evaluate_parquet(
     truth: GroundTruth | Paths,
     path: Paths,
     *,
-    convention: str | Convention = "reference",
-    measures: Sequence[str] | Literal["all"] | None = None,
+    convention: str | Convention | None = None,
+    measures: str | Sequence[str] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     repair: bool = False,
-    images: npt.ArrayLike | None = None,
+    images: Images | None = None,
+    **settings: Unpack[Settings],
 ) -> Evaluation:
     """Measure the detections of a Parquet file, which may be larger than memory.
 
@@ -55,21 +61,23 @@ def evaluate_parquet(
         Called with the numbers of images done and in all.
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
-    images : sequence of int, optional
-        Evaluate these images of the truth alone.
+    images : sequence of int, or str, optional
+        Evaluate these images of the truth alone, as for `evaluate`.
+    **settings
+        ``preset``, ``label_threshold`` and so on, as for `evaluate`.
 
     Examples
     --------
     >>> import probox
     >>> result = probox.evaluate_parquet("truth.parquet", "detections.parquet")  # doctest: +SKIP
     """
+    chosen = resolve_settings(evaluate_parquet, convention, settings)
     expect_path(path, remedy="give the name of a Parquet file; tables go to evaluate(truth, found)")
     if not isinstance(truth, GroundTruth):
         expect_path(truth, "truth", "give a table or the name of a Parquet file")
-    chosen = resolve_convention(convention)
     there = truth if isinstance(truth, GroundTruth) else TruthFile(truth)
     image_ids = there.image_ids
-    wanted = image_ids if images is None else chosen_ids(images, image_ids, file=there.source or None)
+    wanted = image_ids if images is None else chosen_ids(image_ids_in(images), image_ids, file=there.source or None)
     file = DetectionFile(path)
     evaluator = Evaluator(there.classes, convention=chosen, measures=measures, threads=threads)
     evaluator.keep_labels = need_labels(evaluator.measures)  # the one column whose rows may be long

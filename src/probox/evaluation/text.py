@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -11,6 +9,7 @@ from itertools import zip_longest
 from probox.convention import Convention
 from probox.measures.measure import Column
 from probox.measures.registry import table_columns
+from probox.support.csv_rows import csv_text
 
 __all__ = [
     "STYLES",
@@ -223,10 +222,8 @@ def _latex(cells: list[list[str]], columns: list[Column], heading: str | None) -
 
 
 def _csv(rows: Sequence[Row], columns: list[Column], heading: str, limits: Sequence[Limits] | None) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     ends = ("",) if limits is None else ("", " low", " high")
-    writer.writerow([heading, *(f"{column.heading}{end}" for column in columns for end in ends)])
+    lines: list[list[object]] = [[heading, *(f"{column.heading}{end}" for column in columns for end in ends)]]
     for number, (name, summary) in enumerate(rows):
         shown: list[object] = []
         for column in columns:
@@ -234,12 +231,11 @@ def _csv(rows: Sequence[Row], columns: list[Column], heading: str, limits: Seque
             if limits is not None:
                 low, high = limits[number].get(column.key, (math.nan, math.nan))
                 shown += [_plain(None, end) for end in ((1 - high, 1 - low) if column.complement else (low, high))]
-        writer.writerow([name, *shown])
-    return out.getvalue().rstrip("\n")
+        lines.append([name, *shown])
+    return csv_text(lines)
 
 
 def _plain(column: Column | None, value: float) -> object:
     """Return a number as programs read it; counts are whole, the ends of their intervals need not be."""
-    if math.isnan(value):
-        return ""
-    return int(value) if column is not None and column.unit == "count" else repr(float(value))
+    is_count = column is not None and column.unit == "count" and not math.isnan(value)
+    return int(value) if is_count else float(value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ from probox.errors import InputError
 from probox.files.output import write_files
 from probox.measures import registry
 from probox.measures.pdq.measure import PDQ
+from probox.support.csv_rows import csv_lines
 
 __all__ = ["PDQ_PAPER", "ResultTable", "measured_columns"]
 
@@ -87,12 +86,7 @@ class ResultTable:
 
     def to_csv(self) -> str:
         """Return the table as CSV; numbers as short as they can be read back equal, nothing where not measured."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        for row in self.rows():
-            writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in row.values()])
-        return text.getvalue()
+        return "".join(csv_lines([list(self.columns), *(list(row.values()) for row in self.rows())]))
 
     def write_csv(self, path: str | Path) -> None:
         """Write the table as CSV."""

@@ -32,7 +32,7 @@ from probox.files.staging import (
     sweep,
 )
 
-__all__ = ["LISTING", "OutputFolder", "files_written", "output_folder"]
+__all__ = ["LISTING", "OutputFolder", "check_output_folder", "files_written", "output_folder"]
 
 LISTING = ".probox.json"
 """The hidden file that lists what was written."""
@@ -175,12 +175,22 @@ def output_folder(
         raise InputError(
             "is not empty", file=str(target), remedy=f"choose a new folder, or that of an earlier {command}"
         )
-    for name in names:
-        _check_free(place, shown, name, known.get(name), command)
+    _check_names(place, shown, names, known, command)
     with parents_made(place), _staging_near(place, shown) as staged:
         folder = OutputFolder(shown, place, command, staged, fresh=fresh, carry=carry)
         yield folder
         folder.commit()
+
+
+def check_output_folder(target: str | Path, command: str, names: Iterable[str]) -> None:
+    """Raise if a command could not write files of these names into a folder: before any work is done."""
+    place = _real_folder(Path(target))
+    _check_names(place, Path(target), names, _read_list(place), command)
+
+
+def _check_names(place: Path, shown: Path, names: Iterable[str], known: dict[str, _Entry], command: str) -> None:
+    for name in names:
+        _check_free(place, shown, name, known.get(name), command)
 
 
 def files_written(folder: Path, command: str) -> list[Path]:

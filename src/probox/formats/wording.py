@@ -100,6 +100,11 @@ WORDINGS = {
         "expected {} probabilities, but got {}",
         "write one per category of the ground truth, in order of category id",
     ),
+    "cls_prob_length": Wording(
+        "wrong length",
+        "expected {} probabilities, or one more with background last, but got {}",
+        "read it with the ground truth of the classes that the detector was trained on, or drop the other columns",
+    ),
     "unknown_category": Wording(
         "unknown category",
         "category {} is not among the {} categories of the ground truth",

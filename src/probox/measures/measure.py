@@ -20,7 +20,19 @@ if TYPE_CHECKING:  # they bring measures of their own, which are made of what is
     from probox.measures.boxes.optimal_lrp import LRP
     from probox.measures.matched import MatchedPairs
 
-__all__ = ["Column", "Evaluated", "Groups", "Judged", "Measure", "Need", "Resampled", "Summary", "Unit", "Weights"]
+__all__ = [
+    "Column",
+    "Evaluated",
+    "Groups",
+    "Judged",
+    "Measure",
+    "Need",
+    "Resampled",
+    "Summary",
+    "Unit",
+    "Weights",
+    "groups_of",
+]
 
 Unit = Literal["per cent", "count", "plain"]
 """How tables write a number: a share in per cent, a whole number, or a number as it is."""
@@ -68,6 +80,16 @@ Summary = dict[str, float]
 
 Groups = dict[str, Summary]
 """A summary for each class or size, by its name."""
+
+
+def groups_of(names: Sequence[str], columns: Mapping[str, npt.NDArray[np.float64]]) -> Groups:
+    """Return a summary for each name from columns with a number for each.
+
+    >>> groups_of(["cup", "dog"], {"AP50": np.array([0.5, 0.25])})
+    {'cup': {'AP50': 0.5}, 'dog': {'AP50': 0.25}}
+    """
+    return {name: {key: float(values[row]) for key, values in columns.items()} for row, name in enumerate(names)}
+
 
 Weights = npt.NDArray[np.int64]
 """How often each image counts, (R, images): one row per resampling of the images."""
@@ -139,6 +161,9 @@ class Measure:
     resampled : callable, optional
         Returns the numbers that `summary` would give if each image were there as often as a row of weights says; a row
         of ones gives the summary. Intervals and comparisons stand on it.
+    resampled_classes : callable, optional
+        Returns the same of the measure's own number for each class, (R, classes), where one pass gives them all.
+        Default: `resampled` of each class's part.
     remarks : callable, optional
         Returns what a reader of its numbers must know, one sentence each: what was left out, what is too little.
     """
@@ -152,6 +177,7 @@ class Measure:
     leads: bool = False
     standard: bool = True
     resampled: Callable[[Evaluated, Weights], Resampled] | None = None
+    resampled_classes: Callable[[Evaluated, Weights], npt.NDArray[np.float64]] | None = None
     remarks: Callable[[Evaluated], Sequence[str]] | None = None
 
     @property

@@ -5,8 +5,10 @@ Evaluations, tables, the command line, stored results, the explorer and the expe
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from typing import Any
 
+from probox.errors import InputError
 from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
@@ -17,12 +19,14 @@ from probox.measures.scoring.edge_measures import COVERAGE, CRPS, ENCE, MQCE, PI
 from probox.measures.scoring.object_measures import OCE
 from probox.measures.scoring.pair_measures import BRIER, ENERGY, IGNORANCE, NEES, NLL
 from probox.measures.scoring.sense_measures import AUSE, SPEARMAN
+from probox.support.words import nearest_word
 
 __all__ = [
     "MEASURES",
     "in_table_order",
     "measure_names",
     "measures_called",
+    "named_measures",
     "need_labels",
     "need_pairs",
     "standard_names",
@@ -65,6 +69,27 @@ def measure_names() -> tuple[str, ...]:
 def standard_names() -> tuple[str, ...]:
     """Return the names of the measures that are taken where nobody says which."""
     return tuple(measure.name for measure in MEASURES if measure.standard)
+
+
+def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the measures that names in a sequence, or in one text between commas, or ``"all"`` ask for, each once.
+
+    >>> named_measures("PDQ, nll"), named_measures(["map"]), named_measures(None)
+    (('pdq', 'nll'), ('map',), ('pdq', 'map', 'lrp'))
+    """
+    known = measure_names()
+    if measures is None:
+        return standard_names()
+    if isinstance(measures, str) and measures.strip().lower() == "all":
+        return known
+    given: Any = measures.split(",") if isinstance(measures, str) else measures
+    names = list(given) if isinstance(given, Iterable) else [given]
+    for name in names or [given]:
+        if not isinstance(name, str) or name.strip().lower() not in known:
+            near = nearest_word(name.strip().lower(), known) if isinstance(name, str) else None
+            remedy = f"did you mean {near}?" if near else 'write measures="pdq,nll" or measures=["pdq", "nll"]'
+            raise InputError(f"expected measures to be some of {', '.join(known)}, got {name!r:.80}", remedy=remedy)
+    return tuple(dict.fromkeys(name.strip().lower() for name in names))
 
 
 def measures_called(names: Collection[str]) -> tuple[Measure, ...]:

@@ -76,7 +76,8 @@ def _of_coco(content: Any, images: Path | None) -> tuple[Dataset, dict[int, Path
     entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
     ids = sorted({entry["image_id"] for entry in entries if _is_id(entry.get("image_id"))})
     categories = {entry["category_id"] for entry in entries if _is_id(entry.get("category_id"))}
-    scores = [len(entry["all_scores"]) for entry in entries if isinstance(entry.get("all_scores"), list)]
+    given = [entry.get("all_scores", entry.get("cls_prob")) for entry in entries]
+    scores = [len(values) for values in given if isinstance(values, list)]
     if scores and categories and max(categories) <= max(scores):
         categories = set(range(1, max(scores) + 1))  # one score per category: they are numbered from 1
     photos = {image_id: find_photo(images, image_id) if images else None for image_id in ids}

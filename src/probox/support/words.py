@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-__all__ = ["one_line", "printable", "printable_json", "some_names"]
+__all__ = ["nearest_word", "one_line", "printable", "printable_json", "some_names"]
 
 # Characters that make a terminal do something, or show text in another order than it stands in: control characters
 # except tab and line feed, marks of direction, separators of lines; and halves of characters, which no terminal gets.
@@ -29,6 +29,17 @@ def one_line(text: str) -> str:
 def printable_json(text: str) -> str:
     """Return JSON text in which such characters, which only strings hold, are written as JSON escapes."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def nearest_word(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that somebody most likely meant, or None if none is near.
+
+    >>> nearest_word("lable_threshold", ["label_threshold", "label_weight"])
+    'label_threshold'
+    """
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(known), n=1)), None)
 
 
 def some_names(names: Sequence[str]) -> str:

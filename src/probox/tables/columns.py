@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.arrays import to_numpy
+
+if TYPE_CHECKING:
+    from probox.tables.flat import FlatTable
 
 __all__ = ["Column", "Table", "column", "columns_of", "frozen", "joined", "rows_where_all"]
 
@@ -105,6 +108,51 @@ class Table:
         """Return these rows, numbers or a boolean mask, of all columns."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return {name: _taken(values, rows) for name, values in self.columns().items()}
+
+    def flat(self, *, label_probs: bool = False) -> FlatTable:
+        """Return the table as people read it: columns of one number or text each, by name.
+
+        Parameters
+        ----------
+        label_probs : bool
+            A column with the probability of each class too, in tables that have them.
+        """
+        from probox.tables.flat import FlatTable
+
+        return FlatTable(self._flat_columns(label_probs), title=self._title())
+
+    def _flat_columns(self, label_probs: bool) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of `flat`."""
+        from probox.tables.flat_columns import plain_columns
+
+        self._has_no_label_probs(label_probs)
+        return plain_columns(self.columns())
+
+    def _has_no_label_probs(self, wanted: bool) -> None:
+        if wanted:
+            raise InputError(f"{type(self).__name__} has no probabilities of classes", remedy="leave label_probs out")
+
+    def to_frame(self, library: str | None = None, *, label_probs: bool = False) -> Any:
+        """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it.
+
+        Its columns are those of `flat`. Numbers that are missing are NaN or null.
+        """
+        return self.flat(label_probs=label_probs).to_frame(library)
+
+    def to_arrow(self, *, label_probs: bool = False) -> Any:
+        """Return a ``pyarrow.Table`` with the columns of `flat`; what is missing is null."""
+        return self.flat(label_probs=label_probs).to_arrow()
+
+    def _repr_html_(self) -> str:
+        from probox.tables.flat import SHOWN_ROWS, FlatTable
+
+        first = self.take(np.arange(min(len(self), SHOWN_ROWS)))  # flat columns of millions of rows would take a while
+        return FlatTable(first._flat_columns(False), title=self._title(), rows=len(self))._repr_html_()
+
+    def _title(self) -> str:
+        """Return what a notebook says over it: what it says of itself, unless that is names of arrays."""
+        own = type(self).__repr__ is not Table.__repr__
+        return repr(self) if own else f"{type(self).__name__}, {len(self):,} rows"
 
     def replace(self: SomeTable, **changes: Any) -> SomeTable:
         """Return the table with some columns or other fields changed."""

@@ -121,6 +121,12 @@ class Dataset(Table):
     def __repr__(self) -> str:
         return f"Dataset({len(self)} images, {len(self.classes)} classes)"
 
+    def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
+        from probox.tables.flat_columns import image_columns
+
+        self._has_no_label_probs(label_probs)
+        return {**image_columns(self, np.arange(len(self))), "width": self.widths, "height": self.heights}
+
     @property
     def shapes(self) -> npt.NDArray[np.int32]:
         """Return width and height of every image, (I, 2)."""

@@ -16,6 +16,7 @@ from probox.tables.arrays import to_numpy
 from probox.tables.boxes import extents_of
 from probox.tables.columns import Column, Table, column
 from probox.tables.distributions import AboveOne
+from probox.tables.flat_columns import box_columns, class_columns, corner_columns, probability_columns
 from probox.tables.labels import align_labels, best_classes, named_classes, probabilities_of
 from probox.tables.row_problems import find_problems
 
@@ -300,6 +301,19 @@ class Detections(DetectionColumns):
     def named_classes(self, classes: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
         """Return the class that each detection names among `classes`, and its score; see `probox.tables.labels`."""
         return named_classes(self.label_probs, self.classes, classes, self.labels, self.scores)
+
+    def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
+        columns: dict[str, Any] = {
+            "image_id": self.image_ids,
+            **class_columns(self.labels, self.classes),
+            "score": self.scores,
+            **box_columns(self.boxes),
+        }
+        if self.covariances is not None:
+            columns |= corner_columns(self.covariances)
+        if self.heatmaps is not None:
+            columns["heatmap"] = self.has_heatmap
+        return columns | (probability_columns(self.classes, self.label_probs) if label_probs else {})
 
     def _fail(self, row: int, problem: str, remedy: str) -> InputError:
         return InputError(

@@ -14,6 +14,7 @@ from probox.tables.arguments import expect
 from probox.tables.boxes import extents_of, pixels_of_boxes
 from probox.tables.columns import Column, Table, column, frozen, rows_where_all
 from probox.tables.dataset import Dataset
+from probox.tables.flat_columns import box_columns, class_columns, image_columns
 from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST, RowProblems, extent_problems
 
@@ -105,6 +106,18 @@ class GroundTruth(Table):
     def source(self) -> str:
         """Return the file it came from, for messages."""
         return self.dataset.source
+
+    def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
+        self._has_no_label_probs(label_probs)
+        return {
+            **image_columns(self.dataset, self.image_rows),
+            "object_id": self.ids,
+            **class_columns(self.labels, self.classes),
+            **box_columns(self.boxes),
+            "area": self.areas,
+            "pixels": self.masks.pixels,
+            "crowd": self.crowd,
+        }
 
     def _check(self) -> None:
         file = self.source or None

@@ -13,6 +13,9 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.columns import Table, column, columns_of
+from probox.tables.dataset import Dataset
+from probox.tables.flat import maybe_missing, text_column
+from probox.tables.flat_columns import box_columns, class_columns, corner_columns, image_columns, probability_columns
 
 __all__ = ["QUALITIES", "DetectionTable", "ObjectTable", "PairTable", "Verdict", "unmatched"]
 
@@ -52,14 +55,20 @@ class QualityTable(Table):
         column: npt.NDArray[np.float64] = self.qualities[:, QUALITIES.index(name)]
         return column
 
+    def _quality_columns(self) -> dict[str, Any]:
+        """Return the qualities under names that nobody takes for a place or a label."""
+        return {name if name == "pPDQ" else f"{name}_quality": self.quality(name) for name in QUALITIES}
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class JudgedTable(QualityTable):
     """A table of things that may have been matched: with what became of each, and the row of its partner.
 
     `image_rows` count in the data set's images, `labels` in its classes. Qualities are those of the match; where a
-    partner is -1, there is none, they are NaN and pPDQ is 0.
+    partner is -1, there is none, they are NaN and pPDQ is 0. `dataset` is what they count in; an evaluation sees to it.
     """
+
+    dataset: Dataset | None = None
 
     verdicts: npt.NDArray[np.uint8] = column(np.uint8)
     partners: npt.NDArray[np.int64] = column(np.int64)
@@ -68,8 +77,29 @@ class JudgedTable(QualityTable):
     boxes: npt.NDArray[np.float64] = column(np.float64, 4)
     extents: npt.NDArray[np.float64] = column(np.float64, 2)
 
+    def _of_images(self) -> dict[str, Any]:
+        """Return the row of each thing, which `partner` columns point at, and its image."""
+        known = self.dataset
+        images = {"image_row": self.image_rows} if known is None else image_columns(known, self.image_rows)
+        return {"row": np.arange(len(self)), **images}
 
-def unmatched(n: int) -> dict[str, npt.NDArray[Any]]:
+    def _of_classes(self, *, optional: bool) -> dict[str, Any]:
+        if self.dataset is None:
+            return {"class_index": maybe_missing(self.labels) if optional else self.labels}
+        return class_columns(self.labels, self.dataset.classes, optional=optional)
+
+    def _of_matches(self) -> dict[str, Any]:
+        """Return verdicts in words, partners and qualities; nobody was judged where there is not even a pPDQ."""
+        names = text_column([*Verdict.NAMES, None])
+        judged = ~np.isnan(self.quality("pPDQ"))
+        return {
+            "verdict": names[np.where(judged, self.verdicts.astype(np.int64), -1)],
+            "partner": maybe_missing(self.partners),
+            **self._quality_columns(),
+        }
+
+
+def unmatched(n: int) -> dict[str, Any]:
     """Return the columns of a `JudgedTable` that are about matches, for n things that nobody has matched."""
     return {
         "verdicts": np.zeros(n, np.uint8),
@@ -92,6 +122,20 @@ class ObjectTable(JudgedTable):
     mask_boxes: npt.NDArray[np.int32] = column(np.int32, 4)
     ignored: npt.NDArray[np.bool_] = column(np.bool_)
 
+    def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
+        self._has_no_label_probs(label_probs)
+        return {
+            **self._of_images(),
+            "object_id": self.ids,
+            **self._of_classes(optional=False),
+            **self._of_matches(),
+            **box_columns(self.boxes),
+            "area": self.areas,
+            "pixels": self.pixels,
+            "crowd": self.crowd,
+            "ignored": self.ignored,
+        }
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DetectionTable(JudgedTable):
@@ -112,6 +156,24 @@ class DetectionTable(JudgedTable):
     heatmaps: npt.NDArray[np.bool_] = column(np.bool_)
     label_probs: npt.NDArray[np.float32] | None = column(np.float32, "classes", optional=True)
 
+    def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
+        columns = {
+            **self._of_images(),
+            "number": self.numbers,
+            **self._of_classes(optional=True),
+            "score": self.scores,
+            "confidence": self.confidences,
+            **self._of_matches(),
+            **box_columns(self.boxes),
+            **corner_columns(self.covariances),
+            "heatmap": self.heatmaps,
+        }
+        if not label_probs:
+            return columns
+        width = 0 if self.label_probs is None else self.label_probs.shape[1]
+        classes = self.dataset.classes if self.dataset is not None else tuple(map(str, range(width)))
+        return columns | probability_columns(classes, self.label_probs)
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PairTable(QualityTable):
@@ -122,3 +184,7 @@ class PairTable(QualityTable):
 
     detections: npt.NDArray[np.int64] = column(np.int64)
     objects: npt.NDArray[np.int64] = column(np.int64)
+
+    def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
+        self._has_no_label_probs(label_probs)
+        return {"detection": self.detections, "object": self.objects, **self._quality_columns()}

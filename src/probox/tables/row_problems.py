@@ -84,7 +84,8 @@ def find_problems(
             "label probabilities above 1 in sum",
             np.flatnonzero(above),
             lambda row: f"expected label probabilities to add up to at most 1, but they make {total[row]:.6g}",
-            "normalise them (a sigmoid per class is no distribution)",
+            "a sigmoid per class is no distribution: probox.fusion.limit_to_distribution(scores) makes one, "
+            'as does Detections.from_scores(..., above_one="limit")',
         ),
     ]
     if extents is not None:

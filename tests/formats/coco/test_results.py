@@ -140,3 +140,68 @@ def test_covariances_are_repaired_only_where_it_is_asked_for(write: Write, truth
         with pytest.raises(InputError, match="symmetric"):
             read(path, truth)
         assert read(path, truth, repair=True).covariances[0, 0].tolist() == [[4, 1.5], [1.5, 4]]
+
+
+COVAR = [[4.0, 1.0, -1.0, 0.5], [1.0, 9.0, 0.25, -2.0], [-1.0, 0.25, 16.0, 3.0], [0.5, -2.0, 3.0, 25.0]]
+JACOBIAN = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]])
+
+
+def test_the_covariance_of_x_y_width_and_height_is_brought_to_the_corners(write: Write, truth: GroundTruth) -> None:
+    rows = [entry(bbox_covar=COVAR), entry(bbox_covar=[]), entry(bbox_covar=None), entry()]
+    found = read_coco_results(write(rows), truth)
+    full = JACOBIAN @ np.array(COVAR) @ JACOBIAN.T
+    assert found.covariances is not None
+    np.testing.assert_allclose(found.covariances[0], [full[:2, :2], full[2:, 2:]], rtol=1e-15)
+    assert not found.covariances[1:].any()
+
+
+@pytest.mark.parametrize("background", [[], [0.1]])
+def test_class_probabilities_may_end_with_background(write: Write, truth: GroundTruth, background: list[float]) -> None:
+    rows = [entry(cls_prob=[0.3, 0.6, *background], score=0.6), entry(cls_prob=[0.7, 0.2, *background], category_id=3)]
+    found = read_coco_results(write(rows), truth)
+    np.testing.assert_array_equal(found.label_probs, np.array([[0.3, 0.6], [0.7, 0.2]], np.float32))
+    assert found.labels.tolist() == [1, 0]
+    assert found.notes == ()
+
+
+def test_class_probabilities_of_other_classes_are_refused(write: Write, truth: GroundTruth) -> None:
+    with pytest.raises(
+        InputError, match=r"\[0\].cls_prob: expected 2 probabilities, or one more with background last, but got 4; "
+    ):
+        read_coco_results(write([entry(cls_prob=[0.1, 0.2, 0.3, 0.4])]), truth)
+    with pytest.raises(InputError, match="expected 2 probabilities, but got 3"):
+        read_coco_results(write([entry(all_scores=[0.1, 0.2, 0.3])]), truth)
+
+
+def test_a_sigmoid_per_class_is_limited_and_said(write: Write, truth: GroundTruth) -> None:
+    found = read_coco_results(write([entry(cls_prob=[0.8, 0.9]), entry(cls_prob=[0.4, 0.5])]), truth)
+    np.testing.assert_allclose(found.label_probs, [[0.1, 0.9], [0.4, 0.5]], rtol=1e-6)
+    assert found.scores.tolist() == [0.8, 0.8]
+    (note,) = found.notes
+    assert note.startswith("1 detections have cls_prob that add up to more than 1")
+    assert note.endswith("probox.fusion.limit_to_distribution")
+    with pytest.raises(
+        InputError, match=r"add up to at most 1, .*probox.fusion.limit_to_distribution\(scores\) makes one"
+    ):
+        read_coco_results(write([entry(all_scores=[0.8, 0.9])]), truth)
+    with pytest.raises(InputError, match="expected label probabilities between 0 and 1, but got 3"):
+        read_coco_results(write([entry(cls_prob=[3.0, 0.9])]), truth)
+
+
+def test_class_probabilities_in_another_order_are_noticed(write: Write, truth: GroundTruth) -> None:
+    right, wrong = entry(cls_prob=[0.1, 0.8]), entry(cls_prob=[0.8, 0.1])
+    assert read_coco_results(write([right] * 3 + [wrong] * 3), truth).notes == ()
+    assert read_coco_results(write([wrong] * 4), truth).notes == ()
+    (note,) = read_coco_results(write([right] * 3 + [wrong] * 4), truth).notes
+    assert note == (
+        "cls_prob seems to be in another order of classes: its largest is that of category_id in only 3 of 7 detections"
+    )
+
+
+def test_one_name_of_a_thing_is_enough(write: Write, truth: GroundTruth) -> None:
+    with pytest.raises(InputError, match="stands here twice"):
+        read_coco_results(write([entry(all_scores=[0.1, 0.8], cls_prob=[0.1, 0.8])]), truth)
+    with pytest.raises(InputError, match="stands here twice"):
+        read_coco_results(write([entry(covars=COVARS, bbox_covar=COVAR)]), truth)
+    with pytest.raises(InputError, match=r"bbox_covar\[3\]: expected a list of 4, but got 3"):
+        read_coco_results(write([entry(bbox_covar=[*COVAR[:3], COVAR[3][:3]])]), truth)

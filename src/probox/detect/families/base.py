@@ -84,6 +84,8 @@ class Family:
     """Whether candidates come with covariances of their own."""
     suppresses: ClassVar[bool] = False
     """Whether the graph has already run non-maximum suppression, and has thrown away everything else."""
+    clips_first: ClassVar[bool] = True
+    """Whether boxes are clipped to the image before suppression, not after it."""
     default_size: ClassVar[tuple[int, int]] = (640, 640)
 
     def __init__(self, signature: Signature, classes: Sequence[str] | None = None) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths, read_bytes
+from probox.formats.coco.cls_prob import limited, other_order
 from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.tables.arguments import check_reading
@@ -23,8 +25,10 @@ def read_coco_results(path: Paths, truth: GroundTruth | Dataset, *, repair: bool
 
     The stated class gets the `score`, the others share the rest evenly. Where a detection has
     ``all_scores`` (one per category, in order of category id) these are its label probabilities; where it
-    has ``covars`` (2 x 2 x 2) its corners are Gaussian. Detections in images that the truth does not have
-    are left out and counted in `notes`.
+    has ``covars`` (2 x 2 x 2) its corners are Gaussian. The keys of probdet and pod_compare are read too: ``cls_prob``
+    is ``all_scores``, perhaps with background last and perhaps of one sigmoid per class, and ``bbox_covar`` (4 x 4) is
+    the covariance of x, y, width and height. Detections in images that the truth does not have are left out and
+    counted in `notes`.
 
     Parameters
     ----------
@@ -64,7 +68,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         given=columns["all_scores"],
         threads=1,
     )
-    notes: list[str] = []
+    label_probs, notes = _with_cls_prob(label_probs, columns, file, problems)
     if columns["unknown_image_rows"]:
         images = np.unique(columns["unknown_images"])
         notes.append(unknown_images_note(int(columns["unknown_image_rows"]), len(images)))
@@ -85,3 +89,24 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         place=lambda row: (file, f"[{entries[row]}]"),
         notes=tuple(notes),
     )
+
+
+def _with_cls_prob(
+    label_probs: npt.NDArray[np.float32], columns: _core._CocoResults, file: str, problems: Problems
+) -> tuple[npt.NDArray[np.float32], list[str]]:
+    """Return label probabilities where those of ``cls_prob`` add up to at most 1, and what is to be said of them."""
+    rows, notes = columns["cls_prob_rows"], list[str]()
+    if not len(rows):
+        return label_probs, notes
+    order = other_order(label_probs, columns["labels"], rows)
+    if order is not None:
+        notes.append(order)
+        remedy = "give the ground truth of the classes that the detector was trained on, or drop cls_prob"
+        problems.warn("classes disagree", [0], lambda _: InputError(order, file=file, remedy=remedy))
+    label_probs, changed = limited(label_probs, rows)
+    if changed:
+        notes.append(
+            f"{changed:,} detections have cls_prob that add up to more than 1, one sigmoid per class: scaled down by "
+            "probox.fusion.limit_to_distribution"
+        )
+    return label_probs, notes

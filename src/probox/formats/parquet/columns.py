@@ -52,7 +52,7 @@ def pyarrow() -> tuple[Any, Any]:
     if int(arrow.__version__.split(".")[0]) < OLDEST_PYARROW:
         raise InputError(
             f"Parquet files need pyarrow {OLDEST_PYARROW} or newer, but got {arrow.__version__}",
-            remedy="pip install -U 'probox[parquet]'",
+            remedy="pip install -U pyarrow",
         )
     return arrow, parquet
 

@@ -20,7 +20,7 @@ from probox.measures.boxes.matching import (
     size_index,
 )
 from probox.measures.boxes.resampling import mean_over_classes, resampled_precision
-from probox.measures.measure import Column, Evaluated, Measure, Resampled, Summary, Weights
+from probox.measures.measure import Column, Evaluated, Groups, Measure, Resampled, Summary, Weights, groups_of
 from probox.support.parallel import thread_count
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -207,6 +207,17 @@ class AveragePrecision:
             **{f"AR_{size}": self._ar(size) for size in SIZES[1:]},
         }
 
+    def by_size(self) -> dict[str, npt.NDArray[Any]]:
+        """Return a table with one row per area range, as columns: means over the classes that have objects in it."""
+        columns = {
+            "mAP": [mean_of_defined(self._ap(size)) for size in SIZES],
+            "AP50": [mean_of_defined(self._ap(size, 0)) for size in SIZES],
+            "AP75": [mean_of_defined(self._ap(size, 5)) for size in SIZES],
+            "AR_100": [mean_of_defined(self._ar(size)) for size in SIZES],
+        }
+        means = {name: np.array(values) for name, values in columns.items()}
+        return {"size": np.array(SIZES), "objects": self.objects.sum(axis=0), **means}
+
     def curve(self, name: str, iou: float = 0.5, *, size: str = "all") -> PrecisionRecallCurve:
         """Return the precision-recall curve of the class `name` at one of the ten IoU thresholds."""
         near = np.flatnonzero(np.isclose(IOU_THRESHOLDS, iou, rtol=0.0, atol=1e-9))
@@ -239,6 +250,17 @@ def _summary(evaluated: Evaluated) -> Summary:
     return {"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75}
 
 
+def _per_class(evaluated: Evaluated) -> Groups:
+    table = evaluated.average_precision.per_class()
+    return groups_of(evaluated.classes, {"mAP": table["AP"], "AP50": table["AP50"], "AP75": table["AP75"]})
+
+
+def _per_size(evaluated: Evaluated) -> Groups:
+    """Return COCO's AP_small, AP_medium and AP_large as mAP, and the same at single overlaps."""
+    table = evaluated.average_precision.by_size()
+    return groups_of(SIZES[1:], {name: table[name][1:] for name in ("mAP", "AP50", "AP75")})
+
+
 def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
     return {
@@ -246,6 +268,11 @@ def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
         "AP50": mean_over_classes(precision[:, 0]),
         "AP75": mean_over_classes(precision[:, 5]),
     }
+
+
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> npt.NDArray[np.float64]:
+    precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
+    return np.asarray(precision.mean(axis=1))
 
 
 MEAN_AP = Measure(
@@ -257,6 +284,9 @@ MEAN_AP = Measure(
         Column(key="AP75"),
     ),
     summary=_summary,
+    per_class=_per_class,
+    per_size=_per_size,
     leads=True,
     resampled=_resampled,
+    resampled_classes=_resampled_classes,
 )

@@ -19,7 +19,7 @@ from probox.measures.boxes.matching import (
     size_index,
 )
 from probox.measures.boxes.resampling import mean_over_classes, resampled_lrp
-from probox.measures.measure import Column, Evaluated, Measure, Resampled, Weights
+from probox.measures.measure import Column, Evaluated, Groups, Measure, Resampled, Weights, groups_of
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -268,10 +268,30 @@ def _totals(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return totals
 
 
+_PARTS = {"moLRP": "oLRP", "moLRP_loc": "loc", "moLRP_fp": "fp", "moLRP_fn": "fn"}
+"""The measure's columns, and what they are called in the table of classes."""
+
+
+def _per_class(evaluated: Evaluated) -> Groups:
+    """Return each class's own optimum and its components."""
+    table = evaluated.lrp.per_class()
+    return groups_of(evaluated.classes, {key: table[name] for key, name in _PARTS.items()})
+
+
+def _per_size(evaluated: Evaluated) -> Groups:
+    """Return the means over classes of the optima of each size, each class at the threshold that suits that size."""
+    table = evaluated.lrp.by_size()
+    return groups_of(SIZES[1:], {key: table["moLRP" if key == "moLRP" else name][1:] for key, name in _PARTS.items()})
+
+
 def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     optimum = resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)
     keys = (column.key for column in OPTIMAL_LRP.columns)
     return {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(keys)}
+
+
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> npt.NDArray[np.float64]:
+    return resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)[:, :, 0]
 
 
 OPTIMAL_LRP = Measure(
@@ -284,6 +304,9 @@ OPTIMAL_LRP = Measure(
         Column(key="moLRP_fn", better="low"),
     ),
     summary=lambda evaluated: evaluated.lrp.summary(),
+    per_class=_per_class,
+    per_size=_per_size,
     leads=True,
     resampled=_resampled,
+    resampled_classes=_resampled_classes,
 )

@@ -1,0 +1,37 @@
+"""What detector frameworks hold in memory, as tables: objects are taken by their shape, and no framework is imported.
+
+>>> from probox.adapters import from_torchvision
+>>> output = {"boxes": [[10, 20, 50, 60]], "labels": [2], "scores": [0.8]}
+>>> from_torchvision(output, classes=["cup", "dog"], image_ids=7)
+Detections(1 detections in 1 images, 2 classes)
+"""
+
+from probox.adapters.detectron2 import from_detectron2
+from probox.adapters.lightning import lightning_callback
+from probox.adapters.metric import PDQ
+from probox.adapters.mmdet import from_mmdet
+from probox.adapters.probdet import from_probdet
+from probox.adapters.supervision import from_supervision, to_supervision, to_supervision_key_points
+from probox.adapters.torchvision import from_torchvision
+from probox.adapters.torchvision_truth import truth_from_torchvision
+from probox.adapters.transformers import from_transformers
+from probox.adapters.ultralytics import from_ultralytics
+from probox.adapters.ultralytics_callback import UltralyticsPDQ
+from probox.detect.ultralytics import UltralyticsDetector
+
+__all__ = [
+    "PDQ",
+    "UltralyticsDetector",
+    "UltralyticsPDQ",
+    "from_detectron2",
+    "from_mmdet",
+    "from_probdet",
+    "from_supervision",
+    "from_torchvision",
+    "from_transformers",
+    "from_ultralytics",
+    "lightning_callback",
+    "to_supervision",
+    "to_supervision_key_points",
+    "truth_from_torchvision",
+]

@@ -1,0 +1,301 @@
+"""What all adapters share: which output is of which image, and one table of all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.tables.arrays import to_numpy
+from probox.tables.columns import frozen
+from probox.tables.dataset import Dataset
+from probox.tables.detections import Detections
+from probox.tables.from_scores import label_columns
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = [
+    "ImageRows",
+    "check_within",
+    "entry_of",
+    "image_ids_of",
+    "listed",
+    "sizes_of",
+    "stacked",
+    "without_background",
+]
+
+HALF, MIN_ROWS, SAME = 0.5, 5, 1e-3
+"""Labels and the probabilities beside them agree in half of the rows, if there are so many; scores to three digits."""
+
+SHARE = 1.0 + 1e-6
+"""No box of a photo ends at or before the first pixel: boxes that all do are shares of the image."""
+
+
+def entry_of(holder: Any, name: str) -> Any:
+    """Return an entry of a dictionary, or an attribute of an object; None where there is neither.
+
+    >>> entry_of({"boxes": 3}, "boxes"), entry_of(3, "boxes")
+    (3, None)
+    """
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def listed(outputs: Any, is_one: bool) -> list[Any]:
+    """Return the outputs of several images as a list; `is_one` says that this is the output of one."""
+    if is_one:
+        return [outputs]
+    if isinstance(outputs, list | tuple):
+        return list(outputs)
+    raise InputError(
+        f"expected the output of an image, or a list of them, but got {type(outputs).__name__}",
+        remedy="give what the model returned, as it is",
+    )
+
+
+def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> list[int]:
+    """Return the image id of each output.
+
+    Parameters
+    ----------
+    given : int, sequence of int or None
+        What the caller says: one number for one output.
+    count : int
+        How many outputs there are.
+    known : sequence, optional
+        What the outputs say themselves, used where the caller says nothing; None in it for those that do not.
+
+    >>> image_ids_of(7, 1), image_ids_of([7, 9], 2), image_ids_of(None, 1, [3])
+    ([7], [7, 9], [3])
+    """
+    if given is None and count:
+        if known is None or any(entry is None for entry in known):
+            raise InputError(
+                "whose image each output is of is not known", remedy="give image_ids=, one per image, as in the truth"
+            )
+        given = list(known)
+    values = to_numpy([] if given is None else given, "image_ids")
+    if count == 0 == values.size:
+        return []
+    if values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(entry, str) for entry in values.flat)):
+        raise InputError(
+            f"expected image_ids to be whole numbers, but got the text {str(values.flat[0])!r:.60}",
+            remedy="give the ids of the ground truth's images, as int(...) of COCO's names of files",
+        )
+    if values.dtype.kind == "b":
+        raise InputError("expected image_ids to be whole numbers, but got True and False")
+    if values.ndim == 0 or values.shape == (count, 1):
+        values = values.reshape(-1)
+    if values.ndim != 1 or len(values) != count:
+        shape = " x ".join(map(str, values.shape))
+        raise InputError(
+            f"got outputs of {count} images, but {shape} image ids", remedy="give one image id for each image"
+        )
+    ids: list[int] = frozen(values, np.int64, (count,), "image_ids").tolist()
+    if len(set(ids)) < count:
+        twice = next(entry for entry in ids if ids.count(entry) > 1)
+        raise InputError("stands for several outputs", image=twice, remedy="give each image its own id")
+    return ids
+
+
+def sizes_of(image_sizes: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:
+    """Return width and height of each image, (I, 2), from a pair, a pair for each, a mapping, or ground truth.
+
+    >>> sizes_of({7: (64, 48)}, [7]).tolist()
+    [[64.0, 48.0]]
+    """
+    known = image_sizes.dataset if isinstance(image_sizes, GroundTruth) else image_sizes
+    if isinstance(known, Mapping):
+        known = Dataset.from_sizes((), known)
+    if isinstance(known, Dataset):
+        rows = known.rows_of(ids)
+        if (rows < 0).any():
+            image = ids[int(np.argmax(rows < 0))]
+            raise InputError("the size of this image is not known", image=image, remedy="add it to image_sizes")
+        return known.shapes[rows].astype(np.float64)
+    sizes = to_numpy(image_sizes, "image_sizes")
+    if sizes.shape == (2,) and len(ids) == 1:
+        sizes = sizes[None]
+    if sizes.shape != (len(ids), 2) and not (sizes.size == 0 == len(ids)):
+        shape = " x ".join(map(str, sizes.shape))
+        raise InputError(
+            f"expected the size of each of {len(ids)} images, but got {shape}", remedy="give one pair for each image"
+        )
+    result = frozen(sizes.reshape(-1, 2), np.float64, (len(ids), 2), "image sizes")
+    if not (result > 0).all():
+        raise InputError(f"expected image sizes above 0, but got {result.min():g}")
+    return result
+
+
+def check_within(boxes: npt.NDArray[Any], size: Any, image: int, remedy: str) -> None:
+    """Raise for boxes that reach beyond the size that an output states, (height, width), by more than a tenth."""
+    if size is None or boxes.size == 0 or boxes.ndim != 2:
+        return
+    height, width = (float(side) for side in to_numpy(size, "size").reshape(-1)[:2])
+    reach = boxes[:, 2:4].max(axis=0)
+    if (reach > 1.1 * np.array([width, height]) + 1).any():
+        raise InputError(
+            f"boxes reach to {reach[0]:.6g}, {reach[1]:.6g} in an image of {width:g} x {height:g}",
+            image=image,
+            remedy=remedy,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImageRows:
+    """What one image's output says, a row per detection: a score and a label each, the scores of all classes, or both.
+
+    Labels count in the classes from 0, or are names of classes. All images of a table have the same of these.
+    """
+
+    boxes: npt.NDArray[Any]
+    scores: npt.NDArray[Any] | None = None
+    labels: npt.NDArray[Any] | None = None
+    label_probs: npt.NDArray[Any] | None = None
+    covariances: npt.NDArray[Any] | None = None
+
+
+def stacked(
+    images: Sequence[ImageRows], ids: Sequence[int], classes: Sequence[str], *, pixels: bool = True, **choices: Any
+) -> Detections:
+    """Return one table of several images' rows.
+
+    Parameters
+    ----------
+    images : sequence of ImageRows
+        The rows of each image.
+    ids : sequence of int
+        The image's id each.
+    classes : sequence of str
+        Class names.
+    pixels : bool
+        Raise if all boxes are shares of the image.
+    **choices
+        Go to `Detections.from_scores`.
+    """
+    counts = [_count(rows, image) for image, rows in zip(ids, images, strict=True)]
+    full = [rows for rows, count in zip(images, counts, strict=True) if count]
+    boxes = np.concatenate([np.zeros((0, 4)), *(rows.boxes for rows in full)])
+    if pixels and len(boxes) and np.abs(boxes).max() <= SHARE:
+        raise InputError(
+            f"expected boxes in pixels, but none of {len(boxes)} reaches beyond 1: these are shares of the image",
+            remedy="multiply them by the image's size, or use Detections.from_scores(..., normalised=True)",
+        )
+    scores, labels, probs, covariances = (
+        _joined(full, name) for name in ("scores", "labels", "label_probs", "covariances")
+    )
+    if covariances is None:
+        choices.pop("covariance_format", None)
+    if not full:
+        probs, labels = np.zeros((0, len(classes))), None
+    found = Detections.from_scores(
+        boxes,
+        scores if probs is None else probs,
+        labels if probs is None else None,
+        classes=classes,
+        image_ids=np.repeat(np.asarray(ids, np.int64), counts),
+        covariances=covariances,
+        **choices,
+    )
+    if probs is None or labels is None:
+        return found
+    stated = label_columns(labels, found.classes, len(found), None)
+    _check_order(probs, stated, scores)
+    return found.replace(labels=stated, scores=scores)
+
+
+def without_background(
+    probs: npt.NDArray[Any] | None,
+    labels: npt.NDArray[Any],
+    scores: npt.NDArray[Any],
+    classes: int,
+    background: Literal["first", "last"],
+) -> npt.NDArray[Any] | None:
+    """Return probabilities of all classes (N, C) from those with one column more, which is "no object".
+
+    Parameters
+    ----------
+    probs : (N, C) or (N, C + 1), or None
+        The probabilities, if there are any.
+    labels, scores : (N,)
+        What the detector states, to see whether `background` is right.
+    classes : int
+        C.
+    background : {"first", "last"}
+        Where it stands.
+
+    >>> probs = np.array([[0.1, 0.2, 0.7]])
+    >>> without_background(probs, np.array([1]), np.array([0.7]), 2, "first").tolist()
+    [[0.2, 0.7]]
+    """
+    if probs is None or probs.shape == (len(labels), classes):
+        return probs
+    if probs.shape != (len(labels), classes + 1):
+        shape = " x ".join(map(str, probs.shape))
+        raise InputError(
+            f"expected the probabilities of {len(labels)} boxes and {classes} classes, perhaps with background "
+            f"{background}, but got {shape}",
+            remedy="give one column for each class, in the order of classes",
+        )
+    ends = {"first": probs[:, 1:], "last": probs[:, :-1]}
+    chosen = ends.pop(background)
+    ((name, other),) = ends.items()
+    if _share_stated(chosen, labels, scores) < HALF <= _share_stated(other, labels, scores):
+        raise InputError(
+            f"expected the {background} of {classes + 1} columns to be background, but the {name} one seems to be",
+            remedy="leave that column out: probs[:, :-1]" if name == "last" else "leave that column out: probs[:, 1:]",
+        )
+    return chosen
+
+
+def _count(rows: ImageRows, image: int) -> int:
+    """Return how many detections these are; raise where columns differ."""
+    if rows.boxes.size == 0:
+        count = 0
+    else:
+        count = len(rows.boxes) if rows.boxes.ndim else 0
+        if rows.boxes.shape != (count, 4):
+            shape = " x ".join(map(str, rows.boxes.shape))
+            raise InputError(f"expected boxes of shape N x 4, but got {shape}", image=image)
+    for name in ("scores", "labels", "label_probs", "covariances"):
+        values = getattr(rows, name)
+        if values is not None and (values.ndim == 0 or len(values) != count):
+            got = len(values) if values.ndim else "one number for"
+            raise InputError(f"got {count} boxes, but {got} {name}", image=image)
+    return count
+
+
+def _joined(images: Sequence[ImageRows], name: str) -> Any:
+    """Return a column of all images; None where none has it, and raise where only some do."""
+    parts = [getattr(rows, name) for rows in images]
+    if all(part is None for part in parts):
+        return None
+    if any(part is None for part in parts):
+        raise InputError(f"some images have {name}, others none", remedy="give all of them, or leave them out")
+    shapes = sorted({part.shape[1:] for part in parts})
+    if len(shapes) > 1:
+        words = " and ".join(" x ".join(["N", *map(str, shape)]) for shape in shapes)
+        raise InputError(f"{name} of images differ in shape: {words}", remedy="give all in one shape")
+    return np.concatenate(parts)
+
+
+def _share_stated(probs: npt.NDArray[Any], labels: npt.NDArray[Any], scores: npt.NDArray[Any]) -> float:
+    """Return in which share of the rows the probability of the label is the score."""
+    rows = np.flatnonzero((labels >= 0) & (labels < probs.shape[1])) if labels.dtype.kind in "iu" else np.zeros(0, int)
+    same = np.abs(probs[rows, labels[rows]].astype(np.float64) - scores[rows]) <= SAME
+    return float(same.sum()) / len(labels) if len(labels) else 1.0
+
+
+def _check_order(probs: npt.NDArray[Any], labels: npt.NDArray[np.int32], scores: npt.NDArray[Any]) -> None:
+    """Raise if probabilities hardly ever have anything to do with the labels beside them."""
+    agree = int((probs.argmax(axis=1) == labels).sum()) if probs.size else 0
+    if len(labels) < MIN_ROWS or agree >= HALF * len(labels) or _share_stated(probs, labels, scores) >= HALF:
+        return
+    raise InputError(
+        f"label_probs seem to be in another order of classes: their largest is that of the label in only {agree} of "
+        f"{len(labels)} detections",
+        remedy="bring their columns into the order of classes",
+    )

@@ -1,0 +1,322 @@
+"""PDQ as a metric of a training loop: torchvision's dictionaries in, numbers out, in any number of processes."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from probox.adapters.dictionaries import Reading, Seen
+from probox.adapters.seen_tables import check_pixels, detections_of, large_enough, numbered, truth_of
+from probox.convention import Convention
+from probox.errors import InputError
+from probox.evaluation.result import Evaluation
+from probox.evaluation.run import evaluate
+from probox.tables.box_formats import BoxFormat
+from probox.tables.dataset import Dataset
+from probox.tables.distributions import AboveOne
+
+__all__ = ["PDQ"]
+
+Gather = Callable[[list[Seen]], Sequence[list[Seen]]]
+
+
+class PDQ:
+    """PDQ, mAP and moLRP of batches, as a metric of torchmetrics is used.
+
+    Parameters
+    ----------
+    classes : sequence of str, optional
+        Class names, in which labels count. If the first is a background (``"background"``, ``"__background__"``),
+        labels count from it, so those of objects begin at 1. Default: as many as `label_probs` have columns, or as
+        labels were seen, which a note of `result` says: a label's quality depends on how many classes share what a
+        score leaves of 1.
+    preset : str
+        ``"reference"``, ``"paper"`` or ``"challenge"``.
+    box_format : {"xyxy", "xywh", "cxcywh"}
+        What boxes are, in pixels, predictions and targets alike.
+    image_size : (width, height), optional
+        Of all images that do not say their own. Default: an image is taken for large enough to hold everything in it,
+        which matters only to boxes at the right or lower border; a note says so.
+    first_label : {0, 1}, optional
+        The label of the first class; torchvision's labels begin at 1, with 0 for the background. Default: 0.
+    covariance_format : {"xyxy", "xywh", "cxcywh"}, optional
+        Whose four numbers covariances of 4 x 4 are of; must be said where boxes are not ``xyxy``.
+    above_one : {"limit", "normalise", "refuse"}
+        What happens to rows of `label_probs` that add up to more than 1, see `probox.Detections.from_scores`.
+    measures : sequence of str, optional
+        As for `probox.evaluate`; default: PDQ, mAP and moLRP.
+    threads : int, optional
+        How many threads share the work; default: as many as there are processors.
+    **options
+        Fields of `probox.Convention`, such as ``label_threshold=0.5``.
+
+    Examples
+    --------
+    >>> metric = PDQ(classes=["cup", "dog"], image_size=(64, 48))
+    >>> preds = [{"boxes": [[11, 19, 41, 40]], "scores": [0.9], "labels": [0]}]
+    >>> metric.update(preds, [{"boxes": [[11, 19, 41, 40]], "labels": [0]}])
+    >>> round(metric.compute()["PDQ"], 4)  # a perfect box: only the label costs
+    0.9487
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[str] | None = None,
+        *,
+        preset: str = "reference",
+        box_format: BoxFormat = "xyxy",
+        image_size: tuple[int, int] | None = None,
+        first_label: int | None = None,
+        covariance_format: BoxFormat | None = None,
+        above_one: AboveOne = "limit",
+        measures: Sequence[str] | Literal["all"] | None = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        unknown = sorted(set(options) - {field.name for field in dataclasses.fields(Convention)})
+        if unknown:
+            raise InputError(
+                f"PDQ() has no argument {unknown[0]!r}", remedy="it takes its own and the fields of probox.Convention"
+            )
+        self._reading = Reading(
+            classes=None if classes is None else tuple(classes) if not isinstance(classes, str) else classes,  # type: ignore[arg-type]
+            first_label=0 if first_label is None else first_label,
+            box_format=box_format,
+            covariance_format=covariance_format,
+            above_one=above_one,
+        )
+        self._convention = Convention.preset(preset, **options)
+        self._size = None if image_size is None else _checked_size(image_size)
+        self._measures = measures
+        self._threads = threads
+        self._seen: list[Seen] = []
+        self._others: tuple[list[Seen], ...] | None = None
+        self._repeated = 0
+        self._result: Evaluation | None = None
+        self.result()  # what is wrong with the arguments is said now, not after an epoch
+
+    # --- what torchmetrics' metrics have ---
+
+    def update(self, preds: Iterable[Mapping[str, Any]], target: Iterable[Mapping[str, Any]]) -> None:
+        """Add a batch: one dictionary for each image in both lists.
+
+        Parameters
+        ----------
+        preds : list of dict
+            ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,); optional: ``label_probs`` (n, C), the probability of
+            each class (then `scores` and `labels` may be left out), and ``covariances`` (n, 2, 2, 2) of corners or
+            (n, 4, 4). Tensors on any device, arrays of NumPy or lists.
+        target : list of dict
+            ``boxes`` (m, 4) and ``labels`` (m,); optional: ``masks`` (m, H, W), ``iscrowd`` (m,), ``area`` (m,),
+            ``image_id``, and the size of the image as ``image_size`` (width, height), or ``orig_size`` or ``size``
+            (height, width) as DETR writes them. Images without an id are numbered as they come.
+        """
+        batch = self._read(preds, target)
+        known = {seen.image_id for seen in self._seen}
+        for seen in batch:
+            if seen.image_id is not None and seen.image_id in known:
+                raise InputError(
+                    "the image was added before", image=seen.image_id, remedy="call reset() before each epoch"
+                )
+            known.add(seen.image_id)
+        self._seen.extend(batch)
+        self._others, self._result = None, None
+
+    def compute(self) -> dict[str, float]:
+        """Return the numbers of everything so far: PDQ, mAP, moLRP and what they consist of, shares of 1."""
+        return {name: float(value) for name, value in self.result().summary().items()}
+
+    def forward(self, preds: Iterable[Mapping[str, Any]], target: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+        """Add a batch, and return its own numbers."""
+        before = len(self._seen)
+        self.update(preds, target)
+        alone = copy.copy(self)
+        alone._seen, alone._result = self._seen[before:], None
+        return {name: float(value) for name, value in alone._evaluate().summary().items()}
+
+    __call__ = forward
+
+    def reset(self) -> None:
+        """Forget everything; an epoch begins."""
+        self._seen, self._others, self._result, self._repeated = [], None, None, 0
+
+    def to(self, device: Any = None, *_: Any, **__: Any) -> PDQ:
+        """Return itself: its numbers are NumPy's, wherever tensors are."""
+        return self
+
+    # --- what they have not ---
+
+    def result(self) -> Evaluation:
+        """Return the whole evaluation of everything so far: to the bit what one call of `probox.evaluate` gives."""
+        if self._result is None:
+            self._warn_if_alone()
+            self._result = self._evaluate()
+        return self._result
+
+    def sync(self, gather: Gather | None = None) -> PDQ:
+        """Take what all processes have seen into account; every process must call it, and has all numbers then.
+
+        An image that several processes saw counts once, if it has an id: a sampler that shares images out evenly
+        repeats some.
+
+        Parameters
+        ----------
+        gather : callable, optional
+            Takes this process's part and returns the list of all processes' parts, in the same order everywhere.
+            Default: ``torch.distributed.all_gather_object``, if a process group is there; alone, nothing happens.
+        """
+        gather = gather or _torch_gather()
+        if gather is None:
+            return self
+        self._others = tuple(list(part) for part in gather(self._seen))
+        self._result = None
+        return self
+
+    def merge(self, other: PDQ) -> None:
+        """Add everything that another metric has seen."""
+        if not isinstance(other, PDQ) or (other._reading, other._convention) != (self._reading, self._convention):
+            raise InputError("metrics of different classes or conventions do not merge", remedy="make both alike")
+        known = {seen.image_id for seen in self._seen}
+        for seen in other._seen:
+            if seen.image_id is not None and seen.image_id in known:
+                raise InputError("the image was added before", image=seen.image_id, remedy="add each image once")
+        self._seen = [*self._seen, *other._seen]
+        self._others, self._result = None, None
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __bool__(self) -> bool:
+        return True  # an empty metric is still a metric
+
+    def __repr__(self) -> str:
+        return f"PDQ({len(self)} images, {self._convention.describe()})"
+
+    # --- how ---
+
+    def _read(self, preds: Any, target: Any) -> list[Seen]:
+        pairs = []
+        for name, given in (("preds", preds), ("target", target)):
+            if isinstance(given, Mapping) or not isinstance(given, Iterable):
+                raise InputError(
+                    f"expected {name} to be a list of dictionaries, but got {type(given).__name__}",
+                    remedy=f"write [{name}] for one image",
+                )
+            pairs.append(list(given))
+        if len(pairs[0]) != len(pairs[1]):
+            raise InputError(
+                f"expected as many predictions as targets, but got {len(pairs[0])} and {len(pairs[1])}",
+                remedy="give a dictionary for each image, also for those without detections",
+            )
+        return [
+            self._reading.read(found, there, entry) for entry, (found, there) in enumerate(zip(*pairs, strict=True))
+        ]
+
+    def _all(self) -> list[Seen]:
+        """Return the images of all processes, each once."""
+        parts = [self._seen] if self._others is None else self._others
+        seen_ids: set[int] = set()
+        images: list[Seen] = []
+        for part in parts:
+            images.extend(seen for seen in part if seen.image_id is None or seen.image_id not in seen_ids)
+            seen_ids.update(seen.image_id for seen in part if seen.image_id is not None)
+        self._repeated = sum(map(len, parts)) - len(images)
+        return images
+
+    def _evaluate(self) -> Evaluation:
+        images = self._all()
+        notes = []
+        if self._repeated:
+            notes.append(f"{self._repeated} images were seen by several processes: counted once")
+        classes, about_classes = self._classes(images)
+        ids = numbered(images)
+        sizes = [seen.size or self._size for seen in images]
+        unsized = sum(size is None for size in sizes)
+        if unsized:
+            notes.append(
+                f"{unsized} images do not say their size: taken for large enough to hold everything in them; give "
+                "image_size if boxes lie at the border"
+            )
+        least = self._convention.set_covariance or 0.0
+        shapes = [size or large_enough(seen, least) for seen, size in zip(images, sizes, strict=True)]
+        dataset = Dataset.from_sizes(classes, dict(zip(ids, shapes, strict=True)))
+        order = np.argsort(np.array(ids, np.int64), kind="stable")
+        ordered = [images[row] for row in order.tolist()]
+        truth = truth_of(dataset, ordered)
+        found = detections_of(dataset, ordered)
+        check_pixels(truth, found)
+        result = evaluate(truth, found, convention=self._convention, measures=self._measures, threads=self._threads)
+        return dataclasses.replace(result, plain_notes=(*about_classes, *notes, *result.plain_notes))
+
+    def _classes(self, images: Sequence[Seen]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of the classes, and what to say of them where nobody named them."""
+        names = self._reading.class_names
+        if names is not None:
+            return names, ()
+        widths = {seen.label_probs.shape[1] for seen in images if seen.label_probs is not None and len(seen.boxes)}
+        if len(widths) > 1:
+            raise InputError(
+                f"label_probs have {' and '.join(map(str, sorted(widths)))} columns",
+                remedy="give one probability for each class, always in the same order",
+            )
+        highest = [int(labels.max()) for seen in images for labels in (seen.labels, seen.object_labels) if len(labels)]
+        count = max(highest, default=-1) + 1
+        first = self._reading.first_label
+        if widths:
+            (width,) = widths
+            if count > width:
+                raise InputError(
+                    f"label {count - 1 + first} has none of the {width} label_probs",
+                    remedy="name the classes: classes=[...]; if labels begin at 1, give first_label=1",
+                )
+            count, why = width, "as label_probs have columns"
+        else:
+            why = "up to the highest label that was seen"
+        said = f"classes are not named: {count} are counted, {why}; label qualities depend on their number"
+        return tuple(str(number + first) for number in range(count)), (said,) if images else ()
+
+    def _warn_if_alone(self) -> None:
+        """Say if other processes have seen images that are not here."""
+        if self._others is not None or not self._seen:
+            return
+        group = _process_group()
+        if group is not None and group.get_world_size() > 1:
+            warnings.warn(
+                f"these are the numbers of process {group.get_rank()} of {group.get_world_size()} alone: call sync() "
+                "in all of them first",
+                stacklevel=4,
+            )
+
+
+def _process_group() -> Any:
+    """Return ``torch.distributed`` if torch is loaded and a process group is there; torch is not loaded for it."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed
+
+
+def _torch_gather() -> Gather | None:
+    group = _process_group()
+    if group is None or group.get_world_size() < 2:
+        return None
+
+    def gather(part: list[Seen]) -> list[list[Seen]]:
+        parts: list[Any] = [None] * group.get_world_size()
+        group.all_gather_object(parts, part)
+        return parts
+
+    return gather
+
+
+def _checked_size(size: Any) -> tuple[int, int]:
+    numbers = np.asarray(size)
+    if numbers.shape != (2,) or numbers.dtype.kind not in "iu" or not (numbers >= 1).all():
+        raise InputError(f"expected image_size to be (width, height), but got {size!r:.60}")
+    return int(numbers[0]), int(numbers[1])

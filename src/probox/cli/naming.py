@@ -1,0 +1,105 @@
+"""Files and folders that may be given a name, ``NAME=PATH``, in every command that takes several."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from probox.cli.console import file_title
+
+if TYPE_CHECKING:
+    from probox.evaluation.result import Evaluation
+
+__all__ = ["Named", "load_named", "named_argument", "parse_named", "titles_of"]
+
+LONGEST = 100
+"""So many characters of a name fit a table and a folder."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """A path, and its name if one was given."""
+
+    path: str
+    name: str | None = None
+
+
+def named_argument(variable: str, what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add an argument that takes one or more of `what`, each of which may be given a name."""
+
+    def parse(context: click.Context, argument: click.Parameter, texts: Sequence[str]) -> tuple[Named, ...]:
+        return parse_named(texts, what)
+
+    return click.argument(
+        variable, type=click.Path(), nargs=-1, required=True, metavar=f"[NAME=]{what}...", callback=parse
+    )
+
+
+def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, ...]:
+    """Return what each text names; a path that exists as it stands is a path, whatever is in it.
+
+    >>> parse_named(["SSD=results/ssd.json", "yolo.json"])
+    (Named(path='results/ssd.json', name='SSD'), Named(path='yolo.json', name=None))
+    """
+    named: list[Named] = []
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or os.path.exists(text):
+            named.append(Named(text))
+            continue
+        problem = _problem(name, path, what)
+        if problem:
+            raise click.BadParameter(f"{text!r}: {problem}.", param_hint=f"NAME={what}")
+        if name in [other.name for other in named]:
+            raise click.BadParameter(f"the name {name!r} is given twice.", param_hint=f"NAME={what}")
+        named.append(Named(path, name))
+    return tuple(named)
+
+
+def titles_of(inputs: Sequence[Named]) -> list[str]:
+    """Return a short name for each file: the one given, or its own without endings, numbered where two are alike.
+
+    >>> titles_of([Named("a/ssd.json"), Named("b/ssd.json.gz"), Named("yolo.json", "Y")])
+    ['ssd', 'ssd-2', 'Y']
+    """
+    taken = {given.name for given in inputs if given.name is not None}
+    titles: list[str] = []
+    for given in inputs:
+        title = given.name
+        if title is None:
+            base = file_title(given.path)
+            base = base if base.strip(".") else "detections"  # "." and ".." are no names for a folder
+            title, number = base, 2
+            while title in taken:
+                title, number = f"{base}-{number}", number + 1
+            taken.add(title)
+        titles.append(title)
+    return titles
+
+
+def load_named(inputs: Sequence[Named]) -> dict[str, Evaluation]:
+    """Load evaluations from folders, under the names given or those of the folders."""
+    from probox.evaluation.folders import load_results
+
+    return load_results([given.path for given in inputs], [given.name for given in inputs])
+
+
+def _problem(name: str, path: str, what: str) -> str | None:
+    """Return what is wrong with a name, which is shown in tables and becomes a folder's."""
+    if not name.strip():
+        return f"expected NAME={what}, but there is no name before the ="
+    if not path:
+        return f"expected NAME={what}, but there is nothing after the ="
+    if "/" in name or "\\" in name:
+        return f"no such file, and {name!r} is no name, since names become folders and cannot hold / or \\"
+    if name.startswith(".") or name != name.strip():
+        return f"{name!r} is no name, since names become folders: begin with a letter or digit, without spaces around"
+    if not name.isprintable():
+        return "a name cannot hold characters that are not printed"
+    if len(name) > LONGEST:
+        return f"a name has at most {LONGEST} characters, but this has {len(name)}"
+    return None

@@ -1,0 +1,200 @@
+"""The options of every command that scores files: how PDQ is measured, of which images, by how many threads."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from probox.cli.image_choice import images_option, parse_images
+from probox.cli.measure_choice import parse_measures
+from probox.convention import CHOICES, PRESETS, Convention
+from probox.errors import InputError
+from probox.measures.registry import standard_names
+from probox.options import OPTIONS, Option
+
+if TYPE_CHECKING:
+    from probox.evaluation.result import Evaluation
+    from probox.tables.detections import Detections
+    from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["Scoring", "TruthToScore", "scoring_options"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scoring:
+    """What the scoring options of a command say.
+
+    Parameters
+    ----------
+    convention : Convention
+        The preset with what was changed in it.
+    measures : tuple of str
+        What to measure.
+    repair : bool
+        Whether covariances that are none are replaced.
+    threads : int or None
+        How many.
+    images : list of int or None
+        The ids of the images to score; None: all.
+    typed : tuple of str
+        The options that somebody typed, as flags.
+    """
+
+    convention: Convention
+    measures: tuple[str, ...]
+    repair: bool
+    threads: int | None
+    images: list[int] | None
+    typed: tuple[str, ...]
+
+    def read(self, truth: str, detections: str, call: str) -> tuple[GroundTruth, Detections]:
+        """Return the tables of two files, of the images that are wanted."""
+        from probox.evaluation.inputs import read_inputs
+
+        return read_inputs(truth, detections, call, images=self.images, repair=self.repair)
+
+
+def scoring_options(
+    *, leave_out: Iterable[str] = (), measures: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the scoring options to a command, whose function gets a `Scoring` as its argument `scoring`.
+
+    Parameters
+    ----------
+    leave_out : iterable of str
+        Options that have no meaning for the command, by their variables; the command says why.
+    measures : bool
+        Add --measures, for a command that shows whatever was measured.
+    """
+    left = frozenset(leave_out)
+    options = {name: option for name, option in _all_options().items() if name not in left}
+    if not measures:
+        del options["measures"]
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def with_scoring(**given: Any) -> Any:
+            context = click.get_current_context()
+            asked = {name: given.pop(name) for name in options}
+            return function(scoring=_scoring(context, asked), **given)
+
+        command: Callable[..., Any] = with_scoring
+        for option in reversed(options.values()):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _all_options() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    """Return every option by its variable, in the order of help texts."""
+    preset = click.option(
+        "--preset",
+        type=click.Choice(list(PRESETS)),
+        default="reference",
+        show_default=True,
+        help="The published numbers, the equations alone, or the robotic vision challenge's form.",
+    )
+    measures = click.option(
+        "--measures",
+        metavar="LIST",
+        help=f"What to measure, separated by commas, or `all`.  [default: {','.join(standard_names())}]",
+    )
+    repair = click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
+    threads = click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
+    return {
+        "preset": preset,
+        **{option.field: _click_option(option) for option in OPTIONS},
+        "measures": measures,
+        "repair": repair,
+        "threads": threads,
+        "images": images_option,
+    }
+
+
+def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option of a field: a choice among words, a number, a flag, or a switch that may be left alone."""
+    flags = [f"--{word.replace('_', '-')}" for word in option.words]
+    shared: dict[str, Any] = {"help": option.help, "default": None}
+    if option.field in CHOICES:
+        return click.option(*flags, option.field, type=click.Choice(CHOICES[option.field]), **shared)
+    if option.metavar is not None:
+        return click.option(*flags, option.field, type=float, metavar=option.metavar, **shared)
+    if getattr(Convention, option.field) is None:
+        return click.option(*(f"{flag}/--no-{flag[2:]}" for flag in flags), option.field, **shared)
+    return click.option(*flags, option.field, is_flag=True, **shared)
+
+
+def _scoring(context: click.Context, asked: dict[str, Any]) -> Scoring:
+    changes = {option.field: asked.get(option.field) for option in OPTIONS}
+    try:
+        convention = Convention.preset(
+            asked.get("preset", "reference"), **{name: value for name, value in changes.items() if value is not None}
+        )
+    except InputError as error:
+        raise click.UsageError(str(error)) from None
+    typed = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in asked and context.get_parameter_source(parameter.name) is _TYPED
+    ]
+    images, measures = asked.get("images"), asked.get("measures")
+    return Scoring(
+        convention=convention,
+        measures=standard_names() if measures is None else parse_measures(measures),
+        repair=asked.get("repair", False),
+        threads=asked.get("threads"),
+        images=None if images is None else parse_images(images),
+        typed=tuple(typed),
+    )
+
+
+_TYPED = click.core.ParameterSource.COMMANDLINE
+
+
+class TruthToScore:
+    """The ground truth of a command: a table, or a Parquet file that is read part by part.
+
+    The latter as long as no file of detections needs the table whole.
+    """
+
+    def __init__(self, path: str, detections: Iterable[str], scoring: Scoring) -> None:
+        from probox.evaluation.inputs import part_of_truth
+        from probox.formats import read_truth
+        from probox.formats.parquet.columns import is_parquet
+        from probox.formats.parquet.truth import TruthFile
+        from probox.tables.dataset import chosen_ids
+
+        in_parts = is_parquet(path) and all(map(is_parquet, detections))
+        self.whole: Any = TruthFile(path) if in_parts else read_truth(path)
+        self.scoring = scoring
+        self.classes = self.whole.classes
+        self.image_ids = self.whole.image_ids
+        if scoring.images is not None:
+            self.image_ids = chosen_ids(scoring.images, self.image_ids, file=path)
+        self.path = path if in_parts else None
+        self.part: Any = self.whole
+        if scoring.images is not None and not isinstance(self.whole, TruthFile):
+            self.part = part_of_truth(self.whole, scoring.images)
+
+    def evaluate(self, path: str, progress: Any) -> Evaluation:
+        """Return the evaluation of one file; Parquet files go row group by row group."""
+        from probox.evaluation.run import evaluate
+        from probox.evaluation.streaming import evaluate_parquet
+        from probox.formats.parquet.columns import is_parquet
+        from probox.formats.reading import read_detections_of_part
+
+        scoring = self.scoring
+        convention, measures, threads = scoring.convention, scoring.measures, scoring.threads
+        if is_parquet(path):
+            images = None if scoring.images is None else self.image_ids
+            return evaluate_parquet(
+                self.path or self.whole, path, convention=convention, measures=measures, threads=threads,
+                progress=progress, repair=scoring.repair, images=images,
+            )  # fmt: skip
+        found = read_detections_of_part(path, self.whole, self.part, repair=scoring.repair)
+        return evaluate(self.part, found, convention=convention, measures=measures, threads=threads, progress=progress)

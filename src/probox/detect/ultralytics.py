@@ -1,0 +1,320 @@
+"""Ultralytics' models: distributions, candidates and edge distributions from before suppression.
+
+>>> from ultralytics import YOLO                                                                  # doctest: +SKIP
+>>> from probox.detect import Options, detect, read_image                                         # doctest: +SKIP
+>>> from probox.detect.ultralytics import UltralyticsDetector                                     # doctest: +SKIP
+>>> detector = UltralyticsDetector(YOLO("yolo11n.pt"))                                            # doctest: +SKIP
+>>> detect(detector, [read_image("photo.jpg")], [1], Options(uncertainty="edge-distribution"))[0] # doctest: +SKIP
+Detections(17 detections in 1 images, 80 classes, 17 probabilistic)
+
+torch and ultralytics are the caller's: nothing of them is imported before a model is given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detect.families import Candidates, Labels
+from probox.detect.families.base import corners_of_centres, grid
+from probox.detect.images import Pixels, Placement
+from probox.detect.runtime import Dropout
+from probox.detect.torch_modules import choose_layers, fingerprint_of, masked
+from probox.errors import InputError
+from probox.fusion.edges import edge_corners, edge_moments
+from probox.tables.arguments import check_classes
+
+__all__ = ["UltralyticsDetector", "UltralyticsFamily", "letterbox", "names_of", "network_of", "yolo_candidates"]
+
+GREY = 114
+"""What surrounds an image on the network's input."""
+NMS_IOU = 0.7
+"""The overlap above which Ultralytics' own prediction suppresses."""
+USUAL_SIZE = 640
+
+
+@dataclasses.dataclass(frozen=True)
+class UltralyticsFamily:
+    """What `detect` must know of an Ultralytics model."""
+
+    name: str
+    classes: tuple[str, ...]
+    has_edges: bool
+    suppresses: bool
+    labels: Labels
+    nms_iou: float = NMS_IOU
+    clips_first: bool = False
+    """Ultralytics suppresses boxes as they are, and moves them inside the image afterwards."""
+
+
+class UltralyticsDetector:
+    """An Ultralytics model that gives its candidates before suppression.
+
+    Parameters
+    ----------
+    model : ultralytics.YOLO, ultralytics.RTDETR or the torch module inside
+        YOLOv3u to v10, 11, 12, 26 or RT-DETR, on any device. It is put into evaluation mode and otherwise left as it
+        is. Heads with edge distributions (all YOLOs but 26) give variances of their own.
+    classes : sequence of str, optional
+        Class names in the order of the outputs. Default: the model's own.
+    dropout : Dropout, optional
+        Random masks for `sample`. ``layers`` is ``heads``, ``backbone``, a regular expression on module names, or
+        ``existing``: switch on the model's own dropout modules, at their own rate.
+    batch : int
+        How many images to run at once; only images of equal size can be.
+    imgsz : int or (height, width), optional
+        The network's input as Ultralytics counts it: the longer side of the image is scaled to it, and the shorter one
+        padded to a multiple of the stride. Default: the model's own, or 640.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        classes: Sequence[str] | None = None,
+        dropout: Dropout | None = None,
+        batch: int = 1,
+        imgsz: int | tuple[int, int] | None = None,
+    ) -> None:
+        network = network_of(model)
+        head = network.model[-1]
+        self._transformer = hasattr(head, "dec_score_head")
+        names = names_of(network.names)
+        if classes is not None:
+            given = check_classes(classes)
+            if len(given) != len(names):
+                raise InputError(
+                    f"expected {len(names)} class names for the model's {len(names)} scores, but got {len(given)}"
+                )
+            names = given
+        self.model = network.eval()
+        self.batch = batch
+        self._head = head
+        self._dropout = dropout
+        self._strides = () if self._transformer else tuple(int(stride) for stride in head.stride.tolist())
+        self._size = _input_size(model, imgsz, max(self._strides, default=32))
+        edges = not self._transformer and int(head.reg_max) > 1
+        name = "RT-DETR" if self._transformer else "YOLO" if edges else "a YOLO head with reg_max = 1 (YOLO26)"
+        labels: Labels = "all" if self._transformer else "best"
+        self.family = UltralyticsFamily(name, names, edges, suppresses=self._transformer, labels=labels)
+        self.dropout_layers = () if dropout is None else tuple(name for name, _ in self._chosen(dropout.layers))
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells this model from others: its weights."""
+        return fingerprint_of(self.model)
+
+    def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
+        """Return each image's candidates before suppression."""
+        found: dict[int, Candidates] = {}
+        for rows in self._chunks(images):
+            found.update(zip(rows, self._run([images[row] for row in rows]), strict=True))
+        return [found[row] for row in range(len(images))]
+
+    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]:
+        """Return each image's candidates of several passes with random masks."""
+        if self._dropout is None:
+            raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
+        found: dict[int, list[Candidates]] = {}
+        with masked(self._chosen(self._dropout.layers), self._dropout):
+            for rows in self._chunks(images):
+                drawn = [self._run([images[row] for row in rows]) for _ in range(passes)]
+                found.update(zip(rows, map(list, zip(*drawn, strict=True)), strict=True))
+        return [found[row] for row in range(len(images))]
+
+    def _chosen(self, layers: str) -> list[tuple[str, Any]]:
+        last = f"model.{len(self.model.model) - 1}."
+        chosen = choose_layers(
+            self.model,
+            layers,
+            heads=lambda name: name.startswith(last),
+            backbone=lambda name: not name.startswith(last),
+        )
+        # The layer that takes the mean of edge distributions computes; it was never learnt.
+        return [(name, module) for name, module in chosen if ".dfl." not in name]
+
+    def _chunks(self, images: Sequence[Pixels]) -> Iterator[list[int]]:
+        """Yield rows of images of equal size, so that what an image gives never depends on its neighbours."""
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for row, image in enumerate(images):
+            by_shape.setdefault(image.shape, []).append(row)
+        for rows in by_shape.values():
+            for start in range(0, len(rows), self.batch):
+                yield rows[start : start + self.batch]
+
+    def _run(self, images: Sequence[Pixels]) -> list[Candidates]:
+        import torch
+
+        placed = [letterbox(image, self._size, self._stride, stretch=self._transformer) for image in images]
+        weights = next(self.model.parameters())
+        pixels = torch.from_numpy(np.stack([canvas.transpose(2, 0, 1) for canvas, _ in placed])).to(weights.device)
+        with torch.no_grad(), _one_to_many(self._head):
+            outputs = self.model(pixels.to(weights.dtype) / 255)
+        if self._transformer:
+            return _query_candidates(outputs, [placement for _, placement in placed])
+        size = pixels.shape[3], pixels.shape[2]
+        return yolo_candidates(outputs, size, int(self._head.nc), [placement for _, placement in placed])
+
+    @property
+    def _stride(self) -> int:
+        return max(self._strides, default=32)
+
+
+def network_of(model: Any) -> Any:
+    """Return the torch module of an Ultralytics model, or of itself; raise for what has no boxes to give."""
+    for network in (model, getattr(model, "model", None)):
+        layers: Any = getattr(network, "model", None)
+        if (
+            not callable(getattr(network, "eval", None))
+            or not hasattr(layers, "__getitem__")
+            or isinstance(layers, str)
+        ):
+            continue
+        head = layers[-1]
+        if hasattr(head, "ne") and hasattr(head, "cv4"):
+            raise InputError("oriented boxes (OBB) have no corners to be unsure of", remedy="use a detection model")
+        if hasattr(head, "dec_score_head") or (hasattr(head, "reg_max") and hasattr(head, "stride")):
+            if getattr(head, "cv2", head) is None:
+                raise InputError(
+                    "fusion has removed the head that proposes candidates", remedy="load the model anew, without fuse()"
+                )
+            return network
+        kind = type(head).__name__
+        raise InputError(f"expected a detection model, but got one that ends in {kind}", remedy="use a detect model")
+    if isinstance(getattr(model, "model", None), str):
+        raise InputError(
+            f"{model.model} is an exported model", remedy="run ONNX graphs with probox detect, or load the .pt file"
+        )
+    raise InputError(f"expected an Ultralytics model, but got {type(model).__name__}", remedy='give YOLO("yolo11n.pt")')
+
+
+def names_of(names: Any) -> tuple[str, ...]:
+    """Return class names in order of their numbers, which begin at 0 and leave none out."""
+    numbered = dict(names) if isinstance(names, Mapping) else dict(enumerate(names))
+    if sorted(numbered) != list(range(len(numbered))):
+        raise InputError(
+            f"expected names of the classes 0 to {len(numbered) - 1}, but got {sorted(numbered)!r:.60}",
+            remedy="give classes=[...] in the order of their numbers",
+        )
+    return tuple(str(numbered[number]) for number in range(len(numbered)))
+
+
+def _input_size(model: Any, imgsz: int | tuple[int, int] | None, stride: int) -> tuple[int, int]:
+    """Return the largest width and height of the input, multiples of the stride."""
+    chosen: Any = imgsz
+    if chosen is None:
+        overrides = getattr(model, "overrides", None)
+        chosen = (overrides.get("imgsz") if isinstance(overrides, Mapping) else None) or USUAL_SIZE
+    numbers = [chosen, chosen] if isinstance(chosen, int) else list(chosen)
+    if len(numbers) == 1:
+        numbers *= 2
+    if len(numbers) != 2 or not all(isinstance(number, int) and number > 0 for number in numbers):
+        raise InputError(f"expected imgsz to be a whole number or (height, width), but got {chosen!r:.40}")
+    height, width = (max(-(-number // stride) * stride, stride) for number in numbers)
+    return width, height
+
+
+def letterbox(image: Pixels, size: tuple[int, int], stride: int, *, stretch: bool = False) -> tuple[Pixels, Placement]:
+    """Return an image as Ultralytics' own prediction places it on the network's input, and where it lies there.
+
+    It is scaled by one factor to fit `size` (width, height) and surrounded by grey up to the next multiple of the
+    stride, the odd pixel below and to the right; or stretched to `size`, as RT-DETR wants it.
+    """
+    height, width = image.shape[:2]
+    ratio = min(size[1] / height, size[0] / width)
+    new = (size[0], size[1]) if stretch else (max(round(width * ratio), 1), max(round(height * ratio), 1))
+    spare = ((size[0] - new[0]) % stride, (size[1] - new[1]) % stride)
+    left, top = (round(rest / 2 - 0.1) for rest in spare)
+    canvas = np.full((new[1] + spare[1], new[0] + spare[0], 3), GREY, np.uint8)
+    if new != (width, height):
+        import cv2  # what Ultralytics resizes with: networks see how it rounds
+
+        image = cv2.resize(image, new, interpolation=cv2.INTER_LINEAR)
+    canvas[top : top + new[1], left : left + new[0]] = image
+    return canvas, Placement((new[0] / width, new[1] / height), (float(left), float(top)), (width, height))
+
+
+@contextmanager
+def _one_to_many(head: Any) -> Iterator[None]:
+    """Let a head that suppresses by itself (v10, 26) give its candidates for a while."""
+    before = getattr(head, "end2end", False)
+    if not before:
+        yield
+        return
+    head.end2end = False
+    try:
+        yield
+    finally:
+        head.end2end = before
+
+
+def yolo_candidates(
+    outputs: Any, size: tuple[int, int], classes: int, placements: Sequence[Placement]
+) -> list[Candidates]:
+    """Return each image's candidates from what a YOLO gives in evaluation mode, with variances where it has them.
+
+    Parameters
+    ----------
+    outputs : tuple
+        Decoded boxes and scores (B, 4 + C, N), and a dictionary with the edges' logits ``boxes`` (B, 4 * bins, N) and
+        the feature maps ``feats`` that they come from.
+    size : (width, height)
+        Of the network's input.
+    classes : int
+        How many classes there are; what follows their scores (masks, keypoints) is left aside.
+    placements : sequence of Placement
+        Where each image lies on the input.
+    """
+    decoded, raw = outputs[0], outputs[1]
+    if isinstance(decoded, tuple | list):  # masks follow
+        decoded = decoded[0]
+    raw = raw[-1] if isinstance(raw, tuple | list) and isinstance(raw[-1], Mapping) else raw
+    raw = raw.get("one2many", raw)
+    bins = raw["boxes"].shape[1] // 4
+    rows = decoded.detach().float().cpu().numpy().transpose(0, 2, 1)
+    cells, scale = grid(size, [size[0] // level.shape[3] for level in raw["feats"]])
+    if rows.shape[1] != len(cells) or rows.shape[2] < 4 + classes:
+        got = " x ".join(map(str, rows.shape[1:]))
+        raise InputError(
+            f"expected {len(cells)} candidates of {4 + classes} numbers from the model, but got {got}",
+            remedy="let it suppress nothing itself: end2end = False",
+        )
+    found = []
+    for image, placement in enumerate(placements):
+        covariances = None
+        if bins > 1:
+            logits = raw["boxes"][image].detach().float().cpu().numpy().reshape(4, bins, -1).transpose(2, 0, 1)
+            _, covariances = dfl_corners(logits, cells, scale)
+            covariances = placement.covariances_to_image(covariances)
+        boxes = corners_of_centres(rows[image, :, :4])
+        scores = np.ascontiguousarray(rows[image, :, 4 : 4 + classes])
+        found.append(Candidates(placement.boxes_to_image(boxes), scores, covariances))
+    return found
+
+
+def dfl_corners(
+    logits: npt.NDArray[np.float32], cells: npt.NDArray[np.float64], strides: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return boxes (N, 4) and corner covariances (N, 2, 2, 2) from the logits (N, 4, bins) of edge distances.
+
+    Distances are counted in strides from the middle of each cell.
+    """
+    edges = np.exp(logits - logits.max(axis=2, keepdims=True))
+    edges /= edges.sum(axis=2, keepdims=True)
+    return edge_corners((cells + 0.5) * strides[:, None], strides, *edge_moments(edges))
+
+
+def _query_candidates(outputs: Any, placements: Sequence[Placement]) -> list[Candidates]:
+    """Return each image's candidates from RT-DETR's boxes (1, B, Q, 4) in 0..1 and logits (1, B, Q, C)."""
+    boxes, logits = outputs[1][0][-1], outputs[1][1][-1]
+    found = []
+    for image, placement in enumerate(placements):
+        corners = corners_of_centres(boxes[image].detach().float().cpu().numpy())
+        scores = logits[image].detach().float().sigmoid().cpu().numpy()
+        found.append(Candidates(corners * np.array(placement.image_size * 2), scores))
+    return found

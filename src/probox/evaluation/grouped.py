@@ -1,0 +1,166 @@
+"""The numbers of classes, sizes and images: dictionaries as programs read them, tables as people do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.evaluation.text import format_value, shown_columns
+from probox.measures.measure import Column, Groups, Judged, Summary
+from probox.measures.registry import MEASURES
+from probox.support.html_table import html_table, html_text
+from probox.support.words import one_line
+from probox.tables.flat import FlatTable, Readable, text_column
+from probox.tables.flat_columns import image_columns
+
+if TYPE_CHECKING:
+    from probox.tables.dataset import Dataset
+    from probox.tables.results import DetectionTable, ObjectTable
+
+__all__ = ["COUNTS", "GroupTable", "ImageTable", "counts_of", "counts_per_image", "is_filled"]
+
+COUNTS = ("objects", "detections")
+"""How many there are in a group, whatever became of them."""
+
+MOST_ROWS = 100
+"""Groups that a notebook shows."""
+
+Ints = npt.NDArray[np.int64]
+
+
+class GroupTable(dict[str, Summary], Readable):
+    """A summary for each class or size by its name: a dictionary that shows itself as a table.
+
+    Tables show the keys that are `asked` for, all of them by default.
+
+    >>> table = GroupTable("class", {"cup": {"objects": 3, "PDQ": 0.5}, "dog": {"objects": 0, "PDQ": math.nan}})
+    >>> table["cup"]["PDQ"]
+    0.5
+    >>> print(table)
+    class  objects    PDQ
+    cup          3  50.00
+    qualities in per cent; 1 more with nothing in them
+    """
+
+    def __init__(self, group: str = "", groups: Groups | None = None, asked: Collection[str] | None = None) -> None:
+        super().__init__(groups or {})
+        self.group = group
+        self.asked = asked
+
+    def _measured(self) -> Groups:
+        """Return the groups without what nobody measured: counts of 0 would be taken for numbers."""
+        if self.asked is None:
+            return self
+        return {name: {key: own[key] for key in own if key in self.asked} for name, own in self.items()}
+
+    def flat(self) -> FlatTable:
+        """Return the names, under ``class`` or ``size``, and a column for each number: fractions, not per cent."""
+        columns: dict[str, npt.NDArray[Any]] = {self.group: text_column(self)}
+        measured = self._measured()
+        for key in next(iter(measured.values()), {}):
+            numbers = [summary[key] for summary in measured.values()]
+            whole = _is_count(key) and not any(map(math.isnan, numbers))
+            columns[key] = np.array(numbers, np.int64 if whole else np.float64)
+        return FlatTable(columns)
+
+    def __str__(self) -> str:
+        headings, rows, _ = self._cells()
+        columns = [[heading, *(row[n] for row in rows)] for n, heading in enumerate(headings)]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(
+                cell.rjust(w) if n else cell.ljust(w) for n, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in (headings, *rows)
+        ]
+        return "\n".join([*(line.rstrip() for line in lines), f"qualities in per cent{self._left_out(len(rows))}"])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        headings, rows, hints = self._cells()
+        texts = [True, *(False for _ in headings[1:])]
+        table = html_table(headings, rows[:MOST_ROWS], texts=texts, hints=hints)
+        few = f"; the first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
+        return f"<div>{table}<p>qualities in per cent{few}{html_text(self._left_out(len(rows)))}</p></div>"
+
+    def _cells(self) -> tuple[list[str], list[list[str]], list[str]]:
+        """Return headings, the rows of groups that hold anything, and what the headings mean."""
+        rows = [(name, summary) for name, summary in self._measured().items() if is_filled(summary)]
+        columns = [*_count_columns(self.group, rows), *(shown_columns(rows) if rows else ())]
+        headings = [self.group, *(column.heading or column.key for column in columns)]
+        hints = [self.group, *(column.hint for column in columns)]
+        cells = [
+            [one_line(name), *(format_value(column, column.shown(own)) for column in columns)] for name, own in rows
+        ]
+        return headings, cells, hints
+
+    def _left_out(self, filled: int) -> str:
+        """Say how many groups are not shown."""
+        empty = len(self) - filled
+        return f"; {empty:,} more with nothing in them" if empty else ""
+
+
+class ImageTable(dict[str, npt.NDArray[Any]], Readable):
+    """Columns with a number for each image, by name: a dictionary that shows itself as a table.
+
+    Tables show the columns that are `asked` for, all of them by default, and the images' file names.
+    """
+
+    def __init__(
+        self,
+        columns: dict[str, npt.NDArray[Any]] | None = None,
+        dataset: Dataset | None = None,
+        asked: Collection[str] | None = None,
+    ) -> None:
+        super().__init__(columns or {})
+        self.dataset = dataset
+        self.asked = asked
+
+    def flat(self) -> FlatTable:
+        """Return the columns, with the images' file names where they are known."""
+        columns = {name: values for name, values in self.items() if self.asked is None or name in self.asked}
+        if self.dataset is not None:
+            columns = {**image_columns(self.dataset, np.arange(len(self.dataset))), **columns}
+        return FlatTable(columns)
+
+    def __str__(self) -> str:
+        return str(self.flat())
+
+    def __repr__(self) -> str:
+        rows = len(next(iter(self.values()), ()))
+        return f"ImageTable({rows} images: {', '.join(self)})"
+
+
+def is_filled(summary: Summary) -> bool:
+    """Return whether there is anything of a class: a number that is known, a count that is not 0."""
+    return any(value > 0 if _is_count(key) else not math.isnan(value) for key, value in summary.items())
+
+
+def counts_of(judged: Judged) -> Summary:
+    """Return how many objects and detections there are in a group."""
+    return dict(zip(COUNTS, (len(judged.objects), len(judged.detections)), strict=True))
+
+
+def counts_per_image(detections: DetectionTable, objects: ObjectTable, images: int) -> dict[str, Ints]:
+    """Return how many objects and detections each image has."""
+    counts = (np.bincount(table.image_rows, minlength=images) for table in (objects, detections))
+    return dict(zip(COUNTS, counts, strict=True))
+
+
+def _count_columns(group: str, rows: Sequence[tuple[str, Summary]]) -> list[Column]:
+    unmatched = {"class": "of this name", "size": "of this size"}.get(group, "")
+    hints = {"objects": "all that the truth has", "detections": f"matches of these objects, and others {unmatched}"}
+    there = [key for key in COUNTS if rows and key in rows[0][1]]
+    return [Column(key=key, heading=key, unit="count", hint=hints[key]) for key in there]
+
+
+def _is_count(key: str) -> bool:
+    return key in COUNTS or any(
+        column.key == key and column.unit == "count" for measure in MEASURES for column in measure.columns
+    )

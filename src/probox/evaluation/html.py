@@ -1,0 +1,41 @@
+"""An evaluation as a notebook shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probox.evaluation.text import format_value, shown_columns
+from probox.support.html_table import html_table, html_text
+
+if TYPE_CHECKING:
+    from probox.evaluation.result import Evaluation
+
+__all__ = ["evaluation_html"]
+
+
+def evaluation_html(evaluation: Evaluation) -> str:
+    """Return the numbers, what made them, how much was scored, and what is odd or worth knowing; all of it escaped."""
+    summary = evaluation.summary()
+    columns = shown_columns([("", summary)])
+    table = html_table(
+        [str(column.heading) for column in columns],
+        [[format_value(column, column.shown(summary)) for column in columns]],
+        hints=[column.hint for column in columns],
+    )
+    counts = ", ".join(
+        f"{n:,} {what}"
+        for n, what in (
+            (len(evaluation.dataset), "images"),
+            (len(evaluation.objects), "objects"),
+            (len(evaluation.detections), "detections"),
+        )
+    )
+    about = f"qualities in per cent; convention: {html_text(evaluation.convention.describe())}<br>{counts}"
+    files = " → ".join(html_text(name) for name in evaluation.inputs)
+    parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
+    said = [("warning", str(oddity)) for oddity in evaluation.oddities]
+    said += [("note", text) for text in (*evaluation.plain_notes, *evaluation.remarks)]
+    if said:
+        items = "".join(f"<li><b>{kind}:</b> {html_text(text)}</li>" for kind, text in said)
+        parts.append(f"<ul>{items}</ul>")
+    return f"<div>{''.join(parts)}</div>"

@@ -1,0 +1,154 @@
+"""The words of scoring: what the keywords of `probox.evaluate` and the options of every command that scores are called.
+
+Each is a field of `Convention`. Functions take them by `Settings`, commands by `OPTIONS`; a word that is not here is
+known to neither.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict, TypeVar
+
+from probox.convention import ALIASES, Assignment, Background, Clip, Convention, resolve_convention
+from probox.errors import InputError, KeywordError
+from probox.support.words import nearest_word
+
+__all__ = ["OPTIONS", "Option", "Settings", "resolve_settings", "takes_settings"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A field of `Convention` that may be set in a word: its name, what it does, and what its value is called."""
+
+    field: str
+    help: str
+    metavar: str | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return what it may be called, the usual word first.
+
+        >>> Option("set_covariance", "").words, Option("clip", "").words
+        (('set_cov', 'set_covariance'), ('clip',))
+        """
+        return (*(word for word, field in ALIASES.items() if field == self.field), self.field)
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("assignment", "How detections meet objects."),
+    Option("background", "The background lies outside an object's box or mask."),
+    Option("box_truth", "Use annotated boxes in place of masks."),
+    Option("set_covariance", "Give every corner the variance V (square pixels).", "V"),
+    Option("label_threshold", "Keep detections with a label probability above T.", "T"),
+    Option("label_weight", "Weight of the label in pPDQ, 0 to 1 [default: 0.5].", "W"),
+    Option("clip", "Move corners outside the image onto its border."),
+    Option("object_filter", "Ignore small objects [default: as truth asks]."),
+)
+"""What may be set beside the preset, in the order in which help texts have it."""
+
+
+class Settings(TypedDict, total=False):
+    """What `OPTIONS` and the preset look like as keywords; None is as good as not given."""
+
+    preset: str | None
+    assignment: Assignment | None
+    background: Background | None
+    box_truth: bool | None
+    set_cov: float | None
+    set_covariance: float | None
+    label_threshold: float | None
+    label_weight: float | None
+    clip: Clip | None
+    object_filter: bool | None
+
+
+WORDS: tuple[str, ...] = ("preset", *(word for option in OPTIONS for word in option.words))
+"""Every keyword."""
+
+_ELSEWHERE = {
+    "per_class": "call result.per_class()",
+    "per_size": "call result.per_size()",
+    "intervals": "call result.intervals()",
+    "out": "call result.save(folder)",
+    "json": "call result.summary()",
+    "thresholds": "call result.at_threshold(threshold)",
+}
+"""What the command line has an option for and Python a method."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_settings(function: Function) -> Function:
+    """Let the signature of a function that ends in ``**settings`` name each of them, for help and completion."""
+    signature = inspect.signature(function)
+    own = [entry for entry in signature.parameters.values() if entry.kind is not inspect.Parameter.VAR_KEYWORD]
+    kinds = Settings.__annotations__
+    added = [
+        inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kinds[word]) for word in WORDS
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    return function
+
+
+def resolve_settings(
+    function: Callable[..., Any], convention: str | Convention | None, settings: Mapping[str, Any]
+) -> Convention:
+    """Return the convention that the keywords of a call ask for.
+
+    Parameters
+    ----------
+    function : callable
+        What was called: tells the keywords that it takes beside these.
+    convention : str, Convention or None
+        Where to start, unless ``settings["preset"]`` says it.
+    settings : mapping
+        The other keywords of the call: `Settings`, or one that nobody knows.
+
+    Examples
+    --------
+    >>> import probox
+    >>> resolve_settings(probox.evaluate, None, {"preset": "paper", "set_cov": 4}).describe()
+    'paper, set covariance 4'
+    """
+    for word in settings:
+        if word not in WORDS:
+            raise _unknown(function, word)
+    preset = settings.get("preset")
+    if preset is not None and convention is not None:
+        raise InputError(
+            "expected `preset` or `convention`, but got both", remedy="leave one out; other keywords change either"
+        )
+    start = (
+        Convention.preset(preset)
+        if preset is not None
+        else resolve_convention("reference" if convention is None else convention)
+    )
+    for word, value in settings.items():
+        own = getattr(start, ALIASES.get(word, word), None)
+        if value is None and own is not None and getattr(_PLAIN, ALIASES.get(word, word), None) is None:
+            # None is "not given" here and "off" in a Convention: where these differ, nobody can tell which is meant.
+            raise InputError(
+                f"{word}=None does not take away the convention's {word} of {own!r}",
+                remedy=f"leave it out to keep that, or give convention=convention.replace({word}=None)",
+            )
+    return start.replace(**{word: value for word, value in settings.items() if word != "preset" and value is not None})
+
+
+_PLAIN = Convention()
+
+
+def _unknown(function: Callable[..., Any], word: str) -> KeywordError:
+    name = function.__name__
+    known = [
+        entry.name for entry in inspect.signature(function).parameters.values() if entry.kind is entry.KEYWORD_ONLY
+    ]
+    near = nearest_word(word, known)
+    if word in _ELSEWHERE and name.startswith("evaluate"):
+        remedy = _ELSEWHERE[word]
+    elif word in {field.name for field in dataclasses.fields(Convention)}:
+        remedy = f'give convention=probox.Convention.preset("reference", {word}=...)'
+    else:
+        remedy = f"did you mean {near}?" if near else f"it takes {', '.join(known)}"
+    return KeywordError(f"{name} does not know the keyword `{word}`", remedy=remedy)

@@ -1,0 +1,45 @@
+"""Rows as comma-separated text that every reader takes apart as it was put together."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["csv_lines", "csv_text"]
+
+
+class _Lines(list[str]):
+    """Where a writer puts its lines."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
+
+
+def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    r"""Yield each row as a line, line feed included; a field with a line break in it stays one field.
+
+    Numbers are as short as they can be read back equal. What is missing (None, NaN) is an empty field.
+
+    >>> list(csv_lines([["a,b", 0.1, None], ["c", float("nan"), 3]]))
+    ['"a,b",0.1,\n', 'c,,3\n']
+    """
+    lines = _Lines()
+    # With this terminator both characters of line breaks are quoted, in all versions of Python.
+    writer = csv.writer(lines, lineterminator="\r\n")
+    for row in rows:
+        writer.writerow([_plain(value) for value in row])
+        yield from lines
+        lines.clear()
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as one text, without a line feed at its end."""
+    return "".join(csv_lines(rows)).removesuffix("\n")
+
+
+def _plain(value: object) -> object:
+    """Return what to write: nothing for what is missing; halves of characters, which no file can hold, as escapes."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -1,0 +1,155 @@
+"""Tables as people read them: flat columns with names, which become data frames, Arrow, CSV and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.support.csv_rows import csv_lines
+from probox.support.html_table import html_table, html_text, shown_value
+from probox.tables.frames import arrow_table, data_frame
+
+__all__ = ["FlatTable", "Readable", "maybe_missing", "named_once", "text_column"]
+
+SHOWN_ROWS = 10
+"""Rows that a notebook shows."""
+CHUNK = 10_000
+"""Rows that are written at a time."""
+
+Array = npt.NDArray[Any]
+
+
+class Readable:
+    """What people can read as a table: a subclass says which flat columns it has."""
+
+    def flat(self) -> FlatTable:
+        """Return it as columns with a name each."""
+        raise NotImplementedError
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it.
+
+        Numbers that are missing are NaN in pandas and null in polars.
+        """
+        return self.flat().to_frame(library)
+
+    def to_arrow(self) -> Any:
+        """Return a ``pyarrow.Table``; numbers that are missing are null."""
+        return self.flat().to_arrow()
+
+    def _repr_html_(self) -> str:
+        return self.flat()._repr_html_()
+
+
+class FlatTable:
+    """Columns of equal length by name; each is an array of numbers or of text.
+
+    Missing numbers are NaN, or masked where they are whole; missing text is None.
+
+    >>> table = FlatTable({"class": text_column(["cup", "dog"]), "AP50": np.array([0.5, np.nan])})
+    >>> print(table)
+    class  AP50
+    cup     0.5
+    dog
+    """
+
+    def __init__(self, columns: Mapping[str, Array], *, title: str = "", rows: int | None = None) -> None:
+        self.columns = dict(columns)
+        lengths = {len(values) for values in self.columns.values()}
+        assert len(lengths) <= 1, lengths
+        self.title = title
+        self.rows = max(lengths, default=0) if rows is None else rows
+
+    def __len__(self) -> int:
+        return max((len(values) for values in self.columns.values()), default=0)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self.columns:
+            raise InputError(f"there is no column {name!r:.60}", remedy=f"choose one of {', '.join(self.columns)}")
+        return self.columns[name]
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it."""
+        return data_frame(self.columns, library)
+
+    def to_arrow(self) -> Any:
+        """Return a ``pyarrow.Table``."""
+        return arrow_table(self.columns)
+
+    def row_values(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Yield rows as plain values; None where a text or a whole number is missing."""
+        return zip(*(values[start:stop].tolist() for values in self.columns.values()), strict=True)
+
+    def csv_chunks(self) -> Iterator[bytes]:
+        """Yield the table as CSV, some rows at a time, after a line with the columns' names."""
+        yield "".join(csv_lines([list(self.columns)])).encode()
+        for start in range(0, len(self), CHUNK):
+            yield "".join(csv_lines(self.row_values(start, start + CHUNK))).encode()
+
+    def _is_text(self) -> list[bool]:
+        return [values.dtype == object for values in self.columns.values()]
+
+    def _repr_html_(self) -> str:
+        cells = [[shown_value(value) for value in row] for row in self.row_values(0, SHOWN_ROWS)]
+        title = f"<p><b>{html_text(self.title)}</b></p>" if self.title else ""
+        return (
+            f"<div>{title}{html_table(list(self.columns), cells, texts=self._is_text())}{_more(self, len(cells))}</div>"
+        )
+
+    def __repr__(self) -> str:
+        return f"FlatTable({self.rows} rows: {', '.join(self.columns)})"
+
+    def __str__(self) -> str:
+        cells = [list(self.columns), *([shown_value(value) for value in row] for row in self.row_values())]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(self.columns))]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if text else cell.rjust(width)
+                for cell, width, text in zip(row, widths, self._is_text(), strict=True)
+            ).rstrip()
+            for row in cells
+        ]
+        return "\n".join(lines)
+
+
+def _more(table: FlatTable, shown: int) -> str:
+    return f"<p>... {shown:,} of {table.rows:,} rows</p>" if table.rows > shown else ""
+
+
+def text_column(texts: Iterable[str | None]) -> Array:
+    """Return texts as a column; halves of characters, which no other library takes, are written as escapes."""
+    values = [None if text is None else text.encode("utf-8", "backslashreplace").decode() for text in texts]
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def maybe_missing(numbers: npt.NDArray[np.integer[Any]]) -> Array:
+    """Return whole numbers, those below 0 standing for none.
+
+    >>> maybe_missing(np.array([3, -1])).tolist()
+    [3, None]
+    """
+    return np.ma.MaskedArray(numbers, mask=numbers < 0)
+
+
+def named_once(names: Sequence[str]) -> list[str]:
+    """Return names of columns, with a number behind those that were there before.
+
+    >>> named_once(["cup", "dog", "cup"])
+    ['cup', 'dog', 'cup (2)']
+    """
+    found: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        number, new = 1, name
+        while new in taken:
+            number += 1
+            new = f"{name} ({number})"
+        taken.add(new)
+        found.append(new)
+    return found

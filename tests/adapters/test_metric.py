@@ -1,0 +1,464 @@
+"""The metric of a training loop: the same numbers as from files, however batches and processes share the images."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import probox
+from probox import PDQ, InputError
+from probox.evaluation.joining import join_evaluations
+
+CLASSES = ("cup", "dog", "car")
+WIDTH, HEIGHT = 400, 300
+Batch = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def some_images(count: int, seed: int = 0, *, ids: bool = True, sized: bool = True, **kinds: bool) -> Batch:
+    """Objects inside the image, most of them found, with a few false detections; all but the first image have some."""
+    rng = np.random.default_rng(seed)
+    preds, target = [], []
+    for image in range(count):
+        n = 0 if image == 0 else int(rng.integers(1, 5))
+        corners = np.stack([rng.uniform(60, 250, n), rng.uniform(60, 170, n)], axis=1)
+        boxes = np.concatenate([corners, corners + rng.uniform(10, 60, (n, 2))], axis=1).round(2)
+        labels = rng.integers(0, 3, n)
+        truth: dict[str, Any] = {"boxes": boxes, "labels": labels}
+        if ids:
+            truth["image_id"] = 100 - image
+        if sized:
+            truth["image_size"] = (WIDTH, HEIGHT)
+        if kinds.get("crowd"):
+            truth["iscrowd"] = (rng.random(n) < 0.2).astype(int)
+        if kinds.get("area"):
+            truth["area"] = rng.uniform(100, 5000, n).round()
+        extra = rng.uniform(40, 150, (2, 2))
+        guesses = np.concatenate([boxes + rng.normal(0, 2, boxes.shape), np.hstack([extra, extra + 30])]).round(2)
+        named = np.concatenate([labels, rng.integers(0, 3, 2)])
+        found: dict[str, Any] = {"boxes": guesses, "labels": named, "scores": rng.uniform(0.4, 1, n + 2).round(3)}
+        if kinds.get("probs"):
+            probs = rng.dirichlet(np.ones(3), n + 2).astype(np.float32) * np.float32(0.99)
+            found |= {"label_probs": probs, "labels": probs.argmax(axis=1), "scores": probs.max(axis=1)}
+        if kinds.get("covariances"):
+            root = rng.normal(0, 1.5, (n + 2, 2, 2, 2))
+            found["covariances"] = root @ np.swapaxes(root, 2, 3) + np.eye(2)
+        preds.append(found)
+        target.append(truth)
+    return preds, target
+
+
+def coco_files(folder: Path, batch: Batch) -> tuple[Path, Path]:
+    """Write the same as COCO's files."""
+    images, annotations, results = [], [], []
+    for found, truth in zip(*batch, strict=True):
+        image_id = truth["image_id"]
+        images.append({"id": image_id, "width": WIDTH, "height": HEIGHT})
+        for row, box in enumerate(truth["boxes"].tolist()):
+            width, height = box[2] - box[0], box[3] - box[1]
+            area = float(truth["area"][row]) if "area" in truth else width * height
+            crowd = int(truth["iscrowd"][row]) if "iscrowd" in truth else 0
+            bbox = [box[0], box[1], width, height]
+            annotations.append(
+                {"id": len(annotations) + 1, "image_id": image_id, "bbox": bbox, "area": area, "iscrowd": crowd}
+                | {"category_id": int(truth["labels"][row]) + 1}
+            )
+        for row, box in enumerate(found["boxes"].tolist()):
+            bbox = [box[0], box[1], box[2] - box[0], box[3] - box[1]]
+            result = {"image_id": image_id, "bbox": bbox, "score": float(found["scores"][row])}
+            result["category_id"] = int(found["labels"][row]) + 1
+            if "label_probs" in found:
+                result["all_scores"] = found["label_probs"][row].astype(float).tolist()
+            if "covariances" in found:
+                result["covars"] = found["covariances"][row].tolist()
+            results.append(result)
+    categories = [{"id": number + 1, "name": name} for number, name in enumerate(CLASSES)]
+    paths = folder / "truth.json", folder / "found.json"
+    paths[0].write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+    paths[1].write_text(json.dumps(results))
+    return paths
+
+
+def filled(batch: Any, **options: Any) -> PDQ:
+    metric = PDQ(**({"classes": CLASSES} | options))
+    metric.update(*batch)
+    return metric
+
+
+def assert_equal(one: probox.Evaluation, other: probox.Evaluation) -> None:
+    for table in ("dataset", "objects", "detections", "pairs"):
+        mine, theirs = getattr(one, table).columns(), getattr(other, table).columns()
+        for name in mine.keys() - {"ids"}:  # rows are numbered in each table anew
+            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=f"{table}.{name}")
+    np.testing.assert_equal(one.summary(), other.summary())
+
+
+@pytest.mark.parametrize("kinds", [(), ("probs",), ("covariances",), ("probs", "covariances", "crowd", "area")])
+@pytest.mark.parametrize("preset", ["reference", "paper"])
+def test_numbers_are_those_of_the_files(tmp_path: Path, kinds: tuple[str, ...], preset: str) -> None:
+    batch = some_images(8, **dict.fromkeys(kinds, True))
+    truth_file, found_file = coco_files(tmp_path, batch)
+    truth = probox.read_coco(truth_file)
+    found = probox.read_detections(found_file, truth)
+    expected = probox.evaluate(truth, found, convention=probox.Convention.preset(preset, label_threshold=0.45))
+    metric = filled(batch, preset=preset, label_threshold=0.45)
+    assert 0.01 < expected.pdq < 0.99
+    assert metric.compute() == pytest.approx(expected.summary(), rel=1e-12, nan_ok=True)
+    assert metric.result().convention == expected.convention
+
+
+@pytest.mark.parametrize("box_format", ["xywh", "cxcywh"])
+def test_other_formats_of_boxes(box_format: str) -> None:
+    batch = some_images(6)
+    expected = filled(batch).compute()
+    changed = copy.deepcopy(batch)
+    for entry in (*changed[0], *changed[1]):
+        low, size = entry["boxes"][:, :2], entry["boxes"][:, 2:] - entry["boxes"][:, :2]
+        entry["boxes"] = np.hstack([low if box_format == "xywh" else low + size / 2, size])
+    assert filled(changed, box_format=box_format).compute() == pytest.approx(expected, nan_ok=True)
+
+
+@settings(max_examples=12)
+@given(st.lists(st.integers(0, 2), min_size=6, max_size=6), st.booleans())
+def test_batches_and_processes_do_not_matter(owners: list[int], ids: bool) -> None:
+    """Whoever sees an image, in whatever order: to the bit what one call gives."""
+    preds, target = some_images(6, ids=ids, probs=True, covariances=True)
+    parts = []
+    for process in range(3):
+        metric = PDQ(CLASSES)
+        for row in [row for row, owner in enumerate(owners) if owner == process]:
+            metric.update([preds[row]], [target[row]])
+        parts.append(metric)
+    order = np.argsort(owners, kind="stable")
+    whole = filled(([preds[row] for row in order], [target[row] for row in order])).result()
+    parts[1].sync(lambda part: [other._seen for other in parts])
+    assert_equal(parts[1].result(), whole)
+    merged = PDQ(CLASSES)
+    for metric in parts:
+        merged.merge(metric)
+    assert_equal(merged.result(), whole)
+
+
+def test_one_call_of_evaluate_gives_the_same() -> None:
+    batch = some_images(5, covariances=True)
+    result = filled(batch).result()
+    parts = [filled((batch[0][row : row + 1], batch[1][row : row + 1])).result() for row in range(5)]
+    assert_equal(join_evaluations(parts), result)
+
+
+def test_images_that_several_processes_saw_count_once() -> None:
+    preds, target = some_images(5)
+    first, second = filled((preds[:3], target[:3])), filled((preds[2:], target[2:]))
+    first.sync(lambda part: [part, second._seen])
+    assert len(first) == 5
+    assert first.compute() == filled((preds, target)).compute()
+    assert any("1 images were seen by several processes" in note for note in first.result().notes)
+
+
+def test_what_comes_after_a_sync_is_not_lost() -> None:
+    preds, target = some_images(5)
+    metric = filled((preds[:2], target[:2]))
+    metric.sync(lambda part: [part, filled((preds[2:4], target[2:4]))._seen])
+    metric.update(preds[4:], target[4:])
+    assert len(metric) == 3  # its own; the others' may have more by now
+    metric.sync(lambda part: [part, filled((preds[2:4], target[2:4]))._seen])
+    assert metric.compute() == pytest.approx(filled((preds, target)).compute())
+
+
+def test_used_like_a_metric_of_torchmetrics() -> None:
+    preds, target = some_images(6)
+    metric = PDQ(CLASSES)
+    assert np.isnan(metric.compute()["PDQ"])
+    of_batch = metric(preds[:3], target[:3])
+    assert of_batch == filled((preds[:3], target[:3])).compute()
+    assert metric.forward(preds[3:], target[3:]) == filled((preds[3:], target[3:])).compute()
+    assert metric.compute() == filled((preds, target)).compute()
+    assert all(type(value) is float for value in metric.compute().values())
+    assert metric.to("cuda:0") is metric
+    for twin in (pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric)):
+        assert twin.compute() == metric.compute()
+        twin.reset()
+        assert len(twin) == 0
+        twin.update(preds, target)
+        assert twin.compute() == metric.compute()
+    assert len(metric) == 6
+    assert metric.sync() is metric  # alone
+
+
+@pytest.mark.parametrize("options", [{}, {"preset": "paper"}, {"set_covariance": 30.0}])
+def test_sizes_that_nobody_says(options: dict[str, Any]) -> None:
+    """Where nothing touches the border, the size of an image does not matter."""
+    preds, target = some_images(8, covariances=True)
+    expected = filled((preds, target), **options)
+    for entry in target:
+        del entry["image_size"]
+    metric = filled((preds, target), **options)
+    assert metric.compute() == pytest.approx(expected.compute(), rel=1e-9)
+    assert any("do not say their size" in note for note in metric.result().notes)
+    given_size = filled((preds, target), image_size=(WIDTH, HEIGHT), **options)
+    assert given_size.compute() == expected.compute()
+    assert not any("size" in note for note in given_size.result().notes)
+
+
+def test_a_box_at_the_border_is_why_sizes_are_asked_for() -> None:
+    preds = [{"boxes": [[300, 100, 398, 200]], "scores": [0.9], "labels": [0], "covariances": np.eye(4)[None] * 100}]
+    target = [{"boxes": [[300, 100, 398, 200]], "labels": [0]}]
+    inside = filled((preds, target), image_size=(WIDTH, HEIGHT)).compute()["PDQ"]
+    assert abs(filled((preds, target)).compute()["PDQ"] - inside) > 0.01
+
+
+@pytest.mark.parametrize("key", ["orig_size", "size"])
+def test_sizes_as_detr_writes_them(key: str) -> None:
+    preds, target = some_images(4, sized=False)
+    expected = filled((preds, target), image_size=(WIDTH, HEIGHT)).result()
+    metric = filled((preds, [entry | {key: np.array([HEIGHT, WIDTH])} for entry in target]))
+    assert_equal(metric.result(), expected)
+
+
+def test_masks_are_the_objects_pixels() -> None:
+    mask = np.zeros((2, HEIGHT, WIDTH), bool)
+    mask[0, 100:140, 100:180] = True
+    mask[0, 100:110, 100:110] = False
+    mask[1, 20:60, 30:90] = True
+    boxes = [[100, 100, 180, 140], [30, 20, 90, 60]]
+    target = [{"boxes": boxes, "labels": [0, 1], "masks": mask.astype(np.uint8)}]
+    preds = [{"boxes": boxes, "labels": [0, 1], "scores": [0.9, 0.9]}]
+    result = filled((preds, target)).result()
+    truth = probox.GroundTruth.from_masks(CLASSES, [(0, list(mask), [0, 1])])
+    found = probox.Detections(
+        classes=CLASSES, image_ids=[0, 0], boxes=boxes, label_probs=[[0.9, 0.05, 0.05], [0.05, 0.9, 0.05]]
+    )
+    expected = probox.evaluate(truth, found)
+    assert result.pdq == pytest.approx(expected.pdq, rel=1e-12)
+    assert result.objects.pixels.tolist() == [80 * 40 - 100, 60 * 40]
+    assert result.objects.areas.tolist() == result.objects.pixels.tolist()
+    assert result.objects.boxes.tolist() == boxes
+    assert not any("size" in note for note in result.notes)  # masks say it
+    as_boxes = filled((preds, [{"boxes": boxes, "labels": [0, 1], "image_size": (WIDTH, HEIGHT)}])).result()
+    assert as_boxes.pdq != result.pdq
+
+
+def test_an_empty_mask_is_no_object_of_pdq() -> None:
+    mask = np.zeros((1, HEIGHT, WIDTH), bool)
+    target = [{"boxes": [[10, 10, 30, 30]], "labels": [0], "masks": mask}]
+    result = filled(([{"boxes": [], "labels": [], "scores": []}], target)).result()
+    assert (result.fn, len(result.objects)) == (0, 1)
+
+
+def test_labels_count_in_the_classes() -> None:
+    preds, target = some_images(6, probs=True)
+    expected = filled((preds, target))
+    from_one = copy.deepcopy((preds, target))
+    for entry in (*from_one[0], *from_one[1]):
+        entry["labels"] = entry["labels"] + 1
+    assert_equal(filled(from_one, first_label=1).result(), expected.result())
+    # With a background first, labels and columns count from it.
+    for entry in from_one[0]:
+        entry["label_probs"] = np.hstack([np.full((len(entry["boxes"]), 1), 0.01), entry["label_probs"]])
+    metric = PDQ(("__background__", *CLASSES))
+    metric.update(*from_one)
+    assert metric.result().classes == CLASSES
+    assert metric.compute() == pytest.approx(expected.compute(), rel=1e-6)
+    # With one at the end they do not.
+    last = copy.deepcopy((preds, target))
+    for entry in last[0]:
+        entry["label_probs"] = np.hstack([entry["label_probs"], np.full((len(entry["boxes"]), 1), 0.01)])
+    metric = PDQ((*CLASSES, "background"))
+    metric.update(*last)
+    assert metric.compute() == pytest.approx(expected.compute(), rel=1e-6)
+
+
+def test_classes_that_nobody_names() -> None:
+    preds, target = some_images(6, probs=True)
+    metric = PDQ()
+    metric.update(preds, target)
+    assert metric.result().classes == ("0", "1", "2")
+    assert metric.compute() == filled((preds, target)).compute()
+    assert any("3 are counted, as label_probs have columns" in note for note in metric.result().notes)
+    for entry in preds:
+        del entry["label_probs"]
+    metric = PDQ(first_label=1)
+    metric.update(
+        [entry | {"labels": entry["labels"] + 1} for entry in preds],
+        [entry | {"labels": entry["labels"] + 1} for entry in target],
+    )
+    assert metric.result().classes == ("1", "2", "3")
+    assert metric.compute() == filled((preds, target)).compute()
+    assert any("highest label that was seen" in note for note in metric.result().notes)
+    assert PDQ().result().notes == ()
+
+
+def test_the_number_of_classes_matters_to_wrong_labels() -> None:
+    """Which is why a note says how many are counted."""
+    preds = [{"boxes": [[10, 10, 40, 40]], "scores": [0.4], "labels": [1]}]
+    target = [{"boxes": [[10, 10, 40, 40]], "labels": [0], "image_size": (64, 64)}]
+    few, many = PDQ(["cup", "dog"]), PDQ(["cup", "dog", "car", "cat"])
+    for metric in (few, many):
+        metric.update(preds, target)
+    assert few.compute()["label"] == pytest.approx(0.6)
+    assert many.compute()["label"] == pytest.approx(0.2)
+
+
+def test_label_probs_alone_say_class_and_score() -> None:
+    preds, target = some_images(6, probs=True)
+    expected = filled((preds, target))
+    for entry in preds:
+        del entry["labels"], entry["scores"]
+    assert_equal(filled((preds, target)).result(), expected.result())
+
+
+def test_rows_above_one_are_a_choice() -> None:
+    preds = [{"boxes": [[10, 10, 40, 40]], "label_probs": [[0.9, 0.6, 0.3]]}]
+    target = [{"boxes": [[10, 10, 40, 40]], "labels": [0], "image_size": (64, 64)}]
+    label = {choice: filled((preds, target), above_one=choice).compute()["label"] for choice in ("limit", "normalise")}
+    assert label == pytest.approx({"limit": 0.9, "normalise": 0.5})
+    with pytest.raises(InputError, match="add up to"):
+        filled((preds, target), above_one="refuse").compute()
+
+
+def test_covariances_of_four_numbers() -> None:
+    preds, target = some_images(4)
+    for entry in preds:
+        entry["covariances"] = np.tile(np.diag([4.0, 9.0, 16.0, 25.0]), (len(entry["boxes"]), 1, 1))
+    corners = filled((preds, target)).result().detections.covariances
+    assert corners[0].tolist() == [[[4, 0], [0, 9]], [[16, 0], [0, 25]]]
+    sizes = filled((preds, target), covariance_format="xywh").result().detections.covariances
+    assert sizes[0].tolist() == [[[4, 0], [0, 9]], [[20, 0], [0, 34]]]
+
+
+def test_nothing_at_all_and_empty_images() -> None:
+    empty = np.zeros((0, 4))
+    metric = filled(([{"boxes": [], "scores": [], "labels": []}], [{"boxes": empty, "labels": []}]))
+    assert np.isnan(metric.compute()["PDQ"])
+    metric.update([], [])
+    preds = [{"boxes": empty, "label_probs": np.zeros((0, 3)), "covariances": np.zeros((0, 2, 2, 2))}]
+    metric.update(preds, [{"boxes": [[5, 5, 20, 20]], "labels": [2]}])
+    assert metric.compute()["FN"] == 1.0
+    metric.update([{"boxes": [[5, 5, 20, 20]], "labels": [0], "scores": [0.5]}], [{"boxes": [], "labels": []}])
+    assert metric.compute()["FP"] == 1.0
+    unnamed = PDQ()
+    unnamed.update([{"boxes": [], "scores": [], "labels": []}], [{"boxes": [], "labels": []}])
+    assert unnamed.compute()["FP"] == 0.0
+
+
+TARGET = {"boxes": [[10, 10, 30, 40]], "labels": [1]}
+FOUND = {"boxes": [[10, 10, 30, 40]], "labels": [1], "scores": [0.8]}
+MANY = {"boxes": np.tile([0.1, 0.1, 0.4, 0.5], (5, 1)), "labels": [0] * 5, "scores": [0.8] * 5}
+PROBS = {"boxes": [[10, 10, 30, 40]], "labels": [1], "scores": [0.8], "label_probs": [[0.1, 0.1, 0.8]]}
+MISTAKES: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
+    "one dictionary": ({}, FOUND, [TARGET], r"preds to be a list of dictionaries.*write \[preds\]"),
+    "fewer targets": ({}, [FOUND, FOUND], [TARGET], "as many predictions as targets, but got 2 and 1"),
+    "no scores": ({}, [{"boxes": [[1, 2, 3, 4]], "labels": [1]}], [TARGET], "to have 'scores', but got 'boxes'"),
+    "no labels": ({}, [FOUND], [{"boxes": [[1, 2, 3, 4]]}], r"target\[0\] to have 'labels'"),
+    "a tuple": ({}, [([1, 2, 3, 4], 0.5)], [TARGET], r"preds\[0\] to be a dictionary, but got tuple"),
+    "labels from 1": (
+        {},
+        [FOUND],
+        [TARGET | {"labels": [3]}],
+        "from 0 to 2, but got 3; if they begin at 1.*first_label=1",
+    ),
+    "label 0": (
+        {"first_label": 1},
+        [FOUND],
+        [TARGET | {"labels": [0]}],
+        "begin at 1, but got 0; leave out first_label",
+    ),
+    "background": ({"classes": ("bg", "cup")}, [FOUND], [TARGET | {"labels": [0]}], "is 'bg', which is no object"),
+    "far labels": ({}, [FOUND | {"labels": [9]}], [TARGET], "predictions' labels to count in 3.*but got 9; check"),
+    "negative label": ({}, [FOUND], [TARGET | {"labels": [-1]}], "begin at 0, but got -1"),
+    "columns off by one": ({}, [PROBS], [TARGET], r"label_probs of label \+1: labels and columns are off by one"),
+    "a column too many": (
+        {},
+        [PROBS | {"label_probs": [[0.1] * 4]}],
+        [TARGET],
+        "of 3 classes, but got 4; if one is of",
+    ),
+    "logits": ({}, [PROBS | {"label_probs": [[-1.0, 2.0, 3.0]]}], [TARGET], "between 0 and 1.*may be logits"),
+    "logit scores": ({}, [FOUND | {"scores": [-2.0]}], [TARGET], "scores between 0 and 1.*logits"),
+    "percentages": ({}, [FOUND | {"scores": [80.0]}], [TARGET], "but got 80 to 80; divide percentages by 100"),
+    "xywh boxes": ({}, [FOUND | {"boxes": [[100, 90, 30, 40]]}], [TARGET], 'x1 <= x2.*box_format= .now "xyxy"'),
+    "normalised truth": (
+        {},
+        [FOUND],
+        [TARGET | {"boxes": [[0.1, 0.1, 0.2, 0.2]]}],
+        "target's boxes lie between 0 and 1",
+    ),
+    "normalised boxes": ({}, [MANY], [TARGET], "predictions' boxes lie between 0 and 1, the targets' do not"),
+    "sizes swapped": ({}, [FOUND], [TARGET | {"boxes": [[10, 10, 300, 40]], "image_size": (100, 320)}], "are swapped"),
+    "size of three": ({}, [FOUND], [TARGET | {"image_size": (3, 100, 320)}], "image_size to be width, height"),
+    "masks of another size": (
+        {},
+        [FOUND],
+        [TARGET | {"masks": np.ones((1, 100, 320)), "image_size": (100, 320)}],
+        "image is 100 x 320, but its masks are 320 x 100",
+    ),
+    "mask of ids": ({}, [FOUND], [TARGET | {"masks": np.full((1, 50, 50), 7)}], "True and False"),
+    "masks are missing": (
+        {},
+        [FOUND],
+        [TARGET | {"masks": np.ones((2, 50, 50))}],
+        "shape 1 x H x W, but got 2 x 50 x 50",
+    ),
+    "an id in words": ({}, [FOUND], [TARGET | {"image_id": "000139"}], "image_id to be a whole number"),
+    "scores of others": ({}, [FOUND | {"scores": [0.5, 0.6]}], [TARGET], "scores of shape 1, but got 2"),
+    "the same image": (
+        {},
+        [FOUND] * 2,
+        [TARGET | {"image_id": 7}] * 2,
+        "image 7: the image was added before; call reset",
+    ),
+    "wide covariances": (
+        {},
+        [FOUND | {"covariances": np.ones((1, 3, 3))}],
+        [TARGET],
+        "covariances of 1 boxes as N x 2",
+    ),
+    "negative variances": ({}, [FOUND | {"covariances": -np.eye(4)[None]}], [TARGET], "positive semi-definite"),
+    "NaN box": ({}, [FOUND | {"boxes": [[np.nan, 1, 2, 3]]}], [TARGET], "finite"),
+    "an image before the mistake": ({}, [FOUND, FOUND | {"scores": [2.0]}], [TARGET] * 2, "update's entry 1: .*scores"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_named(name: str) -> None:
+    options, preds, target, message = MISTAKES[name]
+    with pytest.raises(InputError, match=message):
+        filled((preds, target), **options).compute()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"classes": "cup"}, "sequence of names"),
+        ({"first_label": 2}, "first_label to be 0 or 1"),
+        ({"classes": ["background", "cup"], "first_label": 1}, "labels count from it"),
+        ({"box_format": "yxyx"}, "box_format"),
+        ({"above_one": "softmax"}, "above_one"),
+        ({"image_size": 640}, r"image_size to be \(width, height\)"),
+        ({"preset": "papers"}, "preset to be one of"),
+        ({"measures": ["PDQ"]}, "measures"),
+        ({"treshold": 0.5}, "no argument 'treshold'"),
+        ({"label_threshold": 50}, "label_threshold between 0 and 1"),
+    ],
+)
+def test_wrong_arguments_are_named_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PDQ(**options)
+
+
+def test_a_failed_update_leaves_the_metric_as_it_was() -> None:
+    preds, target = some_images(3)
+    metric = filled((preds, target))
+    before = metric.compute()
+    with pytest.raises(InputError):
+        metric.update([FOUND, FOUND], [TARGET, TARGET | {"labels": [7]}])
+    assert metric.compute() == before
+    with pytest.raises(InputError, match="do not merge"):
+        metric.merge(PDQ())

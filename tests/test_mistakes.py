@@ -1,0 +1,154 @@
+"""Mistakes that people make when they bring arrays: each ends in the right numbers or in a sentence that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.evaluation.oddities.test_oddities import CLASSES, world
+from tests.tensors import Tensor
+
+from probox import Detections, GroundTruth, InputError, evaluate
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "mistakes.md"
+
+TRUTH, FOUND = world(images=120)
+SIGMAS = np.sqrt(np.diagonal(FOUND.covariances, axis1=2, axis2=3).reshape(-1, 4))
+SIZES = TRUTH.dataset.shapes[TRUTH.dataset.rows_of(FOUND.image_ids)].astype(float)
+RIGHT: dict[str, Any] = {
+    "boxes": FOUND.boxes,
+    "scores": FOUND.scores,
+    "labels": FOUND.labels,
+    "classes": CLASSES,
+    "image_ids": FOUND.image_ids,
+    "std": SIGMAS,
+}
+
+
+def full(sigmas: np.ndarray) -> np.ndarray:
+    """Return 4 x 4 covariances of x1, y1, x2, y2."""
+    return sigmas[:, :, None] ** 2 * np.eye(4)
+
+
+def summary(truth: GroundTruth = TRUTH, **changes: Any) -> dict[str, float]:
+    return evaluate(truth, Detections.from_scores(**RIGHT | changes)).summary()
+
+
+def said(truth: GroundTruth = TRUTH, **changes: Any) -> str:
+    """Return what a user reads: the error, or the warnings beside the numbers."""
+    try:
+        found = Detections.from_scores(**RIGHT | changes)
+        result = evaluate(truth, found, measures=("map",))
+    except InputError as error:
+        return str(error)
+    return "\n".join(map(str, result.notes))
+
+
+WITHOUT_SIGMAS: dict[str, Any] = {"std": None}
+XYWH = np.concatenate([FOUND.boxes[:, :2], FOUND.extents], axis=1)
+CENTRES = np.concatenate([FOUND.boxes[:, :2] + FOUND.extents / 2, FOUND.extents], axis=1)
+NORMALISED = FOUND.boxes / np.tile(SIZES, 2)
+
+SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
+    "x, y, width, height given as corners": ({"boxes": XYWH[:, :4]}, "x1 <= x2"),
+    "corners given as x, y, width, height": (
+        {"box_format": "xywh", **WITHOUT_SIGMAS},
+        "[x, y, width, height] is expected",
+    ),
+    "centres given as corners of xywh": ({"boxes": CENTRES, "box_format": "xywh", **WITHOUT_SIGMAS}, "centre"),
+    "y before x": ({"boxes": FOUND.boxes[:, [1, 0, 3, 2]]}, "y came before x"),
+    "shares of the image given as pixels": ({"boxes": NORMALISED, **WITHOUT_SIGMAS}, "fractions of the image"),
+    "pixels given as shares of the image": ({"normalised": True, "image_sizes": TRUTH}, "leave normalised out"),
+    "boxes in pixels of the detector's input": ({"boxes": NORMALISED * 640, **WITHOUT_SIGMAS}, "640"),
+    "image ids as text": ({"image_ids": [f"{i:012}" for i in FOUND.image_ids]}, "whole numbers"),
+    "images counted from 0 instead of their ids": (
+        {"image_ids": np.searchsorted(TRUTH.image_ids, FOUND.image_ids)},
+        "images that the truth does not have",
+    ),
+    "one image id for each image instead of each box": ({"image_ids": TRUTH.image_ids}, "one image id per box"),
+    "labels that count from 1": ({"labels": FOUND.labels + 1}, "count from 1"),
+    "names of classes off by one": ({"classes": (*CLASSES[1:], CLASSES[0])}, "name its class"),
+    "names of classes that the truth does not have": ({"classes": [f"n{i}" for i in range(10)]}, "ground truth has"),
+    "COCO's category ids given as labels": ({"labels": FOUND.labels * 9 + 1}, "category_ids"),
+    "labels as text numbers": ({"labels": [str(label) for label in FOUND.labels]}, "as numbers"),
+    "scores in per cent": ({"scores": 100 * FOUND.scores}, "divide percentages by 100"),
+    "logits": ({"scores": np.log(FOUND.scores / (1 - FOUND.scores)) - 1}, "softmax or sigmoid"),
+    "a sigmoid per class, refused": (
+        {"scores": np.full((len(FOUND), 10), 0.3), "labels": None, "above_one": "refuse"},
+        "add up to at most 1",
+    ),
+    "standard deviations given as variances": ({"std": None, "var": SIGMAS}, "standard deviations: square them"),
+    "variances given as standard deviations": ({"std": SIGMAS**2}, "squares of variances"),
+    "standard deviations and variances": ({"var": SIGMAS**2}, "at most one"),
+    "log variances": ({"std": None, "var": 2 * np.log(SIGMAS) - 9}, "exp first"),
+    "a matrix as standard deviations": ({"std": full(SIGMAS)}, "as covariances="),
+    "4 x 4 covariances in the order x1, x2, y1, y2": (
+        {"std": None, "covariances": full(SIGMAS[:, [0, 2, 1, 3]])},
+        "x1, x2, y1, y2",
+    ),
+    "4 x 4 covariances of unsaid numbers": (
+        {"boxes": XYWH, "box_format": "xywh", "std": None, "covariances": full(SIGMAS)},
+        "covariance_format",
+    ),
+    "a Cholesky factor as covariance": (
+        {"std": None, "covariances": np.tril(np.ones((len(FOUND), 4, 4)))},
+        "L @ L.T",
+    ),
+    "NaN of a detector that diverged": ({"boxes": np.where(FOUND.boxes > 600, np.nan, FOUND.boxes)}, "diverged"),
+    "detections joined twice": (
+        {name: np.concatenate([RIGHT[name]] * 2) for name in ("boxes", "scores", "labels", "image_ids", "std")},
+        "repeat another one",
+    ),
+    "nothing at all": (
+        {"boxes": [], "scores": [], "labels": [], "image_ids": [], "std": None},
+        "not one detection",
+    ),
+}
+"""What is given instead of the right arguments, and words of what is said."""
+
+RIGHT_NUMBERS: dict[str, Callable[[], dict[str, float]]] = {
+    "tensors on another device": lambda: summary(
+        boxes=Tensor(FOUND.boxes), scores=Tensor(FOUND.scores), labels=Tensor(FOUND.labels), std=Tensor(SIGMAS)
+    ),
+    "labels as floating-point numbers": lambda: summary(labels=FOUND.labels.astype(np.float32)),
+    "names in place of labels": lambda: summary(labels=[CLASSES[label] for label in FOUND.labels]),
+    "category ids that are said to be such": lambda: summary(
+        labels=FOUND.labels * 9 + 1, category_ids=np.arange(10) * 9 + 1
+    ),
+    "variances that are said to be such": lambda: summary(std=None, var=SIGMAS**2),
+    "an image without detections": lambda: evaluate(
+        TRUTH,
+        Detections.concatenate([part for _, part in Detections.from_scores(**RIGHT).by_image()]),
+    ).summary(),
+}
+"""What looks like a mistake and is none: the numbers are the right ones."""
+
+
+def test_the_right_way_is_silent() -> None:
+    assert said() == ""
+
+
+@pytest.mark.parametrize("mistake", SENTENCES)
+def test_a_mistake_is_named(mistake: str) -> None:
+    changes, words = SENTENCES[mistake]
+    assert words in said(**changes)
+
+
+@pytest.mark.parametrize("name", RIGHT_NUMBERS)
+def test_what_is_no_mistake_gives_the_right_numbers(name: str) -> None:
+    got, wanted = RIGHT_NUMBERS[name](), summary()
+    assert list(got) == list(wanted)
+    np.testing.assert_allclose(list(got.values()), list(wanted.values()), rtol=1e-12)
+
+
+def test_the_page_lists_them_all() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for mistake, (_, words) in SENTENCES.items():
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {mistake} |")]
+        assert words in row, (mistake, row)
+    for name in RIGHT_NUMBERS:
+        assert f"| {name} |" in page
+    assert len(SENTENCES) >= 25
