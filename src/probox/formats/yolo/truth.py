@@ -14,6 +14,7 @@ from probox.formats.image_names import ids_of_names
 from probox.formats.label_tables import LabelRows, truth_of
 from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
+from probox.formats.yolo.data_yaml import MOST_CLASSES
 from probox.formats.yolo.places import Places, find_places, label_file
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
@@ -181,7 +182,7 @@ def class_number(word: str, classes: int | None) -> int:
         number = int(value)
     except (ValueError, OverflowError):
         value, number = -1.0, -1
-    most = (1 << 16) if classes is None else classes
+    most = MOST_CLASSES if classes is None else classes
     if number != value or number < 0:
         raise LineError("class", f"expected the number of a class first, but got {word[:40]!r}", "count classes from 0")
     if number >= most:
