@@ -14,6 +14,7 @@ import probox
 from probox import GroundTruth, InputError, read_detections, read_truth, read_yolo, read_yolo_truth
 from probox.analysis.validation import validate
 from probox.formats.yolo.order import find_order
+from probox.tables.coco_classes import COCO_CLASSES
 
 from .world import header, make_scene, put, yolo
 
@@ -69,10 +70,26 @@ def test_a_box_is_that_of_its_fractions(
     w, h = box[2] * size[0], box[3] * size[1]
     x, y = box[0] * size[0] - w / 2, box[1] * size[1] - h / 2
     assert truth.extents.tolist() == [[w, h]]
-    assert truth.boxes.tolist() == [[x, y, x + w, y + h]]
+    np.testing.assert_allclose(truth.boxes, [[x, y, x + w, y + h]], rtol=0, atol=1e-6 * max(size))
     found = read_yolo(predicted(folder, f"1 {numbers} {score!r}"), truth, order="score-last")
-    assert (found.extents.tolist(), found.boxes.tolist()) == (truth.extents.tolist(), truth.boxes.tolist())
+    assert (found.extents.tolist(), found.boxes.tolist()) == ([[w, h]], [[x, y, x + w, y + h]])
     assert found.scores.tolist() == [score]
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_six_decimals_do_not_add_pixels(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Boxes of whole pixels have the pixels that they have in COCO's files, though no fraction of 640 is exact."""
+    width, height = data.draw(st.integers(8, 4000)), data.draw(st.integers(8, 4000))
+    x, y = data.draw(st.integers(0, width - 2)), data.draw(st.integers(0, height - 2))
+    w, h = data.draw(st.integers(1, width - 1 - x)), data.draw(st.integers(1, height - 1 - y))
+    numbers = ((x + w / 2) / width, (y + h / 2) / height, w / width, h / height)
+    folder = tmp_path_factory.mktemp("six")
+    for text in (" ".join(f"{number:.6f}" for number in numbers), " ".join(map(repr, numbers))):
+        yaml = data_set(folder, f"0 {text}\n")
+        put(folder / "images" / "val" / "7.PNG", header(width, height))
+        truth = read_truth(yaml)
+        assert truth.masks.boxes.tolist() == truth.as_box_masks().boxes.tolist() == [[x, y, x + w, y + h]]
 
 
 YAMLS = {
@@ -350,6 +367,19 @@ def test_truth_of_other_formats(tmp_path: Path) -> None:
     assert any(
         "class numbers count the ground truth's classes in order of category id: 0 is cup" in n for n in found.notes
     )
+
+
+def test_category_ids_are_those_of_results(tmp_path: Path) -> None:
+    """Of COCO's 80 classes COCO's own, 1 to 90; of others, numbers from 1."""
+    names = ", ".join(COCO_CLASSES)
+    truth = read_truth(data_set(tmp_path, yaml=f"val: images/val\nnames: [{names}]\n"))
+    assert (truth.dataset.category_ids[0], truth.dataset.category_ids[-1]) == (1, 90)
+    result = [{"image_id": 7, "category_id": 90, "bbox": [1, 2, 3, 4], "score": 0.5}]
+    found = read_detections(put(tmp_path / "predictions.json", json.dumps(result)), truth)
+    assert found.classes[found.labels[0]] == "toothbrush"
+    assert not read_detections(predicted(tmp_path, "79 0.5 0.5 0.1 0.1 0.9\n"), truth).notes
+    plain = read_truth(data_set(tmp_path / "plain"))
+    assert plain.dataset.category_ids.tolist() == [1, 2]
 
 
 # --- the order of the numbers ---

@@ -20,6 +20,7 @@ from probox.formats.problems import Problems
 from probox.formats.yolo.order import CLEARLY, ORDERS, Order, boxes_outside, find_order, in_order
 from probox.formats.yolo.truth import class_number
 from probox.tables.arguments import check_reading
+from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -85,7 +86,8 @@ def yolo_predictions(folder: Path, order: str, name: str, dataset: Dataset, prob
     image_rows, unknown = rows_of_images(lines.names, [int(n) for n in counts], dataset, name, problems)
     rows.images = image_rows[lines.file_of].tolist() if lines.file_of else []
     notes += unknown
-    if not np.array_equal(dataset.category_ids, np.arange(1, len(dataset.classes) + 1)) and len(rows.boxes):
+    usual = COCO_CATEGORY_IDS if dataset.classes == COCO_CLASSES else np.arange(1, len(dataset.classes) + 1)
+    if not np.array_equal(dataset.category_ids, usual) and len(rows.boxes):
         notes.append(
             f"class numbers count the ground truth's classes in order of category id: 0 is {dataset.classes[0]}, "
             f"{len(dataset.classes) - 1} is {dataset.classes[-1]}"
