@@ -163,7 +163,11 @@ class Convention:
     def preset(cls, name: str, **changes: Any) -> Convention:
         """Return the preset called `name`, with any fields changed."""
         if not isinstance(name, str) or name not in PRESETS:
-            raise InputError(f"expected preset to be one of {', '.join(PRESETS)}, got {name!r}")
+            near = nearest_word(name, PRESETS) if isinstance(name, str) else None
+            raise InputError(
+                f"expected preset to be one of {', '.join(PRESETS)}, got {name!r:.80}",
+                remedy=f"did you mean {near}?" if near else None,
+            )
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Convention:

@@ -86,7 +86,10 @@ def takes_settings(function: Function) -> Function:
     own = [entry for entry in signature.parameters.values() if entry.kind is not inspect.Parameter.VAR_KEYWORD]
     kinds = Settings.__annotations__
     added = [
-        inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kinds[word]) for word in WORDS
+        inspect.Parameter(
+            word, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=getattr(kinds[word], "__forward_arg__", "")
+        )
+        for word in WORDS
     ]
     function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     return function

@@ -222,6 +222,23 @@ def test_sizes_as_detr_writes_them(key: str) -> None:
     assert_equal(metric.result(), expected)
 
 
+def test_boxes_that_know_their_format_and_canvas() -> None:
+    """torchvision's own type of boxes, by its shape."""
+
+    class Boxes(list):  # type: ignore[type-arg]
+        canvas_size = (HEIGHT, WIDTH)
+        format = type("Format", (), {"name": "CXCYWH"})()
+
+    preds, target = some_images(4, sized=False)
+    expected = filled((preds, target), image_size=(WIDTH, HEIGHT)).compute()
+    for entry in target:
+        low, high = entry["boxes"][:, :2], entry["boxes"][:, 2:]
+        entry["boxes"] = Boxes(np.hstack([(low + high) / 2, high - low]).tolist())
+    metric = filled((preds, target))
+    assert metric.compute() == pytest.approx(expected, rel=1e-9)
+    assert not any("size" in note for note in metric.result().notes)
+
+
 def test_masks_are_the_objects_pixels() -> None:
     mask = np.zeros((2, HEIGHT, WIDTH), bool)
     mask[0, 100:140, 100:180] = True
@@ -238,7 +255,7 @@ def test_masks_are_the_objects_pixels() -> None:
     expected = probox.evaluate(truth, found)
     assert result.pdq == pytest.approx(expected.pdq, rel=1e-12)
     assert result.objects.pixels.tolist() == [80 * 40 - 100, 60 * 40]
-    assert result.objects.areas.tolist() == result.objects.pixels.tolist()
+    assert result.objects.areas.tolist() == [80 * 40, 60 * 40]  # of the boxes, as torchmetrics has it
     assert result.objects.boxes.tolist() == boxes
     assert not any("size" in note for note in result.notes)  # masks say it
     as_boxes = filled((preds, [{"boxes": boxes, "labels": [0, 1], "image_size": (WIDTH, HEIGHT)}])).result()
@@ -393,6 +410,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "normalised boxes": ({}, [MANY], [TARGET], "predictions' boxes lie between 0 and 1, the targets' do not"),
     "sizes swapped": ({}, [FOUND], [TARGET | {"boxes": [[10, 10, 300, 40]], "image_size": (100, 320)}], "are swapped"),
     "size of three": ({}, [FOUND], [TARGET | {"image_size": (3, 100, 320)}], "image_size to be width, height"),
+    "two sizes": (
+        {},
+        [FOUND],
+        [TARGET | {"size": (80, 90), "orig_size": (160, 180)}],
+        "two sizes, orig_size 180 x 160 and size 90 x 80; give the one that boxes are in as image_size",
+    ),
     "masks of another size": (
         {},
         [FOUND],
@@ -443,8 +466,8 @@ def test_mistakes_are_named(name: str) -> None:
         ({"above_one": "softmax"}, "above_one"),
         ({"image_size": 640}, r"image_size to be \(width, height\)"),
         ({"preset": "papers"}, "preset to be one of"),
-        ({"measures": ["PDQ"]}, "measures"),
-        ({"treshold": 0.5}, "no argument 'treshold'"),
+        ({"measures": ["quality"]}, "measures"),
+        ({"treshold": 0.5}, "the keyword `treshold`; did you mean label_threshold"),
         ({"label_threshold": 50}, "label_threshold between 0 and 1"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace as Of
 from typing import Any
@@ -191,3 +193,15 @@ def test_columns_of_results_stay_in_their_order() -> None:
         "metrics/precision(B)", "metrics/mAP50(B)", "metrics/PDQ", "metrics/label", "val/box_loss", "val/cls_loss"
     ]  # fmt: skip
     UltralyticsPDQ().on_pretrain_routine_end(Of(metrics=None))  # a process that writes nothing
+
+
+def test_a_lightning_callback_needs_lightning() -> None:
+    """It is not imported for it: whoever trains with it has."""
+    code = (
+        "import sys, probox.adapters as a, probox\n"
+        "try: a.lightning_callback()\n"
+        "except probox.InputError as error: print(error)\n"
+        "print(*{'torch', 'lightning', 'ultralytics', 'cv2'} & set(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split("\n") == ["Lightning is not imported; import lightning first", "", ""]

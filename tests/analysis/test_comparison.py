@@ -23,7 +23,7 @@ from probox.analysis.intervals import Interval, bootstrap
 from probox.analysis.paired import Sampler, holm
 from probox.analysis.same_truth import side_by_side
 from probox.measures.measure import Column
-from probox.measures.registry import MEASURES, measure_names
+from probox.measures.registry import MEASURES, measure_names, measures_called
 
 RESAMPLED = [measure for measure in MEASURES if measure.resampled is not None]
 
@@ -144,14 +144,33 @@ def test_pairs(results: dict[str, Evaluation]) -> None:
 
 def test_classes_have_holms_correction(results: dict[str, Evaluation]) -> None:
     (pair,) = compare(results, replicates=200, per_class=True).pairs
-    assert list(pair.classes) == ["PDQ"]
-    classes = pair.classes["PDQ"]
+    assert list(pair.classes) == ["PDQ", "mAP", "moLRP"]
     table = results["unsure"].per_class()
-    assert list(classes) == [name for name in table if not math.isnan(table[name]["PDQ"])]
-    for name, found in classes.items():
-        assert found.second.value == table[name]["PDQ"]
-        assert found.images <= 12
-    assert [found.adjusted for found in classes.values()] == holm(found.p for found in classes.values())
+    for key, classes in pair.classes.items():
+        assert list(classes) == [name for name in table if not math.isnan(table[name][key])]
+        for name, found in classes.items():
+            assert found.second.value == table[name][key]
+            assert found.images <= 12
+        assert [found.adjusted for found in classes.values()] == holm(found.p for found in classes.values())
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=10)
+def test_classes_in_one_pass_are_those_of_their_parts(seed: int) -> None:
+    truth, found = random_world(seed)
+    result = probox.evaluate(truth, found, measures=["map", "lrp"])
+    weights = np.random.default_rng(seed).integers(0, 3, (4, len(truth.image_ids)))
+    for measure in measures_called(["map", "lrp"]):
+        together = measure.resampled_classes(result, weights)
+        for label in range(len(CLASSES)):
+            part = class_part(result, label, measure)
+            alone = measure.resampled(part.evaluation, weights[:, part.images])[measure.headline.key]
+            np.testing.assert_allclose(together[:, label], alone, atol=1e-12)
+        sampler = Sampler(result, [measure], per_class=True)
+        for label, name in enumerate(CLASSES):
+            place = name, measure.headline.key
+            assert sampler.images_of(place).tolist() == class_part(result, label, measure).images.tolist()
+            np.testing.assert_array_equal(sampler.numbers(weights)[place], together[:, label])
 
 
 def test_without_swaps_nothing_is_claimed(results: dict[str, Evaluation]) -> None:
@@ -413,9 +432,11 @@ def test_tables(results: dict[str, Evaluation]) -> None:
     assert classes[0] == (
         "class,column,images,a_b,a_b low,a_b high,c,c low,c high,difference,difference low,difference high,p,p Holm"
     )
-    assert len(classes) == 1 + len(pair.classes["PDQ"])
-    assert all(line.split(",")[1] == "PDQ" for line in classes[1:])
-    assert comparison_table(compared, pair, of_classes=True).startswith("class (PDQ)  images")
+    assert len(classes) == 1 + sum(map(len, pair.classes.values()))
+    assert {line.split(",")[1] for line in classes[1:]} == {"mAP", "mLRP", "PDQ"}
+    assert comparison_table(compared, pair, of_classes=True).startswith("class           images")
+    alone = compare(results, ["pdq"], replicates=5, per_class=True)
+    assert comparison_table(alone, alone.pairs[0], of_classes=True).startswith("class (PDQ)  images")
     rows = {line.split(",")[0]: line.split(",")[1:] for line in comparison_table(compared, pair, "csv").splitlines()}
     lrp = pair.columns["moLRP"]
     assert [float(cell) for cell in rows["mLRP"][:3]] == [1 - lrp.first.value, 1 - lrp.first.high, 1 - lrp.first.low]
@@ -452,9 +473,10 @@ def test_what_only_one_was_evaluated_for_is_said(results: dict[str, Evaluation])
 
 
 def test_measures_without_classes_are_said(results: dict[str, Evaluation]) -> None:
-    told = "no classes are compared by map and lrp: there are no numbers of single classes"
-    assert told in compare(results, ["pdq", "map", "lrp"], per_class=True, replicates=5).notes
-    assert told not in compare(results, ["pdq", "map", "lrp"], replicates=5).notes
-    assert told not in compare(results, per_class=True, replicates=5).notes  # nobody named them
-    boxes = {name: dataclasses.replace(result, measures=("map", "lrp")) for name, result in results.items()}
-    assert told in compare(boxes, per_class=True, replicates=5).notes
+    told = "no classes are compared by pmb-nll: there are no numbers of single classes"
+    both = {name: dataclasses.replace(result, measures=("pdq", "pmb-nll")) for name, result in results.items()}
+    assert told in compare(both, ["pdq", "pmb-nll"], per_class=True, replicates=5).notes
+    assert told not in compare(both, ["pdq", "pmb-nll"], replicates=5).notes
+    assert told not in compare(both, per_class=True, replicates=5).notes  # nobody named it
+    alone = {name: dataclasses.replace(result, measures=("pmb-nll",)) for name, result in results.items()}
+    assert told in compare(alone, per_class=True, replicates=5).notes

@@ -65,7 +65,8 @@ def test_thresholds_of_other_measures(capsys, demo_files):
     assert {row[0] for row in rows} == {"PDQ", "D-ECE", "NLL"}
     code, out, err = run(capsys, "diagnose", demo_files / "results" / "unsure", "--thresholds-for", "pdk")
     assert (code, out) == (2, "")
-    assert "'pdk' is none of pdq, map, lrp" in err
+    assert "expected measures to be some of pdq, map, lrp" in err
+    assert "got 'pdk'. Did you mean pdq?" in err
 
 
 def test_a_result_without_pdq(capsys, demo_files, tmp_path: Path):

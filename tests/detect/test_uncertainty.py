@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from probox.detect import Candidates, Detector, Dropout, Options, detect
-from probox.detect.uncertainty import ZOOMS, hypotheses
+from probox.detect.uncertainty import ZOOMS, detections_from, hypotheses
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")
@@ -27,6 +27,7 @@ class Scripted:
         nms_iou = 0.5
         has_edges = False
         suppresses = False
+        clips_first = True
 
     batch = 1
     fingerprint = "none"
@@ -87,6 +88,44 @@ def test_boxes_are_clipped_and_unusable_ones_left_out() -> None:
     )
     found = hypotheses(candidates, SIZE, 0.05, "all")
     assert found.boxes.tolist() == [[0, 0, 30, 30]]
+
+
+def test_boxes_are_clipped_before_suppression_or_after_it() -> None:
+    """Overlaps outside the image count where the family suppresses boxes as they are."""
+    candidates = _candidates(([-100, 10, 20, 30], [0.6, 0.0, 0.0]), ([-100, 10, 40, 30], [0.5, 0.0, 0.0]))
+    first = detect(Scripted(candidates), [IMAGE], [7], Options())[0]
+    assert first.boxes.tolist() == [[0, 10, 20, 30], [0, 10, 40, 30]]
+    after = detect(Scripted(candidates, clips_first=False), [IMAGE], [7], Options())[0]
+    assert after.boxes.tolist() == [[0, 10, 20, 30]]
+
+
+@pytest.mark.parametrize("uncertainty", ["none", "nms-clusters", "mc-dropout"])
+def test_labels_above_one_are_a_choice(uncertainty: str) -> None:
+    detector = Scripted(
+        _candidates(([10, 10, 30, 30], [0.9, 0.6, 0.0]), ([40, 10, 50, 30], [0.4, 0.1, 0.0])), labels="best"
+    )
+
+    def labels(choice: str) -> np.ndarray:
+        options = Options(uncertainty=uncertainty, above_one=choice, passes=2)  # type: ignore[arg-type]
+        found = detect(detector, [IMAGE], [7], options)[0]
+        np.testing.assert_allclose(found.scores, [0.9, 0.4], rtol=1e-6)
+        return found.label_probs
+
+    np.testing.assert_allclose(labels("limit"), [[0.9, 0.1, 0.0], [0.4, 0.1, 0.0]], rtol=1e-5)
+    normalised = labels("normalise")
+    np.testing.assert_allclose(normalised.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(normalised[1], [0.8, 0.2, 0.0], rtol=1e-5)
+    with pytest.raises(InputError, match=r'add up to 1\.5: .* is no distribution; write above_one="limit"'):
+        labels("refuse")
+
+
+def test_candidates_alone_are_one_look() -> None:
+    detector = Scripted(_candidates(([10, 10, 30, 30], [0.9, 0.01, 0.0])))
+    found = detections_from(detector.answers[0], detector.family, SIZE, 7, Options(uncertainty="nms-clusters"))
+    assert found.image_ids.tolist() == [7]
+    for uncertainty, message in (("mc-dropout", "several times"), ("edge-distribution", "no distribution")):
+        with pytest.raises(InputError, match=message):
+            detections_from(detector.answers[0], detector.family, SIZE, 7, Options(uncertainty=uncertainty))  # type: ignore[arg-type]
 
 
 def test_nms_clusters_have_covariances_from_what_is_suppressed() -> None:

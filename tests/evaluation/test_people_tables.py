@@ -176,6 +176,14 @@ def test_ignored_objects_and_their_matches_are_counted_too() -> None:
     assert [group[key] for key in ("objects", "detections", "TP", "FP", "FN")] == [1, 1, 0, 0, 0]
 
 
+def test_classes_of_one_name_have_a_row_each() -> None:
+    boxes = [[10, 20, 40, 40], [1, 1, 9, 9]]
+    truth = GroundTruth.from_boxes(["cup", "cup"], {7: (64, 48)}, [7, 7], boxes, [0, 1])
+    found = Detections(classes=["cup", "cup"], image_ids=[7], boxes=boxes[:1], label_probs=[[0.1, 0.5]])
+    table = probox.evaluate(truth, found).per_class()
+    assert {name: group["objects"] for name, group in table.items()} == {"cup": 1, "cup (2)": 1}
+
+
 def test_groups_are_the_dictionaries_that_they_were(result: Evaluation) -> None:
     table = result.per_class()
     assert isinstance(table, dict)

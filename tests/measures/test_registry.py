@@ -17,6 +17,7 @@ import probox
 from probox import Evaluation, InputError, experiments
 from probox.cli import main
 from probox.demo import Demo
+from probox.evaluation.grouped import COUNTS
 from probox.evaluation.text import STYLES
 from probox.experiments.figures import measure_lines
 from probox.explorer.payload import index_payload
@@ -64,7 +65,7 @@ def test_a_summary_has_the_columns_in_their_order(
     keys = [column.key for column in measure.columns]
     assert list(result.summary()) == list(measure.nothing()) == keys
     for groups, has_them in ((result.per_class(), measure.per_class), (result.per_size(), measure.per_size)):
-        assert all(list(group) == (keys if has_them else []) for group in groups.values())
+        assert all(list(group) == [*COUNTS, *(keys if has_them else [])] for group in groups.values())
 
 
 @EVERY
@@ -112,9 +113,11 @@ def test_of_what_was_not_asked_for_groups_have_nothing(demo: Demo) -> None:
     result = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["map"])
     for groups in (result.per_class(), result.per_size()):
         for group in groups.values():
-            assert list(group) == [column.key for column in registry.measures_called(["pdq"])[0].columns]
+            pdq, lrp = ([c.key for c in measure.columns] for measure in registry.measures_called(["pdq", "lrp"]))
+            assert list(group) == [*COUNTS, *pdq, "mAP", "AP50", "AP75", *lrp]
             assert all(group[name] == 0 for name in ("TP", "FP", "FN"))
-            assert all(math.isnan(value) for name, value in group.items() if name not in ("TP", "FP", "FN"))
+            assert all(math.isnan(group[name]) for name in (*pdq, *lrp) if name not in ("TP", "FP", "FN"))
+            assert not math.isnan(group["mAP"])
 
 
 # --- one module, one line ---

@@ -86,7 +86,9 @@ def test_drawn_only_of_results_that_can_be_compared(results: dict[str, Evaluatio
     assert "difference" in [name for name, _ in draw_all({"a": a, "b": b})]
 
 
-def test_no_class_is_measured_by_boxes_alone(results: dict[str, Evaluation]) -> None:
-    boxes = {name: dataclasses.replace(result, measures=("map",)) for name, result in results.items()}
+def test_measures_without_classes_have_none_to_draw(results: dict[str, Evaluation]) -> None:
+    images = {name: dataclasses.replace(result, measures=("pmb-nll",)) for name, result in results.items()}
     with pytest.raises(InputError, match="no measure of these results is defined for a class; evaluate PDQ too"):
-        Plots(boxes).difference(per_class=True, replicates=5)
+        Plots(images).difference(per_class=True, replicates=5)
+    boxes = {name: dataclasses.replace(result, measures=("map",)) for name, result in results.items()}
+    assert Plots(boxes).difference(per_class=True, replicates=5).get_title(loc="left").endswith(": mAP")

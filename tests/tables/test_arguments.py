@@ -56,11 +56,11 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
         rf"expected argument `found` to be Detections, but got GroundTruth; {ORDER}",
     ),
     "a path for truth": (
-        lambda: probox.evaluate("truth.json", found()),
+        lambda: Evaluator(["cup", "dog"]).update("truth.json", found()),
         r"expected argument `truth` to be GroundTruth, but got str; read it first with probox.read_truth\(path\)",
     ),
     "a path for detections": (
-        lambda: probox.evaluate(TRUTH, Path("found.json")),
+        lambda: Evaluator(["cup", "dog"]).update(TRUTH, Path("found.json")),
         r"argument `found` to be Detections, but got PosixPath; read it first with probox.read_detections\(path, truth",
     ),
     "nothing": (lambda: probox.evaluate(None, found()), "argument `truth` to be GroundTruth, but got NoneType"),
@@ -98,10 +98,18 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
         "`convention` to be a name or a Convention, but got int",
     ),
     "an unknown convention": (lambda: scored(convention="papre"), "one of reference, paper, challenge, got 'papre'"),
-    "measures in one text": (
-        lambda: scored(measures="pdq"),
-        r"measures to be some of .* got 'pdq'; write measures=\(\"pd",
+    "a path to nowhere": (lambda: probox.evaluate("nowhere.json", found()), "nowhere.json: no such file"),
+    "detections from nowhere": (lambda: probox.evaluate(TRUTH, Path("nowhere.json")), "nowhere.json: no such file"),
+    "a path and a truth": (
+        lambda: probox.evaluate("found.json", TRUTH),
+        r"expected argument `truth` to be GroundTruth, but got str; .*",
     ),
+    "measures between semicolons": (
+        lambda: scored(measures="pdq;map"),
+        "measures to be some of .* got 'pdq;map'; write measures=\"pdq,nll\" or",
+    ),
+    "a measure off by a letter": (lambda: scored(measures="pdq,enrgy"), "got 'enrgy'; did you mean energy?"),
+    "no measures in a text": (lambda: scored(measures=" "), "expected measures to be some of pdq, map, lrp"),
     "no measures": (lambda: scored(measures=()), "expected measures to be some of pdq, map, lrp"),
     "a number of measures": (lambda: scored(measures=3), "expected measures to be some of pdq, map, lrp"),
     "measures of numbers": (lambda: scored(measures=[1]), "expected measures to be some of pdq, map, lrp"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import csv
+import io
 import sys
 
 import numpy as np
 import pytest
 
 from probox import Detections, GroundTruth, InputError
-from probox.tables import frames
+from probox.tables import flat
 from probox.tables.flat import FlatTable, maybe_missing, text_column
 
 LIBRARIES = ("pandas", "polars")
@@ -72,13 +73,13 @@ def test_pandas_comes_before_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     assert type(FlatTable(COLUMNS).to_frame()).__module__.startswith("pandas")
     pytest.importorskip("polars")
-    real = importlib.util.find_spec
-    monkeypatch.setattr(frames, "find_spec", lambda name: None if name == "pandas" else real(name))
+    monkeypatch.setitem(sys.modules, "pandas", None)
     assert type(FlatTable(COLUMNS).to_frame()).__module__.startswith("polars")
 
 
 def test_neither_library_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "find_spec", lambda name: None)
+    for library in LIBRARIES:
+        monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(InputError, match=r"needs pandas or polars; install one with: pip install pandas \(or: pip"):
         FlatTable(COLUMNS).to_frame()
 
@@ -99,6 +100,15 @@ def test_arrow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_other_libraries_are_refused() -> None:
     with pytest.raises(InputError, match="expected library to be 'pandas' or 'polars', but got 'spark'; use to_arrow"):
         FlatTable(COLUMNS).to_frame("spark")
+
+
+def test_csv_has_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat, "CHUNK", 2)  # more than one
+    text = b"".join(FlatTable(COLUMNS).csv_chunks()).decode()
+    heading, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert heading == list(EXPECTED)
+    expected = zip(*EXPECTED.values(), strict=True)
+    assert rows == [["" if value is None else str(value) for value in row] for row in expected]
 
 
 def test_html_is_escaped_and_has_the_first_rows() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, stacked, without_background
+from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, stacked
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
@@ -48,7 +48,7 @@ def from_detectron2(
     above_one : {"limit", "normalise", "refuse"}
         What happens to probabilities that add up to more than 1 (RetinaNet's sigmoids), see `Detections.from_scores`.
     """
-    one = isinstance(outputs, Mapping) or hasattr(outputs, "pred_boxes")
+    one = isinstance(outputs, Mapping) or hasattr(outputs, "image_size") or hasattr(outputs, "pred_boxes")
     results = listed(outputs, one)
     names = check_classes(classes)
     ids = image_ids_of(image_ids, len(results), [entry_of(result, "image_id") for result in results])
@@ -74,15 +74,14 @@ def _rows(result: Any, image: int, probs: Any, names: tuple[str, ...]) -> ImageR
     check_within(boxes, _field(instances, "image_size"), image, remedy)
     fields = [_field(instances, name) for name in PROBABILITIES]
     given = next((values for values in [probs, *fields] if values is not None), None)
-    every = None if given is None else to_numpy(given, "probs")
     covariances = next((values for name in COVARIANCES if (values := _field(instances, name)) is not None), None)
     return ImageRows(
         boxes=boxes,
         scores=scores,
         labels=labels,
-        label_probs=without_background(every, labels, scores, len(names), "last"),
+        label_probs=None if given is None else to_numpy(given, "probs"),
         covariances=None if covariances is None else to_numpy(covariances, "covariances"),
-    )
+    ).without_background(len(names), "last", image)
 
 
 def _field(instances: Any, name: str) -> Any:

@@ -144,7 +144,9 @@ class Reading:
         self, given: Mapping[str, Any], whose: str
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]:
         boxes = frozen(to_numpy(given["boxes"], "boxes"), np.float64, (-1, 4), f"{whose} boxes")
-        corners, extents = boxes_from(boxes, self.box_format, None)
+        # torchvision's own type of boxes says what its four numbers are.
+        stated: Any = getattr(getattr(given["boxes"], "format", None), "name", self.box_format)
+        corners, extents = boxes_from(boxes, stated.lower(), None)
         turned = np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))
         if len(turned):
             raise InputError(
@@ -285,16 +287,24 @@ def _image_id(target: Mapping[str, Any]) -> int | None:
 
 def _size(target: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return width and height, where the target says them."""
-    for key, width_first in SIZE_KEYS.items():
-        if target.get(key) is None:
+    said = {key: target.get(key) for key in SIZE_KEYS} | {"canvas_size": getattr(target["boxes"], "canvas_size", None)}
+    found: dict[str, tuple[int, int]] = {}
+    for key, given in said.items():
+        if given is None:
             continue
-        numbers = to_numpy(target[key], key).reshape(-1)
+        width_first = SIZE_KEYS.get(key, False)
+        numbers = to_numpy(given, key).reshape(-1)
         if numbers.shape != (2,) or numbers.dtype.kind not in "iuf" or not (numbers >= 1).all():
             order = "width, height" if width_first else "height, width"
-            raise InputError(f"expected {key} to be {order}, but got {target[key]!r:.60}")
+            raise InputError(f"expected {key} to be {order}, but got {given!r:.60}")
         first, second = (int(number) for number in numbers)
-        return (first, second) if width_first else (second, first)
-    return None
+        found[key] = (first, second) if width_first else (second, first)
+    if "image_size" not in found and len(set(found.values())) > 1:
+        sizes = " and ".join(f"{key} {width} x {height}" for key, (width, height) in found.items())
+        raise InputError(
+            f"the target says two sizes, {sizes}", remedy="give the one that boxes are in as image_size (width, height)"
+        )
+    return next(iter(found.values()), None)
 
 
 def _check_reach(boxes: npt.NDArray[np.float64], size: tuple[int, int] | None) -> None:

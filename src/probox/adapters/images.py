@@ -25,7 +25,6 @@ __all__ = [
     "listed",
     "sizes_of",
     "stacked",
-    "without_background",
 ]
 
 HALF, MIN_ROWS, SAME = 0.5, 5, 1e-3
@@ -157,6 +156,64 @@ class ImageRows:
     label_probs: npt.NDArray[Any] | None = None
     covariances: npt.NDArray[Any] | None = None
 
+    def count(self, image: int) -> int:
+        """Return how many detections these are; raise where columns differ."""
+        count = len(self.boxes) if self.boxes.size else 0
+        if count and self.boxes.shape != (count, 4):
+            shape = " x ".join(map(str, self.boxes.shape))
+            raise InputError(f"expected boxes of shape N x 4, but got {shape}", image=image)
+        for name in ("scores", "labels", "label_probs", "covariances"):
+            values = getattr(self, name)
+            if values is not None and (values.ndim == 0 or len(values) != count):
+                got = len(values) if values.ndim else "one number for"
+                raise InputError(f"got {count} boxes, but {got} {name}", image=image)
+        return count
+
+    def take(self, rows: npt.NDArray[np.int64]) -> ImageRows:
+        """Return some of the rows."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        chosen: dict[str, Any] = {name: values if values is None else values[rows] for name, values in given.items()}
+        return ImageRows(**chosen)
+
+    def without_background(self, classes: int, background: Literal["first", "last"], image: int) -> ImageRows:
+        """Return the same with probabilities of classes alone (N, C), where one column more is "no object".
+
+        Parameters
+        ----------
+        classes : int
+            C, what labels count in.
+        background : {"first", "last"}
+            Where it stands, if there is such a column. What labels and scores say shows whether that is right.
+        image : int
+            The image's id, for messages.
+
+        >>> rows = ImageRows(boxes=np.array([[0, 0, 9, 9]]), scores=np.array([0.7]), labels=np.array([1]),
+        ...                  label_probs=np.array([[0.1, 0.2, 0.7]]))
+        >>> rows.without_background(2, "first", image=7).label_probs.tolist()
+        [[0.2, 0.7]]
+        """
+        count, probs, labels, scores = self.count(image), self.label_probs, self.labels, self.scores
+        if probs is None or labels is None or scores is None or probs.shape == (count, classes) or count == 0:
+            return self
+        if probs.shape != (count, classes + 1):
+            shape = " x ".join(map(str, probs.shape))
+            raise InputError(
+                f"expected the probabilities of {count} boxes and {classes} classes, perhaps with background "
+                f"{background}, but got {shape}",
+                image=image,
+                remedy="give one column for each class, in the order of classes",
+            )
+        ends = {"first": probs[:, 1:], "last": probs[:, :-1]}
+        chosen = ends.pop(background)
+        ((name, other),) = ends.items()
+        if _share_stated(chosen, labels, scores) < HALF <= _share_stated(other, labels, scores):
+            raise InputError(
+                f"expected the {background} of {classes + 1} columns to be background, but the {name} one seems to be",
+                image=image,
+                remedy=f"leave that column out: probs[:, {':-1' if name == 'last' else '1:'}]",
+            )
+        return dataclasses.replace(self, label_probs=chosen)
+
 
 def stacked(
     images: Sequence[ImageRows], ids: Sequence[int], classes: Sequence[str], *, pixels: bool = True, **choices: Any
@@ -176,7 +233,7 @@ def stacked(
     **choices
         Go to `Detections.from_scores`.
     """
-    counts = [_count(rows, image) for image, rows in zip(ids, images, strict=True)]
+    counts = [rows.count(image) for image, rows in zip(ids, images, strict=True)]
     full = [rows for rows, count in zip(images, counts, strict=True) if count]
     boxes = np.concatenate([np.zeros((0, 4)), *(rows.boxes for rows in full)])
     if pixels and len(boxes) and np.abs(boxes).max() <= SHARE:
@@ -205,67 +262,6 @@ def stacked(
     stated = label_columns(labels, found.classes, len(found), None)
     _check_order(probs, stated, scores)
     return found.replace(labels=stated, scores=scores)
-
-
-def without_background(
-    probs: npt.NDArray[Any] | None,
-    labels: npt.NDArray[Any],
-    scores: npt.NDArray[Any],
-    classes: int,
-    background: Literal["first", "last"],
-) -> npt.NDArray[Any] | None:
-    """Return probabilities of all classes (N, C) from those with one column more, which is "no object".
-
-    Parameters
-    ----------
-    probs : (N, C) or (N, C + 1), or None
-        The probabilities, if there are any.
-    labels, scores : (N,)
-        What the detector states, to see whether `background` is right.
-    classes : int
-        C.
-    background : {"first", "last"}
-        Where it stands.
-
-    >>> probs = np.array([[0.1, 0.2, 0.7]])
-    >>> without_background(probs, np.array([1]), np.array([0.7]), 2, "first").tolist()
-    [[0.2, 0.7]]
-    """
-    if probs is None or probs.shape == (len(labels), classes):
-        return probs
-    if probs.shape != (len(labels), classes + 1):
-        shape = " x ".join(map(str, probs.shape))
-        raise InputError(
-            f"expected the probabilities of {len(labels)} boxes and {classes} classes, perhaps with background "
-            f"{background}, but got {shape}",
-            remedy="give one column for each class, in the order of classes",
-        )
-    ends = {"first": probs[:, 1:], "last": probs[:, :-1]}
-    chosen = ends.pop(background)
-    ((name, other),) = ends.items()
-    if _share_stated(chosen, labels, scores) < HALF <= _share_stated(other, labels, scores):
-        raise InputError(
-            f"expected the {background} of {classes + 1} columns to be background, but the {name} one seems to be",
-            remedy="leave that column out: probs[:, :-1]" if name == "last" else "leave that column out: probs[:, 1:]",
-        )
-    return chosen
-
-
-def _count(rows: ImageRows, image: int) -> int:
-    """Return how many detections these are; raise where columns differ."""
-    if rows.boxes.size == 0:
-        count = 0
-    else:
-        count = len(rows.boxes) if rows.boxes.ndim else 0
-        if rows.boxes.shape != (count, 4):
-            shape = " x ".join(map(str, rows.boxes.shape))
-            raise InputError(f"expected boxes of shape N x 4, but got {shape}", image=image)
-    for name in ("scores", "labels", "label_probs", "covariances"):
-        values = getattr(rows, name)
-        if values is not None and (values.ndim == 0 or len(values) != count):
-            got = len(values) if values.ndim else "one number for"
-            raise InputError(f"got {count} boxes, but {got} {name}", image=image)
-    return count
 
 
 def _joined(images: Sequence[ImageRows], name: str) -> Any:

@@ -163,4 +163,4 @@ class Hooks:
             suffix = f"/dataloader_idx_{loader}" if len(self.metrics) > 1 else ""
             named = {f"{stage}_{name}{suffix}": numbers[name] for name in self.log_names}
             # All processes have the same numbers: nothing to reduce.
-            pl_module.log_dict(named, prog_bar=self.prog_bar, sync_dist=False)
+            pl_module.log_dict(named, prog_bar=self.prog_bar, sync_dist=False, add_dataloader_idx=False)

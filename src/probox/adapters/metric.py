@@ -7,7 +7,7 @@ import dataclasses
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,13 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import evaluate
+from probox.options import Settings, resolve_settings, takes_settings
 from probox.tables.box_formats import BoxFormat
 from probox.tables.dataset import Dataset
 from probox.tables.distributions import AboveOne
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["PDQ"]
 
@@ -36,8 +40,6 @@ class PDQ:
         labels count from it, so those of objects begin at 1. Default: as many as `label_probs` have columns, or as
         labels were seen, which a note of `result` says: a label's quality depends on how many classes share what a
         score leaves of 1.
-    preset : str
-        ``"reference"``, ``"paper"`` or ``"challenge"``.
     box_format : {"xyxy", "xywh", "cxcywh"}
         What boxes are, in pixels, predictions and targets alike.
     image_size : (width, height), optional
@@ -49,12 +51,10 @@ class PDQ:
         Whose four numbers covariances of 4 x 4 are of; must be said where boxes are not ``xyxy``.
     above_one : {"limit", "normalise", "refuse"}
         What happens to rows of `label_probs` that add up to more than 1, see `probox.Detections.from_scores`.
-    measures : sequence of str, optional
-        As for `probox.evaluate`; default: PDQ, mAP and moLRP.
-    threads : int, optional
-        How many threads share the work; default: as many as there are processors.
-    **options
-        Fields of `probox.Convention`, such as ``label_threshold=0.5``.
+    convention, measures, threads
+        As for `probox.evaluate`; default: PDQ, mAP and moLRP of preset ``"reference"``.
+    **settings
+        ``preset``, ``label_threshold`` and so on, as for `probox.evaluate`.
 
     Examples
     --------
@@ -65,25 +65,22 @@ class PDQ:
     0.9487
     """
 
+    @takes_settings
     def __init__(
         self,
         classes: Sequence[str] | None = None,
         *,
-        preset: str = "reference",
         box_format: BoxFormat = "xyxy",
         image_size: tuple[int, int] | None = None,
         first_label: int | None = None,
         covariance_format: BoxFormat | None = None,
         above_one: AboveOne = "limit",
-        measures: Sequence[str] | Literal["all"] | None = None,
+        convention: str | Convention | None = None,
+        measures: str | Sequence[str] | None = None,
         threads: int | None = None,
-        **options: Any,
+        **settings: Unpack[Settings],
     ) -> None:
-        unknown = sorted(set(options) - {field.name for field in dataclasses.fields(Convention)})
-        if unknown:
-            raise InputError(
-                f"PDQ() has no argument {unknown[0]!r}", remedy="it takes its own and the fields of probox.Convention"
-            )
+        self._convention = resolve_settings(PDQ, convention, settings)
         self._reading = Reading(
             classes=None if classes is None else tuple(classes) if not isinstance(classes, str) else classes,  # type: ignore[arg-type]
             first_label=0 if first_label is None else first_label,
@@ -91,7 +88,6 @@ class PDQ:
             covariance_format=covariance_format,
             above_one=above_one,
         )
-        self._convention = Convention.preset(preset, **options)
         self._size = None if image_size is None else _checked_size(image_size)
         self._measures = measures
         self._threads = threads

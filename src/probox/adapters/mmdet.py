@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, stacked, without_background
+from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, stacked
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
@@ -54,25 +55,17 @@ def from_mmdet(
     images = []
     for result, image, every in zip(results, ids, given, strict=True):
         rows = _from_arrays(result, names, image) if _is_mmdet2(result) else _from_sample(result, image)
-        labels, scores = rows.labels, rows.scores
-        assert labels is not None
-        assert scores is not None
+        labels = np.zeros(0, np.int64) if rows.labels is None else rows.labels
         if labels.size and (int(labels.min()) < 0 or int(labels.max()) >= len(names)):
+            wrong = int(labels.min()) if int(labels.min()) < 0 else int(labels.max())
             raise InputError(
-                f"expected labels to count in {len(names)} classes from 0, but got {int(labels.max())}",
+                f"expected labels to count in {len(names)} classes from 0, but got {wrong}",
                 image=image,
                 remedy='give all of model.dataset_meta["classes"]',
             )
-        chosen = rows.label_probs if every is None else to_numpy(every, "probs")
-        images.append(
-            ImageRows(
-                boxes=rows.boxes,
-                scores=scores,
-                labels=labels,
-                label_probs=without_background(chosen, labels, scores, len(names), "last"),
-                covariances=rows.covariances,
-            )
-        )
+        if every is not None:
+            rows = dataclasses.replace(rows, label_probs=to_numpy(every, "probs"))
+        images.append(rows.without_background(len(names), "last", image))
     return stacked(images, ids, names, covariance_format="xyxy", above_one=above_one)
 
 

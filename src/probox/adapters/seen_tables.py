@@ -76,9 +76,9 @@ def truth_of(dataset: Dataset, images: Sequence[Seen]) -> GroundTruth:
         if own is None:
             shapes = np.broadcast_to(shape, (len(seen.object_boxes), 2))
             own = Masks.from_boxes(pixels_of_boxes(seen.object_boxes, shapes))
-        usual = _extents(seen.object_boxes, seen.object_extents).prod(axis=1) if seen.masks is None else own.pixels
         masks.append(own)
-        areas.append(usual.astype(np.float64) if seen.areas is None else seen.areas)
+        usual = _extents(seen.object_boxes, seen.object_extents).prod(axis=1)  # as torchmetrics has it
+        areas.append(usual if seen.areas is None else seen.areas)
     return GroundTruth(
         dataset=dataset,
         image_rows=np.repeat(np.arange(len(images)), [len(seen.object_boxes) for seen in images]),

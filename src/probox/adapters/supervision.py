@@ -61,8 +61,8 @@ def to_supervision(found: Detections, image_id: int | None = None) -> Any:
     """Return detections as supervision's: all of them, or those of one image.
 
     Names of classes are in ``data["class_name"]``, all classes' probabilities in ``data["label_probs"]``, covariances
-    of the corners in ``data["covariance"]``, and image ids in ``data["image_id"]``; these survive filtering, merging and
-    suppression, and `from_supervision` takes them back.
+    of the corners in ``data["covariance"]``, and image ids in ``data["image_id"]``; these survive filtering, merging
+    and suppression, and `from_supervision` takes them back.
 
     Parameters
     ----------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.adapters.images import ImageRows, image_ids_of, listed, stacked, without_background
+from probox.adapters.images import ImageRows, image_ids_of, listed, stacked
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
@@ -58,17 +59,13 @@ def from_torchvision(
     images, nameless = [], 0
     for image, result in zip(ids, results, strict=True):
         given = arrays_of(result, image, ("boxes", "labels", "scores"), ("label_probs", "covariances"))
-        labels = labels_from_one(given["labels"], names, image)
-        probs = without_background(given["label_probs"], labels, given["scores"], len(names), "first")
-        if probs is not None:
-            probs = probs[:, columns >= 0]
-        rows = np.flatnonzero(columns[labels] >= 0) if len(labels) else slice(None)
-        nameless += int((columns[labels] < 0).sum()) if len(labels) else 0
-        every = {"boxes": given["boxes"], "scores": given["scores"], "covariances": given["covariances"]}
-        chosen = {name: values[rows] if values is not None else None for name, values in every.items()}
-        images.append(
-            ImageRows(labels=columns[labels][rows], label_probs=None if probs is None else probs[rows], **chosen)  # type: ignore[arg-type]
-        )
+        named = labels_from_one(given.pop("labels"), names, image)
+        rows = ImageRows(**given, labels=named).without_background(len(names), "first", image)
+        if rows.label_probs is not None and len(named):
+            rows = dataclasses.replace(rows, label_probs=rows.label_probs[:, columns >= 0])
+        real = columns[named] >= 0
+        nameless += int((~real).sum())
+        images.append(dataclasses.replace(rows, labels=columns[named]).take(np.flatnonzero(real)))
     notes = (f"{nameless} detections of {NO_CLASS}, which is no class, were left out",) if nameless else ()
     return stacked(images, ids, kept, above_one=above_one, notes=notes)
 

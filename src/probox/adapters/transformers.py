@@ -38,8 +38,11 @@ COLUMNS_ARE_TEXT = frozenset({"grounding-dino", "mm-grounding-dino", "omdet-turb
 FARTHEST_SHARE = 8.0
 """Boxes beyond so many times the image are no shares of it, even of a model that knows nothing yet."""
 
-AGREEMENT, HALF_AGREEMENT = 1e-4, 2e-2
-"""How far, in shares of the image, the mean of edges may be from the box; the second in half precision."""
+AGREEMENT, HALF_AGREEMENT = 1e-3, 2e-2
+"""How far the mean of edges may be from the box: a share of its size; in half precision, a share of the image."""
+
+ROUNDING = 1e-5
+"""What single precision may lose of a position, in shares of the image."""
 
 
 def from_transformers(
@@ -286,10 +289,12 @@ def _variances(batch: Any, settings: Any, edges: Edges) -> list[Floats | None]:
         )
     reach, scale = (entry_of(settings, name) for name in ("up", "reg_scale"))
     mean, variances = edges_of(last, start, 0.5 if reach is None else reach, 4.0 if scale is None else scale)
-    away = np.abs(mean - np.asarray(boxes, np.float64) @ CORNERS_OF["cxcywh"].T).max(initial=0.0)
-    if not away <= (HALF_AGREEMENT if half else AGREEMENT):
+    corners = np.asarray(boxes, np.float64) @ CORNERS_OF["cxcywh"].T
+    away = np.abs(mean - corners)
+    allowed = HALF_AGREEMENT if half else ROUNDING + AGREEMENT * np.tile(np.abs(start[..., 2:]), 2)
+    if not (away <= allowed).all():
         raise InputError(
-            f"the mean of the edges' distributions is {away:.3g} of the image away from the box",
+            f"the mean of the edges' distributions is {away.max():.3g} of the image away from the box",
             remedy="give config= of the model that made this output, or write edges='ignore'",
         )
     return list(variances)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from probox.errors import ProboxError
-from probox.support.words import printable
+from probox.support.words import nearest_word, printable
 from probox.version import __version__
 
 __all__ = ["main"]
@@ -48,6 +48,17 @@ class _Commands(click.Group):
         module = import_module(COMMANDS[cmd_name][0])
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = nearest_word(args[0], COMMANDS)
+            if near is None or near in error.message:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

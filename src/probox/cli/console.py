@@ -30,7 +30,7 @@ __all__ = [
 
 _FLAGS = (
     ("read them with repair=True", "use --repair"),
-    ('with clip="corners" (a field of Convention)', "with --clip corners"),
+    ('with clip="corners"', "with --clip corners"),
     ("truth.select_images(ids), result.on(ids)", "--images IDS"),
     ("cannot hold heatmaps; write RVC1 instead", "cannot hold heatmaps; use --to rvc1"),
     ("give the ground truth, to write them too", "add --truth FILE to write them too"),

@@ -13,6 +13,7 @@ WHAT_TO_SEE = (
 )
 
 
+# No options of scoring: the scene was made to show one thing under the usual convention, and the sentence says it.
 @click.command("demo")
 @click.option("--save", type=click.Path(file_okay=False), metavar="DIR", help="Write scene, pictures and detections.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")

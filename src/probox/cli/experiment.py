@@ -58,6 +58,7 @@ def list_command(as_json: bool) -> None:
     results().print(table)
 
 
+# No options of scoring: an experiment says itself under which presets its claims are judged.
 @command.command("run")
 @click.argument("names", nargs=-1, required=True, metavar="NAME... | all")
 @click.option(

@@ -19,7 +19,8 @@ def parse_measures(text: str, flag: str = "--measures") -> tuple[str, ...]:
     try:
         return named_measures(text)
     except InputError as error:
-        near = f" {error.remedy}" if error.remedy and error.remedy.startswith("did you mean") else ""
+        remedy = error.remedy or ""
+        near = f" D{remedy[1:]}" if remedy.startswith("did you mean") else ""  # the rest is Python
         raise click.BadParameter(f"{error.problem}.{near}", param_hint=flag) from None
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.evaluation.text import format_value, shown_columns
+from probox.measures import registry
 from probox.measures.measure import Column, Groups, Judged, Summary
-from probox.measures.registry import MEASURES
 from probox.support.html_table import html_table, html_text
 from probox.support.words import one_line
 from probox.tables.flat import FlatTable, Readable, text_column
@@ -162,5 +162,5 @@ def _count_columns(group: str, rows: Sequence[tuple[str, Summary]]) -> list[Colu
 
 def _is_count(key: str) -> bool:
     return key in COUNTS or any(
-        column.key == key and column.unit == "count" for measure in MEASURES for column in measure.columns
+        column.key == key and column.unit == "count" for measure in registry.MEASURES for column in measure.columns
     )

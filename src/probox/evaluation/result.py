@@ -28,6 +28,7 @@ from probox.measures.pdq.measure import pdq_summary
 from probox.measures.pdq.resampling import sums_per_image
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
+from probox.tables.flat import named_once
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable, Verdict
 
@@ -149,6 +150,8 @@ class Evaluation:
         it names. ``mAP`` is the class's average precision over COCO's ten overlaps, ``moLRP`` its optimal LRP. It
         holds the measures that are defined for a class; of standard ones that were not asked for, NaN and counts of 0.
         """
+        if len(set(self.classes)) < len(self.classes):  # each has a row of its own: "cup", "cup (2)"
+            return dataclasses.replace(self, dataset=self.dataset.replace(classes=named_once(self.classes))).per_class()
         groups = self._groups(by_class(counts_of, self), lambda measure: measure.per_class)
         return GroupTable("class", groups, self._asked())
 

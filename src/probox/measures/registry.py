@@ -86,7 +86,8 @@ def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
     names = list(given) if isinstance(given, Iterable) else [given]
     for name in names or [given]:
         if not isinstance(name, str) or name.strip().lower() not in known:
-            near = nearest_word(name.strip().lower(), known) if isinstance(name, str) else None
+            one_word = isinstance(name, str) and name.strip().replace("-", "").isalnum()
+            near = nearest_word(name.strip().lower(), known) if one_word else None
             remedy = f"did you mean {near}?" if near else 'write measures="pdq,nll" or measures=["pdq", "nll"]'
             raise InputError(f"expected measures to be some of {', '.join(known)}, got {name!r:.80}", remedy=remedy)
     return tuple(dict.fromkeys(name.strip().lower() for name in names))

@@ -16,10 +16,11 @@ class _Lines(list[str]):
         self.append(line.removesuffix("\r\n") + "\n")
 
 
-def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def csv_lines(rows: Iterable[Sequence[object]], *, ready: bool = False) -> Iterator[str]:
     r"""Yield each row as a line, line feed included; a field with a line break in it stays one field.
 
-    Numbers are as short as they can be read back equal. What is missing (None, NaN) is an empty field.
+    Numbers are as short as they can be read back equal. What is missing (None, NaN) is an empty field. Rows that are
+    `ready` hold text or None alone, which is written as it is.
 
     >>> list(csv_lines([["a,b", 0.1, None], ["c", float("nan"), 3]]))
     ['"a,b",0.1,\n', 'c,,3\n']
@@ -28,7 +29,7 @@ def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
     # With this terminator both characters of line breaks are quoted, in all versions of Python.
     writer = csv.writer(lines, lineterminator="\r\n")
     for row in rows:
-        writer.writerow([_plain(value) for value in row])
+        writer.writerow(row if ready else [_plain(value) for value in row])
         yield from lines
         lines.clear()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from probox.errors import InputError
 
-__all__ = ["check_installed", "require"]
+__all__ = ["check_installed", "pip_command", "require"]
 
 _PACKAGES = {"PIL": "Pillow", "scipy": "SciPy"}
 """What packages are called whose modules have another name."""
@@ -28,9 +28,10 @@ def require(module: str, *, extra: str, purpose: str = "this needs") -> Any:
 
     Examples
     --------
-    >>> require("nowhere.near", extra="report", purpose="pictures need")
+    >>> require("nowhere.near", extra="report", purpose="pictures need")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    probox.errors.InputError: pictures need nowhere; install it with: pip install 'probox[report]'
+        ...
+    probox.errors.InputError: pictures need nowhere; install it with: ...pip install 'probox[report]'
     """
     try:
         return import_module(module)
@@ -52,5 +53,21 @@ def _missing(modules: Sequence[str], extra: str, purpose: str) -> InputError:
     names = ", ".join(_PACKAGES.get(root, root) for root in roots)
     return InputError(
         f"{purpose} {names}",
-        remedy=f"install {'it' if len(roots) == 1 else 'them'} with: pip install 'probox[{extra}]'",
+        remedy=f"install {'it' if len(roots) == 1 else 'them'} with: {pip_command()} install 'probox[{extra}]'",
     )
+
+
+def pip_command() -> str:
+    """Return how to call the pip of this environment, which has probox and so installs only what it lacks.
+
+    The pip of another environment would look for probox in the package index, and might find somebody else's.
+    """
+    import shlex
+    import shutil
+    import sys
+    from pathlib import Path
+
+    found = shutil.which("pip")
+    if found is not None and Path(found).parent == Path(sys.executable).parent:
+        return "pip"
+    return f"{shlex.quote(sys.executable)} -m pip"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.support.csv_rows import csv_lines
 from probox.support.html_table import html_table, html_text, shown_value
-from probox.tables.frames import arrow_table, data_frame
+from probox.tables.frames import arrow_table, data_frame, missing
 
 __all__ = ["FlatTable", "Readable", "maybe_missing", "named_once", "text_column"]
 
@@ -88,7 +88,8 @@ class FlatTable:
         """Yield the table as CSV, some rows at a time, after a line with the columns' names."""
         yield "".join(csv_lines([list(self.columns)])).encode()
         for start in range(0, len(self), CHUNK):
-            yield "".join(csv_lines(self.row_values(start, start + CHUNK))).encode()
+            fields = [_fields(values[start : start + CHUNK]) for values in self.columns.values()]
+            yield "".join(csv_lines(zip(*fields, strict=True), ready=True)).encode()
 
     def _is_text(self) -> list[bool]:
         return [values.dtype == object for values in self.columns.values()]
@@ -114,6 +115,14 @@ class FlatTable:
             for row in cells
         ]
         return "\n".join(lines)
+
+
+def _fields(values: Array) -> list[str | None]:
+    """Return a column as text that is read back equal, column by column since there may be millions of rows."""
+    if values.dtype == object:
+        return list(values)
+    texts = [repr(value) for value in np.ma.getdata(values).tolist()]
+    return [None if gone else text for text, gone in zip(texts, missing(values).tolist(), strict=True)]
 
 
 def _more(table: FlatTable, shown: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.support.optional import require
 
-__all__ = ["LIBRARIES", "arrow_table", "data_frame"]
+__all__ = ["LIBRARIES", "arrow_table", "data_frame", "missing"]
 
 LIBRARIES = ("pandas", "polars")
 """Libraries of data frames, the first one that is installed being taken where nobody says which."""
@@ -34,19 +33,18 @@ def data_frame(columns: Columns, library: str | None = None) -> Any:
     if library is not None and library not in LIBRARIES:
         known = " or ".join(map(repr, LIBRARIES))
         raise InputError(f"expected library to be {known}, but got {library!r:.40}", remedy="use to_arrow() for others")
-    chosen = library or next((name for name in LIBRARIES if find_spec(name) is not None), None)
-    if chosen is None:
+    for name in (library,) if library else LIBRARIES:
+        try:
+            return (_pandas if name == "pandas" else _polars)(import_module(name), columns)
+        except ImportError:
+            continue
+    if library:
         raise InputError(
-            "a data frame needs pandas or polars",
-            remedy="install one with: pip install pandas (or: pip install polars)",
+            f"a data frame needs {library}, which cannot be imported", remedy=f"install it with: pip install {library}"
         )
-    try:
-        module = import_module(chosen)
-    except ImportError:
-        raise InputError(
-            f"a data frame needs {chosen}, which cannot be imported", remedy=f"install it with: pip install {chosen}"
-        ) from None
-    return (_pandas if chosen == "pandas" else _polars)(module, columns)
+    raise InputError(
+        "a data frame needs pandas or polars", remedy="install one with: pip install pandas (or: pip install polars)"
+    )
 
 
 def arrow_table(columns: Columns) -> Any:

@@ -11,6 +11,8 @@ import pytest
 
 from probox import GroundTruth, InputError
 from probox.formats import read_coco_results, read_detections
+from probox.formats.problems import Problems
+from probox.formats.reading import load_detections
 
 Write = Callable[..., Path]
 COVARS = [[[4.0, 1.0], [1.0, 2.0]], [[9.0, 0.0], [0.0, 1.0]]]
@@ -189,13 +191,18 @@ def test_a_sigmoid_per_class_is_limited_and_said(write: Write, truth: GroundTrut
 
 
 def test_class_probabilities_in_another_order_are_noticed(write: Write, truth: GroundTruth) -> None:
-    right, wrong = entry(cls_prob=[0.1, 0.8]), entry(cls_prob=[0.8, 0.1])
-    assert read_coco_results(write([right] * 3 + [wrong] * 3), truth).notes == ()
+    right, wrong = entry(cls_prob=[0.1, 0.7]), entry(cls_prob=[0.7, 0.1])
+    second = entry(cls_prob=[0.7, 0.2], score=0.2)  # stays when boxes are suppressed class by class
+    assert read_coco_results(write([right] * 4 + [wrong]), truth).notes == ()
+    assert read_coco_results(write([second] * 8 + [wrong] * 2), truth).notes == ()
     assert read_coco_results(write([wrong] * 4), truth).notes == ()
-    (note,) = read_coco_results(write([right] * 3 + [wrong] * 4), truth).notes
+    (note,) = read_coco_results(write([right] * 3 + [wrong] * 2), truth).notes
     assert note == (
-        "cls_prob seems to be in another order of classes: its largest is that of category_id in only 3 of 7 detections"
+        "cls_prob seems to be in another order of classes: only 3 of 5 detections have it largest for their category_id"
     )
+    problems = Problems(lenient=True)
+    load_detections(write([wrong] * 6), truth.dataset, problems)
+    assert [(finding.kind, finding.is_error) for finding in problems.findings] == [("classes disagree", False)]
 
 
 def test_one_name_of_a_thing_is_enough(write: Write, truth: GroundTruth) -> None:

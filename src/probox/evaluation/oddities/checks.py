@@ -31,7 +31,7 @@ MIN_OUTSIDE = 10
 
 OUTSIDE = "box outside the image"
 CORNER = "corner outside the image by more than 1 sigma"
-CLIP = 'move such corners onto the border with clip="corners" (a field of Convention)'
+CLIP = 'move such corners onto the border with clip="corners"'
 
 
 def check_coverage(columns: Columns) -> list[Oddity]:

@@ -7,13 +7,16 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.tables.distributions import limit_to_distribution
-from probox.tables.labels import best_classes
+from probox.tables.labels import best_classes, probabilities_of
 from probox.tables.row_problems import ROUNDING
 
 __all__ = ["MIN_ROWS", "limited", "other_order"]
 
-AGREE, MIN_ROWS = 0.5, 5
-"""The largest probability must be that of the stated class in this share of the rows, if there are so many."""
+AGREE, MIN_ROWS = 0.8, 5
+"""Probabilities must go with the stated class and score in this share of the rows, if there are so many."""
+
+SAME = 1e-3
+"""How near a score and a probability are that mean the same: files round."""
 
 
 def limited(label_probs: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float32], int]:
@@ -37,20 +40,27 @@ def limited(label_probs: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]) -
 
 
 def other_order(
-    label_probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int32], rows: npt.NDArray[np.int64]
+    label_probs: npt.NDArray[np.float32],
+    labels: npt.NDArray[np.int32],
+    scores: npt.NDArray[np.float64],
+    rows: npt.NDArray[np.int64],
 ) -> str | None:
-    """Return a sentence if the largest probability of these rows is hardly ever that of the class they state.
+    """Return a sentence if probabilities of too many of these rows do not go with the class and score they state.
 
-    Columns of ``cls_prob`` count in the classes that the detector was trained on, which nothing in the file names.
+    They do where the stated class has the largest probability, or the score itself (of a box that is suppressed class
+    by class, the second best class stays too). Columns of ``cls_prob`` count in the classes that the detector was
+    trained on, which nothing in the file names.
 
     >>> probs = np.tile(np.array([[0.1, 0.2, 0.7]], np.float32), (9, 1))
-    >>> other_order(probs, np.zeros(9, np.int32), np.arange(9))
-    'cls_prob seems to be in another order of classes: its largest is that of category_id in only 0 of 9 detections'
+    >>> other_order(probs, np.zeros(9, np.int32), np.full(9, 0.7), np.arange(9))
+    'cls_prob seems to be in another order of classes: only 0 of 9 detections have it largest for their category_id'
     """
-    agree = int((best_classes(label_probs[rows]) == labels[rows]).sum())
+    given, stated = label_probs[rows], labels[rows]
+    near = np.abs(probabilities_of(given, stated) - scores[rows]) <= SAME
+    agree = int(((best_classes(given) == stated) | near).sum())
     if len(rows) < MIN_ROWS or agree >= AGREE * len(rows):
         return None
     return (
-        "cls_prob seems to be in another order of classes: its largest is that of category_id in only "
-        f"{agree:,} of {len(rows):,} detections"
+        f"cls_prob seems to be in another order of classes: only {agree:,} of {len(rows):,} detections have it largest "
+        "for their category_id"
     )

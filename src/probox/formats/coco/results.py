@@ -98,7 +98,7 @@ def _with_cls_prob(
     rows, notes = columns["cls_prob_rows"], list[str]()
     if not len(rows):
         return label_probs, notes
-    order = other_order(label_probs, columns["labels"], rows)
+    order = other_order(label_probs, columns["labels"], columns["scores"], rows)
     if order is not None:
         notes.append(order)
         remedy = "give the ground truth of the classes that the detector was trained on, or drop cls_prob"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.reading import Paths
-from probox.support.optional import require
+from probox.support.optional import pip_command, require
 
 __all__ = ["from_integers", "is_parquet", "pyarrow"]
 
@@ -52,7 +52,7 @@ def pyarrow() -> tuple[Any, Any]:
     if int(arrow.__version__.split(".")[0]) < OLDEST_PYARROW:
         raise InputError(
             f"Parquet files need pyarrow {OLDEST_PYARROW} or newer, but got {arrow.__version__}",
-            remedy="pip install -U pyarrow",
+            remedy=f"{pip_command()} install -U pyarrow",
         )
     return arrow, parquet
 

@@ -1,0 +1,200 @@
+"""detectron2's instances and mmdet's samples, in objects of their shape, and probdet's entries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.adapters.shapes import Boxes, DetDataSample, Instances
+from tests.tensors import Tensor
+
+from probox import Detections, GroundTruth, InputError, read_detections
+from probox.adapters import from_detectron2, from_mmdet, from_probdet
+from probox.tables.dataset import Dataset
+
+CLASSES = ("cup", "dog", "cat")
+BOXES = np.array([[10.0, 20, 50, 60], [5, 5, 30, 40]], np.float32)
+SCORES = np.array([0.8, 0.25], np.float32)
+LABELS = np.array([1, 2])
+PROBS = np.array([[0.05, 0.8, 0.05, 0.1], [0.1, 0.3, 0.25, 0.35]])
+COVARIANCE = np.array([[4.0, 1, 2, 0], [1, 9, 0, 1], [2, 0, 16, 3], [0, 1, 3, 25]])
+PLAIN = Detections.from_scores(BOXES, SCORES, LABELS, classes=CLASSES, image_ids=7)
+
+
+def instances(**changes: Any) -> Instances:
+    made = {"pred_boxes": Boxes(Tensor(BOXES)), "scores": Tensor(SCORES), "pred_classes": Tensor(LABELS)}
+    made |= changes
+    return Instances((64, 80), **{name: values for name, values in made.items() if values is not None})
+
+
+def sample(**changes: Any) -> DetDataSample:
+    made = {"bboxes": Tensor(BOXES), "scores": Tensor(SCORES), "labels": Tensor(LABELS)} | changes
+    kept = {name: values for name, values in made.items() if values is not None}
+    return DetDataSample(SimpleNamespace(**kept), img_id=7, ori_shape=(64, 80))
+
+
+def assert_same(one: Detections, other: Detections) -> None:
+    assert one.classes == other.classes
+    for name in ("image_ids", "boxes", "label_probs", "labels", "scores"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def test_instances_one_or_many() -> None:
+    for each in (instances(), {"instances": instances()}, [{"instances": instances()}], [instances()]):
+        found = from_detectron2(each, classes=CLASSES, image_ids=[7])
+        assert_same(found, PLAIN)
+        assert found.covariances is None
+    assert_same(from_detectron2({"image_id": 7, "instances": instances()}, classes=CLASSES), PLAIN)
+    empty = instances(
+        pred_boxes=Boxes(Tensor(np.zeros((0, 4)))), scores=Tensor(np.zeros(0)), pred_classes=Tensor(np.zeros(0, int))
+    )
+    found = from_detectron2([empty, instances(), empty], classes=CLASSES, image_ids=[1, 7, 9])
+    assert_same(found, PLAIN)
+    assert len(from_detectron2(empty, classes=CLASSES, image_ids=7)) == 0
+    assert len(from_detectron2([], classes=CLASSES)) == 0
+
+
+def test_boxes_may_fill_a_wide_image() -> None:
+    wide = np.array([[0.0, 0, 80, 64], [5, 5, 30, 40]])
+    found = from_detectron2(instances(pred_boxes=Boxes(Tensor(wide))), classes=CLASSES, image_ids=7)
+    np.testing.assert_array_equal(found.boxes, wide)
+    tall = np.array([[0.0, 0, 64, 80], [5, 5, 30, 40]])
+    with pytest.raises(InputError, match="boxes reach to 64, 80 in an image of 80 x 64"):
+        from_detectron2(instances(pred_boxes=Boxes(Tensor(tall))), classes=CLASSES, image_ids=7)
+
+
+@pytest.mark.parametrize("columns", [3, 4])
+def test_the_fields_of_probdet(columns: int) -> None:
+    every = {"pred_cls_probs": Tensor(PROBS[:, :columns]), "pred_boxes_covariance": Tensor([COVARIANCE] * 2)}
+    found = from_detectron2(instances(**every), classes=CLASSES, image_ids=7)
+    np.testing.assert_array_equal(found.label_probs, PROBS[:, :3].astype(np.float32))
+    assert found.labels.tolist() == [1, 2]
+    assert found.covariances is not None
+    assert found.covariances[0].tolist() == [[[4, 1], [1, 9]], [[16, 3], [3, 25]]]
+    given = from_detectron2([instances()], classes=CLASSES, image_ids=7, probs=[Tensor(PROBS[:, :columns])])
+    np.testing.assert_array_equal(given.label_probs, found.label_probs)
+
+
+def test_sigmoids_of_instances_are_limited_by_choice() -> None:
+    high = np.array([[0.5, 0.8, 0.5], [0.1, 0.2, 0.25]])
+    found = from_detectron2(instances(), classes=CLASSES, image_ids=7, probs=high)
+    np.testing.assert_allclose(found.label_probs, [[0.1, 0.8, 0.1], [0.1, 0.2, 0.25]], rtol=1e-6)
+    with pytest.raises(InputError, match=r"Detections.from_scores\(..., above_one=\"limit\"\)"):
+        from_detectron2(instances(), classes=CLASSES, image_ids=7, probs=high, above_one="refuse")
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "match"),
+    [
+        ({"pred_classes": Tensor([18, 1])}, {}, "category ids of a data set are not pred_classes"),
+        ({"pred_classes": Tensor([-1, 1])}, {}, "count in 3 classes from 0, but got -1"),
+        ({"pred_boxes": None}, {}, "expected instances with pred_boxes, but got Instances"),
+        ({"pred_boxes": Boxes(BOXES * 4)}, {}, "boxes reach to 200, 240 in an image of 80 x 64; scale boxes"),
+        ({"pred_boxes": Boxes(BOXES / 100)}, {}, "these are shares of the image"),
+        ({"scores": Tensor([3.0, -2.0])}, {}, "these look like logits"),
+        ({}, {"probs": PROBS[:, [3, 0, 1, 2]]}, "expected the last of 4 columns to be background, but the first one"),
+        ({}, {"probs": PROBS[:1]}, "got 2 boxes, but 1 label_probs"),
+        ({}, {"probs": np.full((2, 9), 0.1)}, "perhaps with background last, but got 2 x 9"),
+        ({}, {"image_ids": ["7"]}, "but got the text '7'"),
+        ({}, {"image_ids": None}, "give image_ids="),
+        ({"pred_boxes_covariance": Tensor(np.tile(np.tril(COVARIANCE), (2, 1, 1)))}, {}, r"L: give L @ L.T"),
+    ],
+)
+def test_mistakes_in_instances_are_named(changes: dict[str, Any], arguments: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        from_detectron2(instances(**changes), **{"classes": CLASSES, "image_ids": 7} | arguments)
+    with pytest.raises(InputError, match="got 1 images, but probs of 2"):
+        from_detectron2([instances()], classes=CLASSES, image_ids=7, probs=[PROBS, PROBS])
+
+
+def test_samples_one_or_many() -> None:
+    model = SimpleNamespace(dataset_meta={"classes": CLASSES})
+    as_dict = {"img_id": 7, "pred_instances": {"bboxes": BOXES, "scores": SCORES, "labels": LABELS}}
+    for each in (sample(), [sample()], sample(bboxes=Boxes(Tensor(BOXES))), as_dict):
+        for classes in (CLASSES, model, model.dataset_meta, {"CLASSES": CLASSES}):
+            assert_same(from_mmdet(each, classes=classes), PLAIN)
+    found = from_mmdet(sample(), classes=CLASSES, image_ids=9)
+    assert found.image_ids.tolist() == [9, 9]
+    empty = sample(bboxes=Tensor(np.zeros((0, 4))), scores=Tensor(np.zeros(0)), labels=Tensor(np.zeros(0, int)))
+    assert_same(from_mmdet([empty, sample()], classes=CLASSES, image_ids=[1, 7]), PLAIN)
+    assert len(from_mmdet([], classes=CLASSES)) == 0
+
+
+def test_samples_with_more_to_say() -> None:
+    found = from_mmdet(sample(label_probs=Tensor(PROBS), covariances=Tensor(np.ones((2, 4)))), classes=CLASSES)
+    np.testing.assert_array_equal(found.label_probs, PROBS[:, :3].astype(np.float32))
+    assert found.covariances is not None
+    given = from_mmdet(sample(), classes=CLASSES, probs=PROBS)
+    np.testing.assert_array_equal(given.label_probs, found.label_probs)
+
+
+def test_lists_of_arrays_of_mmdet_2() -> None:
+    rows = np.concatenate([BOXES, SCORES[:, None]], axis=1)
+    legacy = [np.zeros((0, 5), np.float32), rows[:1], rows[1:]]
+    for each in (legacy, [legacy], (legacy, [[], [], []])):
+        assert_same(from_mmdet(each, classes=CLASSES, image_ids=7), PLAIN)
+    with pytest.raises(InputError, match="expected an array for each of 3 classes, but got 2"):
+        from_mmdet(legacy[:2], classes=CLASSES, image_ids=7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"labels": Tensor([1, 3])}, "expected labels to count in 3 classes from 0, but got 3"),
+        ({"labels": Tensor([1, -1])}, "expected labels to count in 3 classes from 0, but got -1"),
+        ({"scores": None}, "but got DetDataSample without scores; give what inference_detector"),
+        ({"bboxes": Tensor(BOXES * 3)}, "in an image of 80 x 64; give boxes of the original image: rescale=True"),
+        ({"bboxes": Tensor(BOXES / 64)}, "these are shares of the image"),
+        ({"bboxes": Tensor(BOXES[:1])}, "got 1 boxes, but 2 scores"),
+    ],
+)
+def test_mistakes_in_samples_are_named(changes: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        from_mmdet(sample(**changes), classes=CLASSES)
+
+
+def test_entries_of_probdet_are_those_of_its_file(tmp_path: Path) -> None:
+    truth = Dataset.from_sizes(CLASSES, {7: (80, 64)}, category_ids=[3, 5, 18])
+    entries = [
+        {
+            "image_id": 7,
+            "category_id": 5,
+            "bbox": np.array([10.0, 20, 40, 40]),
+            "score": np.float32(0.8),
+            "cls_prob": Tensor(PROBS[0], "cpu"),
+            "bbox_covar": COVARIANCE,
+        },
+        {"image_id": 7, "category_id": 18, "bbox": [5, 5, 25, 35], "score": 0.25, "bbox_covar": []},
+    ]
+    found = from_probdet(entries, truth)
+    path = tmp_path / "probdet.json"
+    path.write_text(json.dumps(entries, default=lambda value: np.asarray(getattr(value, "values", value)).tolist()))
+    of_file = read_detections(path, truth)
+    assert_same(found, of_file)
+    np.testing.assert_array_equal(found.covariances, of_file.covariances)
+    assert found.covariances is not None
+    assert found.covariances[0].tolist() == [[[4, 1], [1, 9]], [[24, 4 + 0], [4 + 0, 36]]]
+    by_arrays = Detections.from_scores(
+        [[10, 20, 40, 40]],
+        PROBS[:1, :3],
+        classes=CLASSES,
+        image_ids=7,
+        box_format="xywh",
+        covariances=COVARIANCE[None],
+        covariance_format="xywh",
+    )
+    np.testing.assert_allclose(by_arrays.covariances, found.covariances[:1])
+    np.testing.assert_array_equal(by_arrays.label_probs, found.label_probs[:1])
+
+
+def test_other_things_are_no_entries() -> None:
+    truth = GroundTruth.from_boxes(CLASSES, {7: (64, 64)}, [7], [[1, 2, 3, 4]], [0])
+    with pytest.raises(InputError, match=r"read files with probox\.read_detections"):
+        from_probdet("probdet.json", truth)
+    with pytest.raises(InputError, match="the order is from_probdet"):
+        from_probdet(truth, [])  # type: ignore[arg-type]
+    assert len(from_probdet([], truth)) == 0

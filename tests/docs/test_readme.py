@@ -1,0 +1,74 @@
+"""What the README shows works as pasted, but for installing, which is only written down."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import probox
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+INSTALLING = """
+python3() { [ "$*" = "-m venv .venv" ] && mkdir -p .venv/bin && touch .venv/bin/activate; }
+pip() { echo "$*" >> pip.log; }
+"""
+"""A venv that is there already, and a pip that notes what it is asked for."""
+
+
+@pytest.fixture
+def folder(golden_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current folder, with files of the names that the README uses."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(golden_dir / "mixed" / "ground_truth.json", "instances_val2017.json")
+    shutil.copy(golden_dir / "mixed" / "detections.json", "detections.json")
+    return tmp_path
+
+
+def test_lines_for_the_shell(folder: Path) -> None:
+    lines = "".join(code for language, code in BLOCKS if language == "sh" and "tests/run.sh" not in code)
+    assert lines.count("\n") >= 6
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    run = subprocess.run(
+        ["bash", "-euc", INSTALLING + lines],
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert (folder / "report" / "index.html").is_file()
+    assert any((folder / "pictures").glob("*.png"))
+    base, *extras = (folder / "pip.log").read_text().splitlines()
+    assert base == "install ."
+    assert extras == ["install probox[report]"]
+
+
+def test_every_extra_that_is_named_is_one() -> None:
+    named = set(re.findall(r"'(?:probox|\.)\[(\w+)\]'", README.read_text(encoding="utf-8")))
+    assert {"all", "detect", "parquet", "report"} <= named <= set(metadata("probox").get_all("Provides-Extra"))
+
+
+def test_lines_for_a_notebook(folder: Path) -> None:
+    truth = probox.read_truth("instances_val2017.json")
+    found = probox.read_detections("detections.json", truth)
+    parts = [truth.select_images([image_id]) for image_id in truth.image_ids[:3].tolist()]
+    space: dict[str, Any] = {
+        "image_ids": truth.image_ids[:3],
+        "other": probox.evaluate(truth, found, set_cov=9),
+        "classes": truth.classes,
+        "batches": [(part, found[found.image_ids == part.image_ids[0]]) for part in parts],
+    }
+    codes = [code for language, code in BLOCKS if language == "python"]
+    assert len(codes) >= 3
+    for code in codes:
+        exec(compile(code, README.name, "exec"), space)
+    assert space["evaluator"].result().pdq == probox.evaluate(truth, found).on(truth.image_ids[:3]).pdq
