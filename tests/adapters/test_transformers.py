@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from tests import frameworks
 from tests.adapters.tiny_models import CLASSES, PROCESSORS, SIDE, tiny_model
 
@@ -136,6 +139,26 @@ def test_bins_by_hand() -> None:
     np.testing.assert_allclose(mean[0], [0.5 - 4 * 0.05, 0.4 - 4 * 0.025, 0.5 + 4 * 0.05, 0.4 + 4 * 0.025])
     with pytest.raises(InputError, match="odd number of bins"):
         bin_values(32, 0.5, 4.0)
+
+
+@given(
+    arrays(np.float64, (4, 9), elements=st.floats(-30, 30)),
+    arrays(np.float64, 4, elements=st.floats(0.01, 1)),
+    st.floats(0.1, 2),
+    st.floats(0.5, 9),
+)
+def test_edges_are_what_their_definition_says(logits: Any, reference: Any, reach: float, scale: float) -> None:
+    mean, var = edges_of(logits.reshape(1, -1), reference[None], reach, scale)
+    values = bin_values(9, reach, scale)
+    for side in range(4):
+        shares = [float(np.exp(value - logits[side].max())) for value in logits[side]]
+        shares = [share / sum(shares) for share in shares]
+        distance = sum(share * value for share, value in zip(shares, values, strict=True))
+        spread = sum(share * (value - distance) ** 2 for share, value in zip(shares, values, strict=True))
+        centre, length = reference[side % 2], reference[2 + side % 2]
+        away = (scale / 2 + distance) * length / scale
+        assert mean[0, side] == pytest.approx(centre + (away if side > 1 else -away), abs=1e-12)
+        assert var[0, side] == pytest.approx(spread * (length / scale) ** 2, rel=1e-9, abs=1e-15)
 
 
 def test_no_object_is_left_out_of_the_classes_and_of_the_sum() -> None:

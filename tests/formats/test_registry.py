@@ -166,12 +166,12 @@ def test_words_know_it(run: Run, toy: Path, files: tuple[Path, Path], tmp_path: 
     assert "use .coco.json (COCO results), .json (RVC1), .parquet or .toy (Toy text)" in said
     (tmp_path / "text").write_text("image\tx\ty\n")
     _, _, said = run("evaluate", files[0], tmp_path / "text")
-    assert "expected COCO results, RVC1, Parquet or Toy text, but the file begins with 'image x y'" in said
+    assert "COCO results, RVC1, Parquet or Toy text, but the file begins with 'image x y'" in said
 
 
 def test_without_the_line_it_is_unknown(toy: Path, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "FORMATS", registry.FORMATS[:-1])
-    with pytest.raises(InputError, match="expected COCO results, RVC1 or Parquet, but the file begins with '#toy"):
+    with pytest.raises(InputError, match="COCO results, RVC1 or Parquet, but the file begins with '#toy"):
         read_detections(toy, read_truth(files[0]))
     with pytest.raises(InputError, match="can't tell a format from this file name"):
         check_output(toy.with_suffix(".toy"))
@@ -209,7 +209,7 @@ def given(value: Any, path: Path) -> Path:
 
 
 def test_truth_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected COCO ground truth, challenge ground truth or Parquet, but .* '5'"):
+    with pytest.raises(InputError, match=r"COCO ground truth, challenge ground truth or Parquet, but .* '5'"):
         read_truth(given(5, tmp_path / "five.json"))
     with pytest.raises(InputError, match="expected COCO ground truth, but got a list; this looks like COCO results"):
         read_truth(given([], tmp_path / "list.json"))

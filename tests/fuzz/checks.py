@@ -72,7 +72,7 @@ def check_evaluation(result: Evaluation, *, always: bool = False) -> None:
 def _check_summary(summary: dict[str, float]) -> None:
     counts = [summary[name] for name in ("TP", "FP", "FN") if name in summary]
     for name, value in summary.items():
-        if name in ("TP", "FP", "FN"):
+        if name in ("TP", "FP", "FN", "objects", "detections"):
             assert value >= 0, f"{name} is {value}"
         elif np.isnan(value):
             assert name != "PDQ" or sum(counts) == 0, "PDQ is NaN though there is something to score"

@@ -8,6 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -19,6 +20,7 @@ from probox.calibration import Calibration
 from . import seeds
 from .checks import check_detections, check_error, check_evaluation, check_truth
 from .hostile import evaluation_folder, gzipped, mutated_npy, mutated_parquet, mutated_png
+from .labels import LABEL_SEEDS, label_folder
 from .mutate import dump, mutate_bytes, mutate_json, parse
 
 __all__ = ["ALL_TARGETS", "TARGETS", "Files", "Target", "try_input"]
@@ -158,9 +160,25 @@ def _use_parquet(path: Path) -> None:
     assert str(whole.summary()) == str(parts.summary()), "part by part gives other numbers"
 
 
+def _use_labels(folder: Path) -> None:
+    """Raise unless tables are plausible, and `validate` finds errors exactly where reading fails."""
+    truth, found = (next(iter((folder / name).glob("*.csv")), folder / name) for name in ("truth", "found"))
+    truth = folder / "truth" / "data.yaml" if (folder / "truth" / "data.yaml").exists() else truth
+    truth = folder / "truth" / "boxes.csv" if (folder / "truth" / "boxes.csv").exists() else truth
+    _compare(folder, truth, found)
+    table = probox.read_truth(truth)
+    check_truth(table)
+    detections = probox.read_detections(found, table)
+    check_detections(detections)
+    check_evaluation(probox.evaluate(table, detections, threads=1, measures=("pdq",)))
+
+
 def _use_pair(folder: Path) -> None:
     """Raise unless `validate` finds errors exactly where reading fails."""
-    truth, found = folder / "truth", folder / "found"
+    _compare(folder, folder / "truth", folder / "found")
+
+
+def _compare(folder: Path, truth: Path, found: Path) -> None:
     report = validate(truth, found)
     assert json.dumps(report.to_dict())
     for finding in report.findings:
@@ -220,6 +238,7 @@ TARGETS: dict[str, Target] = {
     "results": Target(evaluation_folder, _use_evaluation),
     "calibration": Target(_one_file("calibration", "calibrated-classes"), _in_file(_use_calibration)),
     "validate": Target(_pair, _use_pair),
+    **{name: Target(partial(label_folder, name), _use_labels) for name in LABEL_SEEDS},
 }
 with contextlib.suppress(InputError):
     from probox.formats.parquet.columns import pyarrow

@@ -64,9 +64,9 @@ def edges_of(
     shares = np.exp(given - given.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     distance = shares @ values
-    spread = shares @ values**2 - distance**2
+    spread = (shares * (values - distance[..., None]) ** 2).sum(axis=-1)
     boxes = np.asarray(reference, np.float64)
     unit = np.tile(boxes[..., 2:], 2) / abs(scale)
     outwards = np.array([-1.0, -1.0, 1.0, 1.0])
     mean = np.tile(boxes[..., :2], 2) + outwards * (abs(scale) / 2 + distance) * unit
-    return mean, np.maximum(spread, 0.0) * unit**2
+    return mean, spread * unit**2

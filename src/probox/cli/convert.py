@@ -42,8 +42,9 @@ def _known(context: click.Context, option: click.Parameter, value: str | None) -
 @click.option("--repair", is_flag=True, help="Replace invalid covariances by the nearest valid ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(source: str, target: str, truth: str | None, wanted: str | None, repair: bool, as_json: bool) -> None:
-    """Convert detections between COCO results, RVC1 (.json, .json.gz) and Parquet (.parquet).
+    """Convert detections to COCO results, RVC1 (.json, .json.gz) or Parquet (.parquet).
 
+    IN may also be what YOLO, Pascal VOC, KITTI and Open Images have for detections or ground truth.
     Images and class names come from the ground truth. Without --to, the name of OUT says the format: .coco.json or
     .bbox.json, .rvc1.json, .parquet. With --truth and a plain .json, COCO results become RVC1 and all others COCO
     results, and a name with no such ending is a folder of RVC1 sequences. Without --truth the format stays, and the
@@ -56,6 +57,7 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
       probox convert results.json results.json.gz
       probox convert results.json detections.parquet --truth instances_val2017.json
       probox convert instances_val2017.json truth.parquet
+      probox convert runs/detect/predict/labels found.coco.json --truth data.yaml
     """
     from probox.files.replacing import check_not_input
     from probox.files.source import Source

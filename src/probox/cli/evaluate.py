@@ -45,9 +45,10 @@ def command(
 ) -> None:
     """Measure DETECTIONS (one file or several) against TRUTH.
 
-    TRUTH is COCO ground truth (.json, .json.gz), Parquet, or a folder of challenge sequences; DETECTIONS are
-    COCO results, RVC1 or Parquet files; all are told apart by their content. Parquet files may be larger than
-    memory. What is odd about a file is said in a warning with its likely cause.
+    TRUTH is COCO ground truth (.json, .json.gz), Parquet, a folder of challenge sequences, or labels of YOLO
+    (data.yaml, or data.yaml:test for another part than val), Pascal VOC, KITTI or Open Images; DETECTIONS are COCO
+    results, RVC1, Parquet, or files as those formats have them; all are told apart by their content. Parquet files may
+    be larger than memory. What is odd about a file is said in a warning with its likely cause.
 
     --out keeps each result in DIR/NAME, NAME being the file's without endings unless it is given: NAME=DETECTIONS.
     Results of the same names are replaced, all of them or none; others in DIR must have been measured alike, on the
@@ -58,6 +59,7 @@ def command(
 
     \b
     probox evaluate instances_val2017.json detections.json
+    probox evaluate data.yaml runs/detect/predict/labels
     probox evaluate truth.json ssd.json YOLO=results/17.json --label-threshold 0.5 --out results
     probox evaluate truth.json unsure.json --measures nll,energy,coverage --per-class
     probox evaluate instances_val2017.json detections.json --images ids.json

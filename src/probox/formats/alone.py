@@ -35,7 +35,7 @@ def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tu
     categories : sequence of (str, int)
         Names and category ids, which COCO results do not say.
     """
-    if source.is_folder:
+    if form is RVC1_DETECTIONS and source.is_folder:
         raise InputError("folders of sequences go with challenge ground truth", file=source.name, remedy=REMEDY)
     if form is RVC1_DETECTIONS:
         return _rvc1(source)
@@ -44,7 +44,11 @@ def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tu
     if form is PARQUET_DETECTIONS:
         file = DetectionFile(source.path)
         return _stand_in(file.read().image_ids, file.classes)
-    raise InputError(f"{form.title} cannot be read alone", file=source.name, remedy=REMEDY)
+    raise InputError(
+        f"{form.title} cannot be read alone: images, their sizes and classes come from the ground truth",
+        file=source.name,
+        remedy=REMEDY,
+    )
 
 
 def _rvc1(source: Source) -> Dataset:

@@ -30,12 +30,17 @@ def _stem(name: str) -> str:
     return PurePosixPath(_last_part(name)).stem
 
 
+def _folder_and_stem(name: str) -> str:
+    folder = PurePosixPath(name.replace("\\", "/")).parent.name
+    return f"{folder}/{_stem(name)}" if folder else ""
+
+
 def _number(name: str) -> str:
     stem = _stem(name)
     return str(int(stem)) if stem.isascii() and stem.isdigit() and len(stem) < 40 else ""
 
 
-_WAYS: tuple[Callable[[str], str], ...] = (str, _last_part, _stem, _number)
+_WAYS: tuple[Callable[[str], str], ...] = (str, _last_part, _folder_and_stem, _stem, _number)
 """What two names of one image have in common, the strictest first."""
 
 

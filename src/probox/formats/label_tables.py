@@ -95,14 +95,28 @@ class LabelRows:
         problems.add(kind, np.flatnonzero(wrong).tolist(), describe)
 
 
-def truth_of(rows: LabelRows, dataset: Dataset, problems: Problems, notes: Sequence[str]) -> GroundTruth:
-    """Return the table of objects; those without a polygon have the pixels of their box, as in COCO's files."""
+FRACTION = 1e-6
+"""How far a corner may be from where it was drawn, in fractions of the image: labels have six decimals."""
+
+
+def truth_of(
+    rows: LabelRows, dataset: Dataset, problems: Problems, notes: Sequence[str], *, fractions: bool = False
+) -> GroundTruth:
+    """Return the table of objects; those without a polygon have the pixels of their box, as in COCO's files.
+
+    Where boxes were written as fractions of the image, a corner that rounding alone keeps from the edge of a pixel is
+    put there: 199.9999998 would otherwise begin a pixel before 200 does.
+    """
     kept = rows.usable(problems, scored=False)
     images = np.array(rows.images, np.int64)
     kept = kept[np.argsort(images[kept], kind="stable")]
     boxes = np.array(rows.boxes, np.float64).reshape(-1, 4)
     corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
-    masks = _masks(rows, kept, corners, dataset.shapes[images] if len(images) else np.ones((0, 2), np.int32))
+    shapes = dataset.shapes[images] if len(images) else np.ones((0, 2), np.int32)
+    if fractions:
+        edges = np.round(corners)
+        corners = np.where(np.abs(corners - edges) <= FRACTION * np.tile(shapes, 2), edges, corners)
+    masks = _masks(rows, kept, corners, shapes)
     sizes = boxes[kept, 2:]
     drawn = np.isin(kept, list(rows.polygons))
     said = list(notes)

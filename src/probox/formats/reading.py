@@ -18,7 +18,9 @@ __all__ = ["load_detections", "load_truth", "read_detections", "read_detections_
 
 
 def read_truth(path: Paths) -> GroundTruth:
-    """Read ground truth, whatever its format: a COCO file (``.json``, ``.json.gz``), Parquet, or a challenge folder.
+    """Read ground truth, whatever its format: COCO, Parquet, a challenge folder, YOLO, Pascal VOC, KITTI, Open Images.
+
+    A part of a data set of YOLO or Pascal VOC is named behind a colon: ``data.yaml:test``, ``VOC2007:val``.
 
     Examples
     --------
@@ -29,12 +31,13 @@ def read_truth(path: Paths) -> GroundTruth:
 
 
 def read_detections(path: Paths, truth: GroundTruth | Dataset, *, repair: bool = False) -> Detections:
-    """Read detections, whatever their format: COCO results, RVC1 (a file or a folder of sequences), Parquet.
+    """Read detections, whatever their format: COCO results, RVC1, Parquet, YOLO, Pascal VOC, KITTI or Open Images.
 
     Parameters
     ----------
     path : path
-        A ``.json`` or ``.json.gz`` file with a list (COCO results) or an object (RVC1), a Parquet file, or a folder.
+        A ``.json`` or ``.json.gz`` file with a list (COCO results) or an object (RVC1), a Parquet file, a CSV file of
+        Open Images, or a folder: of sequences (RVC1), or of text files (YOLO, Pascal VOC, KITTI).
     truth : GroundTruth or Dataset
         What the detector was run on: tells images, their order and the classes.
     repair : bool

@@ -12,8 +12,12 @@ import numpy as np
 from probox.errors import InputError
 from probox.files.photos import ENDINGS, find_photo
 from probox.files.reading import is_folder, read_bytes
+from probox.files.source import Source
 from probox.formats import read_detections, read_parquet
+from probox.formats.coco.format import COCO_RESULTS
 from probox.formats.parquet.columns import is_parquet
+from probox.formats.registry import format_of_detections
+from probox.formats.rvc1.format import RVC1_DETECTIONS
 from probox.formats.rvc1.heatmaps import HeatmapFile
 from probox.support.optional import require
 from probox.tables.dataset import Dataset
@@ -38,10 +42,17 @@ def read_alone(path: str, images: Path | None) -> Alone:
     results name images by id and classes by number, Parquet both by what they are; an RVC1 file names classes, and
     its images are the photos in order of their names, if there are as many.
     """
-    if is_folder(path):
-        raise InputError("is a folder of sequences", file=path, remedy="say on which truth it was run")
     if is_parquet(path):
         return _of_parquet(read_parquet(path), images)
+    form = format_of_detections(Source(path))
+    if form is RVC1_DETECTIONS and is_folder(path):
+        raise InputError("is a folder of sequences", file=path, remedy="say on which truth it was run")
+    if form not in (RVC1_DETECTIONS, COCO_RESULTS):
+        raise InputError(
+            f"{form.title} cannot be read alone: images, their sizes and classes come from the ground truth",
+            file=path,
+            remedy="say on which truth it was run",
+        )
     data = read_bytes(path)
     try:
         content = json.loads(data)

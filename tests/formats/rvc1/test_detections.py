@@ -83,7 +83,7 @@ def test_no_detections(write: Write, truth: GroundTruth) -> None:
         ({"classes": []}, 'expected a key "detections"'),
         ({"detections": []}, 'expected a key "classes"'),
         ({"images": [], "annotations": []}, "this looks like COCO ground truth"),
-        ("text", "expected COCO results, RVC1 or Parquet, but the file begins with '\"text\"'"),
+        ("text", "COCO results, RVC1 or Parquet, but the file begins with '\"text\"'"),
     ],
 )
 def test_what_is_wrong_is_named(write: Write, truth: GroundTruth, value: Any, message: str) -> None:

@@ -79,7 +79,7 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
         file_names=tuple(names[stem] for stem in ordered),
         source=file,
     )
-    return truth_of(boxes, dataset, problems, notes)
+    return truth_of(boxes, dataset, problems, notes, fractions=True)
 
 
 def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[str], list[str]]:

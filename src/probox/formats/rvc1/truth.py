@@ -71,7 +71,8 @@ def rvc1_truth_from_folder(folder: Path, problems: Problems) -> GroundTruth:
         raise InputError(
             "expected folders of sequences, each with a labels.json",
             file=str(folder),
-            remedy="name the folder that holds the sequences' folders",
+            remedy="name the folder that holds the sequences' folders; of other data sets, the data.yaml, or the "
+            "folder that holds Annotations or label_2",
         )
     room = _Room()
     return _table([_Sequence(path, problems, room) for path in sequences], str(folder))

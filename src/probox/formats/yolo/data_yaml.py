@@ -15,8 +15,8 @@ from probox.support.words import some_names
 __all__ = ["DataYaml", "class_names", "looks_like_data_yaml", "read_data_yaml"]
 
 MOST_BYTES = 1 << 20
-MOST_CLASSES = 1 << 16
-"""A class number beyond this is a mistake."""
+MOST_CLASSES, MOST_GAPS = 1 << 14, 1000
+"""A class number beyond this is a mistake, and so are more numbers left out than this."""
 
 _KEYS = re.compile(rb"""^["']?(names|nc|train|val|test)["']?[ \t]*:""", re.MULTILINE)
 _NOT_SPLITS = {"path", "names", "nc", "download", "yaml_file", "kpt_shape", "flip_idx", "roboflow", "kpt_names"}
@@ -145,6 +145,13 @@ def class_names(names: Any, count: Any, file: str, notes: list[str]) -> tuple[st
             remedy="correct nc or names",
         )
     classes = tuple(numbered.get(number, f"class {number}") for number in range(max(numbered) + 1))
+    if len(classes) > len(numbered) + MOST_GAPS:
+        raise InputError(
+            f"leaves out the names of {len(classes) - len(numbered):,} class numbers",
+            file=file,
+            entry="names",
+            remedy="count classes from 0",
+        )
     if len(numbered) < len(classes):
         gaps = [str(number) for number in range(len(classes)) if number not in numbered]
         notes.append(f"{file} leaves out the names of {len(gaps)} class numbers: {some_names(gaps)}")

@@ -17,9 +17,10 @@ from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, draft_of
 from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
-from probox.formats.yolo.order import ORDERS, Order, boxes_outside, find_order, in_order
+from probox.formats.yolo.order import CLEARLY, ORDERS, Order, boxes_outside, find_order, in_order
 from probox.formats.yolo.truth import class_number
 from probox.tables.arguments import check_reading
+from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -85,7 +86,8 @@ def yolo_predictions(folder: Path, order: str, name: str, dataset: Dataset, prob
     image_rows, unknown = rows_of_images(lines.names, [int(n) for n in counts], dataset, name, problems)
     rows.images = image_rows[lines.file_of].tolist() if lines.file_of else []
     notes += unknown
-    if not np.array_equal(dataset.category_ids, np.arange(1, len(dataset.classes) + 1)) and len(rows.boxes):
+    usual = COCO_CATEGORY_IDS if dataset.classes == COCO_CLASSES else np.arange(1, len(dataset.classes) + 1)
+    if not np.array_equal(dataset.category_ids, usual) and len(rows.boxes):
         notes.append(
             f"class numbers count the ground truth's classes in order of category id: 0 is {dataset.classes[0]}, "
             f"{len(dataset.classes) - 1} is {dataset.classes[-1]}"
@@ -220,11 +222,15 @@ def _chosen_order(
 ) -> tuple[Order, list[str]]:
     """Return the order of the numbers in lines, and what to say of it unless it was given or is ultralytics'."""
     outside = {known: boxes_outside(numbers, known) for known in ORDERS}
-    for known in ORDERS:
-        if order == known:
-            return known, []
     found = find_order(numbers, files)
     most = len(numbers)
+    for known in ORDERS:
+        if order == known:
+            doubt = (
+                f"read with the {known.replace('-', ' ')}, as was asked, {outside[known]} of {most} boxes reach "
+                f"outside their images; the other order leaves {min(outside.values())} outside"
+            )
+            return known, [doubt] if outside[known] > CLEARLY * min(outside.values()) else []
     if min(outside.values()) > most / 2:
         raise InputError(
             f"read as class cx cy w h score, {outside['score-last']} of {most} boxes reach outside their images; "
@@ -234,8 +240,8 @@ def _chosen_order(
         )
     if found is None:
         return "score-last", [
-            "lines were read as class cx cy w h score, as ultralytics writes; class score cx cy w h would fit too: if they "
-            f"are that, name {name}:score-first"
+            "lines were read as class cx cy w h score, as ultralytics writes; class score cx cy w h would fit too: if "
+            f"they are that, name {name}:score-first"
         ]
     if found == "score-last":
         return found, []

@@ -18,6 +18,9 @@ from probox.formats.yolo.truth import yolo_truth
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
+_LOOKED_AT = 20
+"""So many folders in a folder are looked into."""
+
 __all__ = ["YOLO_DETECTIONS", "YOLO_TRUTH"]
 
 
@@ -62,6 +65,9 @@ def _sniff_predictions(source: Source) -> bool:
     if has_sequences(place):
         return False
     kind = kind_of_texts(folder_of_predictions(place))
+    if kind == "none" and not _is_data_set(source):
+        kinds = [kind_of_texts(entry) for entry in sorted(folder_of_predictions(place).iterdir())[:_LOOKED_AT]]
+        kind = "yolo" if "yolo" in kinds else kind  # a folder of predictions for each folder of images
     if kind == "yolo":
         return True
     if kind == "other":

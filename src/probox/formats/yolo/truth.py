@@ -14,8 +14,10 @@ from probox.formats.image_names import ids_of_names
 from probox.formats.label_tables import LabelRows, truth_of
 from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
+from probox.formats.yolo.data_yaml import MOST_CLASSES
 from probox.formats.yolo.places import Places, find_places, label_file
 from probox.tables.arguments import expect_path
+from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
@@ -71,9 +73,11 @@ def yolo_truth(path: Path, part: str, name: str, problems: Problems) -> GroundTr
         widths=shapes[:, 0],
         heights=shapes[:, 1],
         file_names=tuple(names[at] for at in order.tolist()),
+        # As results in JSON have them: COCO's own numbers for COCO's classes, others counted from 1.
+        category_ids=np.array(COCO_CATEGORY_IDS) if classes == COCO_CLASSES else np.arange(1, len(classes) + 1),
         source=name,
     )
-    return truth_of(rows, dataset, problems, [*places.notes, *notes])
+    return truth_of(rows, dataset, problems, [*places.notes, *notes], fractions=True)
 
 
 def _relative(image: str, root: Path) -> str:
@@ -181,7 +185,7 @@ def class_number(word: str, classes: int | None) -> int:
         number = int(value)
     except (ValueError, OverflowError):
         value, number = -1.0, -1
-    most = (1 << 16) if classes is None else classes
+    most = MOST_CLASSES if classes is None else classes
     if number != value or number < 0:
         raise LineError("class", f"expected the number of a class first, but got {word[:40]!r}", "count classes from 0")
     if number >= most:

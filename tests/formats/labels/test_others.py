@@ -1,0 +1,316 @@
+"""Pascal VOC, KITTI and Open Images: what is particular to each, and a sentence for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import probox
+from probox import InputError, read_detections, read_truth
+from probox.analysis.validation import validate
+from probox.cli import main
+from probox.files.source import Source
+from probox.formats.registry import detection_formats, format_of_detections, format_of_truth, truth_formats
+
+from . import world
+from .world import header, make_scene, put
+
+SCENE = make_scene(images=3, empty=False)
+
+
+def changed(path: Path, old: str, new: str) -> Path:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+def said(call: Callable[[], object]) -> str:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.remedy
+    return str(caught.value)
+
+
+# --- Pascal VOC ---
+
+
+def test_voc_parts(tmp_path: Path) -> None:
+    root, _ = world.voc(SCENE, tmp_path)
+    put(root / "ImageSets" / "Main" / "test.txt", "000040\n000054\n")
+    put(root / "ImageSets" / "Main" / "dog_test.txt", "000040 1\n000054 -1\n")
+    assert read_truth(f"{root}:test").image_ids.tolist() == [40, 54]
+    assert probox.read_voc_truth(root, split="test").image_ids.tolist() == [40, 54]
+    whole = read_truth(root)
+    assert whole.image_ids.tolist() == [40, 47, 54]
+    assert any(f"all 3 annotations of {root} are used; {root}:test is one of its parts" in n for n in whole.notes)
+    assert read_truth(root / "Annotations").image_ids.tolist() == [40, 47, 54]
+    assert "has no part 'val', but test" in said(lambda: read_truth(f"{root}:val"))
+    put(root / "ImageSets" / "Main" / "test.txt", "000040\n000041\n")
+    assert "lists 1 images that have no annotation: 000041" in said(lambda: read_truth(f"{root}:test"))
+
+
+def test_voc_sizes_of_0(tmp_path: Path) -> None:
+    root, _ = world.voc(SCENE, tmp_path)
+    file = root / "Annotations" / "000040.xml"
+    changed(file, "<width>512</width><height>256</height>", "<width>0</width><height>0</height>")
+    text = said(lambda: read_truth(root))
+    assert f"{file}: size: expected width and height of the image, but got 0 x 0; write them, or put" in text
+    put(root / "JPEGImages" / "000040.png", header(512, 256))
+    assert read_truth(root).dataset.shapes[0].tolist() == [512, 256]
+
+
+def test_voc_that_counts_from_0(tmp_path: Path) -> None:
+    root, _ = world.voc(SCENE, tmp_path)
+    (x, y, *_), file = SCENE.objects[0][2], root / "Annotations" / "000040.xml"
+    changed(file, f"<xmin>{x + 1}</xmin>", "<xmin>0</xmin>")
+    truth = read_truth(root)
+    assert truth.boxes[0, :2].tolist() == [-1, y]
+    assert any("1 boxes begin before pixel 1, and Pascal VOC counts from 1" in note for note in truth.notes)
+
+
+WRONG_XML = {
+    ("<annotation>", '<!DOCTYPE a [<!ENTITY b "c">]><annotation>'): "document types and entities are not read",
+    ("<annotation>", "<annotations>"): "is no complete XML (mismatched tag",
+    ("</annotation>", ""): "is no complete XML (no element found",
+    ("<name>", "<nome>"): "is no complete XML",
+    ("<xmin>", "<xmin>a"): "object 1: expected a number, but got 'a",
+    ("<xmin>", "<xmin>9"): "object 1: expected xmin <= xmax and ymin <= ymax, but got 9",
+    ("<xmin>", "<xmin>-inf</xmin><xmin>"): "object 1: expected finite numbers, but got '-inf'",
+    ("<difficult>0", "<difficult>maybe"): "object 1: expected difficult to be 0 or 1, but got 'maybe'",
+    ("<width>512", "<width>wide"): "size: expected a number, but got 'wide'",
+    ("<annotation>", "<annotation>\0"): "this is binary or UTF-16",
+}
+
+
+@pytest.mark.parametrize("change", WRONG_XML)
+def test_wrong_annotations(tmp_path: Path, change: tuple[str, str]) -> None:
+    root, found = world.voc(SCENE, tmp_path)
+    file = changed(root / "Annotations" / "000040.xml", *change)
+    with pytest.raises(InputError) as caught:
+        read_truth(root)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert WRONG_XML[change] in str(caught.value)
+    assert not validate(root, found).ok
+
+
+def test_voc_objects_without_boxes_or_names(tmp_path: Path) -> None:
+    root, _ = world.voc(SCENE, tmp_path)
+    file = root / "Annotations" / "000040.xml"
+    text = file.read_text()
+    file.write_text(text.replace("<name>car</name>", "", 1))
+    assert "object 1: expected the name of a class" in said(lambda: read_truth(root))
+    file.write_text(text.replace("</object>", "</object><object><name>dog</name></object>", 1))
+    assert "object 2: expected a bndbox" in said(lambda: read_truth(root))
+    put(root / "Annotations" / "x.xml", "<html></html>")
+    file.write_text(text)
+    assert "expected <annotation>, but got <html>" in said(lambda: read_truth(root))
+
+
+def test_wrong_voc_detections(tmp_path: Path) -> None:
+    root, found = world.voc(SCENE, tmp_path)
+    truth = read_truth(root)
+    file = found / "comp4_det_test_dog.txt"
+    lines = file.read_text()
+    for line, words in {
+        "000040 0.5 1 2 3": "expected an image, a score and 4 numbers, but got 5 words",
+        "000040 1.5 1 2 3 4": "expected a score between 0 and 1, but got 1.5",
+        "000040 nan 1 2 3 4": "expected finite numbers, but got 'nan'",
+        "000040 0.5 9 2 3 4": "expected width and height of at least 0, but got -5 x 3 pixels",
+    }.items():
+        file.write_text(f"{lines.splitlines()[0]}\n\n{line}\n")
+        assert f"{file}: line 3: {words}" in said(lambda: read_detections(found, truth))
+        assert not validate(root, found).ok
+    file.write_text(lines)
+    put(found / "comp4_det_test_tvmonitor.txt", "000040 0.5 1 2 30 40\n999999 0.5 1 2 3 4\n")
+    more = read_detections(found, truth)
+    assert more.classes == (*world.CLASSES, "tvmonitor")
+    assert "1 detections in 1 images that the ground truth does not have were left out" in more.notes
+    result = probox.evaluate(truth, more)
+    assert result.summary()["FP"] >= probox.evaluate(truth, more[more.labels < 3]).summary()["FP"] + 1
+
+
+# --- KITTI ---
+
+
+def test_kitti_places(tmp_path: Path) -> None:
+    root, found = world.kitti(SCENE, tmp_path / "kitti")
+    for path in (root, root.parent, root / "label_2"):
+        assert read_truth(path).dataset.file_names[0] == "image_2/000040.png"
+    (tmp_path / "run").mkdir()
+    found.rename(tmp_path / "run" / "data")
+    truth = read_truth(root)
+    assert len(read_detections(tmp_path / "run", truth)) == len(SCENE.detections)
+    (root / "image_2" / "000047.png").unlink()
+    assert "image_2/000047.png: has labels, but no image; put the image there" in said(lambda: read_truth(root))
+    (root / "image_2").rename(root / "pictures")
+    assert f"for their sizes: {root / 'image_2'} is not there" in said(lambda: read_truth(root))
+
+
+def test_wrong_kitti(tmp_path: Path) -> None:
+    root, found = world.kitti(SCENE, tmp_path)
+    truth = read_truth(root)
+    file = found / "000040.txt"
+    for line, words in {
+        "dog 0 0 0 1 2 3 4 0 0 0 0 0 0 0": "expected 16 columns, but got 15; write the score last",
+        "dog 0 0 0 1 2 3 4 0 0 0 0 0 0 0 0 0": "expected 16 columns, but got 17; these look like KITTI's tracks",
+        "dog 0 0 0 9 2 3 4 0 0 0 0 0 0 0 0.5": "expected x1 <= x2 and y1 <= y2, but got 9 2 3 4",
+        "dog 0 0 0 1 2 3 x 0 0 0 0 0 0 0 0.5": "expected a number, but got 'x'",
+        "dog 0 0 0 1 2 3 4 0 0 0 0 0 0 0 5.5": "expected a score between 0 and 1, but got 5.5",
+    }.items():
+        file.write_text(f"\n{line}\n")
+        assert f"{file}: line 2: {words}" in said(lambda: read_detections(found, truth))
+        assert not validate(root, found).ok
+
+
+# --- Open Images ---
+
+
+def test_open_images_names_and_sizes(tmp_path: Path) -> None:
+    truth_file, found_file = world.open_images(SCENE, tmp_path, described=False)
+    truth = read_truth(truth_file)
+    assert truth.classes == tuple(sorted(world.CODES.values()))
+    assert any("no class-descriptions-boxable.csv beside the file" in note for note in truth.notes)
+    summary = probox.evaluate(truth, read_detections(found_file, truth)).summary()
+    (tmp_path / "validation").rename(tmp_path / "elsewhere")
+    text = said(lambda: read_truth(truth_file))
+    assert "expected the images, for their sizes: looked for 000040.jpg in" in text
+    assert "a CSV file with columns ImageID, Width and Height" in text
+    sizes = "".join(f"{stem},{w},{h}\n" for stem, (w, h) in SCENE.images.items())
+    put(tmp_path / "sizes.csv", "ImageID,Width,Height\n" + sizes)
+    truth = read_truth(truth_file)
+    assert str(probox.evaluate(truth, read_detections(found_file, truth)).summary()) == str(summary)
+    put(tmp_path / "sizes.csv", "ImageID,Width,Height\n000040,512,256\n")
+    assert "sizes.csv: expected width and height of '000047', but got nothing" in said(lambda: read_truth(truth_file))
+
+
+def test_open_images_prediction_strings(tmp_path: Path) -> None:
+    truth_file, found_file = world.open_images(SCENE, tmp_path)
+    truth = read_truth(truth_file)
+    rows = [line.split(",") for line in found_file.read_text().splitlines()[1:]]
+    boxes: dict[str, list[str]] = {}
+    for image, label, score, x1, x2, y1, y2 in rows:
+        boxes.setdefault(image, []).append(" ".join([label, score, x1, y1, x2, y2]))
+    lines = [f"{image},{' '.join(entries)}" for image, entries in boxes.items()]
+    other = put(tmp_path / "challenge.csv", "ImageId,PredictionString\n" + "\n".join(lines))
+    results = [str(probox.evaluate(truth, read_detections(path, truth)).summary()) for path in (found_file, other)]
+    assert results[0] == results[1]
+    put(other, "ImageId,PredictionString\n000040,/m/0bt9lr 0.5 0 0 1\n")
+    assert "line 2: expected label score xmin ymin xmax ymax" in said(lambda: read_detections(other, truth))
+
+
+def test_open_images_columns_by_name(tmp_path: Path) -> None:
+    truth_file, found_file = world.open_images(SCENE, tmp_path)
+    truth = read_truth(truth_file)
+    rows = [line.split(",") for line in found_file.read_text().splitlines()]
+    order = [3, 5, 4, 6, 0, 2, 1]
+    rows[0][2] = "conf"
+    other = put(tmp_path / "other.csv", "\n".join(",".join(row[at] for at in order) for row in rows))
+    assert read_detections(other, truth).boxes.tolist() == read_detections(found_file, truth).boxes.tolist()
+
+
+def test_wrong_open_images(tmp_path: Path) -> None:
+    truth_file, found_file = world.open_images(SCENE, tmp_path)
+    truth = read_truth(truth_file)
+    lines = found_file.read_text().splitlines()
+    for line, words in {
+        "000040,/m/0bt9lr,0.5,0.1,0.2,0.1": "expected 7 columns, as the heading has, but got 6",
+        "000040,/m/0bt9lr,0.5,0.3,0.2,0.1,0.2": "expected XMin <= XMax and YMin <= YMax",
+        "000040,/m/0bt9lr,0.5,10,20,10,20": "expected fractions of the image, from 0 to 1, but got 20; divide pixels",
+        "000040,/m/0bt9lr,50,0.1,0.2,0.1,0.2": "expected a score between 0 and 1, but got 50",
+        "000040,/m/0bt9lr,0.5,x,0.2,0.1,0.2": "expected a number, but got 'x'",
+    }.items():
+        found_file.write_text("\n".join([lines[0], lines[1], line]))
+        assert f"{found_file}: line 3: {words}" in said(lambda: read_detections(found_file, truth))
+        assert not validate(truth_file, found_file).ok
+    found_file.write_text(lines[0].replace("Score", "Sure") + "\n")
+    assert "expected a column Score, but got imageid" in said(lambda: read_detections(found_file, truth))
+    found_file.write_bytes(lines[0].encode() + b"\n\xff,a,b,c,d,e,f\n")
+    assert "line 2: expected UTF-8 text, but got byte 0xff" in said(lambda: read_detections(found_file, truth))
+
+
+# --- who takes what ---
+
+
+def test_every_folder_has_one_reader(tmp_path: Path, golden_dir: Path) -> None:
+    files = {
+        "yolo": world.yolo(SCENE, tmp_path / "yolo"),
+        "voc": world.voc(SCENE, tmp_path / "voc"),
+        "kitti": world.kitti(SCENE, tmp_path / "kitti"),
+        "openimages": world.open_images(SCENE, tmp_path / "oi"),
+        "coco": world.coco(SCENE, tmp_path / "coco"),
+    }
+    sequence = tmp_path / "challenge"
+    put(sequence / "000000" / "labels.json", "{}")
+    put(sequence / "labels" / "1.txt", "0 0.5 0.5 0.5 0.5\n")
+    (sequence / "images").mkdir()
+    put(tmp_path / "found" / "000000.json", json.dumps({"classes": [], "detections": []}))
+    put(tmp_path / "found" / "README.txt", "What these files are\n")
+    files["rvc1"] = (sequence, tmp_path / "found")
+    for name, (truth, found) in files.items():
+        assert format_of_truth(Source(truth)).name == name
+        assert format_of_detections(Source(found)).name == name
+    (tmp_path / "nothing").mkdir()
+    assert format_of_truth(Source(tmp_path / "nothing")).name == "rvc1"
+    assert format_of_detections(Source(tmp_path / "nothing")).name == "rvc1"
+    for form in (*truth_formats()[:4], *detection_formats()[:4]):  # the new ones stand in front
+        assert not form.sniff(Source(tmp_path / "nowhere"))
+        assert not form.sniff(Source(golden_dir / "bbox" / "ground_truth.json"))
+
+
+def test_files_in_the_wrong_place(tmp_path: Path) -> None:
+    for name, writer in {"voc": world.voc, "kitti": world.kitti, "oi": world.open_images, "y": world.yolo}.items():
+        truth, found = writer(SCENE, tmp_path / name)
+        table = read_truth(truth)
+        text = said(lambda truth=truth, table=table: read_detections(truth, table))
+        assert "name the ground truth first, then the detections" in text or "in column 16" in text
+        with pytest.raises(InputError):
+            read_truth(found)
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run_command(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main([*map(str, words)])
+        streams = capsys.readouterr()
+        return int(stopped.value.code or 0), streams.out, streams.err
+
+    return run_command
+
+
+@pytest.mark.parametrize("name", ["yolo", "voc", "kitti", "open_images"])
+def test_commands(run: Run, tmp_path: Path, name: str) -> None:
+    """Evaluating, converting to and fro, ranking with and without truth."""
+    truth, found = getattr(world, name)(SCENE, tmp_path)
+    status, out, _ = run("evaluate", truth, found, "--json")
+    summary = json.loads(out)["summary"]
+    assert status == 0
+    assert run("convert", truth, tmp_path / "t.parquet")[0] == 0
+    assert run("convert", found, tmp_path / "f.coco.json", "--truth", truth)[0] == 0
+    assert run("convert", found, tmp_path / "f.parquet", "--truth", truth)[0] == 0
+    for file in ("f.coco.json", "f.parquet"):
+        again = json.loads(run("evaluate", tmp_path / "t.parquet", tmp_path / file, "--json")[1])["summary"]
+        assert again == pytest.approx(summary, nan_ok=True)
+    some = json.loads(run("evaluate", truth, found, "--images", "40,54", "--json")[1])
+    assert some["counts"]["images"] == 2
+    assert run("rank", found, "--truth", truth, "--top", 1)[0] == 0
+    status, _, text = run("rank", found)
+    assert (status, "cannot be read alone" in text, "--truth" in text) == (1, True, True)
+    status, _, text = run("convert", found, tmp_path / "g.parquet")
+    assert (status, "add --truth FILE" in text) == (1, True)
+    assert run("validate", truth, found)[0] == 0
+
+
+def test_yaml_is_loaded_when_it_is_used() -> None:
+    code = "import probox, sys; probox.read_truth; print('yaml' in sys.modules, 'xml.etree' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "False"]

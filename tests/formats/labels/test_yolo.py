@@ -1,0 +1,429 @@
+"""YOLO's folders: where things are looked for, what lines mean, and a sentence for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import probox
+from probox import GroundTruth, InputError, read_detections, read_truth, read_yolo, read_yolo_truth
+from probox.analysis.validation import validate
+from probox.formats.yolo.order import find_order
+from probox.tables.coco_classes import COCO_CLASSES
+
+from .world import header, make_scene, put, yolo
+
+LABELS = "0 0.5 0.5 0.25 0.5\n1 0.25 0.25 0.5 0.125\n"
+
+
+def data_set(folder: Path, labels: str | bytes = LABELS, yaml: str = "val: images/val\nnames: [cup, dog]\n") -> Path:
+    put(folder / "images" / "val" / "7.PNG", header(64, 32))
+    put(folder / "labels" / "val" / "7.txt", labels)
+    return put(folder / "data.yaml", yaml)
+
+
+def predicted(folder: Path, text: str | bytes, name: str = "7.txt") -> Path:
+    return put(folder / "runs" / "labels" / name, text).parent
+
+
+# --- truth ---
+
+
+def test_boxes_and_polygons(tmp_path: Path) -> None:
+    polygon = "0 0.25 0.25 0.75 0.25 0.75 0.75 0.5 1.0\n"
+    truth = read_truth(data_set(tmp_path, LABELS + polygon))
+    assert (truth.classes, truth.image_ids.tolist(), truth.dataset.shapes.tolist()) == (("cup", "dog"), [7], [[64, 32]])
+    assert truth.dataset.file_names == ("images/val/7.PNG",)
+    assert truth.boxes.tolist() == [[24, 8, 40, 24], [0, 6, 32, 10], [16, 8, 48, 32]]
+    assert truth.areas[:2].tolist() == [256, 128]
+    coco = {
+        "images": [{"id": 7, "width": 64, "height": 32}],
+        "categories": [{"id": 1, "name": "cup"}],
+        "annotations": [{"image_id": 7, "category_id": 1, "segmentation": [[16, 8, 48, 8, 48, 24, 32, 32]]}],
+    }
+    same = probox.read_coco(put(tmp_path / "coco.json", json.dumps(coco)))
+    np.testing.assert_array_equal(truth.masks.to_array(2, 32, 64), same.masks.to_array(0, 32, 64))
+    assert truth.areas[2] == same.areas[0]
+    assert truth.notes == ("2 objects have no mask: their boxes are used as masks",)
+
+
+@settings(max_examples=30)
+@given(
+    st.tuples(st.integers(1, 3000), st.integers(1, 3000)),
+    st.tuples(*[st.floats(0, 1) for _ in range(4)]),
+    st.floats(0, 1),
+)
+def test_a_box_is_that_of_its_fractions(
+    tmp_path_factory: pytest.TempPathFactory, size: tuple[int, int], box: tuple[float, ...], score: float
+) -> None:
+    """Width is w * W to the bit, and x is cx * W - w * W / 2, in truth and predictions alike."""
+    folder = tmp_path_factory.mktemp("any")
+    numbers = " ".join(map(repr, box))
+    yaml = data_set(folder, f"1 {numbers}\n")
+    put(folder / "images" / "val" / "7.PNG", header(*size))
+    truth = read_truth(yaml)
+    w, h = box[2] * size[0], box[3] * size[1]
+    x, y = box[0] * size[0] - w / 2, box[1] * size[1] - h / 2
+    assert truth.extents.tolist() == [[w, h]]
+    np.testing.assert_allclose(truth.boxes, [[x, y, x + w, y + h]], rtol=0, atol=1e-6 * max(size))
+    found = read_yolo(predicted(folder, f"1 {numbers} {score!r}"), truth, order="score-last")
+    assert (found.extents.tolist(), found.boxes.tolist()) == ([[w, h]], [[x, y, x + w, y + h]])
+    assert found.scores.tolist() == [score]
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_six_decimals_do_not_add_pixels(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Boxes of whole pixels have the pixels that they have in COCO's files, though no fraction of 640 is exact."""
+    width, height = data.draw(st.integers(8, 4000)), data.draw(st.integers(8, 4000))
+    x, y = data.draw(st.integers(0, width - 2)), data.draw(st.integers(0, height - 2))
+    w, h = data.draw(st.integers(1, width - 1 - x)), data.draw(st.integers(1, height - 1 - y))
+    numbers = ((x + w / 2) / width, (y + h / 2) / height, w / width, h / height)
+    folder = tmp_path_factory.mktemp("six")
+    for text in (" ".join(f"{number:.6f}" for number in numbers), " ".join(map(repr, numbers))):
+        yaml = data_set(folder, f"0 {text}\n")
+        put(folder / "images" / "val" / "7.PNG", header(width, height))
+        truth = read_truth(yaml)
+        assert truth.masks.boxes.tolist() == truth.as_box_masks().boxes.tolist() == [[x, y, x + w, y + h]]
+
+
+YAMLS = {
+    "list": "val: images/val\nnames: [cup, dog]\n",
+    "numbers": "val: images/val\nnames:\n  0: cup\n  1: dog\nnc: 2\n",
+    "numbers as text": "val: images/val\nnames: {'0': cup, '1': dog}\n",
+    "path": "path: .\nval: images/val\nnames: [cup, dog]\n",
+    "another path": "path: /nowhere/datasets/x\nval: images/val\nnames: [cup, dog]\n",
+    "above": "val: ../images/val\nnames: [cup, dog]\n",
+    "list of folders": "val: [images/val, images/val]\nnames: [cup, dog]\n",
+    "a file that lists": "val: val.txt\nnames: [cup, dog]\n",
+    "a file that lists from here": "val: here.txt\nnames: [cup, dog]\n",
+    "an image": "val: images/val/7.PNG\nnames: [cup, dog]\n",
+    "byte order mark": "\ufeffval: images/val\nnames: [cup, dog]\n",
+    "valid": "train: images/val\nvalid: images/val\nnames: [cup, dog]\n",
+}
+
+
+@pytest.mark.parametrize("name", YAMLS)
+def test_ways_to_write_it(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "data"
+    yaml = data_set(folder, yaml=YAMLS[name])
+    put(folder / "val.txt", "./images/val/7.PNG\n\n")
+    put(folder / "here.txt", "images/val/7.PNG\r\n")
+    truth = read_truth(yaml)
+    assert (len(truth), truth.classes, truth.dataset.file_names) == (2, ("cup", "dog"), ("images/val/7.PNG",))
+    said = "the path '/nowhere/datasets/x' is not there: images were looked for in"
+    assert any(note.startswith(said) for note in truth.notes) == (name == "another path")
+
+
+def test_gaps_in_names(tmp_path: Path) -> None:
+    truth = read_truth(data_set(tmp_path, yaml="val: images/val\nnames: {0: cup, 1: dog, 4: cat}\nnc: 5\n"))
+    assert truth.classes == ("cup", "dog", "class 2", "class 3", "cat")
+    assert any("leaves out the names of 2 class numbers: 2, 3" in note for note in truth.notes)
+
+
+def test_another_part(tmp_path: Path) -> None:
+    yaml = data_set(tmp_path, yaml="train: images/train\nval: images/val\ntest: images/test\nnames: [cup, dog]\n")
+    put(tmp_path / "images" / "test" / "8.jpg", header(10, 10))
+    put(tmp_path / "labels" / "test" / "8.txt", "0 .5 .5 1 1\n")
+    assert read_truth(yaml).image_ids.tolist() == [7]
+    for truth in (read_truth(f"{yaml}:test"), read_yolo_truth(yaml, split="test"), read_truth(f"{tmp_path}:test")):
+        assert truth.image_ids.tolist() == [8]
+    yaml.write_text("train: images/train\ntest: images/test\nval:\nnames: [cup, dog]\n")
+    truth = read_truth(yaml)
+    assert (truth.image_ids.tolist(), any("has no val: its test images are used" in n for n in truth.notes)) == (
+        [8],
+        True,
+    )
+
+
+def test_a_folder_without_data_yaml(tmp_path: Path) -> None:
+    data_set(tmp_path).unlink()
+    truth = read_truth(tmp_path)
+    assert (truth.classes, len(truth)) == (("class 0", "class 1"), 2)
+    assert any("nothing names the classes" in note for note in truth.notes)
+    put(tmp_path / "labels" / "classes.txt", "cup\ndog\ncat\n")
+    assert read_truth(tmp_path).classes == ("cup", "dog", "cat")
+
+
+def test_one_data_yaml_above(tmp_path: Path) -> None:
+    """As exported: train/images, valid/images and a data.yaml beside train and valid."""
+    put(tmp_path / "valid" / "images" / "a.jpg", header(10, 10))
+    put(tmp_path / "valid" / "labels" / "a.txt", "1 .5 .5 1 1\n")
+    put(tmp_path / "data.yaml", "train: ../train/images\nval: ../valid/images\nnames: [cup, dog]\nnc: 2\n")
+    for path in (tmp_path / "data.yaml", tmp_path, tmp_path / "valid"):
+        truth = read_truth(path)
+        assert (truth.classes, truth.labels.tolist()) == (("cup", "dog"), [1])
+
+
+def test_what_has_no_objects(tmp_path: Path) -> None:
+    """An image without a label file, or with an empty one; a label file without an image is counted."""
+    yaml = data_set(tmp_path)
+    put(tmp_path / "images" / "val" / "8.jpeg", header(10, 20))
+    put(tmp_path / "images" / "val" / "9.bmp", header(10, 20))
+    put(tmp_path / "images" / "val" / "readme.md", "no image")
+    put(tmp_path / "labels" / "val" / "9.txt", "\n \n")
+    put(tmp_path / "labels" / "val" / "10.txt", LABELS)
+    truth = read_truth(yaml)
+    assert (truth.image_ids.tolist(), truth.image_rows.tolist()) == ([7, 8, 9], [0, 0])
+    assert "1 label files belong to none of the images: left out" in truth.notes
+
+
+def test_lines_that_stand_twice(tmp_path: Path) -> None:
+    truth = read_truth(data_set(tmp_path, LABELS + LABELS))
+    assert (len(truth), "2 lines stand twice in their label file: one of each is used" in truth.notes) == (2, True)
+
+
+def test_links_in_circles(tmp_path: Path) -> None:
+    yaml = data_set(tmp_path / "data")
+    (tmp_path / "data" / "images" / "val" / "again").symlink_to(tmp_path / "data" / "images")
+    (tmp_path / "data" / "images" / "val" / "8.png").symlink_to(tmp_path / "data" / "images" / "val" / "7.PNG")
+    assert read_truth(yaml).image_ids.tolist() == [7, 8]
+
+
+WRONG_LABELS = {
+    b"x 0.5 0.5 0.5 0.5": "line 1: expected the number of a class first, but got 'x'; count classes from 0",
+    b"\n-1 0.5 0.5 0.5 0.5": "line 2: expected the number of a class first, but got '-1'",
+    b"0.5 0.5 0.5 0.5 0.5": "line 1: expected the number of a class first",
+    b"2 0.5 0.5 0.5 0.5": "line 1: class 2 is not among the 2 classes, 0 to 1; name all classes in data.yaml",
+    b"0 0.5 0.5 0.5": "line 1: expected class and 4 numbers",
+    b"0 0.5 0.5 0.5 0.5 0.9": "line 1: expected class cx cy w h, but got one number more; this looks like predictions",
+    b"0 0.5 0.5 0.5 0.5 0.5 0.5 0.5": "line 1: expected class and 4 numbers",
+    b"0 nan 0.5 0.5 0.5": "line 1: expected finite numbers, but got 'nan'",
+    b"0 0.5 inf 0.5 0.5": "line 1: expected finite numbers, but got 'inf'",
+    b"0 0.5 half 0.5 0.5": "line 1: expected a number, but got 'half'",
+    b"0 312 0.5 0.5 0.5": "from 0 to 1, but got 312; divide pixels by the image's width and height",
+    b"0 0.5 0.5 -0.5 0.5": "from 0 to 1, but got -0.5",
+    b"0 0.5 0.5 -0.005 0.5": "line 1: expected w and h of at least 0",
+    b"0 0.5 0.5 0.5 0.5\n\xff": "line 2: expected UTF-8 text, but got byte 0xff; save the file as UTF-8",
+    b"0 0.5 \0": "expected text, but this is a binary file",
+}
+
+
+@pytest.mark.parametrize("labels", WRONG_LABELS)
+def test_wrong_labels(tmp_path: Path, labels: bytes) -> None:
+    yaml = data_set(tmp_path, labels)
+    with pytest.raises(InputError) as caught:
+        read_truth(yaml)
+    assert WRONG_LABELS[labels] in str(caught.value)
+    assert str(tmp_path / "labels" / "val" / "7.txt") in str(caught.value)
+    report = validate(yaml, predicted(tmp_path, ""))
+    assert (report.ok, sum(finding.count for finding in report.errors)) == (False, 1)
+
+
+WRONG_YAMLS = {
+    "": "expected keys such as val and names, but got nothing",
+    "- a\n- b\n": "expected keys such as val and names, but got list",
+    "val: [": "line 1: is no YAML that can be read: expected the node content, but found '<stream end>'",
+    "names: [cup]\n": "expected val: a folder of images, or a file that lists them; add it: val: images/val",
+    "val: images/other\nnames: [cup, dog]\n": "val: expected images at 'images/other', but found nothing: looked at",
+    "path: ../datasets/x\nval: other\nnames: [cup]\n": "datasets/x/other",
+    "val: labels\nnames: [cup, dog]\n": "val: expected images in 'labels', but found none",
+    "val: images/val\nnames: 3\n": "names: expected a list of names",
+    "val: images/val\nnames: []\n": "names: expected the names of classes, but got none",
+    "val: images/val\nnames: [yes, no]\n": "names[0]: expected a name, but got bool ('True'); put names such as yes",
+    "val: images/val\nnames: {cup: 0}\n": "names: expected class numbers from 0 to 16383, but got str ('cup')",
+    "val: images/val\nnames: {99999999999: cup}\n": "expected class numbers from 0",
+    "val: images/val\nnames: {0: cup, 9999: dog}\n": "names: leaves out the names of 9,998 class numbers",
+    "val: images/val\nnames: [cup, cup]\n": "the name 'cup' stands for several classes",
+    "val: images/val\nnames: [cup, dog]\nnc: 3\n": "expected 3 names, as nc says, but got 2",
+    "val: images/val\nnc: many\n": "nc: expected the number of classes",
+    "val: images/val\nnames: [cup, dog]\npath: 5\n": "path: expected a folder, but got int",
+    "a: &a [1]\nval: images/val\nnames: *a\n": "aliases (*name) are not read",
+    "val: images/val\nnames: [2024-13-45, dog]\n": "put it in quotes",
+    "val: val.txt\nnames: [cup, dog]\n": "line 1: expected an image in every line, but got 'images/val/7.doc'",
+    "val: missing.txt\nnames: [cup, dog]\n": "but found nothing",
+    "val: gone.txt\nnames: [cup, dog]\n": "gone.png: no such file; put the image there, or take it off the list",
+}
+
+
+@pytest.mark.parametrize("yaml", WRONG_YAMLS)
+def test_wrong_data_yaml(tmp_path: Path, yaml: str) -> None:
+    path = data_set(tmp_path / "d", yaml=yaml)
+    put(tmp_path / "d" / "val.txt", "images/val/7.doc\n")
+    put(tmp_path / "d" / "gone.txt", "images/val/7.PNG\nimages/val/gone.png\n")
+    with pytest.raises(InputError) as caught:
+        read_truth(path)
+    assert WRONG_YAMLS[yaml] in str(caught.value)
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    yaml = data_set(tmp_path)
+    with pytest.raises(InputError, match="has no part 'test', but val; name one that it has behind a colon"):
+        read_truth(f"{yaml}:test")
+    put(tmp_path / "images" / "val" / "8.tif", b"II*\0" + bytes(40))
+    with pytest.raises(InputError, match=r"8.tif: expected a PNG, JPEG, BMP, GIF or WebP image, but got a TIFF image"):
+        read_truth(yaml)
+    (tmp_path / "images" / "val" / "8.tif").unlink()
+    (tmp_path / "labels" / "val" / "7.txt").unlink()
+    with pytest.raises(InputError, match=r"none of the 1 images has a label file: .*7.txt is not there"):
+        read_truth(yaml)
+    put(tmp_path / "more.yaml", "val: images/val\nnames: [cup]\n")
+    (tmp_path / "data.yaml").rename(tmp_path / "other.yaml")
+    with pytest.raises(InputError, match=r"several files here name images and classes: more.yaml, other.yaml"):
+        read_truth(tmp_path)
+
+
+# --- predictions ---
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> GroundTruth:
+    return read_truth(data_set(tmp_path / "truth"))
+
+
+def test_predictions(truth: GroundTruth, tmp_path: Path) -> None:
+    """Class numbers are columns, the other classes share the rest, folders of runs are looked into."""
+    folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n0 0.25 0.25 0.125 0.125 0.01\n")
+    for path in (folder, folder.parent):
+        found = read_detections(path, truth)
+        assert found.boxes.tolist() == [[24, 8, 40, 24], [12, 6, 20, 10]]
+        assert found.labels.tolist() == [1, 0]
+        np.testing.assert_allclose(found.label_probs, [[0.25, 0.75], [0.01, 0.99]])
+
+
+def test_polygons_and_tracks(truth: GroundTruth, tmp_path: Path) -> None:
+    folder = predicted(tmp_path, "1 0.25 0.25 0.75 0.25 0.75 0.75 0.9\n")
+    found = read_detections(folder, truth)
+    assert (found.boxes.tolist(), found.scores.tolist()) == ([[16, 8, 48, 24]], [0.9])
+    assert "1 detections are polygons: the boxes around them are used" in found.notes
+    predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.9 1\n1 0.5 0.5 0.25 0.25 0.8 12\n")
+    found = read_detections(folder, truth)
+    assert (found.boxes[0].tolist(), found.scores.tolist()) == ([24, 8, 40, 24], [0.9, 0.8])
+
+
+WRONG_PREDICTIONS = {
+    "1 0.5 0.5 0.25 0.5": "line 1: expected a score beside class cx cy w h, but there is none; run the detector with "
+    "save_txt=True save_conf=True",
+    "1 0.5 0.5": "line 1: expected class cx cy w h score, but got 3 numbers",
+    "1 0.1 0.1 0.5 0.1 0.5 0.5": "line 1: expected class cx cy w h score, or class x1 y1 x2 y2 ... score, but got 7",
+    "2 0.5 0.5 0.25 0.5 0.9": "line 1: class 2 is not among the 2 classes, 0 to 1",
+    "dog 0.5 0.5 0.25 0.5 0.9": "line 1: expected the number of a class first",
+    "1 320 240 64 48 0.9": "from 0 to 1, but got 320; divide pixels by the image's width and height",
+    "1 0.5 0.5 0.25 nan 0.9": "line 1: expected finite numbers",
+    "1 0.9 0.9 0.9 0.9 0.9": "read as class cx cy w h score, 1 of 1 boxes reach outside their images",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_PREDICTIONS)
+def test_wrong_predictions(truth: GroundTruth, tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_detections(predicted(tmp_path, text), truth)
+    assert WRONG_PREDICTIONS[text] in str(caught.value)
+    report = validate(tmp_path / "truth" / "data.yaml", predicted(tmp_path, text))
+    assert not report.ok
+
+
+def test_scores_that_are_none(truth: GroundTruth, tmp_path: Path) -> None:
+    folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 90\n")
+    with pytest.raises(InputError, match="line 1: expected a score between 0 and 1, but got 90"):
+        read_yolo(folder, truth, order="score-last")
+    with pytest.raises(InputError, match="expected order to be one of score-last, score-first, but got 'first'"):
+        read_yolo(folder, truth, order="first")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected one of score-last, score-first behind the colon, but got 'first'"):
+        read_detections(f"{folder}:first", truth)
+
+
+def test_images_that_nobody_knows(truth: GroundTruth, tmp_path: Path) -> None:
+    folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n")
+    predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n" * 2, "8.txt")
+    predicted(tmp_path, "", "9.txt")
+    found = read_detections(folder, truth)
+    assert len(found) == 1
+    assert "2 detections in 1 images that the ground truth does not have were left out" in found.notes
+    (folder / "7.txt").unlink()
+    with pytest.raises(InputError, match=r"none of the 2 images that it names is one of the ground truth .*'8', there"):
+        read_detections(folder, truth)
+
+
+def test_equal_names_in_two_folders(tmp_path: Path) -> None:
+    for part in ("a", "b"):
+        put(tmp_path / "images" / part / "7.png", header(64, 32))
+        put(tmp_path / "labels" / part / "7.txt", LABELS)
+    truth = read_truth(put(tmp_path / "data.yaml", "val: images\nnames: [cup, dog]\n"))
+    assert truth.image_ids.tolist() == [1, 2]
+    folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n")
+    with pytest.raises(InputError, match=r"'7' may be 'images/a/7.png' or 'images/b/7.png'; put files into folders"):
+        read_detections(folder, truth)
+    (folder / "7.txt").unlink()
+    predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n", "b/7.txt")
+    assert read_detections(folder, truth).image_ids.tolist() == [2]
+
+
+def test_truth_of_other_formats(tmp_path: Path) -> None:
+    """COCO truth: names of files, or ids where there are none; class numbers count in order of category id."""
+    coco = {
+        "images": [{"id": 7, "width": 64, "height": 32}],
+        "categories": [{"id": 18, "name": "dog"}, {"id": 3, "name": "cup"}],
+        "annotations": [],
+    }
+    folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n", "000007.txt")
+    found = read_detections(folder, probox.read_coco(put(tmp_path / "c.json", json.dumps(coco))))
+    assert (found.image_ids.tolist(), found.classes[found.labels[0]]) == ([7], "dog")
+    assert any(
+        "class numbers count the ground truth's classes in order of category id: 0 is cup" in n for n in found.notes
+    )
+
+
+def test_category_ids_are_those_of_results(tmp_path: Path) -> None:
+    """Of COCO's 80 classes COCO's own, 1 to 90; of others, numbers from 1."""
+    names = ", ".join(COCO_CLASSES)
+    truth = read_truth(data_set(tmp_path, yaml=f"val: images/val\nnames: [{names}]\n"))
+    assert (truth.dataset.category_ids[0], truth.dataset.category_ids[-1]) == (1, 90)
+    result = [{"image_id": 7, "category_id": 90, "bbox": [1, 2, 3, 4], "score": 0.5}]
+    found = read_detections(put(tmp_path / "predictions.json", json.dumps(result)), truth)
+    assert found.classes[found.labels[0]] == "toothbrush"
+    assert not read_detections(predicted(tmp_path, "79 0.5 0.5 0.1 0.1 0.9\n"), truth).notes
+    plain = read_truth(data_set(tmp_path / "plain"))
+    assert plain.dataset.category_ids.tolist() == [1, 2]
+
+
+# --- the order of the numbers ---
+
+
+def scene_numbers(order: str, folder: Path, seed: int) -> np.ndarray:
+    _, found = yolo(make_scene(seed=seed, empty=False), folder, order=order)
+    return np.array([line.split()[1:] for f in sorted(found.iterdir()) for line in f.read_text().splitlines()], float)
+
+
+@pytest.mark.parametrize("order", ["score-last", "score-first"])
+@pytest.mark.parametrize("seed", range(4))
+def test_boxes_tell_the_order(tmp_path: Path, order: str, seed: int) -> None:
+    numbers = scene_numbers(order, tmp_path, seed)
+    assert find_order(numbers, np.arange(len(numbers))) == order
+
+
+def test_low_scores_tell_the_order_too() -> None:
+    """Predictions at a threshold of 0.001, nearly all of which are unsure."""
+    rng = np.random.default_rng(0)
+    w = rng.uniform(0.02, 0.4, (300, 2))
+    c = rng.uniform(w / 2, 1 - w / 2)
+    scores = 0.001 + 0.9 * rng.uniform(0, 1, (300, 1)) ** 8
+    files = np.arange(300)
+    assert find_order(np.concatenate([c, w, scores], axis=1), files) == "score-last"
+    assert find_order(np.concatenate([scores, c, w], axis=1), files) == "score-first"
+
+
+def test_falling_scores_tell_where_boxes_do_not() -> None:
+    numbers = np.array([[0.5, 0.5, 0.4, 0.4, 0.6], [0.52, 0.5, 0.4, 0.41, 0.5], [0.5, 0.5, 0.4, 0.4, 0.45]])
+    assert find_order(numbers, np.zeros(3, int)) == "score-last"
+    assert find_order(numbers, np.arange(3)) is None
+    assert find_order(numbers[:, [4, 0, 1, 2, 3]], np.zeros(3, int)) == "score-first"
+
+
+def test_what_is_said_of_the_order(truth: GroundTruth, tmp_path: Path) -> None:
+    first = predicted(tmp_path, "1 0.9 0.5 0.5 0.1 0.2\n1 0.8 0.25 0.5 0.1 0.1\n")
+    found = read_detections(first, truth)
+    assert found.scores.tolist() == [0.9, 0.8]
+    assert any(n.startswith("lines were read as class score cx cy w h: ") for n in found.notes)
+    forced = read_detections(f"{first}:score-last", truth)
+    assert forced.scores.tolist() == [0.2, 0.1]
+    assert any("as was asked, 2 of 2 boxes reach outside their images" in n for n in forced.notes)
+    doubt = read_detections(predicted(tmp_path, "1 0.5 0.5 0.4 0.4 0.6\n"), truth)
+    assert doubt.scores.tolist() == [0.6]
+    assert any("class score cx cy w h would fit too: if they are that, name" in n for n in doubt.notes)
+    assert read_yolo(first, truth, order="score-first").scores.tolist() == [0.5]
