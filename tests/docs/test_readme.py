@@ -66,9 +66,32 @@ def test_lines_for_a_notebook(folder: Path) -> None:
         "other": probox.evaluate(truth, found, set_cov=9),
         "classes": truth.classes,
         "batches": [(part, found[found.image_ids == part.image_ids[0]]) for part in parts],
+        "val_loader": [([int(part.image_ids[0])], [target_of(part)]) for part in parts],
+        "model": lambda images: [prediction_of(found[found.image_ids == image]) for image in images],
     }
     codes = [code for language, code in BLOCKS if language == "python"]
     assert len(codes) >= 3
     for code in codes:
         exec(compile(code, README.name, "exec"), space)
     assert space["evaluator"].result().pdq == probox.evaluate(truth, found).on(truth.image_ids[:3]).pdq
+    assert space["metric"].compute() == pytest.approx(space["evaluator"].result().summary(), rel=1e-9, nan_ok=True)
+
+
+def target_of(part: probox.GroundTruth) -> dict[str, Any]:
+    """Return the objects of one image as torchvision's dictionary."""
+    width, height = part.dataset.shapes[0].tolist()
+    masks = [part.masks.to_array(row, height, width) for row in range(len(part))]
+    size = {"image_id": int(part.image_ids[0]), "image_size": (width, height)}
+    return {
+        "boxes": part.boxes,
+        "labels": part.labels,
+        "masks": masks,
+        "iscrowd": part.crowd,
+        "area": part.areas,
+    } | size
+
+
+def prediction_of(found: probox.Detections) -> dict[str, Any]:
+    """Return the detections of one image as torchvision's dictionary."""
+    names = ("boxes", "scores", "labels", "label_probs", "covariances")
+    return {name: getattr(found, name) for name in names if getattr(found, name) is not None}
