@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.docs.holding import yolo_folder
 
 import probox
 
@@ -30,6 +31,7 @@ def folder(golden_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     shutil.copy(golden_dir / "mixed" / "ground_truth.json", "instances_val2017.json")
     shutil.copy(golden_dir / "mixed" / "detections.json", "detections.json")
+    yolo_folder.hold(tmp_path)
     return tmp_path
 
 

@@ -164,11 +164,11 @@ def _counts(evaluation: Any) -> dict[str, int]:
 
 def _as_dict(name: str, path: str, evaluation: Any) -> dict[str, Any]:
     return {
-        "name": name,
         "detections": path,
         "summary": evaluation.summary(),
         "convention": evaluation.convention.to_dict(),
         "counts": _counts(evaluation),
         "notes": [in_flags(text) for text in evaluation.notes],
         "warnings": warnings_of(evaluation),
+        "name": name,
     }
