@@ -197,6 +197,18 @@ MISTAKES = {
         {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "std": 3.0},
         "shares of the image",
     ),
+    "pixels as shares of four sigmas": (
+        {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "var": [[9.0, 4, 4, 4]]},
+        "shares of the image",
+    ),
+    "pixels as shares of matrices": (
+        {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "covariances": 9 * np.eye(4)[None]},
+        "squared, for variances",
+    ),
+    "one matrix for four boxes": (
+        {"boxes": BOX * 4, "scores": [0.8] * 4, "labels": [1] * 4, "covariances": np.diag([1.0, 4, 9, 16])},
+        "four boxes",
+    ),
     "no labels": ({"labels": None}, "labels="),
     "labels beside all scores": ({"scores": [[0.1, 0.8, 0.1]]}, "leave labels out"),
     "other number of classes": ({"scores": [[0.2, 0.8]], "labels": None}, "1 x 3"),
@@ -234,6 +246,11 @@ def test_parts_are_put_together_by_names_of_classes() -> None:
     assert both.scores.tolist() == [0.9, 0.7]
     assert both.covariances[:, 0, 0, 0].tolist() == [4.0, 0.0]
     assert both.notes == ("a", "b")
+    again = Detections(classes=["cup", "cup"], image_ids=[1], boxes=BOX, label_probs=[[0.2, 0.7]])
+    np.testing.assert_array_equal(Detections.concatenate([again, again]).label_probs, [again.label_probs[0]] * 2)
+    assert Detections.concatenate([again, again]).labels.tolist() == [1, 1]
+    with pytest.raises(InputError, match="two that are called 'cup'"):
+        Detections.concatenate([cats, again])
     with pytest.raises(InputError, match="got nothing"):
         Detections.concatenate([])
     with pytest.raises(InputError, match="got list"):
