@@ -182,7 +182,7 @@ def test_label_probabilities_are_not_gathered(tmp_path: Path) -> None:
     found = boxes_in(images, tuple(f"class {i}" for i in range(300)), label_probs=probs)
     truth = objects_in(*images)
     truth = truth.replace(dataset=truth.dataset.replace(classes=found.classes, category_ids=np.arange(300)))
-    files = written(tmp_path, truth, found, 1 << 19)
+    files = written(tmp_path, truth, found, 1 << 18)
     evaluate_parquet(*files)  # imports are not counted
     tracemalloc.start()
     result = evaluate_parquet(*files)
