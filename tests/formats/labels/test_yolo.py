@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import probox
 from probox import GroundTruth, InputError, read_detections, read_truth, read_yolo, read_yolo_truth
 from probox.analysis.validation import validate
+from probox.formats.written_digits import rounding_of
 from probox.formats.yolo.order import find_order
 from probox.tables.coco_classes import COCO_CLASSES
 
@@ -52,7 +54,7 @@ def test_boxes_and_polygons(tmp_path: Path) -> None:
     assert truth.notes == ("2 objects have no mask: their boxes are used as masks",)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.tuples(st.integers(1, 3000), st.integers(1, 3000)),
     st.tuples(*[st.floats(0, 1) for _ in range(4)]),
@@ -63,33 +65,115 @@ def test_a_box_is_that_of_its_fractions(
 ) -> None:
     """Width is w * W to the bit, and x is cx * W - w * W / 2, in truth and predictions alike."""
     folder = tmp_path_factory.mktemp("any")
-    numbers = " ".join(map(repr, box))
+    words = [f"{number:.20f}" for number in box]
+    numbers, box = " ".join(words), tuple(map(float, words))
     yaml = data_set(folder, f"1 {numbers}\n")
     put(folder / "images" / "val" / "7.PNG", header(*size))
     truth = read_truth(yaml)
     w, h = box[2] * size[0], box[3] * size[1]
     x, y = box[0] * size[0] - w / 2, box[1] * size[1] - h / 2
     assert truth.extents.tolist() == [[w, h]]
-    np.testing.assert_allclose(truth.boxes, [[x, y, x + w, y + h]], rtol=0, atol=1e-6 * max(size))
+    np.testing.assert_allclose(truth.boxes, [[x, y, x + w, y + h]], rtol=0, atol=1e-7 * max(size))
     found = read_yolo(predicted(folder, f"1 {numbers} {score!r}"), truth, order="score-last")
     assert (found.extents.tolist(), found.boxes.tolist()) == ([[w, h]], [[x, y, x + w, y + h]])
     assert found.scores.tolist() == [score]
 
 
-@settings(max_examples=50)
-@given(st.data())
-def test_six_decimals_do_not_add_pixels(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def many_boxes(decimals: int | None) -> tuple[dict[str, tuple[int, int]], list[tuple[str, tuple[float, ...]]]]:
+    """Return images of any sizes, and boxes with so many decimals of a pixel; None for all that there are."""
+    rng = np.random.default_rng(5)
+    images = {str(n): (int(w), int(h)) for n, (w, h) in enumerate(rng.integers(100, 660, (60, 2)))}
+    boxes = []
+    for stem, (width, height) in images.items():
+        for _ in range(6):
+            x, y = rng.uniform(0, width - 12), rng.uniform(0, height - 12)
+            w, h = rng.uniform(4, width - x - 2), rng.uniform(4, height - y - 2)
+            box = (x, y, w, h) if decimals is None else tuple(float(np.round(v, decimals)) for v in (x, y, w, h))
+            boxes.append((stem, box))
+    return images, boxes
+
+
+WRITTEN = {
+    "3 decimals": "{:.3f}",
+    "4 decimals": "{:.4f}",
+    "5 decimals": "{:.5f}",
+    "6 decimals": "{:.6f}",
+    "6 digits": "{:g}",
+    "7 digits": "{:.7g}",
+    "double precision": "{!r}",
+}
+
+
+def pixels_as_written(folder: Path, decimals: int | None, write: Callable[[float], str]) -> tuple[GroundTruth, ...]:
+    """Return a COCO file, and the same as YOLO's labels, whose numbers are so written."""
+    images, boxes = many_boxes(decimals)
+    coco = {
+        "images": [{"id": int(stem), "width": w, "height": h} for stem, (w, h) in images.items()],
+        "categories": [{"id": 1, "name": "cup"}],
+        "annotations": [
+            {"id": n, "image_id": int(stem), "category_id": 1, "bbox": list(box)} for n, (stem, box) in enumerate(boxes)
+        ],
+    }
+    lines: dict[str, list[str]] = {}
+    for stem, (x, y, w, h) in boxes:
+        width, height = images[stem]
+        numbers = ((x + w / 2) / width, (y + h / 2) / height, w / width, h / height)
+        lines.setdefault(stem, []).append(" ".join(["0", *map(write, numbers)]))
+    for stem, size in images.items():
+        put(folder / "images" / f"{stem}.png", header(*size))
+        put(folder / "labels" / f"{stem}.txt", "\n".join(lines[stem]))
+    yaml = put(folder / "data.yaml", "val: images\nnames: [cup]\n")
+    return probox.read_coco(put(folder / "coco.json", json.dumps(coco))), read_truth(yaml)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_rounding_adds_no_pixels(tmp_path: Path, name: str) -> None:
     """Boxes of whole pixels have the pixels that they have in COCO's files, though no fraction of 640 is exact."""
-    width, height = data.draw(st.integers(8, 4000)), data.draw(st.integers(8, 4000))
-    x, y = data.draw(st.integers(0, width - 2)), data.draw(st.integers(0, height - 2))
-    w, h = data.draw(st.integers(1, width - 1 - x)), data.draw(st.integers(1, height - 1 - y))
-    numbers = ((x + w / 2) / width, (y + h / 2) / height, w / width, h / height)
-    folder = tmp_path_factory.mktemp("six")
-    for text in (" ".join(f"{number:.6f}" for number in numbers), " ".join(map(repr, numbers))):
-        yaml = data_set(folder, f"0 {text}\n")
-        put(folder / "images" / "val" / "7.PNG", header(width, height))
-        truth = read_truth(yaml)
-        assert truth.masks.boxes.tolist() == truth.as_box_masks().boxes.tolist() == [[x, y, x + w, y + h]]
+    coco, labels = pixels_as_written(tmp_path, 0, WRITTEN[name].format)
+    np.testing.assert_array_equal(labels.masks.boxes, coco.masks.boxes)
+    np.testing.assert_array_equal(labels.as_box_masks().boxes, coco.masks.boxes)
+    np.testing.assert_allclose(labels.extents, coco.extents, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("write", [str, lambda number: str(np.float32(number)), lambda n: repr(float(np.float32(n)))])
+def test_single_precision_adds_no_pixels(tmp_path: Path, write: Callable[[float], str]) -> None:
+    coco, labels = pixels_as_written(tmp_path, 0, write)
+    np.testing.assert_array_equal(labels.masks.boxes, coco.masks.boxes)
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 4, None])
+def test_full_precision_is_not_rounded(tmp_path: Path, decimals: int | None) -> None:
+    coco, labels = pixels_as_written(tmp_path, decimals, repr)
+    np.testing.assert_array_equal(labels.masks.boxes, coco.masks.boxes)
+    np.testing.assert_allclose(labels.boxes, coco.boxes, rtol=0, atol=1e-9)
+
+
+def test_a_corner_just_before_a_pixel(tmp_path: Path) -> None:
+    """199.9998 of 640 pixels is what it says in full, and pixel 200 where six decimals cannot say more."""
+    truth = []
+    for x1, write in ((199.9998, repr), (199.9998, "{:.6f}".format), (200.0, "{:.6f}".format), (199.99, "{:g}".format)):
+        numbers = [(x1 + 260.0) / 2 / 640, 0.5, (260.0 - x1) / 640, 0.5]
+        folder = tmp_path / str(len(truth))
+        data_set(folder, " ".join(["0", *map(write, numbers)]))
+        put(folder / "images" / "val" / "7.PNG", header(640, 480))
+        truth.append(int(read_truth(folder / "data.yaml").masks.boxes[0, 0]))
+    assert truth == [199, 200, 200, 199]
+
+
+def test_files_of_several_tools_in_a_folder(tmp_path: Path) -> None:
+    """A file tells its decimals itself; one of a few short numbers takes those of the folder."""
+    assert rounding_of([["0.123456", "0.250000"], ["0.5", "0.25"]]) == [0.75e-6, 0.75e-6]
+    assert rounding_of([["0.1234", "0.2500"], ["0.12345678901234", "0.1"]]) == [0.75e-4, 0.75e-12]
+    assert rounding_of([["0.12346", "0.1", "0.2"], ["0.12345678901234", "0.1"]]) == [0.75e-12, 0.75e-12]
+    assert rounding_of([["0.5", "0.25"]]) == rounding_of([[], ["0.5"]])[1:] == [0.75e-12]
+    assert rounding_of([["0.123457", "0.00123457", "1.23457e-05"]]) == [0.75e-6]
+    assert rounding_of([["1e-1234_5", "1_0e-2", "+.5", "0", "1"]]) == [0.75e-12]
+    assert rounding_of([]) == []
+
+
+def test_thin_boxes_stay(tmp_path: Path) -> None:
+    truth = read_truth(data_set(tmp_path, "0 0.500 0.500 0.001 0.125\n"))
+    assert truth.extents.tolist() == [[0.064, 4.0]]
 
 
 YAMLS = {
