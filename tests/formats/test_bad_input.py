@@ -137,7 +137,7 @@ def test_paths(tmp_path: Path, truth: GroundTruth) -> None:
             read_coco(path)
     with pytest.raises(InputError, match="expected folders of sequences"):
         read_truth(tmp_path / "folder.json")
-    with pytest.raises(InputError, match="expected a file, but this is a folder"):
+    with pytest.raises(InputError, match="this folder is empty"):
         read_detections(tmp_path / "folder.json", truth)
 
 

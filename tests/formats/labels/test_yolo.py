@@ -257,6 +257,16 @@ def test_what_has_no_objects(tmp_path: Path) -> None:
     assert "1 label files belong to none of the images: left out" in truth.notes
 
 
+def test_label_files_that_are_missing_are_counted(tmp_path: Path) -> None:
+    file = data_set(tmp_path)
+    put(tmp_path / "images" / "val" / "8.png", header(64, 32))
+    put(tmp_path / "images" / "val" / "9.png", header(64, 32))
+    put(tmp_path / "labels" / "val" / "9.TXT", LABELS)
+    truth = read_truth(file)
+    assert len(truth) == 4
+    assert "1 of 3 images have no label file: taken for images without objects" in truth.notes
+
+
 def test_lines_that_stand_twice(tmp_path: Path) -> None:
     truth = read_truth(data_set(tmp_path, LABELS + LABELS))
     assert (len(truth), "2 lines stand twice in their label file: one of each is used" in truth.notes) == (2, True)
@@ -400,6 +410,24 @@ def test_wrong_predictions(truth: GroundTruth, tmp_path: Path, text: str) -> Non
     assert WRONG_PREDICTIONS[text] in str(caught.value)
     report = validate(tmp_path / "truth" / "data.yaml", predicted(tmp_path, text))
     assert not report.ok
+
+
+def test_tracks_in_place_of_scores(truth: GroundTruth, tmp_path: Path) -> None:
+    folder = predicted(tmp_path, "0 0.5 0.5 0.25 0.5 1\n1 0.25 0.25 0.5 0.125 2\n")
+    with pytest.raises(InputError, match=r"line 2: expected a score from 0 to 1, but .* up to 2: tracks; .*save_conf"):
+        read_yolo(folder, truth)
+    predicted(tmp_path, "0 0.5 0.5 0.25 0.5 1\n" * 10)
+    with pytest.raises(InputError, match="up to 1: tracks"):
+        read_yolo(folder, truth)
+    assert len(read_yolo(folder, truth, order="score-last")) == 10
+    predicted(tmp_path, "0 0.5 0.5 0.25 0.5 1\n" * 9)
+    assert read_yolo(folder, truth).scores.tolist() == [1.0] * 9
+
+
+def test_an_empty_folder_is_called_empty(truth: GroundTruth, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(InputError, match="this folder is empty; name the folder of text files"):
+        read_detections(tmp_path / "nothing", truth)
 
 
 def test_scores_that_are_none(truth: GroundTruth, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_what_is_wrong_is_named(write: Write, truth: GroundTruth, value: Any, me
 
 
 def test_a_folder_needs_challenge_truth(tmp_path: Path, truth: GroundTruth) -> None:
-    with pytest.raises(InputError, match="folders of sequences go with challenge ground truth"):
+    with pytest.raises(InputError, match="or sequences of challenge ground truth"):
         read_detections(tmp_path, truth)
 
 

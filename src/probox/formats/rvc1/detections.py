@@ -83,10 +83,13 @@ def rvc1_from_folder(folder: Path, dataset: Dataset, problems: Problems) -> Draf
     """Return the draft of a folder with one file per sequence of the challenge truth."""
     sequences = sequences_of(dataset)
     if not sequences:
+        empty = not any(folder.iterdir())
         raise InputError(
-            "expected a file, but this is a folder",
+            "this folder is empty" if empty else "expected a file of detections, but this is a folder",
             file=str(folder),
-            remedy="folders of sequences go with challenge ground truth; name a JSON file in it",
+            remedy="name the folder of text files that the detector wrote, or a file"
+            if empty
+            else "folders are YOLO, KITTI or VOC text files, or sequences of challenge ground truth; name a file in it",
         )
     drafts: list[Draft] = []
     for name, rows in sequences.items():

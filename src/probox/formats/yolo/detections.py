@@ -30,6 +30,9 @@ __all__ = ["check_predictions", "folder_of_predictions", "read_yolo", "yolo_pred
 FAR = 1.0
 """A box this many images outside its image is not in fractions."""
 
+MANY_ONES = 10
+"""So many scores of exactly 1, and no other, are the number of the first track of each file."""
+
 SAVE_CONF = "run the detector with save_txt=True save_conf=True"
 
 
@@ -173,6 +176,7 @@ def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[La
     """Return boxes cx, cy, w, h in fractions, with scores, and what to say of them."""
     notes: list[str] = []
     _drop_track_ids(lines, problems)
+    _refuse_tracks_as_scores(lines, order)
     numbers = np.array([values if len(values) == 5 else [0.0] * 5 for values in lines.values]).reshape(-1, 5)
     plain = np.array([len(values) == 5 for values in lines.values], bool)
     chosen: Order = "score-last"
@@ -215,6 +219,22 @@ def _drop_track_ids(lines: _Lines, problems: Problems) -> None:
     ))  # fmt: skip
     wrong = set(odd)
     lines.keep([at for at in range(len(lines.values)) if at not in wrong])
+
+
+def _refuse_tracks_as_scores(lines: _Lines, order: str) -> None:
+    """Raise if the last of five numbers is that of a track: ultralytics writes it where no score is asked for."""
+    last = [(at, values[-1]) for at, values in enumerate(lines.values) if len(values) == 5]
+    if order or not last or not all(value.is_integer() and value >= 1 for _, value in last):
+        return
+    if all(value == 1 for _, value in last) and len(last) < MANY_ONES:
+        return
+    at = max(last, key=lambda entry: entry[1])[0]
+    raise InputError(
+        f"expected a score from 0 to 1, but all lines end in whole numbers, up to {lines.values[at][-1]:g}: tracks",
+        file=lines.files[lines.file_of[at]],
+        entry=f"line {lines.lines[at]}",
+        remedy=f"{SAVE_CONF}; a folder with :score-last or :score-first is read as it stands",
+    )
 
 
 def _chosen_order(

@@ -109,7 +109,7 @@ def _labels(
     """Return the objects of all images, the numbers of each image as they are written, and what to say of them."""
     rows, notes = LabelRows(), list[str]()
     written: list[list[str]] = [[] for _ in images]
-    known: dict[str, set[str]] = {}
+    known: dict[str, dict[str, str]] = {}
     used: dict[str, set[str]] = {}
     copies = missing = 0
     for at, image in enumerate(images):
@@ -121,6 +121,7 @@ def _labels(
         if name not in known[folder]:
             missing += 1
             continue
+        file = os.path.join(folder, known[folder][name])
         try:
             copies += _read_labels(file, at, sizes[at], places, rows, written[at], problems)
         except InputError as error:
@@ -131,7 +132,9 @@ def _labels(
             file=images[0],
             remedy="keep labels beside images: images/val/7.jpg, labels/val/7.txt",
         )
-    orphans = sum(len({n for n in names if n != "classes.txt"} - used[folder]) for folder, names in known.items())
+    orphans = sum(len(set(names) - {"classes.txt"} - used[folder]) for folder, names in known.items())
+    if missing:
+        notes.append(f"{missing} of {len(images)} images have no label file: taken for images without objects")
     if copies:
         notes.append(f"{copies} lines stand twice in their label file: one of each is used")
     if orphans:
@@ -141,12 +144,14 @@ def _labels(
     return rows, written, notes
 
 
-def _text_files(folder: str) -> set[str]:
+def _text_files(folder: str) -> dict[str, str]:
+    """Return the text files of a folder by their names with the ending in small letters."""
     try:
         with os.scandir(folder or ".") as entries:
-            return {entry.name for entry in entries if entry.name.endswith(".txt")}
+            names = [entry.name for entry in entries if entry.name.lower().endswith(".txt")]
     except OSError:
-        return set()
+        return {}
+    return {f"{name[:-4]}.txt": name for name in sorted(names)}  # of 7.TXT and 7.txt the latter
 
 
 def _read_labels(
