@@ -23,6 +23,7 @@ __all__ = [
     "entry_of",
     "image_ids_of",
     "listed",
+    "probs_of",
     "sizes_of",
     "stacked",
 ]
@@ -98,6 +99,23 @@ def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> 
         twice = next(entry for entry in ids if ids.count(entry) > 1)
         raise InputError("stands for several outputs", image=twice, remedy="give each image its own id")
     return ids
+
+
+def probs_of(given: Any, count: int, is_one: bool) -> list[Any]:
+    """Return the probabilities that were given beside each of the outputs; None for each where there are none.
+
+    Beside one image's output, they may stand alone or in a list.
+
+    >>> probs_of([[[0.1, 0.9]]], 1, is_one=True)
+    [[[0.1, 0.9]]]
+    """
+    if given is None:
+        return [None] * count
+    alone = is_one and to_numpy(given, "probs").ndim < 3
+    probs = [given] if alone else list(given)
+    if len(probs) != count:
+        raise InputError(f"got {count} images, but probs of {len(probs)}", remedy="give one array per image")
+    return probs
 
 
 def sizes_of(image_sizes: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:
