@@ -215,6 +215,17 @@ def test_a_box_at_the_border_is_why_sizes_are_asked_for() -> None:
     assert abs(filled((preds, target)).compute()["PDQ"] - inside) > 0.01
 
 
+def test_a_box_that_is_unsure_of_everything_needs_no_huge_image() -> None:
+    preds, target = some_images(3, covariances=True, sized=False)
+    expected = filled((preds, target)).compute()
+    preds[1]["covariances"] = np.concatenate(
+        [np.full((1, 2, 2, 2), 0.0) + 1e9 * np.eye(2), preds[1]["covariances"][1:]]
+    )
+    found = filled((preds, target)).compute()
+    assert found["mAP"] == expected["mAP"]
+    assert found["PDQ"] < expected["PDQ"]
+
+
 @pytest.mark.parametrize("key", ["orig_size", "size"])
 def test_sizes_as_detr_writes_them(key: str) -> None:
     preds, target = some_images(4, sized=False)

@@ -32,6 +32,8 @@ __all__ = ["Reading", "Seen", "check_pixels", "detections_of", "large_enough", "
 
 REACH = 8.0
 """Standard deviations beyond which a corner's Gaussian has nothing that a number would show."""
+FAR = 2000.0
+"""Pixels beyond which no made-up image reaches for a Gaussian's sake: one that is unsure of everything fills no photo."""
 LARGEST = 1 << 30
 """The widest image that is made up where nobody says how wide it is."""
 MANY = 5
@@ -118,7 +120,7 @@ def large_enough(seen: Seen, least_variance: float) -> tuple[int, int]:
             var = np.maximum(var, np.diagonal(rows.covariances, axis1=2, axis2=3))
         corners = rows.boxes.reshape(-1, 2, 2)
         with np.errstate(invalid="ignore", over="ignore"):  # tables reject what is no number, in words
-            reach = corners + REACH * np.sqrt(np.maximum(var, 0.0))
+            reach = corners + np.minimum(REACH * np.sqrt(np.maximum(var, 0.0)), FAR)
         far = np.maximum(far, np.nan_to_num(reach.max(axis=(0, 1)), posinf=LARGEST))
     wide, high = np.minimum(np.ceil(far) + 2, LARGEST).astype(np.int64).tolist()
     return wide, high
