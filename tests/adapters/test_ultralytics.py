@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from examples import ultralytics_callback as example
 from tests import frameworks
+from tests.docs.snippets import run_section
 
 import probox
 from probox import InputError
@@ -345,3 +346,8 @@ def test_validation_without_detections(trained: tuple[Path, Any, UltralyticsPDQ]
     assert pdq.history[-1]["PDQ"] == 0.0
     assert pdq.history[-1]["FN"] > 0
     assert pickle.loads(pickle.dumps(UltralyticsPDQ(score=0.1).callbacks())).keys() == pdq.callbacks().keys()
+
+
+@pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
+def test_the_snippets_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_section("ultralytics-model", tmp_path, monkeypatch)
