@@ -33,7 +33,7 @@ __all__ = ["Reading", "Seen", "check_pixels", "detections_of", "large_enough", "
 REACH = 8.0
 """Standard deviations beyond which a corner's Gaussian has nothing that a number would show."""
 FAR = 2000.0
-"""Pixels beyond which no made-up image reaches for a Gaussian's sake: one that is unsure of everything fills no photo."""
+"""Pixels beyond which no made-up image reaches for a Gaussian's sake: one unsure of everything fills no photo."""
 LARGEST = 1 << 30
 """The widest image that is made up where nobody says how wide it is."""
 MANY = 5
