@@ -472,6 +472,9 @@ FOUND = {"boxes": [[10, 10, 30, 40]], "labels": [1], "scores": [0.8]}
 MANY = {"boxes": np.tile([0.1, 0.1, 0.4, 0.5], (5, 1)), "labels": [0] * 5, "scores": [0.8] * 5}
 PROBS = {"boxes": [[10, 10, 30, 40]], "labels": [1], "scores": [0.8], "label_probs": [[0.1, 0.1, 0.8]]}
 MISTAKES: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
+    "another name": ({}, [FOUND | {"covariance": np.eye(4)[None]}], [TARGET], "mean 'covariances'"),
+    "one more": ({}, [FOUND | {"std": [[1, 1, 1, 1]]}], [TARGET], "no entry 'std' in predictions; did you mean 'cov"),
+    "a letter less": ({}, [FOUND | {"label_prob": [[0, 0.8, 0]]}], [TARGET], "did you mean 'label_probs'"),
     "one dictionary": ({}, FOUND, [TARGET], r"preds to be a list of dictionaries.*write \[preds\]"),
     "fewer targets": ({}, [FOUND, FOUND], [TARGET], "as many predictions as targets, but got 2 and 1"),
     "no scores": ({}, [{"boxes": [[1, 2, 3, 4]], "labels": [1]}], [TARGET], "to have 'scores', but got 'boxes'"),
@@ -521,6 +524,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     ),
     "normalised boxes": ({}, [MANY], [TARGET], "predictions' boxes lie between 0 and 1, the targets' do not"),
     "sizes swapped": ({}, [FOUND], [TARGET | {"boxes": [[10, 10, 300, 40]], "image_size": (100, 320)}], "are swapped"),
+    "a box within rounding": ({}, [FOUND], [TARGET | {"boxes": [[0, 0, 103, 50]], "size": (104, 100)}], "swapped"),
     "size of three": ({}, [FOUND], [TARGET | {"image_size": (3, 100, 320)}], "image_size to be width, height"),
     "two sizes": (
         {},

@@ -277,6 +277,15 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def test_processed_results_are_chosen_among_like_queries() -> None:
+    processed = [{"scores": [0.5, 0.3, 0.9], "labels": [1, 0, 2], "boxes": [[10, 10, 50, 60]] * 3}]
+    for choice, kept in (({}, [0.5, 0.3, 0.9]), ({"score_threshold": 0.3}, [0.5, 0.9]), ({"top": 1}, [0.9])):
+        found = from_transformers(processed, config=settings(), image_ids=7, **choice)
+        assert found.scores.tolist() == kept
+    with pytest.raises(InputError, match="give the model's output"):
+        from_transformers(processed, config=settings(), image_ids=7, edges="required")
+
+
 @pytest.mark.parametrize("name", list(BAD))
 def test_mistakes_are_named(name: str) -> None:
     changes, match = BAD[name]

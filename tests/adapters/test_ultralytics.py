@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -319,6 +320,17 @@ def test_logged_numbers_are_those_of_its_predictions(trained: tuple[Path, Any, U
     assert expected["TP"] > 0
     assert expected["PDQ"] > 1e-5
     assert pdq.history[-1] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_model_may_have_several_callbacks(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
+    _, _, pdq = trained
+    validator = SimpleNamespace(**dict.fromkeys(("postprocess", "update_metrics", "gather_stats", "get_stats"), list))
+    other = UltralyticsPDQ(score=0.5)
+    for _ in range(3):  # epochs
+        for callback in (pdq, other):
+            callback.on_val_start(validator)
+    around = validator.get_stats
+    assert (around.watched_by, around.original.watched_by, around.original.original) == (other, pdq, list)
 
 
 def test_a_head_says_more_than_its_predictions(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:

@@ -11,6 +11,7 @@ from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.docs.holding import yolo_folder
 
@@ -67,6 +68,10 @@ def test_lines_for_a_notebook(folder: Path) -> None:
         "image_ids": truth.image_ids[:3],
         "other": probox.evaluate(truth, found, set_cov=9),
         "classes": truth.classes,
+        "boxes": np.concatenate([found.boxes[:, :2], found.extents], axis=1),
+        "scores": found.scores,
+        "labels": found.labels,
+        "image_of_each_box": found.image_ids,
         "batches": [(part, found[found.image_ids == part.image_ids[0]]) for part in parts],
         "val_loader": [([int(part.image_ids[0])], [target_of(part)]) for part in parts],
         "model": lambda images: [prediction_of(found[found.image_ids == image]) for image in images],

@@ -138,7 +138,7 @@ def test_a_detector_without_classes_names_none_of_the_truth_s(truth):
 # --- what is asked for ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measures", [(), ("PDQ",), ("pdq", "iou"), "pdq"])
+@pytest.mark.parametrize("measures", [(), ("PDQs",), ("pdq", "iou"), "pdq,iou", "", 7])
 def test_measures_that_there_are_not_are_refused(truth, found, measures):
     for measure in (lambda: evaluate(truth, found, measures=measures), lambda: Evaluator(CLASSES, measures=measures)):
         with pytest.raises(InputError, match="expected measures to be some of pdq, map, lrp"):

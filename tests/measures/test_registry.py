@@ -171,7 +171,7 @@ def test_a_new_measure_is_on_the_command_line(
         assert row.split()[-1] == f"{expected(result):.4f}"
     with pytest.raises(SystemExit):
         main(["evaluate", *map(str, files), "--measures", "iou"])
-    assert f"'iou' is none of {', '.join(registry.measure_names())}." in " ".join(capsys.readouterr().err.split())
+    assert f"{', '.join(registry.measure_names())}, got 'iou'." in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("style", [*STYLES, "json"])

@@ -47,6 +47,8 @@ def scored(**options: Any) -> Any:
 
 ORDER = r"the order is evaluate\(truth, found\)"
 ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "several detections": (lambda: probox.evaluate(TRUTH, [found(), found()]), "a list of 2; call evaluate for each"),
+    "several files": (lambda: probox.evaluate("truth.json", ["a.json", "b.json"]), "a list of 2; call evaluate for"),
     "swapped tables": (
         lambda: probox.evaluate(found(), TRUTH),
         rf"expected argument `truth` to be GroundTruth, but got Detections; {ORDER}",

@@ -136,6 +136,13 @@ def test_scores_of_all_classes() -> None:
     assert shared.scores.tolist() == [0.9]
     with pytest.raises(InputError, match="add up to at most 1"):
         one(scores=[[0.9, 0.8, 0.2]], labels=None, above_one="refuse")
+    barely = np.array([[0.7, 0.4], [0.7, 0.3]], np.float32)  # 1.1 and 1: the first alone is changed
+    assert (to_distribution(barely) == barely).all(axis=1).tolist() == [False, True]
+    many = np.random.default_rng(1).random((5, 3)).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("probox.tables.distributions.ROWS_AT_ONCE", 2)
+        in_parts = to_distribution(many)
+    np.testing.assert_array_equal(in_parts, to_distribution(many))
     assert to_distribution([[0.1, 0.2]], "limit").tolist() == to_distribution([[0.1, 0.2]], "refuse").tolist()
     assert to_distribution([[0.0, 0.0]], "normalise").tolist() == [[0.0, 0.0]]
 
@@ -209,6 +216,22 @@ MISTAKES = {
         {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "std": 3.0},
         "shares of the image",
     ),
+    "pixels as shares of four sigmas": (
+        {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "var": [[9.0, 4, 4, 4]]},
+        "shares of the image",
+    ),
+    "pixels as shares of matrices": (
+        {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "covariances": 9 * np.eye(4)[None]},
+        "squared, for variances",
+    ),
+    "one matrix for four boxes": (
+        {"boxes": BOX * 4, "scores": [0.8] * 4, "labels": [1] * 4, "covariances": np.diag([1.0, 4, 9, 16])},
+        "four boxes",
+    ),
+    "negative width": ({"boxes": [[50, 60, -40, 40]], "box_format": "xywh"}, "at least 0 in xywh, but box 0"),
+    "rows of different lengths": ({"boxes": [[1, 2, 3, 4], [1, 2]]}, "all of them equally long"),
+    "scores and labels swapped": ({"scores": [1], "labels": [0.8]}, "the order is boxes, scores, labels"),
+    "numbered names": ({"classes": {0: "cup", 1: "dog", 2: "cat"}}, "names.values"),
     "no labels": ({"labels": None}, "labels="),
     "labels beside all scores": ({"scores": [[0.1, 0.8, 0.1]]}, "leave labels out"),
     "other number of classes": ({"scores": [[0.2, 0.8]], "labels": None}, "1 x 3"),
@@ -246,6 +269,11 @@ def test_parts_are_put_together_by_names_of_classes() -> None:
     assert both.scores.tolist() == [0.9, 0.7]
     assert both.covariances[:, 0, 0, 0].tolist() == [4.0, 0.0]
     assert both.notes == ("a", "b")
+    again = Detections(classes=["cup", "cup"], image_ids=[1], boxes=BOX, label_probs=[[0.2, 0.7]])
+    np.testing.assert_array_equal(Detections.concatenate([again, again]).label_probs, [again.label_probs[0]] * 2)
+    assert Detections.concatenate([again, again]).labels.tolist() == [1, 1]
+    with pytest.raises(InputError, match="two that are called 'cup'"):
+        Detections.concatenate([cats, again])
     with pytest.raises(InputError, match="got nothing"):
         Detections.concatenate([])
     with pytest.raises(InputError, match="got list"):

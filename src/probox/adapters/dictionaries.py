@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
@@ -37,6 +38,10 @@ Floats = npt.NDArray[np.float64]
 
 NO_CLASS = "N/A"
 """The name of numbers that COCO never gave to a class, in torchvision's lists of categories."""
+
+ENTRIES = ("boxes", "labels", "scores", "label_probs", "covariances")
+UNCERTAIN, NEAR = ("std", "stds", "var", "covars", "variances"), 0.8
+"""What others call uncertainty, and how alike two names are of which one is misspelt."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,6 +197,7 @@ def read_found(
 ) -> Found:
     """Return what one image's dictionary of predictions says."""
     whose = "the predictions'"
+    _check_spelling(given)
     boxes, extents = corners_of(given["boxes"], whose, box_format)
     count = len(boxes)
     labels, scores, probs, covariances = (
@@ -227,6 +233,14 @@ def read_found(
         extents=extents if extents is None else extents[real],
         nameless=count - len(real),
     )
+
+
+def _check_spelling(given: Mapping[str, Any]) -> None:
+    """Raise for an entry that says something of boxes under another name: nobody would look at it."""
+    for key in given:
+        meant = ["covariances"] if key in UNCERTAIN else get_close_matches(str(key), ENTRIES, 1, NEAR)
+        if meant and key not in ENTRIES and given.get(meant[0]) is None:
+            raise InputError(f"there is no entry {key!r:.40} in predictions", remedy=f"did you mean {meant[0]!r}?")
 
 
 def _with_columns(rows: ImageRows, naming: Naming) -> ImageRows:

@@ -104,7 +104,11 @@ def from_transformers(
     settings = config if isinstance(config, Mapping) else getattr(config, "config", config)
     names = _names(settings, classes)
     if _is_processed(outputs):
-        return _from_processed(outputs, names, image_ids)
+        if edges == "required":
+            raise InputError(
+                "scores, labels and boxes have no distributions of edges", remedy="give the model's output"
+            )
+        return _from_processed(outputs, names, image_ids, score_threshold, top)
     batches = listed(outputs, isinstance(outputs, Mapping) or entry_of(outputs, "logits") is not None)
     if len(batches) == 2 and all(hasattr(entry, "shape") for entry in batches):
         raise InputError("got two arrays, not a model's output", remedy="call the model with return_dict=True")
@@ -306,11 +310,14 @@ def _is_processed(outputs: Any) -> bool:
     return isinstance(one, Mapping) and {"scores", "labels", "boxes"} <= set(one)
 
 
-def _from_processed(outputs: Any, classes: tuple[str, ...], image_ids: Any) -> Detections:
+def _from_processed(
+    outputs: Any, classes: tuple[str, ...], image_ids: Any, score_threshold: float, top: int | None
+) -> Detections:
     results = listed(outputs, isinstance(outputs, Mapping))
     ids = image_ids_of(image_ids, len(results))
-    images = [
-        ImageRows(**{name: to_numpy(result[name], name) for name in ("boxes", "scores", "labels")})
-        for result in results
-    ]
+    images = []
+    for result in results:
+        arrays = {name: to_numpy(result[name], name) for name in ("boxes", "scores", "labels")}
+        rows = _best(arrays["scores"].reshape(-1, 1), score_threshold, top)
+        images.append(ImageRows(**{name: values[rows] for name, values in arrays.items()}))
     return stacked(images, ids, classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from probox.errors import InputError
@@ -42,6 +42,9 @@ def check_tables(truth: Any, found: Any, call: str) -> None:
 
     order = f"the order is {call}(truth, found)"
     swapped = isinstance(truth, Detections) or isinstance(found, GroundTruth)
+    if isinstance(found, list | tuple):
+        problem = f"expected argument `found` to be Detections, but got a {type(found).__name__} of {len(found)}"
+        raise InputError(problem, remedy=f"call {call} for each, or join them with Detections.concatenate")
     is_path = isinstance(truth, str | os.PathLike)
     expect(truth, GroundTruth, "truth", "read it first with probox.read_truth(path)" if is_path else order)
     is_path = isinstance(found, str | os.PathLike) and not swapped
@@ -77,5 +80,7 @@ def check_classes(classes: Any, name: str = "classes") -> tuple[str, ...]:
     wrong = [entry for entry in names if not isinstance(entry, str)]
     if wrong:
         problem = f"expected argument `{name}` to hold names, but got {type(wrong[0]).__name__} ({wrong[0]!r:.40})"
-        raise InputError(problem, remedy="give each class a name in text")
+        numbered = isinstance(classes, Mapping) and all(isinstance(entry, str) for entry in classes.values())
+        remedy = "of numbered names give list(names.values()), by their numbers" if numbered else None
+        raise InputError(problem, remedy=remedy or "give each class a name in text")
     return names

@@ -30,8 +30,11 @@ def to_numpy(values: Any, name: str = "values") -> npt.NDArray[Any]:
         return np.asarray(values.get())  # CuPy, which refuses to be converted silently
     try:
         return np.asarray(values)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise InputError(f"expected {name} to be numbers in rows of equal length, but got {error}") from None
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise InputError(
+            f"expected {name} to be numbers in rows of equal length, but got {values!r:.60}",
+            remedy="give one list of numbers per row, all of them equally long",
+        ) from None
 
 
 def _is_tensor(value: Any) -> bool:

@@ -56,6 +56,10 @@ def boxes_from(given: Floats, box_format: BoxFormat, sizes: Floats | None) -> tu
         Width and height of each box's image, for boxes in shares of it; None for boxes in pixels.
     """
     check_box_format(box_format)
+    if box_format != "xyxy" and (given[:, 2:] < 0).any():
+        row = int(np.argmax((given[:, 2:] < 0).any(axis=1)))
+        problem = f"expected width and height of at least 0 in {box_format}, but box {row} is {given[row].tolist()}"
+        raise InputError(problem, remedy="check the order of its numbers")
     with np.errstate(over="ignore", invalid="ignore"):  # such boxes are rejected by the table, in words
         boxes = given if sizes is None else given * np.tile(sizes, 2)
         if box_format == "xyxy":

@@ -190,10 +190,10 @@ def _taken(values: Any, rows: npt.NDArray[Any]) -> Any:
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
     """Return `values` as a read-only contiguous array of the given type, -1 in `shape` standing for any length."""
+    array = to_numpy(values, name)
+    if array.dtype.kind in "US" and array.size:
+        raise InputError(f"expected {name} to be numbers, but got the text {str(array.flat[0])!r:.60}")
     try:
-        array = to_numpy(values, name)
-        if array.dtype.kind in "US" and array.size:
-            raise InputError(f"expected {name} to be numbers, but got the text {str(array.flat[0])!r:.60}")
         if array.size == 0 and array.ndim < len(shape):
             array = array.reshape(tuple(0 if n < 0 else n for n in shape))
         with np.errstate(invalid="ignore"):  # numbers that do not fit are rejected below

@@ -70,6 +70,8 @@ def corners_from(
         return None
     name = given[0]
     array = _numbers(named[name], name)
+    if sizes is not None:
+        _refuse_pixels(array, name)
     scale = np.ones((rows, 2)) if sizes is None else sizes
     if name == "covariances" and array.shape == (rows, 2, 2, 2):
         return np.asarray(array * (scale[:, None, :, None] * scale[:, None, None, :]))
@@ -79,15 +81,12 @@ def corners_from(
         raise _wrong_shape(name, array.shape, rows)
     if not (array >= 0).all():
         _refuse_negative(array, name)
+    if name == "covariances" and array.shape == (4, 4):
+        _refuse_one_matrix(array)
     variances = array**2 if name == "std" else array
     if array.shape == (rows, 4):
         full = variances[:, :, None] * np.eye(4)
         return _from_full(full, _format(covariance_format, box_format), scale)
-    if sizes is not None and array.size and array.max() > 1:
-        raise InputError(
-            f"expected {name} in shares of the image, as the boxes are, but got {array.max():g}",
-            remedy="divide it by the image's size, or give boxes in pixels",
-        )
     even = np.broadcast_to(variances, rows)
     result: Floats = (even[:, None] * scale**2)[:, None, :, None] * np.eye(2) * np.ones((1, 2, 1, 1))
     return result
@@ -133,6 +132,25 @@ def _symmetric(full: Floats, name: str) -> Floats:
             remedy="give whole 4 x 4 covariances, not factors of them (L: give L @ L.T)",
         )
     return full
+
+
+def _refuse_pixels(array: Floats, name: str) -> None:
+    """Raise for uncertainty that is larger than the image, where it should be a share of it."""
+    largest = np.abs(array[np.isfinite(array)]).max(initial=0.0)
+    if largest > 1:
+        raise InputError(
+            f"expected {name} in shares of the image, as the boxes are, but got {largest:g}",
+            remedy="divide it by the image's size (squared, for variances), or give boxes in pixels",
+        )
+
+
+def _refuse_one_matrix(array: Floats) -> None:
+    """Raise if the variances of four boxes are rather the covariance of one."""
+    if (array == array.T).all() and not (array == array[0, 0]).all():
+        raise InputError(
+            "four boxes, and a symmetric 4 x 4: one covariance for all of them, or variances of each?",
+            remedy="repeat a covariance for each box (N x 4 x 4), or give variances as var=",
+        )
 
 
 def _refuse_negative(array: Floats, name: str) -> None:

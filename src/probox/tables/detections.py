@@ -220,10 +220,22 @@ class Detections(DetectionColumns):
         if wrong or not given:
             got = type(wrong[0]).__name__ if wrong else "nothing"
             raise InputError(f"expected Detections to concatenate, but got {got}", remedy="give a list of them")
-        classes = tuple(dict.fromkeys(name for part in given for name in part.classes))
+        classes = given[0].classes
+        if any(part.classes != classes for part in given):
+            classes = tuple(dict.fromkeys(name for part in given for name in part.classes))
+            twice = [part.classes for part in given if len(set(part.classes)) < len(part.classes)]
+            if twice:
+                name = next(name for name in twice[0] if twice[0].count(name) > 1)
+                problem = f"classes differ, and one part has two that are called {name!r:.60}"
+                raise InputError(problem, remedy="give classes names of their own")
         columns = {name: np.concatenate([getattr(part, name) for part in given]) for name in _PLAIN}
         place = {name: number for number, name in enumerate(classes)}
-        labels = [np.array([place[name] for name in part.classes] or [0], np.int32)[part.labels] for part in given]
+        labels = [
+            part.labels
+            if part.classes == classes
+            else np.array([place[name] for name in part.classes] or [0], np.int32)[part.labels]
+            for part in given
+        ]
         covariances = heatmaps = None
         if any(part.covariances is not None for part in given):
             plain = [np.zeros((len(p), 2, 2, 2)) if p.covariances is None else p.covariances for p in given]

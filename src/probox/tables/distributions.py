@@ -15,6 +15,10 @@ AboveOne = Literal["limit", "normalise", "refuse"]
 """What to do about rows of scores that add up to more than 1, which one sigmoid per class gives."""
 
 
+ROWS_AT_ONCE = 1 << 16
+"""So many rows are made wide at a time: a million of 80 classes would take gigabytes."""
+
+
 def to_distribution(scores: npt.ArrayLike, above_one: AboveOne = "limit") -> npt.NDArray[np.float32]:
     """Return label probabilities (N, C) from scores of all classes.
 
@@ -56,14 +60,16 @@ def limit_to_distribution(scores: npt.ArrayLike) -> npt.NDArray[np.float32]:
     given = np.asarray(scores, np.float32)
     if given.size == 0:
         return np.array(given)
-    wide = given.astype(np.float64)
-    total = wide.sum(axis=1)
-    winner = wide.argmax(axis=1)
-    rows = np.flatnonzero(total > 1.0)
+    rows = np.flatnonzero(given.sum(axis=1, dtype=np.float64) > 1.0)
     limited: npt.NDArray[np.float32] = np.array(given)
-    best = wide[rows, winner[rows]]
-    # A winner of exactly the whole sum leaves nothing to scale.
-    others = np.maximum(total[rows] - best, np.finfo(np.float64).tiny)
-    limited[rows] = (wide[rows] * np.minimum(1.0, (1.0 - best) / others)[:, None]).astype(np.float32)
-    limited[rows, winner[rows]] = given[rows, winner[rows]]
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        part = rows[start : start + ROWS_AT_ONCE]
+        wide = given[part].astype(np.float64)
+        total = wide.sum(axis=1)
+        winner = wide.argmax(axis=1)
+        best = wide[np.arange(len(part)), winner]
+        # A winner of exactly the whole sum leaves nothing to scale.
+        others = np.maximum(total - best, np.finfo(np.float64).tiny)
+        limited[part] = (wide * np.minimum(1.0, (1.0 - best) / others)[:, None]).astype(np.float32)
+        limited[part, winner] = given[part, winner]
     return limited

@@ -91,14 +91,14 @@ def _labels(
     values = to_numpy(scores, "scores")
     if values.dtype.kind not in "fiu" and values.size:
         raise InputError(f"expected scores to be numbers, but got {values.dtype}", remedy="give numbers from 0 to 1")
-    values = values.astype(np.float64)
     check_scores(values)
     if labels is None:
         if values.ndim == 1 and values.size:
             raise InputError(
                 "expected labels beside one score per box", remedy="give labels=, or the scores of all classes, N x C"
             )
-        matrix = frozen(values, np.float64, (rows, len(classes)), "scores of all classes")
+        wide = values.dtype.kind == "f" and values.dtype.itemsize > 4  # a matrix of single precision stays as small
+        matrix = frozen(values, np.float64 if wide else np.float32, (rows, len(classes)), "scores of all classes")
         return {"label_probs": to_distribution(matrix, above_one), **_winners(matrix)}
     if values.ndim > 1:
         raise InputError(
@@ -119,21 +119,21 @@ def _labels(
     return {"label_probs": probs, "labels": columns, "scores": stated}
 
 
-def _winners(matrix: npt.NDArray[np.float64]) -> dict[str, Any]:
+def _winners(matrix: npt.NDArray[np.floating[Any]]) -> dict[str, Any]:
     """Return the best class of each row and its score as given, which making a distribution of the row may change."""
     if matrix.size == 0:
         return {}
     labels = matrix.argmax(axis=1).astype(np.int32)
-    return {"labels": labels, "scores": matrix[np.arange(len(matrix)), labels]}
+    return {"labels": labels, "scores": matrix[np.arange(len(matrix)), labels].astype(np.float64)}
 
 
 def check_scores(values: npt.NDArray[Any], name: str = "scores") -> None:
     """Raise for scores that are no probabilities, with what they look like."""
     if values.size == 0:
         return
-    if np.isnan(values).any():
-        raise InputError(f"expected finite {name}, but got NaN", remedy="leave out detections that diverged")
     low, high = float(values.min()), float(values.max())
+    if np.isnan(low):  # one NaN makes the smallest NaN
+        raise InputError(f"expected finite {name}, but got NaN", remedy="leave out detections that diverged")
     if low >= -ROUNDING and high <= 1 + ROUNDING:
         return
     problem = f"expected {name} between 0 and 1, but got {low if low < -ROUNDING else high:g}"
@@ -163,6 +163,12 @@ def label_columns(labels: Any, classes: tuple[str, ...], rows: int, category_ids
         return _columns_of_names(values, classes, rows)
     if values.dtype.kind == "b":
         raise InputError("expected labels to be numbers of classes or names, but got True and False")
+    if values.dtype.kind == "f" and values.size and not (values == np.floor(values)).all():
+        part = float(values[values != np.floor(values)].flat[0])
+        raise InputError(
+            f"expected labels to be whole numbers or names, but got {part:g}",
+            remedy="the order is boxes, scores, labels",
+        )
     numbers = frozen(values, np.int64, (rows,), "labels")
     if category_ids is not None:
         ids = frozen(category_ids, np.int64, (len(classes),), "category_ids")

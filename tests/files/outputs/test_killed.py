@@ -41,7 +41,7 @@ def test_the_old_output_or_the_new_one(command: Command, inputs: Path, tmp_path:
         done = run(command.line(inputs, folder, earlier=True))
         assert done.returncode == 0, done.stderr
     words = command.line(inputs, folder)
-    known, moments = kill_often(folder, words, 3 if command.slow else 6)
+    known, moments = kill_often(folder, words, 3)
     assert known["before"] != known["after"]
     assert bool(known["before"]) == bool(command.before)
     for moment in moments:

@@ -160,7 +160,7 @@ def test_evaluations_replace_nothing_else(
     mine.write_text("mine")
     words = ("evaluate", inputs / "truth.json", inputs / "sure.json", "--out", tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr("probox.cli.evaluate._Truth.evaluate", None)  # it is refused before any work is done
+        patched.setattr("probox.cli.scoring.TruthToScore.evaluate", None)  # it is refused before any work is done
         assert f"{name}: is there already and does not hold an evaluation" in refused(capsys, *words)
     assert tree(tmp_path) == {f"sure/{name}": b"mine"}
     mine.unlink()
