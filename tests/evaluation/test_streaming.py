@@ -175,14 +175,14 @@ def test_an_image_in_two_row_groups_is_refused(tmp_path: Path) -> None:
 
 
 def test_label_probabilities_are_not_gathered(tmp_path: Path) -> None:
-    """Of 4,000 detections with 300 classes, 4.8 MB of probabilities, a few row groups are held at a time."""
+    """Of 4,000 detections with 600 classes, 9.6 MB of probabilities, a few row groups are held at a time."""
     images = dict.fromkeys(range(1, 401), 10)
     rng = np.random.default_rng(0)
-    probs = rng.dirichlet(np.ones(300), 4000).astype(np.float32) * np.float32(0.99)
-    found = boxes_in(images, tuple(f"class {i}" for i in range(300)), label_probs=probs)
+    probs = rng.dirichlet(np.ones(600), 4000).astype(np.float32) * np.float32(0.99)
+    found = boxes_in(images, tuple(f"class {i}" for i in range(600)), label_probs=probs)
     truth = objects_in(*images)
-    truth = truth.replace(dataset=truth.dataset.replace(classes=found.classes, category_ids=np.arange(300)))
-    files = written(tmp_path, truth, found, 1 << 18)
+    truth = truth.replace(dataset=truth.dataset.replace(classes=found.classes, category_ids=np.arange(600)))
+    files = written(tmp_path, truth, found, 1 << 19)
     evaluate_parquet(*files)  # imports are not counted
     tracemalloc.start()
     result = evaluate_parquet(*files)

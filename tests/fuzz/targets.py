@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 import probox
-from probox import Evaluation, GroundTruth, InputError
+from probox import Detections, Evaluation, GroundTruth, InputError
 from probox.analysis.validation import validate
 from probox.calibration import Calibration
 
@@ -165,10 +165,12 @@ def _use_labels(folder: Path) -> None:
     truth, found = (next(iter((folder / name).glob("*.csv")), folder / name) for name in ("truth", "found"))
     truth = folder / "truth" / "data.yaml" if (folder / "truth" / "data.yaml").exists() else truth
     truth = folder / "truth" / "boxes.csv" if (folder / "truth" / "boxes.csv").exists() else truth
-    _compare(folder, truth, found)
-    table = probox.read_truth(truth)
-    check_truth(table)
-    detections = probox.read_detections(found, table)
+    table, detections, problem = _compare(folder, truth, found)
+    if table is not None:
+        check_truth(table)
+    if table is None or detections is None:
+        assert problem is not None
+        raise problem
     check_detections(detections)
     check_evaluation(probox.evaluate(table, detections, threads=1, measures=("pdq",)))
 
@@ -178,20 +180,24 @@ def _use_pair(folder: Path) -> None:
     _compare(folder, folder / "truth", folder / "found")
 
 
-def _compare(folder: Path, truth: Path, found: Path) -> None:
+def _compare(folder: Path, truth: Path, found: Path) -> tuple[GroundTruth | None, Detections | None, InputError | None]:
+    """Return the tables that can be read, and why the other cannot."""
     report = validate(truth, found)
     assert json.dumps(report.to_dict())
     for finding in report.findings:
         for example in finding.examples:
             check_error(example, str(folder))
-    readable = False
+    table: GroundTruth | None = None
+    detections: Detections | None = None
     problem: InputError | None = None
     try:
-        probox.read_detections(found, probox.read_truth(truth))
-        readable = True
+        table = probox.read_truth(truth)
+        detections = probox.read_detections(found, table)
     except InputError as error:
         problem = error
-    assert report.ok == readable, f"validate says {'fine' if report.ok else 'wrong'}, reading says {problem or 'fine'}"
+    said = f"validate says {'fine' if report.ok else 'wrong'}, reading says {problem or 'fine'}"
+    assert report.ok == (problem is None), said
+    return table, detections, problem
 
 
 def _use_deed(folder: Path) -> None:

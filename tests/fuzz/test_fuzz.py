@@ -27,8 +27,10 @@ def test_a_short_round() -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_seeds_are_valid_and_inputs_are_not(tmp_path: Path, target: str) -> None:
     """Some inputs are read to the end, some are refused: a round of nothing but refusals would show nothing."""
-    outcomes = set()
-    for number in range(40):
+    outcomes: set[str] = set()
+    for number in range(10 if target == "validate" else 40):
+        if len(outcomes) == 2:
+            break
         put(input_files(target, 2, number), tmp_path)
         try:
             TARGETS[target].use(tmp_path)

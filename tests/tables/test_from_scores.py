@@ -89,6 +89,9 @@ def test_uncertainty_has_many_shapes_and_one_meaning() -> None:
     for even in ({"covariances": 9.0}, {"var": 9}, {"std": 3.0}, {"var": [9]}, {"std": [3]}):
         np.testing.assert_array_equal(one(**even).covariances, np.broadcast_to(9 * np.eye(2), (1, 2, 2, 2)))
     assert one().covariances is None
+    for uncertainty in ({"std": 3}, {"std": [3]}, {"std": [[3] * 4]}, {"var": 9}):
+        sizes = one(**uncertainty, covariance_format="xywh").covariances
+        assert sizes[0, :, 0, 0].tolist() == [9.0, 18.0], uncertainty
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["xyxy", "xywh", "cxcywh"]), st.booleans())
@@ -211,6 +214,11 @@ MISTAKES = {
     "variance per box": ({"covariances": [4.0]}, "as var="),
     "order of the 4 x 4 unsaid": ({"box_format": "xywh", "covariances": np.eye(4)[None]}, "covariance_format"),
     "factor as covariance": ({"covariances": np.tril(np.ones((4, 4)))[None]}, "L @ L.T"),
+    "corners in another format": (
+        {"covariances": np.zeros((1, 2, 2, 2)), "covariance_format": "xywh"},
+        "leave covariance_format out",
+    ),
+    "format unknown": ({"std": 3, "covariance_format": "xyxyx"}, "covariance_format to be one of"),
     "format of nothing": ({"covariance_format": "xywh"}, "none is given"),
     "pixels as shares of sigma": (
         {"boxes": [[0.1, 0.2, 0.3, 0.4]], "normalised": (640, 480), "std": 3.0},

@@ -118,7 +118,7 @@ def _without_truth(
         if writer.name == form.name and writer.write is not None:
             truth = _as_truth(source, given)
             if truth is not None:
-                return "objects", len(truth), truth.notes + writer.write(target, truth)
+                return "objects", int(truth.countable.sum()), truth.notes + writer.write(target, truth)
     copied = given.copy(source, target, repair) if form is given and given.copy is not None else None
     if copied is None:
         raise InputError(

@@ -157,7 +157,7 @@ def _group_notes(evaluation: Any, per_class: bool, per_size: bool) -> list[str]:
 def _counts(evaluation: Any) -> dict[str, int]:
     return {
         "images": len(evaluation.dataset),
-        "objects": len(evaluation.objects),
+        "objects": int(evaluation.objects.countable.sum()),
         "detections": len(evaluation.detections),
     }
 

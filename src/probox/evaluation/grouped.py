@@ -143,13 +143,14 @@ def is_filled(summary: Summary) -> bool:
 
 
 def counts_of(judged: Judged) -> Summary:
-    """Return how many objects and detections there are in a group."""
-    return dict(zip(COUNTS, (len(judged.objects), len(judged.detections)), strict=True))
+    """Return how many objects and detections there are in a group; regions to ignore are no objects."""
+    return dict(zip(COUNTS, (int(judged.objects.countable.sum()), len(judged.detections)), strict=True))
 
 
 def counts_per_image(detections: DetectionTable, objects: ObjectTable, images: int) -> dict[str, Ints]:
-    """Return how many objects and detections each image has."""
-    counts = (np.bincount(table.image_rows, minlength=images) for table in (objects, detections))
+    """Return how many objects and detections each image has; regions to ignore are no objects."""
+    rows = (objects.image_rows[objects.countable], detections.image_rows)
+    counts = (np.bincount(own, minlength=images) for own in rows)
     return dict(zip(COUNTS, counts, strict=True))
 
 

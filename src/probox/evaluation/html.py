@@ -26,7 +26,7 @@ def evaluation_html(evaluation: Evaluation) -> str:
         f"{n:,} {what}"
         for n, what in (
             (len(evaluation.dataset), "images"),
-            (len(evaluation.objects), "objects"),
+            (int(evaluation.objects.countable.sum()), "objects"),
             (len(evaluation.detections), "detections"),
         )
     )

@@ -326,7 +326,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return (
-            f"Evaluation(PDQ {self.pdq:.4f}, {len(self.dataset)} images, {len(self.objects)} objects, "
+            f"Evaluation(PDQ {self.pdq:.4f}, {len(self.dataset)} images, {self.objects.countable.sum()} objects, "
             f"{len(self.detections)} detections, {self.convention.name})"
         )
 

@@ -112,7 +112,7 @@ def evaluate(
     rows, image_rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
     masks = truth.as_box_masks() if chosen.box_truth else truth.masks
-    empty = int((masks.pixels == 0).sum())
+    empty = int((~truth.crowd & (masks.pixels == 0)).sum())  # regions to ignore are nobody's objects
     if empty:
         notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
     pairs = PairTable.none()

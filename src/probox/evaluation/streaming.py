@@ -112,7 +112,7 @@ def evaluate_parquet(
         notes.append(unknown_images_note(unknown_rows, unknown_images))
     if changed:
         notes.append(repair_note(changed))
-    empty = int((result.masks.pixels == 0).sum())
+    empty = int((~result.objects.crowd & (result.masks.pixels == 0)).sum())
     if empty:
         notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
     notes += label_notes(kept - len(result.detections), file.classes, there.classes, chosen)

@@ -34,7 +34,7 @@ def evaluation_of_images(evaluation: Evaluation, images: npt.ArrayLike) -> Evalu
         detections=_renumbered(evaluation.detections.take(found), kept),
         pairs=pairs.replace(detections=new_detection[pairs.detections], objects=new_object[pairs.objects]),
         masks=masks,
-        plain_notes=_notes(evaluation, len(kept), masks),
+        plain_notes=_notes(evaluation, len(kept), masks, evaluation.objects.crowd[there]),
     )
     return part.rematched() if part.has_pairs else part
 
@@ -44,9 +44,9 @@ def _renumbered(table: SomeTable, kept: npt.NDArray[np.int64]) -> SomeTable:
     return table.replace(image_rows=np.searchsorted(kept, table.image_rows))
 
 
-def _notes(evaluation: Evaluation, images: int, masks: Masks) -> tuple[str, ...]:
+def _notes(evaluation: Evaluation, images: int, masks: Masks, crowd: npt.NDArray[np.bool_]) -> tuple[str, ...]:
     notes = notes_of_part(evaluation.plain_notes, images, len(evaluation.dataset))
-    empty = int((masks.pixels == 0).sum())
+    empty = int((~crowd & (masks.pixels == 0)).sum())
     if not empty or images == len(evaluation.dataset):
         return notes
     return (*notes, empty_mask_note(empty, box_truth=evaluation.convention.box_truth))

@@ -95,17 +95,14 @@ class LabelRows:
         problems.add(kind, np.flatnonzero(wrong).tolist(), describe)
 
 
-FRACTION = 1e-6
-"""How far a corner may be from where it was drawn, in fractions of the image: labels have six decimals."""
-
-
 def truth_of(
-    rows: LabelRows, dataset: Dataset, problems: Problems, notes: Sequence[str], *, fractions: bool = False
+    rows: LabelRows, dataset: Dataset, problems: Problems, notes: Sequence[str], *, rounding: Sequence[float] = ()
 ) -> GroundTruth:
     """Return the table of objects; those without a polygon have the pixels of their box, as in COCO's files.
 
     Where boxes were written as fractions of the image, a corner that rounding alone keeps from the edge of a pixel is
-    put there: 199.9999998 would otherwise begin a pixel before 200 does.
+    put there: 199.9999998 would otherwise begin a pixel before 200 does. `rounding` says how far it may move a corner
+    of each row, in fractions of the image.
     """
     kept = rows.usable(problems, scored=False)
     images = np.array(rows.images, np.int64)
@@ -113,9 +110,10 @@ def truth_of(
     boxes = np.array(rows.boxes, np.float64).reshape(-1, 4)
     corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
     shapes = dataset.shapes[images] if len(images) else np.ones((0, 2), np.int32)
-    if fractions:
-        edges = np.round(corners)
-        corners = np.where(np.abs(corners - edges) <= FRACTION * np.tile(shapes, 2), edges, corners)
+    if len(rounding):
+        corners = _unrounded(corners, np.array(rounding)[:, None] * np.tile(shapes, 2))
+        moved = corners[:, 2:] - corners[:, :2]
+        boxes[:, 2:] = np.where(np.abs(moved - boxes[:, 2:]) > 1e-9, moved, boxes[:, 2:])
     masks = _masks(rows, kept, corners, shapes)
     sizes = boxes[kept, 2:]
     drawn = np.isin(kept, list(rows.polygons))
@@ -135,6 +133,14 @@ def truth_of(
         crowd=crowd[kept],
         notes=tuple(said),
     )
+
+
+def _unrounded(corners: npt.NDArray[np.float64], reach: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return corners, those within reach of an edge of pixels on it, unless nothing of the box would be left."""
+    edges = np.round(corners)
+    moved = np.where(np.abs(corners - edges) <= reach, edges, corners)
+    thin = np.tile((moved[:, :2] == moved[:, 2:]) & (corners[:, :2] < corners[:, 2:]), 2)
+    return np.where(thin, corners, moved)
 
 
 def _masks(

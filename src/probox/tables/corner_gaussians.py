@@ -70,10 +70,17 @@ def corners_from(
         return None
     name = given[0]
     array = _numbers(named[name], name)
+    if covariance_format is not None:
+        check_box_format(covariance_format, "covariance_format")
     if sizes is not None:
         _refuse_pixels(array, name)
     scale = np.ones((rows, 2)) if sizes is None else sizes
     if name == "covariances" and array.shape == (rows, 2, 2, 2):
+        if covariance_format not in (None, "xyxy"):
+            raise InputError(
+                f"covariances of 2 x 2 x 2 are of corners, but covariance_format is {covariance_format}",
+                remedy="leave covariance_format out",
+            )
         return np.asarray(array * (scale[:, None, :, None] * scale[:, None, None, :]))
     if name != "std" and array.shape == (rows, 4, 4):
         return _from_full(_symmetric(array, name), _format(covariance_format, box_format), scale)
@@ -85,11 +92,10 @@ def corners_from(
         _refuse_one_matrix(array)
     variances = array**2 if name == "std" else array
     if array.shape == (rows, 4):
-        full = variances[:, :, None] * np.eye(4)
-        return _from_full(full, _format(covariance_format, box_format), scale)
-    even = np.broadcast_to(variances, rows)
-    result: Floats = (even[:, None] * scale**2)[:, None, :, None] * np.eye(2) * np.ones((1, 2, 1, 1))
-    return result
+        return _from_full(variances[:, :, None] * np.eye(4), _format(covariance_format, box_format), scale)
+    # One number is that of every coordinate of the corners, unless other coordinates are named.
+    full = np.broadcast_to(variances, rows)[:, None, None] * np.eye(4)
+    return _from_full(full, covariance_format or "xyxy", scale)
 
 
 def _numbers(values: Any, name: str) -> Floats:
@@ -102,7 +108,6 @@ def _numbers(values: Any, name: str) -> Floats:
 
 def _format(covariance_format: BoxFormat | None, box_format: BoxFormat) -> str:
     if covariance_format is not None:
-        check_box_format(covariance_format, "covariance_format")
         return covariance_format
     if box_format != "xyxy":
         raise InputError(

@@ -163,7 +163,8 @@ class Detections(DetectionColumns):
             standard deviations, and `var`, variances: of the four numbers (N, 4), the same for all coordinates of a
             box (N,), or one number.
         covariance_format : {"xyxy", "xywh", "cxcywh"}, optional
-            Whose four numbers the uncertainty is of; must be said where `box_format` is not ``xyxy``.
+            Whose four numbers the uncertainty is of; must be said for four numbers where `box_format` is not ``xyxy``.
+            One number without it is that of every coordinate of the corners.
         category_ids : (C,), optional
             The number that `labels` have for each class, as COCO's category ids.
         above_one : {"limit", "normalise", "refuse"}

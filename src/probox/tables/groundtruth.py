@@ -183,7 +183,12 @@ class GroundTruth(Table):
                 )
 
     def __repr__(self) -> str:
-        return f"GroundTruth({len(self.dataset)} images, {len(self)} objects, {len(self.classes)} classes)"
+        return f"GroundTruth({len(self.dataset)} images, {self.countable.sum()} objects, {len(self.classes)} classes)"
+
+    @property
+    def countable(self) -> npt.NDArray[np.bool_]:
+        """Return which rows are objects: all but regions to ignore, which are crowds without a pixel."""
+        return ~self.crowd | (self.masks.pixels > 0)
 
     def select_images(self, image_ids: npt.ArrayLike) -> GroundTruth:
         """Return the table of these images alone, given by their ids; all of them must be here."""

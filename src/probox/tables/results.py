@@ -122,6 +122,11 @@ class ObjectTable(JudgedTable):
     mask_boxes: npt.NDArray[np.int32] = column(np.int32, 4)
     ignored: npt.NDArray[np.bool_] = column(np.bool_)
 
+    @property
+    def countable(self) -> npt.NDArray[np.bool_]:
+        """Return which rows are objects: all but regions to ignore, which are crowds without a pixel."""
+        return ~self.crowd | (self.pixels > 0)
+
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
         self._has_no_label_probs(label_probs)
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from probox import InputError, read_detections, read_truth
 from probox.analysis.validation import validate
 from probox.cli import main
 from probox.files.source import Source
+from probox.formats.openimages.table import class_descriptions
 from probox.formats.registry import detection_formats, format_of_detections, format_of_truth, truth_formats
 
 from . import world
@@ -308,6 +310,28 @@ def test_commands(run: Run, tmp_path: Path, name: str) -> None:
     status, _, text = run("convert", found, tmp_path / "g.parquet")
     assert (status, "add --truth FILE" in text) == (1, True)
     assert run("validate", truth, found)[0] == 0
+
+
+def test_commands_do_not_count_regions(run: Run, tmp_path: Path) -> None:
+    scene = make_scene(images=3, crowd=True, empty=False)
+    truth, found = world.kitti(scene, tmp_path)
+    objects = sum(not crowd for *_, crowd in scene.objects)
+    assert json.loads(run("evaluate", truth, found, "--json")[1])["counts"]["objects"] == objects
+    assert f"{objects} objects" in "".join(map(str, run("convert", truth, tmp_path / "t.parquet")))
+
+
+def test_many_class_descriptions(tmp_path: Path) -> None:
+    """Twenty thousand names, two of them equal, in the time of a few reads."""
+    names = [f"/m/{n:05x},name {n % 19_999}" for n in range(20_000)]
+    put(tmp_path / "class-descriptions.csv", "\n".join(names))
+    before = time.process_time()
+    described = class_descriptions(tmp_path)
+    assert time.process_time() - before < 1.0
+    assert (len(described), described["/m/04e1f"], len(set(described.values()))) == (
+        20_000,
+        "name 0 (/m/04e1f)",
+        20_000,
+    )
 
 
 def test_yaml_is_loaded_when_it_is_used() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import probox
 from probox import GroundTruth, InputError, read_detections, read_truth, read_yolo, read_yolo_truth
 from probox.analysis.validation import validate
+from probox.formats.written_digits import rounding_of
 from probox.formats.yolo.order import find_order
 from probox.tables.coco_classes import COCO_CLASSES
 
@@ -52,7 +54,7 @@ def test_boxes_and_polygons(tmp_path: Path) -> None:
     assert truth.notes == ("2 objects have no mask: their boxes are used as masks",)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.tuples(st.integers(1, 3000), st.integers(1, 3000)),
     st.tuples(*[st.floats(0, 1) for _ in range(4)]),
@@ -63,33 +65,115 @@ def test_a_box_is_that_of_its_fractions(
 ) -> None:
     """Width is w * W to the bit, and x is cx * W - w * W / 2, in truth and predictions alike."""
     folder = tmp_path_factory.mktemp("any")
-    numbers = " ".join(map(repr, box))
+    words = [f"{number:.20f}" for number in box]
+    numbers, box = " ".join(words), tuple(map(float, words))
     yaml = data_set(folder, f"1 {numbers}\n")
     put(folder / "images" / "val" / "7.PNG", header(*size))
     truth = read_truth(yaml)
     w, h = box[2] * size[0], box[3] * size[1]
     x, y = box[0] * size[0] - w / 2, box[1] * size[1] - h / 2
     assert truth.extents.tolist() == [[w, h]]
-    np.testing.assert_allclose(truth.boxes, [[x, y, x + w, y + h]], rtol=0, atol=1e-6 * max(size))
+    np.testing.assert_allclose(truth.boxes, [[x, y, x + w, y + h]], rtol=0, atol=1e-7 * max(size))
     found = read_yolo(predicted(folder, f"1 {numbers} {score!r}"), truth, order="score-last")
     assert (found.extents.tolist(), found.boxes.tolist()) == ([[w, h]], [[x, y, x + w, y + h]])
     assert found.scores.tolist() == [score]
 
 
-@settings(max_examples=50)
-@given(st.data())
-def test_six_decimals_do_not_add_pixels(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def many_boxes(decimals: int | None) -> tuple[dict[str, tuple[int, int]], list[tuple[str, tuple[float, ...]]]]:
+    """Return images of any sizes, and boxes with so many decimals of a pixel; None for all that there are."""
+    rng = np.random.default_rng(5)
+    images = {str(n): (int(w), int(h)) for n, (w, h) in enumerate(rng.integers(100, 660, (60, 2)))}
+    boxes = []
+    for stem, (width, height) in images.items():
+        for _ in range(6):
+            x, y = rng.uniform(0, width - 12), rng.uniform(0, height - 12)
+            w, h = rng.uniform(4, width - x - 2), rng.uniform(4, height - y - 2)
+            box = (x, y, w, h) if decimals is None else tuple(float(np.round(v, decimals)) for v in (x, y, w, h))
+            boxes.append((stem, box))
+    return images, boxes
+
+
+WRITTEN = {
+    "3 decimals": "{:.3f}",
+    "4 decimals": "{:.4f}",
+    "5 decimals": "{:.5f}",
+    "6 decimals": "{:.6f}",
+    "6 digits": "{:g}",
+    "7 digits": "{:.7g}",
+    "double precision": "{!r}",
+}
+
+
+def pixels_as_written(folder: Path, decimals: int | None, write: Callable[[float], str]) -> tuple[GroundTruth, ...]:
+    """Return a COCO file, and the same as YOLO's labels, whose numbers are so written."""
+    images, boxes = many_boxes(decimals)
+    coco = {
+        "images": [{"id": int(stem), "width": w, "height": h} for stem, (w, h) in images.items()],
+        "categories": [{"id": 1, "name": "cup"}],
+        "annotations": [
+            {"id": n, "image_id": int(stem), "category_id": 1, "bbox": list(box)} for n, (stem, box) in enumerate(boxes)
+        ],
+    }
+    lines: dict[str, list[str]] = {}
+    for stem, (x, y, w, h) in boxes:
+        width, height = images[stem]
+        numbers = ((x + w / 2) / width, (y + h / 2) / height, w / width, h / height)
+        lines.setdefault(stem, []).append(" ".join(["0", *map(write, numbers)]))
+    for stem, size in images.items():
+        put(folder / "images" / f"{stem}.png", header(*size))
+        put(folder / "labels" / f"{stem}.txt", "\n".join(lines[stem]))
+    yaml = put(folder / "data.yaml", "val: images\nnames: [cup]\n")
+    return probox.read_coco(put(folder / "coco.json", json.dumps(coco))), read_truth(yaml)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_rounding_adds_no_pixels(tmp_path: Path, name: str) -> None:
     """Boxes of whole pixels have the pixels that they have in COCO's files, though no fraction of 640 is exact."""
-    width, height = data.draw(st.integers(8, 4000)), data.draw(st.integers(8, 4000))
-    x, y = data.draw(st.integers(0, width - 2)), data.draw(st.integers(0, height - 2))
-    w, h = data.draw(st.integers(1, width - 1 - x)), data.draw(st.integers(1, height - 1 - y))
-    numbers = ((x + w / 2) / width, (y + h / 2) / height, w / width, h / height)
-    folder = tmp_path_factory.mktemp("six")
-    for text in (" ".join(f"{number:.6f}" for number in numbers), " ".join(map(repr, numbers))):
-        yaml = data_set(folder, f"0 {text}\n")
-        put(folder / "images" / "val" / "7.PNG", header(width, height))
-        truth = read_truth(yaml)
-        assert truth.masks.boxes.tolist() == truth.as_box_masks().boxes.tolist() == [[x, y, x + w, y + h]]
+    coco, labels = pixels_as_written(tmp_path, 0, WRITTEN[name].format)
+    np.testing.assert_array_equal(labels.masks.boxes, coco.masks.boxes)
+    np.testing.assert_array_equal(labels.as_box_masks().boxes, coco.masks.boxes)
+    np.testing.assert_allclose(labels.extents, coco.extents, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("write", [str, lambda number: str(np.float32(number)), lambda n: repr(float(np.float32(n)))])
+def test_single_precision_adds_no_pixels(tmp_path: Path, write: Callable[[float], str]) -> None:
+    coco, labels = pixels_as_written(tmp_path, 0, write)
+    np.testing.assert_array_equal(labels.masks.boxes, coco.masks.boxes)
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 4, None])
+def test_full_precision_is_not_rounded(tmp_path: Path, decimals: int | None) -> None:
+    coco, labels = pixels_as_written(tmp_path, decimals, repr)
+    np.testing.assert_array_equal(labels.masks.boxes, coco.masks.boxes)
+    np.testing.assert_allclose(labels.boxes, coco.boxes, rtol=0, atol=1e-9)
+
+
+def test_a_corner_just_before_a_pixel(tmp_path: Path) -> None:
+    """199.9998 of 640 pixels is what it says in full, and pixel 200 where six decimals cannot say more."""
+    truth = []
+    for x1, write in ((199.9998, repr), (199.9998, "{:.6f}".format), (200.0, "{:.6f}".format), (199.99, "{:g}".format)):
+        numbers = [(x1 + 260.0) / 2 / 640, 0.5, (260.0 - x1) / 640, 0.5]
+        folder = tmp_path / str(len(truth))
+        data_set(folder, " ".join(["0", *map(write, numbers)]))
+        put(folder / "images" / "val" / "7.PNG", header(640, 480))
+        truth.append(int(read_truth(folder / "data.yaml").masks.boxes[0, 0]))
+    assert truth == [199, 200, 200, 199]
+
+
+def test_files_of_several_tools_in_a_folder(tmp_path: Path) -> None:
+    """A file tells its decimals itself; one of a few short numbers takes those of the folder."""
+    assert rounding_of([["0.123456", "0.250000"], ["0.5", "0.25"]]) == [0.75e-6, 0.75e-6]
+    assert rounding_of([["0.1234", "0.2500"], ["0.12345678901234", "0.1"]]) == [0.75e-4, 0.75e-12]
+    assert rounding_of([["0.12346", "0.1", "0.2"], ["0.12345678901234", "0.1"]]) == [0.75e-12, 0.75e-12]
+    assert rounding_of([["0.5", "0.25"]]) == rounding_of([[], ["0.5"]])[1:] == [0.75e-12]
+    assert rounding_of([["0.123457", "0.00123457", "1.23457e-05"]]) == [0.75e-6]
+    assert rounding_of([["1e-1234_5", "1_0e-2", "+.5", "0", "1"]]) == [0.75e-12]
+    assert rounding_of([]) == []
+
+
+def test_thin_boxes_stay(tmp_path: Path) -> None:
+    truth = read_truth(data_set(tmp_path, "0 0.500 0.500 0.001 0.125\n"))
+    assert truth.extents.tolist() == [[0.064, 4.0]]
 
 
 YAMLS = {
@@ -397,33 +481,83 @@ def test_boxes_tell_the_order(tmp_path: Path, order: str, seed: int) -> None:
     assert find_order(numbers, np.arange(len(numbers))) == order
 
 
-def test_low_scores_tell_the_order_too() -> None:
-    """Predictions at a threshold of 0.001, nearly all of which are unsure."""
+def lines_of(boxes: str, scores: str, outside: float, n: int = 400) -> np.ndarray:
+    """Return cx, cy, w, h and scores, a share of the boxes reaching outside their images, and nothing sorted."""
     rng = np.random.default_rng(0)
-    w = rng.uniform(0.02, 0.4, (300, 2))
+    sides = {"small": (0.02, 0.15), "any": (0.02, 0.6), "large": (0.4, 0.98)}[boxes]
+    w = rng.uniform(*sides, (n, 2))
     c = rng.uniform(w / 2, 1 - w / 2)
-    scores = 0.001 + 0.9 * rng.uniform(0, 1, (300, 1)) ** 8
-    files = np.arange(300)
-    assert find_order(np.concatenate([c, w, scores], axis=1), files) == "score-last"
-    assert find_order(np.concatenate([scores, c, w], axis=1), files) == "score-first"
+    stray = rng.permutation(n) < outside * n
+    c[stray, 0] = rng.choice([0.0, 1.0], stray.sum())
+    drawn = rng.uniform(0, 1, (n, 1))
+    spread = {"sure": 0.8 + 0.19 * drawn, "above a quarter": 0.25 + 0.72 * drawn, "all": 0.001 + 0.9 * drawn**8}
+    return np.concatenate([c, w, spread[scores]], axis=1)
+
+
+@pytest.mark.parametrize("outside", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("scores", ["sure", "above a quarter", "all"])
+@pytest.mark.parametrize("boxes", ["small", "any", "large"])
+def test_boxes_outside_do_not_decide(boxes: str, scores: str, outside: float) -> None:
+    last = lines_of(boxes, scores, outside)
+    files = np.arange(len(last))
+    assert find_order(last[:, [4, 0, 1, 2, 3]], files) == "score-first"
+    # Unsure detections fit in both orders: then it is ultralytics', and a note says so.
+    assert find_order(last, files) in (("score-last", None) if scores == "all" else ("score-last",))
+
+
+def test_one_box_outside_among_boxes_that_fit_both_ways(truth: GroundTruth, tmp_path: Path) -> None:
+    both = "1 0.5 0.5 0.4 0.4 0.6\n1 0.52 0.5 0.4 0.41 0.7\n1 0.5 0.5 0.41 0.4 0.65\n"
+    stray = "1 0.05 0.5 0.4 0.4 0.7\n"
+    found = read_detections(predicted(tmp_path, both * 5 + stray), truth)
+    assert sorted(set(found.scores.tolist())) == [0.6, 0.65, 0.7]
+    said = (
+        "lines were read as class cx cy w h score, as ultralytics writes; 1 of 16 boxes then reach outside their "
+        "images; read as class score cx cy w h, 0 do: if they are that, name "
+    )
+    assert any(n.startswith(said) and n.endswith(":score-first") for n in found.notes)
+    assert read_detections(predicted(tmp_path, stray), truth).scores.tolist() == [0.7]
+    assert not any(
+        "reach" in n for n in read_detections(f"{predicted(tmp_path, both + stray)}:score-last", truth).notes
+    )
+
+
+def test_so_many_lines_tell_that_the_score_is_first() -> None:
+    line = np.array([[0.9, 0.5, 0.5, 0.1, 0.2]])
+    assert [find_order(np.repeat(line, n, axis=0), np.arange(n)) for n in (1, 4, 5)] == [None, None, "score-first"]
+    both = np.array([[0.5, 0.5, 0.4, 0.4, 0.6]])
+    for n, order in ((56, "score-first"), (57, None)):  # 10 of 66 are more than 15 %, 10 of 67 are not
+        lines = np.concatenate([np.repeat(line, 10, axis=0), np.repeat(both, n, axis=0)])
+        assert find_order(lines, np.arange(len(lines))) == order
+    other = np.array([[0.5, 0.5, 0.1, 0.1, 0.9]])
+    for n, order in ((3, "score-first"), (4, None)):
+        lines = np.concatenate([np.repeat(line, 12, axis=0), np.repeat(other, n, axis=0)])
+        assert find_order(lines, np.arange(len(lines))) == order
+    assert find_order(other, np.zeros(1)) == "score-last"
 
 
 def test_falling_scores_tell_where_boxes_do_not() -> None:
-    numbers = np.array([[0.5, 0.5, 0.4, 0.4, 0.6], [0.52, 0.5, 0.4, 0.41, 0.5], [0.5, 0.5, 0.4, 0.4, 0.45]])
-    assert find_order(numbers, np.zeros(3, int)) == "score-last"
-    assert find_order(numbers, np.arange(3)) is None
-    assert find_order(numbers[:, [4, 0, 1, 2, 3]], np.zeros(3, int)) == "score-first"
+    numbers = np.tile([0.5, 0.5, 0.4, 0.4, 0.0], (11, 1))
+    numbers[:, 4] = np.linspace(0.6, 0.4, 11)
+    numbers[::2, 0] += 0.01
+    numbers[::2, 3] += 0.01
+    numbers[1::2, 1] += 0.01
+    first = numbers[:, [4, 0, 1, 2, 3]]
+    together, apart = np.zeros(11, int), np.arange(11)
+    assert (find_order(numbers, together), find_order(numbers, apart)) == ("score-last", None)
+    assert (find_order(first, together), find_order(first[:10], together[:10])) == ("score-first", None)
 
 
 def test_what_is_said_of_the_order(truth: GroundTruth, tmp_path: Path) -> None:
-    first = predicted(tmp_path, "1 0.9 0.5 0.5 0.1 0.2\n1 0.8 0.25 0.5 0.1 0.1\n")
+    first = predicted(tmp_path, "1 0.9 0.5 0.5 0.1 0.2\n1 0.8 0.25 0.5 0.1 0.1\n" * 5)
     found = read_detections(first, truth)
-    assert found.scores.tolist() == [0.9, 0.8]
+    assert set(found.scores.tolist()) == {0.9, 0.8}
     assert any(n.startswith("lines were read as class score cx cy w h: ") for n in found.notes)
     forced = read_detections(f"{first}:score-last", truth)
-    assert forced.scores.tolist() == [0.2, 0.1]
-    assert any("as was asked, 2 of 2 boxes reach outside their images" in n for n in forced.notes)
+    assert set(forced.scores.tolist()) == {0.2, 0.1}
+    assert any("as was asked, 10 of 10 boxes reach outside their images" in n for n in forced.notes)
     doubt = read_detections(predicted(tmp_path, "1 0.5 0.5 0.4 0.4 0.6\n"), truth)
     assert doubt.scores.tolist() == [0.6]
     assert any("class score cx cy w h would fit too: if they are that, name" in n for n in doubt.notes)
     assert read_yolo(first, truth, order="score-first").scores.tolist() == [0.5]
+    with pytest.raises(InputError, match=r"2 of 2 boxes reach outside .*; .*labels:score-last reads them all the same"):
+        read_detections(predicted(tmp_path, "1 0.95 0.95 0.95 0.95 0.95\n0 0.05 0.05 0.9 0.9 0.9\n"), truth)

@@ -128,10 +128,12 @@ def _described(file: Path) -> dict[str, str]:
     if not file_head(file).lstrip(b'\xef\xbb\xbf"').startswith((b"/", b"LabelName")):
         return {}
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for line, cells in CsvTable(b"code,name\n" + read_text(file, most=1 << 24).encode(), str(file)).rows():
         if len(cells) == 2 and cells[0].startswith(_MID):
             name = cells[1].strip() or cells[0]
-            names[cells[0]] = name if name not in names.values() else f"{name} ({cells[0]})"
+            names[cells[0]] = name if name not in taken else f"{name} ({cells[0]})"
+            taken.add(names[cells[0]])
         elif line > 2:
             return {}
     return names

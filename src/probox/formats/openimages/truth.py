@@ -16,6 +16,7 @@ from probox.formats.label_tables import LabelRows, truth_of
 from probox.formats.label_text import LineError, files_of
 from probox.formats.openimages.table import CsvTable, class_descriptions, fractions, stated_sizes
 from probox.formats.problems import Problems
+from probox.formats.written_digits import rounding_of
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
@@ -31,7 +32,8 @@ def read_open_images_truth(path: Paths) -> GroundTruth:
     Class names come from ``class-descriptions-boxable.csv`` beside it; without it, codes such as /m/011k07 are the
     names. Image sizes come from a CSV file beside it with columns ImageID, Width and Height, or from the headers of the
     images: in a folder ``images``, ``data`` or of the file's name, beside it or one further up. Images without a box
-    are not in the file, and so not in the truth. IsGroupOf makes a crowd.
+    are not in the file, and so not in the truth. IsGroupOf makes a crowd: mAP and LRP ignore it,
+    in PDQ it is an object like any other.
 
     Parameters
     ----------
@@ -49,7 +51,8 @@ def read_open_images_truth(path: Paths) -> GroundTruth:
 def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
     """Return the table of a file of boxes."""
     file = source.name
-    rows, codes, images = _gather(CsvTable(source.content(TRUTH_EXPANDS), file), problems)
+    rows, written, codes, images = _gather(CsvTable(source.content(TRUTH_EXPANDS), file), problems)
+    reach = rounding_of(written)  # of each line: several tools made these files
     stems = sorted(set(images))
     names, sizes = _images(Path(source.path), stems, problems)
     known = [stem for stem in stems if stem in sizes]
@@ -58,6 +61,11 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
     ordered = [known[at] for at in order.tolist()]
     notes: list[str] = []
     classes = _classes(Path(source.path).parent, codes, rows, notes)
+    groups = sum(rows.crowd)
+    if groups:
+        notes.append(
+            f"{groups} groups of objects (IsGroupOf): mAP and LRP ignore them, in PDQ they are objects like any other"
+        )
     row_of = {stem: row for row, stem in enumerate(ordered)}
     kept = [at for at, image in enumerate(images) if image in row_of]
     boxes = LabelRows()
@@ -79,11 +87,11 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
         file_names=tuple(names[stem] for stem in ordered),
         source=file,
     )
-    return truth_of(boxes, dataset, problems, notes, fractions=True)
+    return truth_of(boxes, dataset, problems, notes, rounding=[reach[at] for at in kept])
 
 
-def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[str], list[str]]:
-    """Return all boxes (XMin, XMax, YMin, YMax), with the code of each class and the image."""
+def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str], list[str]]:
+    """Return all boxes (XMin, XMax, YMin, YMax), the same as written, and the code of each class and the image."""
     if (table.has("score") or table.has("predictionstring")) and not table.has("isgroupof"):
         raise InputError(
             "expected boxes of objects, but these have scores",
@@ -93,20 +101,22 @@ def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[str], 
     image, label = table.column("ImageID"), table.column("LabelName")
     corners = [table.column(name) for name in ("XMin", "XMax", "YMin", "YMax")]
     group = table.column("IsGroupOf") if table.has("IsGroupOf") else -1
-    rows, codes, images = LabelRows(), list[str](), list[str]()
+    rows, written, codes, images = LabelRows(), list[list[str]](), list[str](), list[str]()
     for line, cells in table.rows():
         try:
             table.check(cells)
-            box = fractions([cells[at] for at in corners])
+            words = [cells[at].strip() for at in corners]
+            box = fractions(words)
         except LineError as error:
             problems.catch(error.at(table.file, line), error.kind)
             continue
         rows.lines.append(line)
         rows.boxes.append(box)
+        written.append(words)
         rows.crowd.append(group >= 0 and cells[group].strip() == "1")
         codes.append(cells[label].strip())
         images.append(cells[image].strip())
-    return rows, codes, images
+    return rows, written, codes, images
 
 
 def _classes(folder: Path, codes: list[str], rows: LabelRows, notes: list[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, draft_of
 from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
-from probox.formats.yolo.order import CLEARLY, ORDERS, Order, boxes_outside, find_order, in_order
+from probox.formats.yolo.order import ORDERS, Order, find_order, fitting, in_order
 from probox.formats.yolo.truth import class_number
 from probox.tables.arguments import check_reading
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
@@ -221,7 +221,7 @@ def _chosen_order(
     numbers: npt.NDArray[np.float64], files: npt.NDArray[np.int64], order: str, name: str
 ) -> tuple[Order, list[str]]:
     """Return the order of the numbers in lines, and what to say of it unless it was given or is ultralytics'."""
-    outside = {known: boxes_outside(numbers, known) for known in ORDERS}
+    outside = {known: int((~fitting(numbers, known)).sum()) for known in ORDERS}
     found = find_order(numbers, files)
     most = len(numbers)
     for known in ORDERS:
@@ -230,22 +230,29 @@ def _chosen_order(
                 f"read with the {known.replace('-', ' ')}, as was asked, {outside[known]} of {most} boxes reach "
                 f"outside their images; the other order leaves {min(outside.values())} outside"
             )
-            return known, [doubt] if outside[known] > CLEARLY * min(outside.values()) else []
+            return known, [doubt] if found not in (known, None) or outside[known] > most / 2 else []
     if min(outside.values()) > most / 2:
         raise InputError(
             f"read as class cx cy w h score, {outside['score-last']} of {most} boxes reach outside their images; "
             f"read as class score cx cy w h, {outside['score-first']}",
             file=name,
-            remedy="write fractions of the image in one of these orders",
+            remedy=f"write fractions of the image in one of these orders; {name}:score-last reads them all the same",
         )
-    if found is None:
-        return "score-last", [
-            "lines were read as class cx cy w h score, as ultralytics writes; class score cx cy w h would fit too: if "
-            f"they are that, name {name}:score-first"
+    if found == "score-first":
+        return found, [
+            f"lines were read as class score cx cy w h: read as class cx cy w h score, {outside['score-last']} of "
+            f"{most} boxes would reach outside their images; {name}:score-last says otherwise"
         ]
-    if found == "score-last":
-        return found, []
-    return found, [
-        f"lines were read as class score cx cy w h: read as class cx cy w h score, {outside['score-last']} of "
-        f"{most} boxes would reach outside their images; {name}:score-last says otherwise"
-    ]
+    said = []
+    if found is None:
+        doubt = "class score cx cy w h would fit too"
+        if outside["score-last"]:
+            doubt = (
+                f"{outside['score-last']} of {most} boxes then reach outside their images; read as class score cx cy w "
+                f"h, {outside['score-first']} do"
+            )
+        said = [
+            f"lines were read as class cx cy w h score, as ultralytics writes; {doubt}: if they are that, name "
+            f"{name}:score-first"
+        ]
+    return "score-last", said

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ORDERS", "Order", "boxes_outside", "find_order", "in_order"]
+__all__ = ["ORDERS", "Order", "find_order", "fitting", "in_order"]
 
 Order = Literal["score-last", "score-first"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -16,7 +16,17 @@ ROUNDING = 2e-3
 """How far a box may reach outside its image, in fractions of it, by rounding alone."""
 
 CLEARLY = 4
-"""An order is told if it leaves so many times fewer boxes outside than the other."""
+"""An order is told if so many times more lines fit in it alone than in the other alone."""
+
+FIRST, LAST = 0.15, 0.1
+"""And if such lines are more than this share of all. They are about a third and more where the score is first, unless
+all scores are about 0.5; boxes that lie outside their images are far fewer, and so decide nothing."""
+
+MANY = 5
+"""So many lines at least tell that the score is first, as ultralytics does not write."""
+
+STEPS = 10
+"""So many steps from line to line, all of them down, tell a score: other columns do not fall so often by chance."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -32,20 +42,20 @@ def in_order(numbers: Numbers, order: Order) -> tuple[Numbers, Numbers]:
     return numbers[:, :4], numbers[:, 4]
 
 
-def boxes_outside(numbers: Numbers, order: Order) -> int:
-    """Return how many boxes would reach outside their image, or have a score that is none."""
+def fitting(numbers: Numbers, order: Order) -> npt.NDArray[np.bool_]:
+    """Return which lines, read in this order, have a box that lies in its image and a score from 0 to 1."""
     boxes, scores = in_order(numbers, order)
     low, high = boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2
     inside = (low >= -ROUNDING).all(axis=1) & (high <= 1 + ROUNDING).all(axis=1)
-    inside &= (boxes[:, 2:] >= 0).all(axis=1) & (scores >= 0) & (scores <= 1)
-    return int((~inside).sum())
+    return np.asarray(inside & (boxes[:, 2:] >= 0).all(axis=1) & (scores >= 0) & (scores <= 1))
 
 
 def find_order(numbers: Numbers, files: npt.NDArray[np.int64]) -> Order | None:
-    """Return the order of the numbers behind the class, or None if both fit.
+    """Return the order of the numbers behind the class, or None if they do not tell.
 
-    A detector's boxes lie in their images; read in the wrong order most do not. Where both orders leave equally many
-    outside, the column that falls from line to line in every file is the score, as detectors write their surest first.
+    A detector's boxes lie in their images; read in the wrong order many do not. So the lines that fit in one order
+    alone tell, if they are many and nearly all agree: single boxes outside their images do not. Where they do not
+    tell, the column that falls from line to line in every file is the score, as detectors write their surest first.
 
     Parameters
     ----------
@@ -54,14 +64,17 @@ def find_order(numbers: Numbers, files: npt.NDArray[np.int64]) -> Order | None:
     files : (N,) array
         The file of each line; lines of a file stand together.
     """
-    last, first = (boxes_outside(numbers, order) for order in ORDERS)
-    if CLEARLY * last < first:
+    fits_last, fits_first = (fitting(numbers, order) for order in ORDERS)
+    last, first = int((fits_last & ~fits_first).sum()), int((fits_first & ~fits_last).sum())
+    if last > LAST * len(numbers) and last >= CLEARLY * first:
         return "score-last"
-    if CLEARLY * first < last:
+    if first > FIRST * len(numbers) and first >= CLEARLY * last and first >= MANY:
         return "score-first"
     same = files[1:] == files[:-1]
-    if same.any():
-        falls = [bool((np.diff(numbers[:, column])[same] <= 0).all()) for column in (4, 0)]
-        if falls[0] != falls[1]:
-            return ORDERS[0] if falls[0] else ORDERS[1]
+    if same.sum() >= STEPS:
+        falls_last, falls_first = (bool((np.diff(numbers[:, column])[same] <= 0).all()) for column in (4, 0))
+        if falls_last and not falls_first:
+            return "score-last"
+        if falls_first and not falls_last and first >= last:
+            return "score-first"
     return None

@@ -14,6 +14,7 @@ from probox.formats.image_names import ids_of_names
 from probox.formats.label_tables import LabelRows, truth_of
 from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
+from probox.formats.written_digits import rounding_of
 from probox.formats.yolo.data_yaml import MOST_CLASSES
 from probox.formats.yolo.places import Places, find_places, label_file
 from probox.tables.arguments import expect_path
@@ -56,7 +57,9 @@ def yolo_truth(path: Path, part: str, name: str, problems: Problems) -> GroundTr
     places = find_places(path, part)
     images, sizes = _sizes(places, problems)
     names = [_relative(image, places.root) for image in images]
-    rows, notes = _labels(images, sizes, places, problems)
+    rows, written, notes = _labels(images, sizes, places, problems)
+    reach = rounding_of(written)
+    rounding = [reach[image] for image in rows.images]
     classes = places.classes
     if classes is None:
         classes = tuple(f"class {number}" for number in range(max(rows.labels, default=0) + 1))
@@ -77,7 +80,7 @@ def yolo_truth(path: Path, part: str, name: str, problems: Problems) -> GroundTr
         category_ids=np.array(COCO_CATEGORY_IDS) if classes == COCO_CLASSES else np.arange(1, len(classes) + 1),
         source=name,
     )
-    return truth_of(rows, dataset, problems, [*places.notes, *notes], fractions=True)
+    return truth_of(rows, dataset, problems, [*places.notes, *notes], rounding=rounding)
 
 
 def _relative(image: str, root: Path) -> str:
@@ -102,9 +105,10 @@ def _sizes(places: Places, problems: Problems) -> tuple[list[str], list[tuple[in
 
 def _labels(
     images: list[str], sizes: list[tuple[int, int]], places: Places, problems: Problems
-) -> tuple[LabelRows, list[str]]:
-    """Return the objects of all images, and what to say of them."""
+) -> tuple[LabelRows, list[list[str]], list[str]]:
+    """Return the objects of all images, the numbers of each image as they are written, and what to say of them."""
     rows, notes = LabelRows(), list[str]()
+    written: list[list[str]] = [[] for _ in images]
     known: dict[str, set[str]] = {}
     used: dict[str, set[str]] = {}
     copies = missing = 0
@@ -118,7 +122,7 @@ def _labels(
             missing += 1
             continue
         try:
-            copies += _read_labels(file, at, sizes[at], places, rows, problems)
+            copies += _read_labels(file, at, sizes[at], places, rows, written[at], problems)
         except InputError as error:
             problems.catch(error, "unusable file")
     if images and missing == len(images):
@@ -134,7 +138,7 @@ def _labels(
         notes.append(f"{orphans} label files belong to none of the images: left out")
     if places.keypoints:
         notes.append("keypoints are not read: the boxes before them are")
-    return rows, notes
+    return rows, written, notes
 
 
 def _text_files(folder: str) -> set[str]:
@@ -146,9 +150,15 @@ def _text_files(folder: str) -> set[str]:
 
 
 def _read_labels(
-    file: str, image: int, size: tuple[int, int], places: Places, rows: LabelRows, problems: Problems
+    file: str,
+    image: int,
+    size: tuple[int, int],
+    places: Places,
+    rows: LabelRows,
+    written: list[str],
+    problems: Problems,
 ) -> int:
-    """Add the objects of one image; return how many lines stand there twice."""
+    """Add the objects of one image, and their numbers as they are written; return how many lines stand there twice."""
     seen: set[tuple[str, ...]] = set()
     copies = 0
     for line, words in text_lines(read_text(file)):
@@ -158,7 +168,8 @@ def _read_labels(
         seen.add(tuple(words))
         try:
             number = class_number(words[0], None if places.classes is None else len(places.classes))
-            values = _fractions(words[1:5] if places.keypoints else words[1:])
+            numbers = words[1:5] if places.keypoints else words[1:]
+            values = _fractions(numbers)
         except LineError as error:
             problems.catch(error.at(file, line), error.kind)
             continue
@@ -170,6 +181,7 @@ def _read_labels(
             low, high = points.min(axis=0), points.max(axis=0)
             box = (float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1]))
             rows.polygons[len(rows.boxes)] = points.reshape(-1)
+        written += numbers
         rows.files.append(file)
         rows.lines.append(line)
         rows.images.append(image)
