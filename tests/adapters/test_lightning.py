@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import frameworks
+from tests.docs.snippets import run_section
 
 import probox
 from probox import PDQ, InputError
@@ -250,3 +251,8 @@ def test_wrong_arguments_are_named(lightning: Any) -> None:
         lightning_callback(log=["pdq"])
     with pytest.raises(InputError, match="metric to be"):
         lightning_callback(["cup"])  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
+def test_the_snippets_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_section("training-loop", tmp_path, monkeypatch)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import probox
 from probox import PDQ, InputError
+from probox.adapters import from_torchvision, truth_from_torchvision
 from probox.evaluation.joining import join_evaluations
 
 CLASSES = ("cup", "dog", "car")
@@ -214,6 +215,17 @@ def test_a_box_at_the_border_is_why_sizes_are_asked_for() -> None:
     assert abs(filled((preds, target)).compute()["PDQ"] - inside) > 0.01
 
 
+def test_a_box_that_is_unsure_of_everything_needs_no_huge_image() -> None:
+    preds, target = some_images(3, covariances=True, sized=False)
+    expected = filled((preds, target)).compute()
+    preds[1]["covariances"] = np.concatenate(
+        [np.full((1, 2, 2, 2), 0.0) + 1e9 * np.eye(2), preds[1]["covariances"][1:]]
+    )
+    found = filled((preds, target)).compute()
+    assert found["mAP"] == expected["mAP"]
+    assert found["PDQ"] < expected["PDQ"]
+
+
 @pytest.mark.parametrize("key", ["orig_size", "size"])
 def test_sizes_as_detr_writes_them(key: str) -> None:
     preds, target = some_images(4, sized=False)
@@ -262,11 +274,101 @@ def test_masks_are_the_objects_pixels() -> None:
     assert as_boxes.pdq != result.pdq
 
 
-def test_an_empty_mask_is_no_object_of_pdq() -> None:
-    mask = np.zeros((1, HEIGHT, WIDTH), bool)
-    target = [{"boxes": [[10, 10, 30, 30]], "labels": [0], "masks": mask}]
-    result = filled(([{"boxes": [], "labels": [], "scores": []}], target)).result()
-    assert (result.fn, len(result.objects)) == (0, 1)
+def test_an_empty_mask_is_no_object() -> None:
+    """As `GroundTruth.from_masks` has it, and torchvision's adapter too."""
+    mask = np.zeros((2, HEIGHT, WIDTH), bool)
+    mask[1, 10:30, 10:30] = True
+    target = {"boxes": [[10, 10, 30, 30]] * 2, "labels": [1, 2], "masks": mask, "area": [4, 5], "iscrowd": [1, 0]}
+    result = filled(([{"boxes": [], "labels": [], "scores": []}], [target | {"image_id": 7}])).result()
+    truth = truth_from_torchvision(target, classes=("bg", "bg cup", "cup"), image_ids=7)
+    left_out = probox.GroundTruth.from_masks(CLASSES, [(7, list(mask), [1, 2])])
+    assert (result.fn, len(result.objects), result.objects.labels.tolist()) == (1, 1, [2])
+    assert truth.areas.tolist() == result.objects.areas.tolist() == [5]
+    assert truth.crowd.tolist() == [False]
+    assert truth.notes == left_out.notes == ("1 masks have no pixel: left out",)
+    assert truth.notes[0] in result.notes
+
+
+def test_masks_tell_which_of_two_sizes_is_theirs() -> None:
+    mask = np.zeros((1, 40, 60), bool)
+    mask[0, 10:30, 10:30] = True
+    target = {"boxes": [[10, 10, 30, 30]], "labels": [1], "masks": mask, "size": (40, 60), "orig_size": (80, 120)}
+    found = {"boxes": [[10, 10, 30, 30]], "labels": [1], "scores": [0.5]}
+    assert filled(([found], [target])).result().dataset.shapes.tolist() == [[60, 40]]
+    truth = truth_from_torchvision(target, classes=CLASSES, image_ids=7)
+    assert truth.dataset.shapes.tolist() == [[60, 40]]
+
+
+def some_probs(rows: int) -> dict[str, Any]:
+    """Detections whose scores are not among their probabilities, so that only the largest tells the order."""
+    labels = np.arange(rows) % 3
+    probs = np.eye(3)[labels] * 0.6 + 0.1
+    boxes = np.tile([10.0, 10, 40, 40], (rows, 1))
+    return {"boxes": boxes, "labels": labels, "scores": np.full(rows, 0.9), "label_probs": probs}
+
+
+def test_label_probs_in_another_order_are_noticed() -> None:
+    found, target = some_probs(20), [TARGET | {"image_size": (WIDTH, HEIGHT)}]
+    message = r"label_probs seem to be in another order of classes: .* in only 6 of 20 detections; bring"
+    turned = found["label_probs"][:, [1, 2, 0]]
+    half = np.where(np.arange(20)[:, None] < 6, found["label_probs"], turned)
+    wrong = found | {"label_probs": half}
+    with pytest.raises(InputError, match=message):
+        PDQ(CLASSES).update([wrong], target)
+    with pytest.raises(InputError, match=message):
+        from_torchvision(wrong | {"labels": wrong["labels"] + 1}, classes=CLASSES, image_ids=7)
+    assert filled(([found], target)).compute()["FP"] == 19
+    few = {name: values[6:12] for name, values in wrong.items()}  # too few for one batch, not for all of them
+    metric = filled(([few], target))
+    with pytest.raises(InputError, match="in only 0 of 6 detections"):
+        metric.compute()
+
+
+@pytest.mark.parametrize("end", ["first", "last"])
+def test_background_at_the_other_end_is_noticed(end: str) -> None:
+    """The metric and the adapter say the same, from one detection on where scores are probabilities."""
+    probs = np.array(
+        [[0.1, 0.2, 0.5, 0.05, 0.15], [0.2, 0.1, 0.1, 0.55, 0.05]]
+    )  # background, three classes, background
+    right = probs[:, :4] if end == "first" else probs[:, 1:]
+    wrong = probs[:, 1:] if end == "first" else probs[:, :4]
+    shift = 1 if end == "first" else 0
+    found = {"boxes": [[10, 10, 30, 40]] * 2, "labels": np.array([1, 2]) + shift, "scores": np.array([0.5, 0.55])}
+    target = [TARGET | {"labels": [1 + shift], "image_size": (WIDTH, HEIGHT)}]
+    classes = ("background", *CLASSES) if end == "first" else (*CLASSES, "background")
+    expected = filled(([found | {"label_probs": right}], target), classes=classes)
+    alone = filled(([found | {"label_probs": probs[:, 1:4]}], target), classes=classes)  # without background's column
+    assert_equal(alone.result(), expected.result())
+    message = f"expected the {end} of 4 columns to be background, but the"
+    with pytest.raises(InputError, match=message):
+        PDQ(classes).update([found | {"label_probs": wrong}], target)
+    if end == "first":
+        with pytest.raises(InputError, match=message):
+            from_torchvision(found | {"label_probs": wrong}, classes=classes, image_ids=7)
+
+
+def test_numbers_that_are_no_class_are_left_out() -> None:
+    categories = ("__background__", "cup", "N/A", "dog", "car")
+    found = {"boxes": [[10, 10, 30, 40]] * 2, "labels": [3, 2], "scores": [0.5, 0.6]}
+    target = TARGET | {"labels": [3], "image_size": (WIDTH, HEIGHT), "image_id": 7}
+    result = filled(([found], [target]), classes=categories).result()
+    assert result.classes == CLASSES
+    assert "1 detections of N/A, which is no class, were left out" in result.notes
+    tables = probox.evaluate(
+        truth_from_torchvision(target, classes=categories),
+        from_torchvision(found, classes=categories, image_ids=7),
+    )
+    assert_equal(result, tables)
+    with pytest.raises(InputError, match="an object is of N/A, which is no class"):
+        PDQ(categories).update([found], [target | {"labels": [2]}])
+
+
+@pytest.mark.parametrize("name", ["label_probs", "covariances"])
+def test_what_only_some_images_have_is_no_number(name: str) -> None:
+    preds, target = some_images(4, probs=True, covariances=True)
+    del preds[2][name]
+    with pytest.raises(InputError, match=f"some images have {name}, others none"):
+        filled((preds, target)).compute()
 
 
 def test_labels_count_in_the_classes() -> None:
@@ -370,6 +472,9 @@ FOUND = {"boxes": [[10, 10, 30, 40]], "labels": [1], "scores": [0.8]}
 MANY = {"boxes": np.tile([0.1, 0.1, 0.4, 0.5], (5, 1)), "labels": [0] * 5, "scores": [0.8] * 5}
 PROBS = {"boxes": [[10, 10, 30, 40]], "labels": [1], "scores": [0.8], "label_probs": [[0.1, 0.1, 0.8]]}
 MISTAKES: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
+    "another name": ({}, [FOUND | {"covariance": np.eye(4)[None]}], [TARGET], "mean 'covariances'"),
+    "one more": ({}, [FOUND | {"std": [[1, 1, 1, 1]]}], [TARGET], "no entry 'std' in predictions; did you mean 'cov"),
+    "a letter less": ({}, [FOUND | {"label_prob": [[0, 0.8, 0]]}], [TARGET], "did you mean 'label_probs'"),
     "one dictionary": ({}, FOUND, [TARGET], r"preds to be a list of dictionaries.*write \[preds\]"),
     "fewer targets": ({}, [FOUND, FOUND], [TARGET], "as many predictions as targets, but got 2 and 1"),
     "no scores": ({}, [{"boxes": [[1, 2, 3, 4]], "labels": [1]}], [TARGET], "to have 'scores', but got 'boxes'"),
@@ -385,30 +490,41 @@ MISTAKES: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         {"first_label": 1},
         [FOUND],
         [TARGET | {"labels": [0]}],
-        "begin at 1, but got 0; leave out first_label",
+        "label 0 is background, which is no object; leave out first_label",
     ),
-    "background": ({"classes": ("bg", "cup")}, [FOUND], [TARGET | {"labels": [0]}], "is 'bg', which is no object"),
+    "background": (
+        {"classes": ("bg", "cup")},
+        [FOUND],
+        [TARGET | {"labels": [0]}],
+        "label 0 is background, which is no object",
+    ),
     "far labels": ({}, [FOUND | {"labels": [9]}], [TARGET], "predictions' labels to count in 3.*but got 9; check"),
-    "negative label": ({}, [FOUND], [TARGET | {"labels": [-1]}], "begin at 0, but got -1"),
+    "negative label": ({}, [FOUND], [TARGET | {"labels": [-1]}], "from 0 to 2, but got -1"),
     "columns off by one": ({}, [PROBS], [TARGET], r"label_probs of label \+1: labels and columns are off by one"),
     "a column too many": (
         {},
         [PROBS | {"label_probs": [[0.1] * 4]}],
         [TARGET],
-        "of 3 classes, but got 4; if one is of",
+        "and 3 classes, but got 1 x 4; if one is of",
     ),
-    "logits": ({}, [PROBS | {"label_probs": [[-1.0, 2.0, 3.0]]}], [TARGET], "between 0 and 1.*may be logits"),
+    "logits": (
+        {},
+        [PROBS | {"label_probs": [[-1.0, 2.0, 3.0]]}],
+        [TARGET],
+        "label_probs between 0 and 1, but got -1; these look like logits",
+    ),
     "logit scores": ({}, [FOUND | {"scores": [-2.0]}], [TARGET], "scores between 0 and 1.*logits"),
-    "percentages": ({}, [FOUND | {"scores": [80.0]}], [TARGET], "but got 80 to 80; divide percentages by 100"),
-    "xywh boxes": ({}, [FOUND | {"boxes": [[100, 90, 30, 40]]}], [TARGET], 'x1 <= x2.*box_format= .now "xyxy"'),
+    "percentages": ({}, [FOUND | {"scores": [80.0]}], [TARGET], "but got 80; divide percentages by 100"),
+    "xywh boxes": ({}, [FOUND | {"boxes": [[100, 90, 30, 40]]}], [TARGET], 'x1 <= x2.*read as "xyxy".*box_format='),
     "normalised truth": (
         {},
         [FOUND],
         [TARGET | {"boxes": [[0.1, 0.1, 0.2, 0.2]]}],
-        "target's boxes lie between 0 and 1",
+        "target's boxes in pixels, but none reaches beyond 1",
     ),
     "normalised boxes": ({}, [MANY], [TARGET], "predictions' boxes lie between 0 and 1, the targets' do not"),
     "sizes swapped": ({}, [FOUND], [TARGET | {"boxes": [[10, 10, 300, 40]], "image_size": (100, 320)}], "are swapped"),
+    "a box within rounding": ({}, [FOUND], [TARGET | {"boxes": [[0, 0, 103, 50]], "size": (104, 100)}], "swapped"),
     "size of three": ({}, [FOUND], [TARGET | {"image_size": (3, 100, 320)}], "image_size to be width, height"),
     "two sizes": (
         {},
@@ -430,7 +546,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         "shape 1 x H x W, but got 2 x 50 x 50",
     ),
     "an id in words": ({}, [FOUND], [TARGET | {"image_id": "000139"}], "image_id to be a whole number"),
-    "scores of others": ({}, [FOUND | {"scores": [0.5, 0.6]}], [TARGET], "scores of shape 1, but got 2"),
+    "scores of others": ({}, [FOUND | {"scores": [0.5, 0.6]}], [TARGET], "got 1 boxes, but 2 scores"),
     "the same image": (
         {},
         [FOUND] * 2,

@@ -77,6 +77,11 @@ def test_the_fields_of_probdet(columns: int) -> None:
     assert found.covariances[0].tolist() == [[[4, 1], [1, 9]], [[16, 3], [3, 25]]]
     given = from_detectron2([instances()], classes=CLASSES, image_ids=7, probs=[Tensor(PROBS[:, :columns])])
     np.testing.assert_array_equal(given.label_probs, found.label_probs)
+    for probs in (PROBS[:, :columns], [PROBS[:, :columns]], [Tensor(PROBS[:, :columns])]):  # beside a single output
+        alone = from_detectron2({"instances": instances()}, classes=CLASSES, image_ids=7, probs=probs)
+        np.testing.assert_array_equal(alone.label_probs, found.label_probs)
+    with pytest.raises(InputError, match="got 1 images, but probs of 2; give one array per image"):
+        from_detectron2(instances(), classes=CLASSES, image_ids=7, probs=[PROBS, PROBS])
 
 
 def test_sigmoids_of_instances_are_limited_by_choice() -> None:

@@ -127,9 +127,12 @@ def test_empty_images_and_none() -> None:
     ("changes", "match"),
     [
         ({"labels": np.array([0, 3])}, "image 7: label 0 is background, .* use Detections.from_scores"),
-        ({"labels": np.array([1, 4])}, "expected labels from 1 to 3, but got 4"),
-        ({"labels": np.array([-1, 2])}, "expected labels from 1 to 3, but got -1"),
-        ({"labels": np.array([1.0, 2.0])}, "whole numbers, but got float64"),
+        (
+            {"labels": np.array([1, 4])},
+            "labels to count in 3 classes from 1 to 3, but got 4; give all classes: weights",
+        ),
+        ({"labels": np.array([-1, 2])}, "labels to count in 3 classes from 1 to 3, but got -1"),
+        ({"labels": np.array([1.5, 2.0])}, "labels to be whole numbers"),
         ({"scores": np.array([-2.0, 3.0])}, "these look like logits"),
         ({"scores": np.array([80.0, 25.0])}, "divide percentages by 100"),
         ({"boxes": np.array([[0.1, 0.2, 0.5, 0.6], [0, 0, 1, 1]])}, "multiply them by the image's size"),
@@ -239,12 +242,22 @@ def test_boxes_may_say_what_they_are() -> None:
     [
         ({}, None, "image 7: the size of this image is not known; give image_sizes="),
         ({"labels": np.array([0, 1])}, (64, 64), "label 0 is background"),
-        ({"labels": np.array([1])}, (64, 64), "got 2 boxes, but 1 entries of labels"),
-        ({"boxes": np.array([[0, 0, 90, 40], [1, 1, 9, 9.0]])}, (48, 100), "which would fit 100 x 48; image_sizes are"),
+        ({"labels": np.array([1])}, (64, 64), "got 2 boxes, but 1 labels"),
+        (
+            {"boxes": np.array([[0, 0, 90, 40], [1, 1, 9, 9.0]])},
+            (48, 100),
+            "which would fit 100 x 48: width and height are swapped",
+        ),
         ({"boxes": np.array([[0, 0, 0.9, 0.4], [0, 0, 1, 1.0]])}, (48, 100), "these are shares of the image"),
-        ({"masks": np.zeros((2, 64, 64), bool)}, None, "a mask has no pixel"),
-        ({"masks": np.ones((1, 64, 64), bool)}, None, "expected masks of shape 2 x 64 x 64"),
-        ({"iscrowd": np.array([1])}, (64, 64), "got 2 boxes, but 1 entries of iscrowd"),
+        ({"masks": np.full((2, 64, 64), 7)}, None, "expected masks of True and False, or of 0 and 1; compare"),
+        (
+            {"masks": np.ones((2, 64, 80), bool)},
+            (64, 80),
+            "image is 64 x 80, but its masks are 80 x 64; image_size and",
+        ),
+        ({"size": (80, 90), "orig_size": (160, 180)}, None, "two sizes, orig_size 180 x 160 and size 90 x 80; give"),
+        ({"masks": np.ones((1, 64, 64), bool)}, None, "expected masks of shape 2 x H x W, but got 1 x 64 x 64"),
+        ({"iscrowd": np.array([1])}, (64, 64), "got 2 boxes, but 1 iscrowd"),
     ],
 )
 def test_mistakes_in_targets_are_named(changes: dict[str, Any], sizes: Any, match: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tests import frameworks
 from tests.adapters.tiny_models import CLASSES, PROCESSORS, SIDE, tiny_model
+from tests.docs.snippets import run_section
 
 from probox import Detections, InputError
 from probox.adapters import from_transformers
@@ -303,3 +305,8 @@ def test_sizes_may_come_from_the_truth_and_both_ways() -> None:
     np.testing.assert_array_equal(both.boxes, by_truth.boxes)
     by_name = from_transformers(output, classes=CLASSES, labels="softmax", image_ids=IDS, image_sizes=SIZES)
     np.testing.assert_array_equal(by_name.label_probs, by_truth.label_probs)
+
+
+@pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
+def test_the_snippets_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_section("transformers", tmp_path, monkeypatch)

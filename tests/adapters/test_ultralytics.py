@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from examples import ultralytics_callback as example
 from tests import frameworks
+from tests.docs.snippets import run_section
 
 import probox
 from probox import InputError
@@ -320,6 +322,17 @@ def test_logged_numbers_are_those_of_its_predictions(trained: tuple[Path, Any, U
     assert pdq.history[-1] == pytest.approx(expected, rel=1e-3)
 
 
+def test_a_model_may_have_several_callbacks(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
+    _, _, pdq = trained
+    validator = SimpleNamespace(**dict.fromkeys(("postprocess", "update_metrics", "gather_stats", "get_stats"), list))
+    other = UltralyticsPDQ(score=0.5)
+    for _ in range(3):  # epochs
+        for callback in (pdq, other):
+            callback.on_val_start(validator)
+    around = validator.get_stats
+    assert (around.watched_by, around.original.watched_by, around.original.original) == (other, pdq, list)
+
+
 def test_a_head_says_more_than_its_predictions(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     folder, _, _ = trained
     weights = folder / "run" / "weights" / "best.pt"
@@ -345,3 +358,8 @@ def test_validation_without_detections(trained: tuple[Path, Any, UltralyticsPDQ]
     assert pdq.history[-1]["PDQ"] == 0.0
     assert pdq.history[-1]["FN"] > 0
     assert pickle.loads(pickle.dumps(UltralyticsPDQ(score=0.1).callbacks())).keys() == pdq.callbacks().keys()
+
+
+@pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
+def test_the_snippets_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_section("ultralytics-model", tmp_path, monkeypatch)

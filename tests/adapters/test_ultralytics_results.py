@@ -73,6 +73,16 @@ def test_tracks_have_their_id_before_the_score() -> None:
     np.testing.assert_array_equal(from_ultralytics([result(tracked)]).labels, [1, 0])
 
 
+def test_folders_tell_images_of_one_name_apart() -> None:
+    dataset = probox.Dataset(
+        classes=["cup"], image_ids=[5, 6], widths=[9, 9], heights=[9, 9], file_names=["a/1.jpg", "b/1.jpg"]
+    )
+    both = [result(ROWS, "photos/b/1.jpg"), result(ROWS, "photos/a/1.jpg")]
+    assert from_ultralytics(both, truth=dataset).image_ids.tolist()[:: len(ROWS)] == [6, 5]
+    with pytest.raises(InputError, match=r"several images of the truth are called '1\.jpg'; give image_ids"):
+        from_ultralytics(result(ROWS, "photos/1.jpg"), truth=dataset)
+
+
 def test_images_without_detections() -> None:
     found = from_ultralytics([result(np.zeros((0, 6))), result(ROWS, "7.png")])
     assert found.image_ids.tolist() == [7, 7]

@@ -37,28 +37,36 @@ def _one_thread(_frameworks: None) -> None:
 
 
 def _rcnn(backbone: str) -> Any:
-    small = {"min_size": 64, "max_size": 96, "rpn_post_nms_top_n_test": 60, "box_score_thresh": 0.2}
-    if backbone == "mobilenet + fpn":
-        make = detection.fasterrcnn_mobilenet_v3_large_320_fpn
-        return make(weights=None, weights_backbone=None, num_classes=4, **small)
-    if backbone == "resnet + fpn":
-        return detection.fasterrcnn_resnet50_fpn(weights=None, weights_backbone=None, num_classes=4, **small)
+    """A Faster R-CNN of torchvision's parts, with few layers and channels."""
     import torchvision
-    from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+    from torchvision.models import resnet
+    from torchvision.models.detection.backbone_utils import BackboneWithFPN
 
-    if backbone == "resnext + fpn":
-        body = resnet_fpn_backbone(backbone_name="resnext50_32x4d", weights=None)
-        return detection.FasterRCNN(body, num_classes=4, **small)
-    body = torch.nn.Sequential(*list(torchvision.models.resnet18(weights=None).children())[:-2])
-    body.out_channels = 512
-    anchors = detection.anchor_utils.AnchorGenerator(sizes=((16, 32, 64),), aspect_ratios=((0.5, 1.0, 2.0),))
-    pool = torchvision.ops.MultiScaleRoIAlign(featmap_names=["0"], output_size=7, sampling_ratio=2)
-    return detection.FasterRCNN(body, 4, rpn_anchor_generator=anchors, box_roi_pool=pool, **small)
+    small = {"min_size": 64, "max_size": 96, "rpn_post_nms_top_n_test": 60, "box_score_thresh": 0.2}
+    heads = detection.faster_rcnn
+    anchors, ratios = None, ((0.5, 1.0, 2.0),)
+    if backbone == "resnet":
+        features: Any = torch.nn.Sequential(*list(resnet.ResNet(resnet.BasicBlock, [1, 1, 1, 1]).children())[:-4])
+        features.out_channels = 128
+        anchors = detection.anchor_utils.AnchorGenerator(((16, 32, 64),), ratios)
+        small["box_roi_pool"] = torchvision.ops.MultiScaleRoIAlign(["0"], output_size=7, sampling_ratio=2)
+    elif backbone == "mobilenet + fpn":
+        body = torchvision.models.mobilenet_v3_large(weights=None).features
+        features = BackboneWithFPN(body, {"13": "0", "16": "1"}, [160, 960], 32)
+        anchors = detection.anchor_utils.AnchorGenerator(((32, 64, 128, 256, 512),) * 3, ratios * 3)
+    else:
+        groups = {"groups": 32, "width_per_group": 4} if backbone == "resnext + fpn" else {}
+        layers = {f"layer{level}": str(level - 1) for level in range(1, 5)}
+        body = resnet.ResNet(resnet.Bottleneck, [1, 1, 1, 1], **groups)
+        features = BackboneWithFPN(body, layers, [256, 512, 1024, 2048], 32)
+    narrow = {"box_head": heads.TwoMLPHead(features.out_channels * 7**2, 64)}
+    narrow["box_predictor"] = heads.FastRCNNPredictor(64, 4)
+    return detection.FasterRCNN(features, rpn_anchor_generator=anchors, **narrow, **small)
 
 
 def _ssd(make: Any) -> Any:
     """An SSD whose random scores differ from cell to cell, and whose boxes stay near their anchors."""
-    model = make(weights=None, weights_backbone=None, num_classes=4, score_thresh=0.3).eval()
+    model = make().eval()
     for module in model.modules():
         if isinstance(module, torch.nn.Conv2d):
             torch.nn.init.kaiming_normal_(module.weight)
@@ -68,9 +76,31 @@ def _ssd(make: Any) -> Any:
     return model
 
 
+def _plain_ssd() -> Any:
+    """torchvision's SSD with its own head on two maps of features."""
+
+    class Maps(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.fine, self.coarse = torch.nn.Conv2d(3, 16, 8, stride=8), torch.nn.Conv2d(16, 16, 3, stride=2)
+            self.out_channels = [16, 16]
+
+        def forward(self, images: Any) -> Any:
+            fine = self.fine(images)
+            return {"fine": fine, "coarse": self.coarse(fine)}
+
+    boxes = detection.anchor_utils.DefaultBoxGenerator([[2], [2, 3]])
+    return detection.ssd.SSD(Maps(), boxes, (96, 96), num_classes=4, score_thresh=0.3)
+
+
+def _ssdlite() -> Any:
+    make = detection.ssdlite320_mobilenet_v3_large
+    return make(weights=None, weights_backbone=None, num_classes=4, score_thresh=0.3)
+
+
 MODELS = {
-    "ssd": lambda: _ssd(detection.ssd300_vgg16),
-    "ssdlite": lambda: _ssd(detection.ssdlite320_mobilenet_v3_large),
+    "ssd": lambda: _ssd(_plain_ssd),
+    "ssdlite": lambda: _ssd(_ssdlite),
     "resnet": lambda: _rcnn("resnet"),
     "resnet + fpn": lambda: _rcnn("resnet + fpn"),
     "resnext + fpn": lambda: _rcnn("resnext + fpn"),

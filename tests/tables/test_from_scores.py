@@ -164,6 +164,18 @@ def test_tensors_of_any_device_and_type() -> None:
     assert made.boxes.tolist() == BOX
 
 
+def test_a_tensor_without_data_is_named() -> None:
+    class Meta(Tensor):
+        def cpu(self) -> Tensor:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+        def detach(self) -> Tensor:
+            return self
+
+    with pytest.raises(InputError, match=r"expected boxes to be a tensor that NumPy can take, .*no data!\); give"):
+        one(boxes=Meta(BOX))
+
+
 def test_half_precision_is_taken_as_it_is() -> None:
     found = one(boxes=np.array(BOX, np.float16), scores=np.array([0.8], np.float16), std=np.float16(2))
     assert found.scores.tolist() == [float(np.float16(0.8))]

@@ -12,8 +12,7 @@ from probox.adapters.metric import PDQ
 from probox.adapters.mmdet import from_mmdet
 from probox.adapters.probdet import from_probdet
 from probox.adapters.supervision import from_supervision, to_supervision, to_supervision_key_points
-from probox.adapters.torchvision import from_torchvision
-from probox.adapters.torchvision_truth import truth_from_torchvision
+from probox.adapters.torchvision import from_torchvision, truth_from_torchvision
 from probox.adapters.transformers import from_transformers
 from probox.adapters.ultralytics import from_ultralytics
 from probox.adapters.ultralytics_callback import UltralyticsPDQ

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, stacked
+from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, probs_of, stacked
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
@@ -52,9 +52,7 @@ def from_detectron2(
     results = listed(outputs, one)
     names = check_classes(classes)
     ids = image_ids_of(image_ids, len(results), [entry_of(result, "image_id") for result in results])
-    given = [None] * len(results) if probs is None else [probs] if one else list(probs)
-    if len(given) != len(results):
-        raise InputError(f"got {len(results)} images, but probs of {len(given)}", remedy="give one array per image")
+    given = probs_of(probs, len(results), one)
     images = [_rows(*each, names) for each in zip(results, ids, given, strict=True)]
     return stacked(images, ids, names, covariance_format="xyxy", above_one=above_one)
 

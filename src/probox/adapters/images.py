@@ -19,16 +19,18 @@ from probox.tables.groundtruth import GroundTruth
 
 __all__ = [
     "ImageRows",
+    "check_order",
     "check_within",
     "entry_of",
     "image_ids_of",
     "listed",
+    "probs_of",
     "sizes_of",
     "stacked",
 ]
 
-HALF, MIN_ROWS, SAME = 0.5, 5, 1e-3
-"""Labels and the probabilities beside them agree in half of the rows, if there are so many; scores to three digits."""
+HALF, SAME = 0.5, 1e-3
+"""Labels and the probabilities beside them agree in half of the rows; scores to three digits."""
 
 SHARE = 1.0 + 1e-6
 """No box of a photo ends at or before the first pixel: boxes that all do are shares of the image."""
@@ -100,6 +102,23 @@ def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> 
     return ids
 
 
+def probs_of(given: Any, count: int, is_one: bool) -> list[Any]:
+    """Return the probabilities that were given beside each of the outputs; None for each where there are none.
+
+    Beside one image's output, they may stand alone or in a list.
+
+    >>> probs_of([[[0.1, 0.9]]], 1, is_one=True)
+    [[[0.1, 0.9]]]
+    """
+    if given is None:
+        return [None] * count
+    alone = is_one and to_numpy(given, "probs").ndim < 3
+    probs = [given] if alone else list(given)
+    if len(probs) != count:
+        raise InputError(f"got {count} images, but probs of {len(probs)}", remedy="give one array per image")
+    return probs
+
+
 def sizes_of(image_sizes: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:
     """Return width and height of each image, (I, 2), from a pair, a pair for each, a mapping, or ground truth.
 
@@ -156,7 +175,7 @@ class ImageRows:
     label_probs: npt.NDArray[Any] | None = None
     covariances: npt.NDArray[Any] | None = None
 
-    def count(self, image: int) -> int:
+    def count(self, image: int | None = None) -> int:
         """Return how many detections these are; raise where columns differ."""
         count = len(self.boxes) if self.boxes.size else 0
         if count and self.boxes.shape != (count, 4):
@@ -175,16 +194,18 @@ class ImageRows:
         chosen: dict[str, Any] = {name: values if values is None else values[rows] for name, values in given.items()}
         return ImageRows(**chosen)
 
-    def without_background(self, classes: int, background: Literal["first", "last"], image: int) -> ImageRows:
+    def without_background(
+        self, classes: int, background: Literal["first", "last"] | None, image: int | None = None
+    ) -> ImageRows:
         """Return the same with probabilities of classes alone (N, C), where one column more is "no object".
 
         Parameters
         ----------
         classes : int
             C, what labels count in.
-        background : {"first", "last"}
+        background : {"first", "last"}, optional
             Where it stands, if there is such a column. What labels and scores say shows whether that is right.
-        image : int
+        image : int, optional
             The image's id, for messages.
 
         >>> rows = ImageRows(boxes=np.array([[0, 0, 9, 9]]), scores=np.array([0.7]), labels=np.array([1]),
@@ -193,19 +214,23 @@ class ImageRows:
         [[0.2, 0.7]]
         """
         count, probs, labels, scores = self.count(image), self.label_probs, self.labels, self.scores
-        if probs is None or labels is None or scores is None or probs.shape == (count, classes) or count == 0:
+        if probs is None or probs.shape == (count, classes) or count == 0:
             return self
-        if probs.shape != (count, classes + 1):
-            shape = " x ".join(map(str, probs.shape))
+        if background is None or probs.shape != (count, classes + 1):
+            shape, remedy = " x ".join(map(str, probs.shape)), "give one column for each class, in the order of classes"
+            if probs.shape == (count, classes + 1):
+                remedy = 'if one is of the background, name it where it stands: classes=["background", "cup", ...]'
+            perhaps = "" if background is None else f", perhaps with background {background}"
             raise InputError(
-                f"expected the probabilities of {count} boxes and {classes} classes, perhaps with background "
-                f"{background}, but got {shape}",
+                f"expected the probabilities of {count} boxes and {classes} classes{perhaps}, but got {shape}",
                 image=image,
-                remedy="give one column for each class, in the order of classes",
+                remedy=remedy,
             )
         ends = {"first": probs[:, 1:], "last": probs[:, :-1]}
         chosen = ends.pop(background)
         ((name, other),) = ends.items()
+        if labels is None or scores is None:
+            return dataclasses.replace(self, label_probs=chosen)
         if _share_stated(chosen, labels, scores) < HALF <= _share_stated(other, labels, scores):
             raise InputError(
                 f"expected the {background} of {classes + 1} columns to be background, but the {name} one seems to be",
@@ -260,7 +285,7 @@ def stacked(
     if probs is None or labels is None:
         return found
     stated = label_columns(labels, found.classes, len(found), None)
-    _check_order(probs, stated, scores)
+    check_order(probs, stated, scores)
     return found.replace(labels=stated, scores=scores)
 
 
@@ -285,10 +310,29 @@ def _share_stated(probs: npt.NDArray[Any], labels: npt.NDArray[Any], scores: npt
     return float(same.sum()) / len(labels) if len(labels) else 1.0
 
 
-def _check_order(probs: npt.NDArray[Any], labels: npt.NDArray[np.int32], scores: npt.NDArray[Any]) -> None:
-    """Raise if probabilities hardly ever have anything to do with the labels beside them."""
+def check_order(probs: npt.NDArray[Any], labels: npt.NDArray[Any], scores: npt.NDArray[Any], least: int = 5) -> None:
+    """Raise if probabilities hardly ever have anything to do with the labels beside them, of which `least` are asked.
+
+    Parameters
+    ----------
+    probs : (N, C)
+        The probabilities of classes.
+    labels : (N,)
+        What the detector says, counting in their columns from 0.
+    scores : (N,)
+        How sure it says it is.
+    least : int
+        Of fewer rows nothing is said, but that scores are the probabilities of the class beside the label.
+    """
+    stated = _share_stated(probs, labels, scores)
+    for step in (1, -1) if stated == 0.0 else ():
+        if _share_stated(probs, labels + step, scores) == 1.0:
+            raise InputError(
+                f"the scores are the label_probs of label {step:+d}: labels and columns are off by one",
+                remedy="let labels count in the columns of label_probs; with a background first, name it in classes",
+            )
     agree = int((probs.argmax(axis=1) == labels).sum()) if probs.size else 0
-    if len(labels) < MIN_ROWS or agree >= HALF * len(labels) or _share_stated(probs, labels, scores) >= HALF:
+    if len(labels) < least or agree >= HALF * len(labels) or stated >= HALF:
         return
     raise InputError(
         f"label_probs seem to be in another order of classes: their largest is that of the label in only {agree} of "

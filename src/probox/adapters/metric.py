@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probox.adapters.dictionaries import Reading, Seen
-from probox.adapters.seen_tables import check_pixels, detections_of, large_enough, numbered, truth_of
+from probox.adapters.images import check_order
+from probox.adapters.seen_tables import Reading, Seen, check_pixels, detections_of, large_enough, numbered
+from probox.adapters.targets import truth_of
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["PDQ"]
+
+ENOUGH = 20
+"""So many detections of a batch tell whether their label_probs are in the order of classes."""
 
 Gather = Callable[[list[Seen]], Sequence[list[Seen]]]
 
@@ -81,9 +85,9 @@ class PDQ:
         **settings: Unpack[Settings],
     ) -> None:
         self._convention = resolve_settings(PDQ, convention, settings)
-        self._reading = Reading(
-            classes=None if classes is None else tuple(classes) if not isinstance(classes, str) else classes,  # type: ignore[arg-type]
-            first_label=0 if first_label is None else first_label,
+        self._reading = Reading.of(
+            classes,
+            first_label,
             box_format=box_format,
             covariance_format=covariance_format,
             above_one=above_one,
@@ -121,6 +125,7 @@ class PDQ:
                     "the image was added before", image=seen.image_id, remedy="call reset() before each epoch"
                 )
             known.add(seen.image_id)
+        _check_labels(batch)
         self._seen.extend(batch)
         self._others, self._result = None, None
 
@@ -232,7 +237,7 @@ class PDQ:
             notes.append(f"{self._repeated} images were seen by several processes: counted once")
         classes, about_classes = self._classes(images)
         ids = numbered(images)
-        sizes = [seen.size or self._size for seen in images]
+        sizes = [seen.target.size or self._size for seen in images]
         unsized = sum(size is None for size in sizes)
         if unsized:
             notes.append(
@@ -244,26 +249,27 @@ class PDQ:
         dataset = Dataset.from_sizes(classes, dict(zip(ids, shapes, strict=True)))
         order = np.argsort(np.array(ids, np.int64), kind="stable")
         ordered = [images[row] for row in order.tolist()]
-        truth = truth_of(dataset, ordered)
-        found = detections_of(dataset, ordered)
+        truth = truth_of(dataset, [seen.target for seen in ordered])
+        found = detections_of(dataset, ordered, self._reading.above_one)
         check_pixels(truth, found)
         result = evaluate(truth, found, convention=self._convention, measures=self._measures, threads=self._threads)
         return dataclasses.replace(result, plain_notes=(*about_classes, *notes, *result.plain_notes))
 
     def _classes(self, images: Sequence[Seen]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of the classes, and what to say of them where nobody named them."""
-        names = self._reading.class_names
+        names = self._reading.naming.classes
         if names is not None:
             return names, ()
-        widths = {seen.label_probs.shape[1] for seen in images if seen.label_probs is not None and len(seen.boxes)}
+        rows = [seen.found.rows for seen in images if len(seen.found.rows.boxes)]
+        widths = {each.label_probs.shape[1] for each in rows if each.label_probs is not None}
         if len(widths) > 1:
             raise InputError(
                 f"label_probs have {' and '.join(map(str, sorted(widths)))} columns",
                 remedy="give one probability for each class, always in the same order",
             )
-        highest = [int(labels.max()) for seen in images for labels in (seen.labels, seen.object_labels) if len(labels)]
-        count = max(highest, default=-1) + 1
-        first = self._reading.first_label
+        labels = [*(each.labels for each in rows), *(seen.target.labels for seen in images)]
+        count = max((int(each.max()) for each in labels if each is not None and len(each)), default=-1) + 1
+        first = self._reading.naming.first_label
         if widths:
             (width,) = widths
             if count > width:
@@ -288,6 +294,15 @@ class PDQ:
                 "in all of them first",
                 stacklevel=4,
             )
+
+
+def _check_labels(batch: Sequence[Seen]) -> None:
+    """Raise if a batch's label_probs are not those of its labels; what is too little to tell is left to the end."""
+    rows = [seen.found.rows for seen in batch if seen.found.rows.label_probs is not None]
+    full = [(each.label_probs, each.labels, each.scores) for each in rows if len(each.boxes)]
+    if full and len({each[0].shape[1] for each in full if each[0] is not None}) == 1:
+        probs, labels, scores = (np.concatenate(parts) for parts in zip(*full, strict=True))
+        check_order(probs, labels, scores, least=ENOUGH)
 
 
 def _process_group() -> Any:

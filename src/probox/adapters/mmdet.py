@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, stacked
+from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, probs_of, stacked
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
@@ -49,9 +49,7 @@ def from_mmdet(
     one = isinstance(outputs, Mapping) or hasattr(outputs, "pred_instances") or _is_mmdet2(outputs)
     results = listed(outputs, one)
     ids = image_ids_of(image_ids, len(results), [_own_id(result) for result in results])
-    given = [None] * len(results) if probs is None else [probs] if one else list(probs)
-    if len(given) != len(results):
-        raise InputError(f"got {len(results)} images, but probs of {len(given)}", remedy="give one array per image")
+    given = probs_of(probs, len(results), one)
     images = []
     for result, image, every in zip(results, ids, given, strict=True):
         rows = _from_arrays(result, names, image) if _is_mmdet2(result) else _from_sample(result, image)

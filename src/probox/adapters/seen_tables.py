@@ -2,31 +2,98 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from probox import _core
-from probox.adapters.dictionaries import Seen
+from probox.adapters.dictionaries import (
+    NO_CLASS,
+    Found,
+    Naming,
+    expect_entries,
+    image_id_of,
+    of_image,
+    read_found,
+    split_background,
+)
+from probox.adapters.images import stacked
+from probox.adapters.targets import Target, read_target
 from probox.errors import InputError
-from probox.tables.boxes import extents_of, pixels_of_boxes
+from probox.tables.box_formats import BoxFormat, check_box_format
+from probox.tables.boxes import extents_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
+from probox.tables.distributions import AboveOne, to_distribution
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.masks import Masks
 
-__all__ = ["check_pixels", "detections_of", "large_enough", "numbered", "truth_of"]
-
-Floats = npt.NDArray[np.float64]
+__all__ = ["Reading", "Seen", "check_pixels", "detections_of", "large_enough", "numbered"]
 
 REACH = 8.0
 """Standard deviations beyond which a corner's Gaussian has nothing that a number would show."""
+FAR = 2000.0
+"""Pixels beyond which no made-up image reaches for a Gaussian's sake: one unsure of everything fills no photo."""
 LARGEST = 1 << 30
 """The widest image that is made up where nobody says how wide it is."""
 MANY = 5
 """So many predictions between 0 and 1, and none beyond, are no accident."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Seen:
+    """One image: its objects and what was found."""
+
+    target: Target
+    found: Found
+
+    @property
+    def image_id(self) -> int | None:
+        return self.target.image_id
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How dictionaries are read: what labels count in, and what boxes are."""
+
+    naming: Naming
+    box_format: BoxFormat
+    covariance_format: BoxFormat | None
+    above_one: AboveOne
+
+    @classmethod
+    def of(cls, classes: Any, first_label: Any, **choices: Any) -> Reading:
+        """Return how a metric reads: labels count from 0, unless background comes first or `first_label` says 1."""
+        names, background = (None, None) if classes is None else split_background(classes)
+        if first_label not in (None, 0, 1):
+            raise InputError(f"expected first_label to be 0 or 1, but got {first_label!r:.40}")
+        if first_label and background == "first":
+            raise InputError(
+                f"classes begin with {classes[0]!r}, so labels count from it and its number is 0",
+                remedy="leave first_label out, or the background",
+            )
+        plain = not first_label and background is None
+        naming = Naming(
+            names=names,
+            first_label=1 if first_label or background == "first" else 0,
+            background=background,
+            zero="leave out first_label=1 if labels count from 0" if first_label else "leave background out",
+            next_beyond="if they begin at 1, as torchvision's do, give first_label=1" if plain else None,
+        )
+        check_box_format(choices["box_format"])
+        to_distribution(np.zeros((0, 1)), choices["above_one"])  # raises for what is no choice
+        return cls(naming=naming, **choices)
+
+    def read(self, prediction: Any, target: Any, entry: int) -> Seen:
+        """Return what one image's two dictionaries say."""
+        expect_entries(prediction, f"preds[{entry}]", ("boxes", "scores", "labels"))
+        expect_entries(target, f"target[{entry}]", ("boxes", "labels"))
+        image = image_id_of(target)
+        with of_image(image, f"update's entry {entry}" if image is None else None):
+            return Seen(
+                target=read_target(target, self.naming, self.box_format),
+                found=read_found(prediction, self.naming, self.box_format, self.covariance_format),
+            )
 
 
 def numbered(images: Sequence[Seen]) -> list[int]:
@@ -43,90 +110,33 @@ def numbered(images: Sequence[Seen]) -> list[int]:
 def large_enough(seen: Seen, least_variance: float) -> tuple[int, int]:
     """Return a width and height beyond which there is nothing of an image's boxes and their Gaussians."""
     far = np.ones(2)
-    if len(seen.object_boxes):
-        far = np.maximum(far, seen.object_boxes[:, 2:].max(axis=0))
-    if len(seen.boxes):
+    if len(seen.target.boxes):
+        far = np.maximum(far, seen.target.boxes[:, 2:].max(axis=0))
+    rows = seen.found.rows
+    if len(rows.boxes):
         # The variances of the corner's x and y; a top-left corner far from certain reaches as far as it does.
-        var = np.full((len(seen.boxes), 2, 2), least_variance)
-        if seen.covariances is not None:
-            var = np.maximum(var, np.diagonal(seen.covariances, axis1=2, axis2=3))
-        corners = seen.boxes.reshape(-1, 2, 2)
+        var = np.full((len(rows.boxes), 2, 2), least_variance)
+        if rows.covariances is not None:
+            var = np.maximum(var, np.diagonal(rows.covariances, axis1=2, axis2=3))
+        corners = rows.boxes.reshape(-1, 2, 2)
         with np.errstate(invalid="ignore", over="ignore"):  # tables reject what is no number, in words
-            reach = corners + REACH * np.sqrt(np.maximum(var, 0.0))
+            reach = corners + np.minimum(REACH * np.sqrt(np.maximum(var, 0.0)), FAR)
         far = np.maximum(far, np.nan_to_num(reach.max(axis=(0, 1)), posinf=LARGEST))
     wide, high = np.minimum(np.ceil(far) + 2, LARGEST).astype(np.int64).tolist()
     return wide, high
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]], empty: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.concatenate(parts) if parts else empty
-
-
-def _extents(boxes: Floats, stated: Floats | None) -> Floats:
-    return extents_of(boxes) if stated is None else stated
-
-
-def truth_of(dataset: Dataset, images: Sequence[Seen]) -> GroundTruth:
-    """Return the objects of images, which are in the order of the data set."""
-    boxes = _joined([seen.object_boxes for seen in images], np.zeros((0, 4)))
-    extents = _joined([_extents(seen.object_boxes, seen.object_extents) for seen in images], np.zeros((0, 2)))
-    masks, areas = [], []
-    for seen, shape in zip(images, dataset.shapes, strict=True):
-        own = seen.masks
-        if own is None:
-            shapes = np.broadcast_to(shape, (len(seen.object_boxes), 2))
-            own = Masks.from_boxes(pixels_of_boxes(seen.object_boxes, shapes))
-        masks.append(own)
-        usual = _extents(seen.object_boxes, seen.object_extents).prod(axis=1)  # as torchmetrics has it
-        areas.append(usual if seen.areas is None else seen.areas)
-    return GroundTruth(
-        dataset=dataset,
-        image_rows=np.repeat(np.arange(len(images)), [len(seen.object_boxes) for seen in images]),
-        labels=_joined([seen.object_labels for seen in images], np.zeros(0, np.int64)).astype(np.int32),
-        boxes=boxes,
-        masks=Masks.concatenate(masks),
-        extents=extents,
-        areas=_joined(areas, np.zeros(0)),
-        crowd=_joined([seen.crowd for seen in images], np.zeros(0, bool)),
-    )
-
-
-def detections_of(dataset: Dataset, images: Sequence[Seen]) -> Detections:
+def detections_of(dataset: Dataset, images: Sequence[Seen], above_one: AboveOne) -> Detections:
     """Return the detections of images, which are in the order of the data set."""
-    counts = [len(seen.boxes) for seen in images]
-    labels = _joined([seen.labels for seen in images], np.zeros(0, np.int64)).astype(np.int32)
-    scores = _joined([seen.scores for seen in images], np.zeros(0))
-    starts = np.cumsum([0, *counts])
-    with_probs = [row for row, seen in enumerate(images) if seen.label_probs is not None and counts[row]]
-    given_rows = _joined([np.arange(starts[row], starts[row + 1]) for row in with_probs], np.zeros(0, np.int64))
-    given = [seen.label_probs for seen in images if seen.label_probs is not None and len(seen.boxes)]
-    # A score alone: the class gets it, the others share the rest evenly, as for results in COCO's files.
-    label_probs = _core.label_matrix(
-        scores=scores,
-        labels=labels,
-        columns=len(dataset.classes),
-        given_rows=given_rows,
-        given=_joined(given, np.zeros(0, np.float32)).reshape(-1),
-        threads=1,
-    )
-    covariances = None
-    if any(seen.covariances is not None for seen in images):
-        covariances = np.concatenate(
-            [
-                np.zeros((count, 2, 2, 2)) if seen.covariances is None else seen.covariances
-                for seen, count in zip(images, counts, strict=True)
-            ]
-        )
-    return Detections(
-        classes=dataset.classes,
-        image_ids=np.repeat(dataset.image_ids, counts),
-        boxes=_joined([seen.boxes for seen in images], np.zeros((0, 4))),
-        extents=_joined([_extents(seen.boxes, seen.extents) for seen in images], np.zeros((0, 2))),
-        label_probs=label_probs,
-        covariances=covariances,
-        labels=labels,
-        scores=scores,
-    )
+    nameless = sum(seen.found.nameless for seen in images)
+    notes = (f"{nameless} detections of {NO_CLASS}, which is no class, were left out",) if nameless else ()
+    rows = [seen.found.rows for seen in images]
+    ids = dataset.image_ids.tolist()
+    found = stacked(rows, ids, dataset.classes, pixels=False, above_one=above_one, notes=notes)
+    extents = [
+        extents_of(seen.found.rows.boxes) if seen.found.extents is None else seen.found.extents for seen in images
+    ]
+    return found.replace(extents=np.concatenate([np.zeros((0, 2)), *extents]))
 
 
 def check_pixels(truth: GroundTruth, found: Detections) -> None:

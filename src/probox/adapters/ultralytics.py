@@ -142,15 +142,28 @@ def _ids(paths: Sequence[str], image_ids: int | Sequence[int] | None, truth: Any
     return ids
 
 
-def _by_name(dataset: Dataset) -> dict[str, int]:
-    names = [PurePath(name).name for name in dataset.file_names]
-    return {name: int(number) for name, number in zip(names, dataset.image_ids, strict=True) if name}
+def _by_name(dataset: Dataset) -> dict[str, list[tuple[PurePath, int]]]:
+    """Return the images of each base name, with all of their names."""
+    images: dict[str, list[tuple[PurePath, int]]] = {}
+    for name, number in zip(dataset.file_names, dataset.image_ids.tolist(), strict=True):
+        if name:
+            path = PurePath(name.replace("\\", "/"))
+            images.setdefault(path.name, []).append((path, number))
+    return images
 
 
-def _id_of(path: str, by_name: dict[str, int], has_truth: bool) -> int:
+def _id_of(path: str, by_name: dict[str, list[tuple[PurePath, int]]], has_truth: bool) -> int:
     name = PurePath(path.replace("\\", "/"))
-    if name.name in by_name:
-        return by_name[name.name]
+    there = by_name.get(name.name, [])
+    if len(there) > 1:  # folders tell images of one name apart
+        there = [(other, number) for other, number in there if name.parts[-len(other.parts) :] == other.parts]
+        if len(there) != 1:
+            raise InputError(
+                f"several images of the truth are called {name.name!r:.60}",
+                remedy="give image_ids, one for each result",
+            )
+    if there:
+        return there[0][1]
     # With file names in the truth, a number that is not among them is another image's.
     if re.fullmatch(r"[0-9]{1,18}", name.stem) and not by_name:
         return int(name.stem)

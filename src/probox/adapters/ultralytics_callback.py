@@ -122,7 +122,7 @@ class UltralyticsPDQ:
             ("get_stats", self._around_stats),
         ):
             original = getattr(validator, name)
-            if getattr(original, "watched_by", None) is not self:
+            if not _watches(self, original):
                 watched = _Watched(self, around, validator, original)
                 setattr(validator, name, watched)
 
@@ -212,10 +212,19 @@ class _Watched:
         self.watched_by = watched_by
         self._around = around
         self._validator = validator
-        self._original = original
+        self.original = original
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        return self._around(self._validator, self._original, *given, **named)
+        return self._around(self._validator, self.original, *given, **named)
+
+
+def _watches(callback: UltralyticsPDQ, method: Any) -> bool:
+    """Return whether this callback is among those around a method: a model may have several."""
+    while isinstance(method, _Watched):
+        if method.watched_by is callback:
+            return True
+        method = method.original
+    return False
 
 
 def _inside(boxes: Floats, placement: Placement) -> Floats:

@@ -47,12 +47,12 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def _tensor_to_numpy(values: Any, name: str) -> npt.NDArray[Any]:
-    here = values.detach().cpu()
     try:
+        here = values.detach().cpu()
         try:
             return np.asarray(here.numpy())
         except TypeError:  # a type that NumPy does not have
             return np.asarray(here.float().numpy())
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # also of a tensor without data, on torch's device "meta"
         problem = f"expected {name} to be a tensor that NumPy can take, but got {type(values).__name__} ({error})"
         raise InputError(problem, remedy="give a dense tensor of numbers, or an array of NumPy") from None

@@ -19,7 +19,7 @@ from probox.tables.distributions import AboveOne, to_distribution
 from probox.tables.labels import require_label_matrix
 from probox.tables.row_problems import ROUNDING
 
-__all__ = ["columns_from_scores"]
+__all__ = ["check_scores", "columns_from_scores", "label_columns"]
 
 
 def columns_from_scores(
@@ -91,7 +91,7 @@ def _labels(
     values = to_numpy(scores, "scores")
     if values.dtype.kind not in "fiu" and values.size:
         raise InputError(f"expected scores to be numbers, but got {values.dtype}", remedy="give numbers from 0 to 1")
-    _check_scores(values)
+    check_scores(values)
     if labels is None:
         if values.ndim == 1 and values.size:
             raise InputError(
@@ -127,16 +127,16 @@ def _winners(matrix: npt.NDArray[np.floating[Any]]) -> dict[str, Any]:
     return {"labels": labels, "scores": matrix[np.arange(len(matrix)), labels].astype(np.float64)}
 
 
-def _check_scores(values: npt.NDArray[Any]) -> None:
+def check_scores(values: npt.NDArray[Any], name: str = "scores") -> None:
     """Raise for scores that are no probabilities, with what they look like."""
     if values.size == 0:
         return
     low, high = float(values.min()), float(values.max())
     if np.isnan(low):  # one NaN makes the smallest NaN
-        raise InputError("expected finite scores, but got NaN", remedy="leave out detections that diverged")
+        raise InputError(f"expected finite {name}, but got NaN", remedy="leave out detections that diverged")
     if low >= -ROUNDING and high <= 1 + ROUNDING:
         return
-    problem = f"expected scores between 0 and 1, but got {low if low < -ROUNDING else high:g}"
+    problem = f"expected {name} between 0 and 1, but got {low if low < -ROUNDING else high:g}"
     if low < -ROUNDING:
         raise InputError(problem, remedy="these look like logits: apply softmax or sigmoid first")
     if high <= 100:
