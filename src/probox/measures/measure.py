@@ -162,8 +162,8 @@ class Measure:
         Returns the numbers that `summary` would give if each image were there as often as a row of weights says; a row
         of ones gives the summary. Intervals and comparisons stand on it.
     resampled_classes : callable, optional
-        Returns the same of the measure's own number for each class, (R, classes), where one pass gives them all.
-        Default: `resampled` of each class's part.
+        Returns what `resampled` does, and with it the measure's own number for each class, (R, classes), where one
+        pass gives them all. Default: `resampled` of each class's part.
     remarks : callable, optional
         Returns what a reader of its numbers must know, one sentence each: what was left out, what is too little.
     """
@@ -177,7 +177,7 @@ class Measure:
     leads: bool = False
     standard: bool = True
     resampled: Callable[[Evaluated, Weights], Resampled] | None = None
-    resampled_classes: Callable[[Evaluated, Weights], npt.NDArray[np.float64]] | None = None
+    resampled_classes: Callable[[Evaluated, Weights], tuple[Resampled, npt.NDArray[np.float64]]] | None = None
     remarks: Callable[[Evaluated], Sequence[str]] | None = None
 
     @property

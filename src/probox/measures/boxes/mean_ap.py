@@ -261,18 +261,15 @@ def _per_size(evaluated: Evaluated) -> Groups:
     return groups_of(SIZES[1:], {name: table[name][1:] for name in ("mAP", "AP50", "AP75")})
 
 
-def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, npt.NDArray[np.float64]]:
     precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
-    return {
-        "mAP": mean_over_classes(precision.mean(axis=1)),
+    of_classes = precision.mean(axis=1)
+    numbers = {
+        "mAP": mean_over_classes(of_classes),
         "AP50": mean_over_classes(precision[:, 0]),
         "AP75": mean_over_classes(precision[:, 5]),
     }
-
-
-def _resampled_classes(evaluated: Evaluated, weights: Weights) -> npt.NDArray[np.float64]:
-    precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
-    return np.asarray(precision.mean(axis=1))
+    return numbers, of_classes
 
 
 MEAN_AP = Measure(
@@ -287,6 +284,6 @@ MEAN_AP = Measure(
     per_class=_per_class,
     per_size=_per_size,
     leads=True,
-    resampled=_resampled,
+    resampled=lambda evaluated, weights: _resampled_classes(evaluated, weights)[0],
     resampled_classes=_resampled_classes,
 )

@@ -284,14 +284,10 @@ def _per_size(evaluated: Evaluated) -> Groups:
     return groups_of(SIZES[1:], {key: table["moLRP" if key == "moLRP" else name][1:] for key, name in _PARTS.items()})
 
 
-def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, npt.NDArray[np.float64]]:
     optimum = resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)
-    keys = (column.key for column in OPTIMAL_LRP.columns)
-    return {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(keys)}
-
-
-def _resampled_classes(evaluated: Evaluated, weights: Weights) -> npt.NDArray[np.float64]:
-    return resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)[:, :, 0]
+    numbers = {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(_PARTS)}
+    return numbers, optimum[:, :, 0]
 
 
 OPTIMAL_LRP = Measure(
@@ -307,6 +303,6 @@ OPTIMAL_LRP = Measure(
     per_class=_per_class,
     per_size=_per_size,
     leads=True,
-    resampled=_resampled,
+    resampled=lambda evaluated, weights: _resampled_classes(evaluated, weights)[0],
     resampled_classes=_resampled_classes,
 )
