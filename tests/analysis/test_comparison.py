@@ -161,7 +161,9 @@ def test_classes_in_one_pass_are_those_of_their_parts(seed: int) -> None:
     result = probox.evaluate(truth, found, measures=["map", "lrp"])
     weights = np.random.default_rng(seed).integers(0, 3, (4, len(truth.image_ids)))
     for measure in measures_called(["map", "lrp"]):
-        together = measure.resampled_classes(result, weights)
+        whole, together = measure.resampled_classes(result, weights)
+        expected = measure.resampled(result, weights)
+        assert list(whole) == [column.key for column in measure.columns] == list(expected)
         for label in range(len(CLASSES)):
             part = class_part(result, label, measure)
             alone = measure.resampled(part.evaluation, weights[:, part.images])[measure.headline.key]
@@ -171,6 +173,12 @@ def test_classes_in_one_pass_are_those_of_their_parts(seed: int) -> None:
             place = name, measure.headline.key
             assert sampler.images_of(place).tolist() == class_part(result, label, measure).images.tolist()
             np.testing.assert_array_equal(sampler.numbers(weights)[place], together[:, label])
+            np.testing.assert_array_equal(sampler.numbers(weights, classes_alone=True)[place], together[:, label])
+        for key, values in expected.items():
+            np.testing.assert_array_equal(whole[key], values)
+            np.testing.assert_array_equal(sampler.numbers(weights)["", key], values)
+            np.testing.assert_array_equal(Sampler(result, [measure], per_class=False).numbers(weights)["", key], values)
+        assert ("", measure.headline.key) not in sampler.numbers(weights, classes_alone=True)
 
 
 def test_without_swaps_nothing_is_claimed(results: dict[str, Evaluation]) -> None:

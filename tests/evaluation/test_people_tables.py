@@ -81,7 +81,8 @@ def test_nobody_is_judged_where_nobody_matched(demo: Demo) -> None:
     for table in (boxes.detections.flat(), boxes.objects.flat()):
         assert set(table["verdict"].tolist()) == set(table["partner"].tolist()) == {None}
     assert list(boxes.per_class().flat().columns) == ["class", "objects", "detections", "mAP", "AP50", "AP75"]
-    assert list(boxes.per_image().flat().columns) == ["image_id", "file_name", "objects", "detections"]
+    names = ["image_id", "file_name", "objects", "detections", "mAP", "AP50", "AP75"]
+    assert list(boxes.per_image().flat().columns) == names
     assert "TP" in boxes.per_image()  # as programs have it
     assert "TP" not in str(boxes.per_class())
 
@@ -208,7 +209,9 @@ def test_groups_are_frames(result: Evaluation) -> None:
     assert result.per_size().to_frame("pandas")["size"].tolist() == ["small", "medium", "large"]
     images = result.per_image().to_frame("pandas")
     assert list(images.columns)[:3] == ["image_id", "file_name", "objects"]
-    assert images["PDQ"].tolist() == result.per_image()["PDQ"].tolist()
+    for key in ("PDQ", "mAP", "moLRP", "sum_pPDQ"):
+        assert images[key].tolist() == result.per_image()[key].tolist()
+    assert all(f">{key}</th>" in result.per_image()._repr_html_() for key in ("mAP", "moLRP"))
     pytest.importorskip("pyarrow")
     assert result.per_class().to_arrow().column("class").to_pylist() == list(result.classes)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
+from probox.measures.pdq.resampling import pdq_per_image
 
 __all__ = ["CHOICES", "choose_images", "find_images"]
 
@@ -23,7 +24,7 @@ CHOICES = {
 
 def choose_images(evaluation: Evaluation, choice: str, n: int) -> list[int]:
     """Return the ids of the `n` images that a choice puts first; ties go by id, images with nothing in them last."""
-    table = evaluation.per_image()
+    table, image_ids = pdq_per_image(evaluation), evaluation.dataset.image_ids
     filled = ~np.isnan(table["PDQ"])
     key = {
         "worst": np.nan_to_num(table["PDQ"]),
@@ -32,8 +33,8 @@ def choose_images(evaluation: Evaluation, choice: str, n: int) -> list[int]:
         "missed": -table["FN"],
         "crowded": -(2 * table["TP"] + table["FP"] + table["FN"]),
     }[choice]
-    order = np.lexsort((table["image_id"], key, ~filled))
-    return [int(image_id) for image_id in table["image_id"][order[:n]]]
+    order = np.lexsort((image_ids, key, ~filled))
+    return [int(image_id) for image_id in image_ids[order[:n]]]
 
 
 def find_images(evaluation: Evaluation, wanted: Sequence[str]) -> list[int]:

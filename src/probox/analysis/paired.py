@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox.analysis.class_parts import ClassPart, class_part
 from probox.analysis.resampling import MORE_SWAPS, drawn_images, resampled, swapped_images
 from probox.evaluation.result import Evaluation
-from probox.measures.measure import Measure, Weights
+from probox.measures.measure import Measure, Resampled, Weights
 
 __all__ = [
     "Couple",
@@ -50,6 +50,7 @@ class Sampler:
         self.values: dict[Place, float] = {}
         self.parts: dict[Place, tuple[Measure, ClassPart]] = {}
         self.images: dict[Place, npt.NDArray[np.int64]] = {}
+        self.in_one_pass: list[Measure] = []  # which give classes and the whole together: passes are what takes time
         for measure in measures:
             self.values.update({("", key): value for key, value in measure.summary(evaluation).items()})
         for measure in measures if per_class else ():
@@ -57,6 +58,8 @@ class Sampler:
                 continue
             key = measure.headline.key
             groups = measure.per_class(evaluation)
+            if measure.resampled_classes is not None:
+                self.in_one_pass.append(measure)
             for label, name in enumerate(evaluation.classes):
                 self.values[name, key] = groups[name][key]
                 if measure.resampled_classes is not None:
@@ -66,16 +69,22 @@ class Sampler:
                 self.parts[name, key], self.images[name, key] = (measure, part), part.images
 
     def numbers(self, weights: Weights, *, classes_alone: bool = False) -> dict[Place, Floats]:
-        whole = {} if classes_alone else resampled(self.evaluation, self.measures, weights)
-        numbers = {("", key): values for key, values in whole.items()}
+        """Return the numbers for each row of weights, which say how often each image counts."""
+        numbers: dict[Place, Floats] = {}
+        for measure in self.measures:
+            whole: Resampled = {}
+            if measure in self.in_one_pass:
+                assert measure.resampled_classes is not None
+                whole, drawn = measure.resampled_classes(self.evaluation, weights)
+                key = measure.headline.key
+                numbers.update({(name, key): drawn[:, label] for label, name in enumerate(self.evaluation.classes)})
+            elif not classes_alone:
+                whole = resampled(self.evaluation, [measure], weights)
+            if not classes_alone:
+                numbers.update({("", key): values for key, values in whole.items()})
         for place, (measure, part) in self.parts.items():
             assert measure.resampled is not None
             numbers[place] = measure.resampled(part.evaluation, weights[:, part.images])[place[1]]
-        for measure in self.measures:
-            key = measure.headline.key
-            if measure.resampled_classes is not None and any(own == key for _, own in self.images):
-                drawn = measure.resampled_classes(self.evaluation, weights)
-                numbers.update({(name, key): drawn[:, label] for label, name in enumerate(self.evaluation.classes)})
         return numbers
 
     def images_of(self, place: Place) -> npt.NDArray[np.int64] | None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,13 @@ from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
 from probox.measures.groups import by_class, by_size
 from probox.measures.matched import MatchedPairs
-from probox.measures.measure import Evaluated, Groups, Measure
+from probox.measures.measure import Evaluated, Groups, ImageColumns, Measure
 from probox.measures.pdq.measure import pdq_summary
-from probox.measures.pdq.resampling import sums_per_image
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.flat import named_once
 from probox.tables.masks import Masks
-from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable, Verdict
+from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
 
 if TYPE_CHECKING:
     from probox.evaluation.oddities import Oddity
@@ -184,27 +183,43 @@ class Evaluation:
         return groups
 
     def per_image(self) -> ImageTable:
-        """Return per image: id, PDQ, averages of the five qualities over its true positives, TP, FP and FN.
+        """Return the numbers of each image alone: id, counts, and what `summary` would hold if it were the only image.
 
         It is a dictionary of columns, shows itself as a table, and has `to_frame()` and `to_arrow()`, which add file
-        names. Names mean what they mean in `summary`; an image without true positives has no averages (NaN), one
-        without anything to score no PDQ. The qualities' sums, which add up over images, are under ``sum_pPDQ``,
-        ``sum_spatial`` and so on; ``objects`` and ``detections`` count all of an image, whatever became of them.
+        names. ``objects`` and ``detections`` count all of an image, whatever became of them. An image without true
+        positives has no averages of qualities (NaN), one without anything to score no PDQ. The qualities' sums, which
+        add up over images, are under ``sum_pPDQ``, ``sum_spatial`` and so on.
 
-        There is no AP or LRP of an image: both rank the detections of a class over all images and choose thresholds
-        by it, so mAP is no mean of what single images would give.
+        ``mAP`` and ``moLRP`` are those of ``on([image_id]).summary()``: the means over the classes that have objects
+        in the image, NaN if none has, also if there are detections. The mAP of all images is not their mean: it ranks
+        the detections of a class over all images, and moLRP chooses one threshold for a class in all of them.
+
+        It holds the measures that are defined for an image; of standard ones that were not asked for, NaN and counts
+        of 0.
+
+        Examples
+        --------
+        >>> from probox import Detections, GroundTruth, evaluate
+        >>> truth = GroundTruth.from_boxes(["cup"], {7: (64, 48), 9: (64, 48)}, [7], [[10, 20, 50, 40]], [0])
+        >>> found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 38]], label_probs=[[0.9]])
+        >>> images = evaluate(truth, found, measures=["map", "lrp"]).per_image()
+        >>> images["mAP"].round(6).tolist(), images["moLRP"].round(6).tolist()
+        ([0.9, nan], [0.2, nan])
         """
-        sums = sums_per_image(self)
-        counts = {name: sums[name].astype(np.int64) for name in ("TP", "FP", "FN")}
-        with np.errstate(invalid="ignore", divide="ignore"):
-            columns: dict[str, npt.NDArray[Any]] = {
-                "image_id": self.dataset.image_ids,
-                **counts_per_image(self.detections, self.objects, len(self.dataset)),
-                "PDQ": sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"]),
-                **{name: sums[name] / sums["TP"] for name in QUALITIES},
-            }
-        columns |= counts | {f"sum_{name}": sums[name] for name in QUALITIES}
-        return ImageTable(columns, self.dataset, None if self.has_pairs else {"image_id", *COUNTS})
+        images = len(self.dataset)
+        columns: ImageColumns = {"image_id": self.dataset.image_ids}
+        columns.update(counts_per_image(self.detections, self.objects, images))
+        shown = set(columns)
+        sums: ImageColumns = {}
+        for measure in registry.MEASURES:
+            if measure.per_image is not None and measure.name in self.measures:
+                own, keys = measure.per_image(self), {column.key for column in measure.columns}
+                columns.update({key: values for key, values in own.items() if key in keys})
+                sums.update({key: values for key, values in own.items() if key not in keys})
+                shown |= set(own)
+            elif measure.per_image is not None and measure.standard:
+                columns.update({key: np.full(images, value) for key, value in measure.nothing().items()})
+        return ImageTable({**columns, **sums}, self.dataset, shown)
 
     def at_threshold(self, threshold: float) -> Evaluation:
         """Return the evaluation of the detections whose highest label probability is greater than `threshold`.

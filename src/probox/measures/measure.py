@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ __all__ = [
     "Column",
     "Evaluated",
     "Groups",
+    "ImageColumns",
     "Judged",
     "Measure",
     "Need",
@@ -80,6 +81,9 @@ Summary = dict[str, float]
 
 Groups = dict[str, Summary]
 """A summary for each class or size, by its name."""
+
+ImageColumns = dict[str, npt.NDArray[Any]]
+"""A number for each image, by the keys of a measure's columns; also what adds up to them, by names of its own."""
 
 
 def groups_of(names: Sequence[str], columns: Mapping[str, npt.NDArray[np.float64]]) -> Groups:
@@ -154,6 +158,8 @@ class Measure:
         What it reads. Only if a measure needs pairs, pixels are looked at and verdicts are given.
     per_class, per_size : callable, optional
         Return the numbers of each class, and of small, medium and large objects.
+    per_image : callable, optional
+        Returns the numbers of each image alone: what `summary` would give if there were no other.
     leads : bool
         Its columns stand left of those of measures that do not lead.
     standard : bool
@@ -162,8 +168,8 @@ class Measure:
         Returns the numbers that `summary` would give if each image were there as often as a row of weights says; a row
         of ones gives the summary. Intervals and comparisons stand on it.
     resampled_classes : callable, optional
-        Returns the same of the measure's own number for each class, (R, classes), where one pass gives them all.
-        Default: `resampled` of each class's part.
+        Returns what `resampled` does, and with it the measure's own number for each class, (R, classes), where one
+        pass gives them all. Default: `resampled` of each class's part.
     remarks : callable, optional
         Returns what a reader of its numbers must know, one sentence each: what was left out, what is too little.
     """
@@ -174,10 +180,11 @@ class Measure:
     needs: frozenset[Need] = frozenset()
     per_class: Callable[[Evaluated], Groups] | None = None
     per_size: Callable[[Evaluated], Groups] | None = None
+    per_image: Callable[[Evaluated], ImageColumns] | None = None
     leads: bool = False
     standard: bool = True
     resampled: Callable[[Evaluated, Weights], Resampled] | None = None
-    resampled_classes: Callable[[Evaluated, Weights], npt.NDArray[np.float64]] | None = None
+    resampled_classes: Callable[[Evaluated, Weights], tuple[Resampled, npt.NDArray[np.float64]]] | None = None
     remarks: Callable[[Evaluated], Sequence[str]] | None = None
 
     @property

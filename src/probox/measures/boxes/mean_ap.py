@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
+from probox.measures.boxes.images import image_precision
 from probox.measures.boxes.matching import (
     IOU_THRESHOLDS,
     SIZES,
@@ -20,7 +21,17 @@ from probox.measures.boxes.matching import (
     size_index,
 )
 from probox.measures.boxes.resampling import mean_over_classes, resampled_precision
-from probox.measures.measure import Column, Evaluated, Groups, Measure, Resampled, Summary, Weights, groups_of
+from probox.measures.measure import (
+    Column,
+    Evaluated,
+    Groups,
+    ImageColumns,
+    Measure,
+    Resampled,
+    Summary,
+    Weights,
+    groups_of,
+)
 from probox.support.parallel import thread_count
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -261,18 +272,21 @@ def _per_size(evaluated: Evaluated) -> Groups:
     return groups_of(SIZES[1:], {name: table[name][1:] for name in ("mAP", "AP50", "AP75")})
 
 
-def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+def _per_image(evaluated: Evaluated) -> ImageColumns:
+    """Return what `summary` would give for each image alone."""
+    precision = image_precision(evaluated.box_matches, evaluated.objects.image_rows, RECALL_POINTS)
+    return {"mAP": precision[-1], "AP50": precision[0], "AP75": precision[5]}
+
+
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, npt.NDArray[np.float64]]:
     precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
-    return {
-        "mAP": mean_over_classes(precision.mean(axis=1)),
+    of_classes = precision.mean(axis=1)
+    numbers = {
+        "mAP": mean_over_classes(of_classes),
         "AP50": mean_over_classes(precision[:, 0]),
         "AP75": mean_over_classes(precision[:, 5]),
     }
-
-
-def _resampled_classes(evaluated: Evaluated, weights: Weights) -> npt.NDArray[np.float64]:
-    precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
-    return np.asarray(precision.mean(axis=1))
+    return numbers, of_classes
 
 
 MEAN_AP = Measure(
@@ -286,7 +300,8 @@ MEAN_AP = Measure(
     summary=_summary,
     per_class=_per_class,
     per_size=_per_size,
+    per_image=_per_image,
     leads=True,
-    resampled=_resampled,
+    resampled=lambda evaluated, weights: _resampled_classes(evaluated, weights)[0],
     resampled_classes=_resampled_classes,
 )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.measures.boxes.images import image_lrp
 from probox.measures.boxes.matching import (
     IOU_THRESHOLDS,
     SIZES,
@@ -19,7 +20,7 @@ from probox.measures.boxes.matching import (
     size_index,
 )
 from probox.measures.boxes.resampling import mean_over_classes, resampled_lrp
-from probox.measures.measure import Column, Evaluated, Groups, Measure, Resampled, Weights, groups_of
+from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Measure, Resampled, Weights, groups_of
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -284,14 +285,16 @@ def _per_size(evaluated: Evaluated) -> Groups:
     return groups_of(SIZES[1:], {key: table["moLRP" if key == "moLRP" else name][1:] for key, name in _PARTS.items()})
 
 
-def _resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
+def _per_image(evaluated: Evaluated) -> ImageColumns:
+    """Return what `summary` would give for each image alone, each class at the threshold that suits the image."""
+    means = image_lrp(evaluated.box_matches, evaluated.objects.image_rows, GRID)
+    return dict(zip(_PARTS, means, strict=True))
+
+
+def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, npt.NDArray[np.float64]]:
     optimum = resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)
-    keys = (column.key for column in OPTIMAL_LRP.columns)
-    return {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(keys)}
-
-
-def _resampled_classes(evaluated: Evaluated, weights: Weights) -> npt.NDArray[np.float64]:
-    return resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)[:, :, 0]
+    numbers = {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(_PARTS)}
+    return numbers, optimum[:, :, 0]
 
 
 OPTIMAL_LRP = Measure(
@@ -306,7 +309,8 @@ OPTIMAL_LRP = Measure(
     summary=lambda evaluated: evaluated.lrp.summary(),
     per_class=_per_class,
     per_size=_per_size,
+    per_image=_per_image,
     leads=True,
-    resampled=_resampled,
+    resampled=lambda evaluated, weights: _resampled_classes(evaluated, weights)[0],
     resampled_classes=_resampled_classes,
 )

@@ -16,10 +16,13 @@ from probox import _core
 from probox.measures.boxes.matching import IOU_THRESHOLDS, BoxMatches
 from probox.support.parallel import thread_count
 
-__all__ = ["mean_over_classes", "resampled_lrp", "resampled_precision"]
+__all__ = ["EVERY_THRESHOLD", "mean_over_classes", "resampled_lrp", "resampled_precision"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+EVERY_THRESHOLD = np.uint16(2 ** len(IOU_THRESHOLDS) - 1)
+"""A bit for each."""
 
 
 def resampled_precision(
@@ -83,14 +86,13 @@ def _by_class(matches: BoxMatches, object_images: Ints, threads: int | None) -> 
     counted = np.flatnonzero(matches.object_counts & 1)
     counted = counted[np.argsort(matches.object_labels[counted], kind="stable")]
     per_class = np.bincount(matches.object_labels[counted], minlength=len(matches.classes))
-    every_threshold = np.uint16(2 ** len(IOU_THRESHOLDS) - 1)
     return {
         "order": order,
         "offsets": offsets,
         "image_rows": matches.image_rows,
         "scores": matches.scores,
         "right": matched & ~ignored,
-        "wrong": ~(matched | ignored) & every_threshold,
+        "wrong": ~(matched | ignored) & EVERY_THRESHOLD,
         "object_offsets": np.concatenate([[0], np.cumsum(per_class)]).astype(np.int64),
         "object_images": object_images[counted].astype(np.int32),
     }

@@ -7,7 +7,7 @@ from functools import partial
 
 from probox.measures.groups import by_class, by_size
 from probox.measures.measure import Column, Judged, Measure, Summary
-from probox.measures.pdq.resampling import pdq_resampled
+from probox.measures.pdq.resampling import pdq_per_image, pdq_resampled
 from probox.tables.results import QUALITIES, Verdict
 
 __all__ = ["PDQ", "pdq_summary"]
@@ -49,5 +49,6 @@ PDQ = Measure(
     summary=pdq_summary,
     per_class=partial(by_class, pdq_summary),
     per_size=partial(by_size, pdq_summary),
+    per_image=pdq_per_image,
     resampled=pdq_resampled,
 )

@@ -1,14 +1,14 @@
-"""PDQ of resampled images: PDQ is a ratio of sums over images, so replicates are weighted sums."""
+"""PDQ of single and resampled images: PDQ is a ratio of sums over images, so replicates are weighted sums."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.measure import Evaluated, Resampled, Weights
+from probox.measures.measure import Evaluated, ImageColumns, Resampled, Weights
 from probox.tables.results import QUALITIES, Verdict
 
-__all__ = ["pdq_resampled", "sums_per_image"]
+__all__ = ["pdq_per_image", "pdq_resampled", "sums_per_image"]
 
 
 Floats = npt.NDArray[np.float64]
@@ -28,6 +28,16 @@ def sums_per_image(evaluated: Evaluated) -> dict[str, Floats]:
         _added(detections.image_rows[wrong], detections.costs[wrong], images) if by_confidence else sums["FP"]
     )
     return sums
+
+
+def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
+    """Return PDQ and its parts for each image, and the sums of the qualities, which add up over images."""
+    sums = sums_per_image(evaluated)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        columns = {"PDQ": sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"])}
+        columns.update({name: sums[name] / sums["TP"] for name in QUALITIES})
+    counts = {name: sums[name].astype(np.int64) for name in ("TP", "FP", "FN")}
+    return {**columns, **counts, **{f"sum_{name}": sums[name] for name in QUALITIES}}
 
 
 def pdq_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
