@@ -13,7 +13,7 @@ from probox.errors import InputError
 from probox.formats.problems import Problems
 from probox.tables.covariances import nearest_covariances
 from probox.tables.dataset import Dataset
-from probox.tables.detections import DetectionColumns, Detections
+from probox.tables.detections import DetectionColumns, Detections, optional_columns
 
 __all__ = ["Draft", "joined", "repair_note", "repaired", "unknown_images_note"]
 
@@ -93,12 +93,6 @@ def joined(
         part = int(np.searchsorted(starts, row, side="right")) - 1
         return drafts[part].place(row - int(starts[part]))
 
-    covariances = heatmaps = None
-    if any(draft.covariances is not None for draft in drafts):
-        parts = [np.zeros((len(d), 2, 2, 2)) if d.covariances is None else d.covariances for d in drafts]
-        covariances = np.concatenate(parts)
-    if any(draft.heatmaps is not None for draft in drafts):
-        heatmaps = tuple(h for d in drafts for h in (d.heatmaps or [None] * len(d)))
     return Draft(
         classes=classes,
         image_ids=np.concatenate([np.zeros(0, np.int64), *(draft.image_ids for draft in drafts)]),
@@ -106,7 +100,6 @@ def joined(
         label_probs=label_probs,
         source=source,
         place=place,
-        covariances=covariances,
-        heatmaps=heatmaps,
+        **optional_columns(drafts),
         notes=tuple(note for draft in drafts for note in draft.notes),
     )

@@ -16,7 +16,7 @@ from probox.formats.problems import Problems
 from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.labels import canonical_name, require_label_matrix
+from probox.tables.labels import canonical_name, shared_rest
 from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST
 
@@ -194,19 +194,11 @@ def draft_of(
     kept = kept[images[kept] >= 0]
     boxes = np.array(rows.boxes, np.float64).reshape(-1, 4)[kept]
     labels, scores = np.array(rows.labels, np.int32)[kept], np.array(rows.scores, np.float64)[kept]
-    require_label_matrix(len(kept), len(classes), source)
     return Draft(
         classes=tuple(classes),
         image_ids=dataset.image_ids[images[kept]],
         boxes=np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1),
-        label_probs=_core.label_matrix(
-            scores=scores,
-            labels=labels,
-            columns=len(classes),
-            given_rows=np.zeros(0, np.int64),
-            given=np.zeros(0, np.float32),
-            threads=1,
-        ),
+        label_probs=shared_rest(scores, labels, len(classes), source),
         labels=labels,
         scores=scores,
         extents=np.ascontiguousarray(boxes[:, 2:]),

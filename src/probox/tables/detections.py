@@ -23,7 +23,7 @@ from probox.tables.row_problems import find_problems
 if TYPE_CHECKING:
     from probox.tables.box_formats import BoxFormat
 
-__all__ = ["DetectionColumns", "Detections"]
+__all__ = ["DetectionColumns", "Detections", "optional_columns"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -229,7 +229,7 @@ class Detections(DetectionColumns):
                 name = next(name for name in twice[0] if twice[0].count(name) > 1)
                 problem = f"classes differ, and one part has two that are called {name!r:.60}"
                 raise InputError(problem, remedy="give classes names of their own")
-        columns = {name: np.concatenate([getattr(part, name) for part in given]) for name in _PLAIN}
+        columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in given]) for name in _PLAIN}
         place = {name: number for number, name in enumerate(classes)}
         labels = [
             part.labels
@@ -237,18 +237,11 @@ class Detections(DetectionColumns):
             else np.array([place[name] for name in part.classes] or [0], np.int32)[part.labels]
             for part in given
         ]
-        covariances = heatmaps = None
-        if any(part.covariances is not None for part in given):
-            plain = [np.zeros((len(p), 2, 2, 2)) if p.covariances is None else p.covariances for p in given]
-            covariances = np.concatenate(plain)
-        if any(part.heatmaps is not None for part in given):
-            heatmaps = tuple(entry for part in given for entry in (part.heatmaps or [None] * len(part)))
         return cls(
             classes=classes,
             label_probs=np.concatenate([align_labels(part.label_probs, part.classes, classes) for part in given]),
             labels=np.concatenate(labels),
-            covariances=covariances,
-            heatmaps=heatmaps,
+            **optional_columns(given),
             source=next((part.source for part in given if len({p.source for p in given}) == 1), ""),
             notes=tuple(dict.fromkeys(note for part in given for note in part.notes)),
             **columns,
@@ -348,6 +341,20 @@ class Detections(DetectionColumns):
         if len(wrong):
             text = f"expected labels to count in {len(self.classes)} classes from 0, but got {self.labels[wrong[0]]}"
             raise self._fail(int(wrong[0]), text, "give the number of a class")
+
+
+def optional_columns(parts: Sequence[DetectionColumns]) -> dict[str, Any]:
+    """Return covariances and heatmaps of all parts, one after the other, where any part has them.
+
+    A part without covariances has plain boxes.
+    """
+    columns: dict[str, Any] = {}
+    if any(part.covariances is not None for part in parts):
+        own = [np.zeros((len(part), 2, 2, 2)) if part.covariances is None else part.covariances for part in parts]
+        columns["covariances"] = np.concatenate(own)
+    if any(part.heatmaps is not None for part in parts):
+        columns["heatmaps"] = tuple(entry for part in parts for entry in (part.heatmaps or [None] * len(part)))
+    return columns
 
 
 _PLAIN = ("image_ids", "boxes", "extents", "scores")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox import _core
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
@@ -16,7 +15,7 @@ from probox.tables.box_formats import BoxFormat, boxes_from, check_box_format, s
 from probox.tables.columns import frozen
 from probox.tables.corner_gaussians import corners_from
 from probox.tables.distributions import AboveOne, to_distribution
-from probox.tables.labels import require_label_matrix
+from probox.tables.labels import shared_rest
 from probox.tables.row_problems import ROUNDING
 
 __all__ = ["check_scores", "columns_from_scores", "label_columns"]
@@ -107,15 +106,7 @@ def _labels(
         )
     stated = frozen(values, np.float64, (rows,), "scores")
     columns = label_columns(labels, classes, rows, category_ids)
-    require_label_matrix(rows, len(classes))
-    probs = _core.label_matrix(
-        scores=stated,
-        labels=columns,
-        columns=len(classes),
-        given_rows=np.zeros(0, np.int64),
-        given=np.zeros(0, np.float32),
-        threads=1,
-    )
+    probs = shared_rest(stated, columns, len(classes))
     return {"label_probs": probs, "labels": columns, "scores": stated}
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.errors import InputError
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "repeated_classes",
     "require_label_matrix",
     "scores_alone",
+    "shared_rest",
     "unknown_classes",
 ]
 
@@ -184,6 +186,25 @@ def scores_alone(
     even &= (labels >= 0) & ~background_classes(classes)[named]
     # A score of 1 / classes looks like a detector that cannot tell any two classes apart; its neighbours tell which.
     return np.asarray(even & bool((even & (score != other)).any()))
+
+
+def shared_rest(
+    scores: npt.NDArray[np.float64], labels: npt.NDArray[np.int32], classes: int, file: str | None = None
+) -> npt.NDArray[np.float32]:
+    """Return label probabilities where each class has its score, and all others share the rest evenly.
+
+    >>> shared_rest(np.array([0.5]), np.array([1], np.int32), 3).tolist()
+    [[0.25, 0.5, 0.25]]
+    """
+    require_label_matrix(len(scores), classes, file)
+    return _core.label_matrix(
+        scores=scores,
+        labels=labels,
+        columns=classes,
+        given_rows=np.zeros(0, np.int64),
+        given=np.zeros(0, np.float32),
+        threads=1,
+    )
 
 
 def require_label_matrix(rows: int, columns: int, file: str | None = None) -> None:
