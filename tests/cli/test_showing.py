@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,9 +122,23 @@ def test_heatmaps_are_read_again(capsys: pytest.CaptureFixture[str], golden_dir:
     assert "--detections" in err
 
 
+@pytest.mark.parametrize("replaced", [False, True])
 def test_missing_and_damaged_photos_are_no_end(
-    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+    capsys: pytest.CaptureFixture[str],
+    demo_files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    replaced: bool,
 ) -> None:
+    if replaced:  # as ultralytics does, for all who use Pillow in the same process
+
+        def opened(file: Any, *more: Any, own: Any = Image.open) -> Any:
+            try:
+                return own(file, *more)
+            except Image.UnidentifiedImageError:
+                raise ModuleNotFoundError("No module named 'pi_heif'") from None
+
+        monkeypatch.setattr("PIL.Image.open", opened)
     photos = tmp_path / "photos"
     photos.mkdir()
     (photos / "scene-01.jpg").write_bytes(b"\xff\xd8\xff not a photo")

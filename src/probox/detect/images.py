@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.files.photos import UNREADABLE
 from probox.support.optional import require
 
 __all__ = ["ImageFile", "Placement", "find_images", "place_image", "read_image"]
@@ -87,9 +88,9 @@ def read_image(path: Path) -> Pixels:
     try:
         with pillow.open(path) as image:
             return np.asarray(image.convert("RGB"))
-    except pillow.UnidentifiedImageError:
+    except (pillow.UnidentifiedImageError, ImportError):
         raise InputError("not an image that can be read", file=str(path)) from None
-    except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
+    except (*UNREADABLE, pillow.DecompressionBombError) as error:
         raise InputError(f"can't read this image: {error}", file=str(path)) from None
 
 

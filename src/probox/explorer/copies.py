@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from probox.files.folder import OutputFolder
+from probox.files.photos import UNREADABLE
 from probox.support.optional import require
 
 __all__ = ["copy_photos", "embedded_photos", "small_png"]
@@ -77,7 +78,7 @@ def _each(
             return ""
         try:
             copy = read(number)
-        except (OSError, ValueError, SyntaxError, decompression_bomb) as error:
+        except (*UNREADABLE, decompression_bomb) as error:
             # What cannot be written is another matter, and ends the work.
             failures.append(f"{photos[number]}: cannot be read as an image ({error})")
             return ""

@@ -12,7 +12,11 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.support.optional import require
 
-__all__ = ["ENDINGS", "find_photo", "load_photo"]
+__all__ = ["ENDINGS", "UNREADABLE", "find_photo", "load_photo"]
+
+UNREADABLE = (OSError, ValueError, SyntaxError, ImportError)
+"""What Pillow raises for a damaged photo. The last is of ultralytics, which puts a function of its own in the place of
+Pillow's `open`: for files that are no images it asks for one more package."""
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
 
@@ -60,5 +64,5 @@ def load_photo(path: Path) -> npt.NDArray[np.uint8]:
     try:
         with image_module.open(path) as image:
             return np.asarray(ops.exif_transpose(image).convert("RGB"))
-    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
+    except (*UNREADABLE, image_module.DecompressionBombError) as error:
         raise InputError(f"cannot be read as an image ({error})", file=str(path)) from None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from probox.errors import InputError
-from probox.files.photos import ENDINGS, find_photo
+from probox.files.photos import ENDINGS, UNREADABLE, find_photo
 from probox.files.reading import is_folder, read_bytes
 from probox.files.source import Source
 from probox.formats import read_detections, read_parquet
@@ -153,5 +153,5 @@ def _photo_size(path: Path | None) -> tuple[int, int] | None:
         with pillow.open(path) as image:
             width, height = image.size
             return int(width), int(height)
-    except (OSError, ValueError, SyntaxError):
+    except UNREADABLE:
         return None
