@@ -91,7 +91,7 @@ def test_curves_are_those_of_pycocotools(coco_evaluate, pair):
 
 
 @given(tables())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_twelve_numbers_are_those_of_the_definition(pair):
     expected = definition.coco_numbers(*pair)
     found = AveragePrecision.from_matches(match_boxes(*pair)).summary()
