@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.arrays import to_numpy
+from probox.tables.box_formats import known_sizes
 from probox.tables.columns import frozen
-from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.from_scores import label_columns
-from probox.tables.groundtruth import GroundTruth
+from probox.tables.from_scores import label_columns, refuse_text
 
 __all__ = [
     "ImageRows",
@@ -81,11 +80,7 @@ def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> 
     values = to_numpy([] if given is None else given, "image_ids")
     if count == 0 == values.size:
         return []
-    if values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(entry, str) for entry in values.flat)):
-        raise InputError(
-            f"expected image_ids to be whole numbers, but got the text {str(values.flat[0])!r:.60}",
-            remedy="give the ids of the ground truth's images, as int(...) of COCO's names of files",
-        )
+    refuse_text(values)
     if values.dtype.kind == "b":
         raise InputError("expected image_ids to be whole numbers, but got True and False")
     if values.ndim == 0 or values.shape == (count, 1):
@@ -125,15 +120,9 @@ def sizes_of(image_sizes: Any, ids: Sequence[int]) -> npt.NDArray[np.float64]:
     >>> sizes_of({7: (64, 48)}, [7]).tolist()
     [[64.0, 48.0]]
     """
-    known = image_sizes.dataset if isinstance(image_sizes, GroundTruth) else image_sizes
-    if isinstance(known, Mapping):
-        known = Dataset.from_sizes((), known)
-    if isinstance(known, Dataset):
-        rows = known.rows_of(ids)
-        if (rows < 0).any():
-            image = ids[int(np.argmax(rows < 0))]
-            raise InputError("the size of this image is not known", image=image, remedy="add it to image_sizes")
-        return known.shapes[rows].astype(np.float64)
+    known = known_sizes(image_sizes, ids)
+    if known is not None:
+        return known
     sizes = to_numpy(image_sizes, "image_sizes")
     if sizes.shape == (2,) and len(ids) == 1:
         sizes = sizes[None]

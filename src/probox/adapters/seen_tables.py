@@ -25,7 +25,7 @@ from probox.tables.box_formats import BoxFormat, check_box_format
 from probox.tables.boxes import extents_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
-from probox.tables.distributions import AboveOne, to_distribution
+from probox.tables.distributions import AboveOne, check_above_one
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["Reading", "Seen", "check_pixels", "detections_of", "large_enough", "numbered"]
@@ -81,7 +81,7 @@ class Reading:
             next_beyond="if they begin at 1, as torchvision's do, give first_label=1" if plain else None,
         )
         check_box_format(choices["box_format"])
-        to_distribution(np.zeros((0, 1)), choices["above_one"])  # raises for what is no choice
+        check_above_one(choices["above_one"])
         return cls(naming=naming, **choices)
 
     def read(self, prediction: Any, target: Any, entry: int) -> Seen:

@@ -16,7 +16,7 @@ from probox.fusion.clustering import survivors_of
 from probox.fusion.fuse import fuse_candidates, fuse_samples
 from probox.fusion.gaussian import Spread, floor_std, keep_inside
 from probox.tables.detections import Detections
-from probox.tables.distributions import AboveOne, to_distribution
+from probox.tables.distributions import AboveOne, check_above_one, to_distribution
 from probox.tables.labels import SUMS_TO_ONE
 
 __all__ = ["UNCERTAINTIES", "Options", "Runner", "detect", "detections_from"]
@@ -114,9 +114,7 @@ class Options:
             raise InputError(
                 f"expected uncertainty to be one of {', '.join(UNCERTAINTIES)}, but got {self.uncertainty!r}"
             )
-        if self.above_one not in get_args(AboveOne):
-            choices = ", ".join(map(repr, get_args(AboveOne)))
-            raise InputError(f"expected above_one to be one of {choices}, but got {self.above_one!r:.40}")
+        check_above_one(self.above_one)
         if self.passes < 1:
             raise InputError(f"expected at least 1 pass, but got {self.passes}")
         if not 0.0 <= self.score < 1.0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.formats.draft import Draft
+from probox.formats.image_names import ids_of_names
 from probox.formats.problems import Problems
 from probox.tables.boxes import pixels_of_boxes
 from probox.tables.dataset import Dataset
@@ -20,13 +22,40 @@ from probox.tables.labels import canonical_name, shared_rest
 from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST
 
-__all__ = ["LabelRows", "columns_of_names", "draft_of", "truth_of"]
+__all__ = ["LabelRows", "columns_of_names", "dataset_of_images", "draft_of", "truth_of"]
 
 _MAX_RUNS, _MAX_CROSSINGS, _MAX_OBJECT_CROSSINGS = 1 << 24, 1 << 27, 1 << 23
 """How many runs of pixels the masks of all polygons may have, and how often edges may cross columns of pixels: far more
 than those of photographs do, whatever the polygons."""
 
 Polygon = npt.NDArray[np.float64]
+
+
+def dataset_of_images(
+    stems: Sequence[str], names: Sequence[str], sizes: Sequence[tuple[int, int]], **others: Any
+) -> tuple[Dataset, npt.NDArray[np.int64]]:
+    """Return the data set of images in order of their ids, and the row of each.
+
+    Parameters
+    ----------
+    stems, names, sizes
+        Of each image: its name without folder and ending, which tells its id; its file name; width and height.
+    **others
+        Further columns of the data set, such as its classes.
+    """
+    ids = ids_of_names(stems)
+    order = np.argsort(ids, kind="stable")
+    row_of = np.empty(len(order), np.int64)
+    row_of[order] = np.arange(len(order))
+    shapes = np.array(sizes, np.int32).reshape(-1, 2)[order]
+    dataset = Dataset(
+        image_ids=ids[order],
+        widths=shapes[:, 0],
+        heights=shapes[:, 1],
+        file_names=tuple(names[at] for at in order.tolist()),
+        **others,
+    )
+    return dataset, row_of
 
 
 @dataclasses.dataclass

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from probox.errors import InputError
 from probox.files.reading import Paths, file_head, is_folder, read_regular
+from probox.formats.problems import Problems
 
 __all__ = [
     "LineError",
+    "decoded",
     "divided",
     "files_of",
     "has_json",
@@ -21,6 +23,7 @@ __all__ = [
     "kind_of_texts",
     "numbers_in",
     "read_text",
+    "readable_texts",
     "text_lines",
 ]
 
@@ -67,20 +70,36 @@ def divided(path: Paths) -> tuple[Path, str]:
 
 def read_text(path: Paths, *, remedy: str | None = None, most: int = MOST_BYTES) -> str:
     """Return the text of a UTF-8 file, with or without a byte order mark."""
-    data = read_regular(path, most=most, remedy=remedy)
+    text = decoded(read_regular(path, most=most, remedy=remedy), str(path))
+    if "\0" in text:
+        raise InputError("expected text, but this is a binary file", file=str(path), remedy="check what it is")
+    return text
+
+
+def decoded(data: bytes, file: str) -> str:
+    """Return the text of a file's content in UTF-8, with or without a byte order mark."""
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
             f"expected UTF-8 text, but got byte 0x{data[error.start]:02x}",
-            file=str(path),
+            file=file,
             entry=f"line {line}",
             remedy="save the file as UTF-8",
         ) from None
-    if "\0" in text:
-        raise InputError("expected text, but this is a binary file", file=str(path), remedy="check what it is")
-    return text
+
+
+def readable_texts(folder: Path, names: Iterable[str], problems: Problems) -> Iterator[tuple[str, str, str]]:
+    """Yield name, path and text of files of a folder; those that cannot be read are reported."""
+    for name in names:
+        file = str(folder / name)
+        try:
+            text = read_text(file)
+        except InputError as error:
+            problems.catch(error, "unusable file")
+            continue
+        yield name, file, text
 
 
 def text_lines(text: str) -> Iterator[tuple[int, list[str]]]:

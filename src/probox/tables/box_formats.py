@@ -14,7 +14,7 @@ from probox.tables.columns import frozen
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["CORNERS_OF", "BoxFormat", "boxes_from", "check_box_format", "sizes_of_rows"]
+__all__ = ["CORNERS_OF", "BoxFormat", "boxes_from", "check_box_format", "known_sizes", "sizes_of_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,18 +100,31 @@ def sizes_of_rows(normalised: Any, image_sizes: Any, image_ids: npt.NDArray[np.i
             f"expected normalised boxes to lie between 0 and 1, but got {finite.max():g}",
             remedy="leave normalised out: these are pixels",
         )
-    dataset = image_sizes.dataset if isinstance(image_sizes, GroundTruth) else image_sizes
-    if isinstance(dataset, Mapping):
-        dataset = Dataset.from_sizes((), dataset)
-    if isinstance(dataset, Dataset):
-        rows = dataset.rows_of(image_ids)
-        if (rows < 0).any():
-            unknown = int(image_ids[rows < 0][0])
-            raise InputError("the size of this image is not known", image=unknown, remedy="add it to image_sizes")
-        return dataset.shapes[rows].astype(np.float64)
+    known = known_sizes(image_sizes, image_ids)
+    if known is not None:
+        return known
     sizes = to_numpy(image_sizes, "image_sizes")
     shape = (2,) if sizes.ndim == 1 else (len(image_ids), 2)
     size = frozen(sizes, np.float64, shape, "image_sizes")
     if not (size > 0).all():
         raise InputError(f"expected image sizes above 0, but got {size.min():g}")
     return np.broadcast_to(size, (len(image_ids), 2))
+
+
+def known_sizes(image_sizes: Any, image_ids: npt.ArrayLike) -> Floats | None:
+    """Return the width and height of each of these images, where a mapping, a data set or truth tells; None elsewhere.
+
+    >>> known_sizes({7: (64, 48)}, [7]).tolist()
+    [[64.0, 48.0]]
+    """
+    dataset = image_sizes.dataset if isinstance(image_sizes, GroundTruth) else image_sizes
+    if isinstance(dataset, Mapping):
+        dataset = Dataset.from_sizes((), dataset)
+    if not isinstance(dataset, Dataset):
+        return None
+    ids = np.asarray(image_ids, np.int64)
+    rows = dataset.rows_of(ids)
+    if (rows < 0).any():
+        unknown = int(ids[rows < 0][0])
+        raise InputError("the size of this image is not known", image=unknown, remedy="add it to image_sizes")
+    return dataset.shapes[rows].astype(np.float64)

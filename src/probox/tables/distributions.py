@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["AboveOne", "limit_to_distribution", "to_distribution"]
+__all__ = ["AboveOne", "check_above_one", "limit_to_distribution", "to_distribution"]
 
 AboveOne = Literal["limit", "normalise", "refuse"]
 """What to do about rows of scores that add up to more than 1, which one sigmoid per class gives."""
@@ -17,6 +17,13 @@ AboveOne = Literal["limit", "normalise", "refuse"]
 
 ROWS_AT_ONCE = 1 << 16
 """So many rows are made wide at a time: a million of 80 classes would take gigabytes."""
+
+
+def check_above_one(value: Any) -> None:
+    """Raise unless a value is one of the choices."""
+    if value not in get_args(AboveOne):
+        choices = ", ".join(map(repr, get_args(AboveOne)))
+        raise InputError(f"expected above_one to be one of {choices}, but got {value!r:.40}")
 
 
 def to_distribution(scores: npt.ArrayLike, above_one: AboveOne = "limit") -> npt.NDArray[np.float32]:
@@ -34,9 +41,7 @@ def to_distribution(scores: npt.ArrayLike, above_one: AboveOne = "limit") -> npt
     >>> to_distribution([[0.9, 0.9], [0.1, 0.0]], "normalise").tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    if above_one not in get_args(AboveOne):
-        choices = ", ".join(map(repr, get_args(AboveOne)))
-        raise InputError(f"expected above_one to be one of {choices}, but got {above_one!r:.40}")
+    check_above_one(above_one)
     if above_one == "limit":
         return limit_to_distribution(scores)
     given = np.asarray(scores, np.float32)

@@ -18,7 +18,7 @@ from probox.tables.distributions import AboveOne, to_distribution
 from probox.tables.labels import shared_rest
 from probox.tables.row_problems import ROUNDING
 
-__all__ = ["check_scores", "columns_from_scores", "label_columns"]
+__all__ = ["check_scores", "columns_from_scores", "label_columns", "refuse_text"]
 
 
 def columns_from_scores(
@@ -67,11 +67,7 @@ def columns_from_scores(
 def images_of(image_ids: Any, rows: int) -> npt.NDArray[np.int64]:
     """Return the image of each row, given for each or once for all."""
     ids = to_numpy(image_ids, "image_ids")
-    if ids.dtype.kind in "US" or (ids.dtype.kind == "O" and any(isinstance(entry, str) for entry in ids.flat)):
-        raise InputError(
-            f"expected image_ids to be whole numbers, but got the text {str(ids.flat[0])!r:.60}",
-            remedy="give the ids of the ground truth's images, as int(...) of COCO's names of files",
-        )
+    refuse_text(ids)
     if ids.ndim == 0:
         ids = np.broadcast_to(ids, rows)
     one = ids.shape == (1,) and rows != 1
@@ -81,6 +77,15 @@ def images_of(image_ids: Any, rows: int) -> npt.NDArray[np.int64]:
             remedy="give one number if all boxes are of one image" if one else "repeat each image's id for its boxes",
         )
     return frozen(ids, np.int64, (rows,), "image_ids")
+
+
+def refuse_text(ids: npt.NDArray[Any]) -> None:
+    """Raise for image ids that are text."""
+    if ids.dtype.kind in "US" or (ids.dtype.kind == "O" and any(isinstance(entry, str) for entry in ids.flat)):
+        raise InputError(
+            f"expected image_ids to be whole numbers, but got the text {str(ids.flat[0])!r:.60}",
+            remedy="give the ids of the ground truth's images, as int(...) of COCO's names of files",
+        )
 
 
 def _labels(

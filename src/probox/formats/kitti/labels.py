@@ -11,9 +11,9 @@ from probox.errors import InputError
 from probox.files.image_size import image_size
 from probox.files.reading import Paths, is_folder
 from probox.formats.draft import Draft
-from probox.formats.image_names import ids_of_names, rows_of_images
-from probox.formats.label_tables import LabelRows, columns_of_names, draft_of, truth_of
-from probox.formats.label_text import LineError, files_of, kind_of_texts, numbers_in, read_text, text_lines
+from probox.formats.image_names import rows_of_images
+from probox.formats.label_tables import LabelRows, columns_of_names, dataset_of_images, draft_of, truth_of
+from probox.formats.label_text import LineError, files_of, kind_of_texts, numbers_in, readable_texts, text_lines
 from probox.formats.problems import Problems
 from probox.tables.arguments import check_reading, expect_path
 from probox.tables.dataset import Dataset
@@ -77,13 +77,7 @@ def labels_of(folder: Path) -> Path | None:
 def _gather(folder: Path, problems: Problems, *, scored: bool) -> tuple[LabelRows, list[str], list[str], list[int]]:
     """Return all lines with their types, the names of all files, and the file of each line."""
     rows, types, files, file_of = LabelRows(), list[str](), list[str](), list[int]()
-    for name in files_of(folder, [".txt"]):
-        file = str(folder / name)
-        try:
-            text = read_text(file)
-        except InputError as error:
-            problems.catch(error, "unusable file")
-            continue
+    for name, file, text in readable_texts(folder, files_of(folder, [".txt"]), problems):
         files.append(name[:-4])
         for line, words in text_lines(text):
             try:
@@ -133,20 +127,12 @@ def kitti_truth(folder: Path, name: str, problems: Problems) -> GroundTruth:
     rows, types, files, file_of = _gather(place, problems, scored=False)
     names, sizes, known = _images(place, files, problems)
     classes = sorted({entry for entry in types if entry != DONT_CARE})
-    ids = ids_of_names([files[at] for at in known])
-    order = np.argsort(ids, kind="stable")
-    row_of = np.full(len(files), -1)
-    row_of[np.array(known, np.int64)[order]] = np.arange(len(order))
-    gathered, regions = _objects(rows, types, row_of[file_of].tolist() if file_of else [], classes)
-    shapes = np.array(sizes, np.int32).reshape(-1, 2)[order]
-    dataset = Dataset(
-        classes=tuple(classes),
-        image_ids=ids[order],
-        widths=shapes[:, 0],
-        heights=shapes[:, 1],
-        file_names=tuple(names[at] for at in order.tolist()),
-        source=name,
+    dataset, rows_of_known = dataset_of_images(
+        [files[at] for at in known], names, sizes, classes=tuple(classes), source=name
     )
+    row_of = np.full(len(files), -1)
+    row_of[known] = rows_of_known
+    gathered, regions = _objects(rows, types, row_of[file_of].tolist() if file_of else [], classes)
     notes = []
     if regions:
         notes.append(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from probox.errors import InputError
 from probox.files.reading import file_head
-from probox.formats.label_text import LineError, files_of, numbers_in, read_text
+from probox.formats.label_text import LineError, decoded, files_of, numbers_in, read_text
 
 __all__ = ["CsvTable", "class_descriptions", "heading_of", "stated_sizes"]
 
@@ -31,17 +31,7 @@ class CsvTable:
 
     def __init__(self, data: bytes, file: str) -> None:
         self.file = file
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise InputError(
-                f"expected UTF-8 text, but got byte 0x{data[error.start]:02x}",
-                file=file,
-                entry=f"line {line}",
-                remedy="save the file as UTF-8",
-            ) from None
-        self._reader = csv.reader(io.StringIO(text, newline=""))
+        self._reader = csv.reader(io.StringIO(decoded(data, file), newline=""))
         self.heading = [cell.strip().lower() for cell in next(self._rows(), (0, [""]))[1]]
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-
 from probox.errors import InputError
 from probox.files.image_size import MAX_PIXELS, MAX_SIDE, image_size
 from probox.files.reading import TRUTH_EXPANDS, Paths, is_folder
 from probox.files.source import Source
-from probox.formats.image_names import ids_of_names
-from probox.formats.label_tables import LabelRows, truth_of
+from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.label_text import LineError, files_of
 from probox.formats.openimages.table import CsvTable, class_descriptions, fractions, stated_sizes
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
 from probox.tables.arguments import expect_path
-from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["open_images_truth", "read_open_images_truth"]
@@ -56,9 +52,6 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
     stems = sorted(set(images))
     names, sizes = _images(Path(source.path), stems, problems)
     known = [stem for stem in stems if stem in sizes]
-    ids = ids_of_names(known)
-    order = np.argsort(ids, kind="stable")
-    ordered = [known[at] for at in order.tolist()]
     notes: list[str] = []
     classes = _classes(Path(source.path).parent, codes, rows, notes)
     groups = sum(rows.crowd)
@@ -66,7 +59,10 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
         notes.append(
             f"{groups} groups of objects (IsGroupOf): mAP and LRP ignore them, in PDQ they are objects like any other"
         )
-    row_of = {stem: row for row, stem in enumerate(ordered)}
+    dataset, rows_of_known = dataset_of_images(
+        known, [names[stem] for stem in known], [sizes[stem] for stem in known], classes=classes, source=file
+    )
+    row_of = dict(zip(known, rows_of_known.tolist(), strict=True))
     kept = [at for at, image in enumerate(images) if image in row_of]
     boxes = LabelRows()
     for at in kept:
@@ -78,15 +74,6 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
         boxes.labels.append(rows.labels[at])
         boxes.crowd.append(rows.crowd[at])
         boxes.images.append(row_of[images[at]])
-    shapes = np.array([sizes[stem] for stem in ordered], np.int32).reshape(-1, 2)
-    dataset = Dataset(
-        classes=classes,
-        image_ids=ids[order],
-        widths=shapes[:, 0],
-        heights=shapes[:, 1],
-        file_names=tuple(names[stem] for stem in ordered),
-        source=file,
-    )
     return truth_of(boxes, dataset, problems, notes, rounding=[reach[at] for at in kept])
 
 

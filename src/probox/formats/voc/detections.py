@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.formats.draft import Draft
 from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, columns_of_names, draft_of
-from probox.formats.label_text import LineError, files_of, numbers_in, read_text, text_lines
+from probox.formats.label_text import LineError, files_of, numbers_in, readable_texts, text_lines
 from probox.formats.problems import Problems
 from probox.formats.voc.truth import box_of_pixels
 from probox.tables.arguments import check_reading
@@ -54,16 +53,8 @@ def check_voc_results(folder: Path) -> None:
 def _gather(folder: Path, problems: Problems) -> tuple[LabelRows, list[str], list[str]]:
     """Return all lines with the names of their classes and images."""
     rows, classes, images = LabelRows(), list[str](), list[str]()
-    for name in files_of(folder, [".txt"]):
-        found = _NAME.search(name)
-        if found is None:
-            continue
-        file = str(folder / name)
-        try:
-            text = read_text(file)
-        except InputError as error:
-            problems.catch(error, "unusable file")
-            continue
+    class_of = {name: found[1] for name in files_of(folder, [".txt"]) if (found := _NAME.search(name))}
+    for name, file, text in readable_texts(folder, class_of, problems):
         for line, words in text_lines(text):
             try:
                 if len(words) != 6:
@@ -80,7 +71,7 @@ def _gather(folder: Path, problems: Problems) -> tuple[LabelRows, list[str], lis
             rows.lines.append(line)
             rows.scores.append(score)
             rows.boxes.append(box_of_pixels(x1, y1, x2, y2))
-            classes.append(found[1])
+            classes.append(class_of[name])
             images.append(words[0])
     return rows, classes, images
 

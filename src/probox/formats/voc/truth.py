@@ -6,18 +6,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from probox.errors import InputError
 from probox.files.image_size import MAX_PIXELS, MAX_SIDE, image_size
 from probox.files.reading import Paths, is_folder, read_regular
-from probox.formats.image_names import ids_of_names
-from probox.formats.label_tables import LabelRows, truth_of
+from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.label_text import LineError, divided, files_of, numbers_in, read_text
 from probox.formats.problems import Problems
 from probox.support.words import some_names
 from probox.tables.arguments import expect_path
-from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
@@ -200,11 +196,8 @@ class _Images:
         classes = sorted(set(self.classes))
         column = {name: at for at, name in enumerate(classes)}
         self.rows.labels = [column[name] for name in self.classes]
-        ids = ids_of_names(self.stems)
-        order = np.argsort(ids, kind="stable")
-        row_of = np.argsort(order, kind="stable")
+        dataset, row_of = dataset_of_images(self.stems, self.names, self.sizes, classes=tuple(classes), source=source)
         self.rows.images = [int(row_of[image]) for image in self.rows.images]
-        shapes = np.array(self.sizes, np.int32).reshape(-1, 2)[order]
         difficult = sum(self.rows.crowd)
         if difficult:
             notes.append(
@@ -215,14 +208,6 @@ class _Images:
                 f"{self.from_zero} boxes begin before pixel 1, and Pascal VOC counts from 1: if these files count "
                 "from 0, all boxes are read a pixel too far to the left and top, and a pixel too wide and high"
             )
-        dataset = Dataset(
-            classes=tuple(classes),
-            image_ids=ids[order],
-            widths=shapes[:, 0],
-            heights=shapes[:, 1],
-            file_names=tuple(self.names[at] for at in order.tolist()),
-            source=source,
-        )
         return truth_of(self.rows, dataset, problems, notes)
 
 

@@ -15,7 +15,7 @@ from probox.files.reading import Paths
 from probox.formats.draft import Draft
 from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, draft_of
-from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
+from probox.formats.label_text import LineError, divided, numbers_in, readable_texts, text_lines
 from probox.formats.problems import Problems
 from probox.formats.yolo.order import ORDERS, Order, find_order, fitting, in_order
 from probox.formats.yolo.truth import class_number
@@ -113,13 +113,7 @@ class _Lines:
         self.lines: list[int] = []
         self.labels: list[int] = []
         self.values: list[list[float]] = []
-        for name in _text_files_below(folder):
-            file = str(folder / name)
-            try:
-                text = read_text(file)
-            except InputError as error:
-                problems.catch(error, "unusable file")
-                continue
+        for name, file, text in readable_texts(folder, _text_files_below(folder), problems):
             self.names.append(name.removesuffix(".txt"))
             self.files.append(file)
             for line, words in text_lines(text):

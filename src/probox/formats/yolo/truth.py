@@ -10,8 +10,7 @@ import numpy as np
 from probox.errors import InputError
 from probox.files.image_size import image_size
 from probox.files.reading import Paths
-from probox.formats.image_names import ids_of_names
-from probox.formats.label_tables import LabelRows, truth_of
+from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.label_text import LineError, divided, numbers_in, read_text, text_lines
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
@@ -19,7 +18,6 @@ from probox.formats.yolo.data_yaml import MOST_CLASSES
 from probox.formats.yolo.places import Places, find_places, label_file
 from probox.tables.arguments import expect_path
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
-from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["class_number", "read_yolo_truth", "yolo_truth"]
@@ -64,22 +62,16 @@ def yolo_truth(path: Path, part: str, name: str, problems: Problems) -> GroundTr
     if classes is None:
         classes = tuple(f"class {number}" for number in range(max(rows.labels, default=0) + 1))
         notes.append(f"nothing names the classes of {name}: they are called class 0 to class {len(classes) - 1}")
-    ids = ids_of_names([os.path.splitext(os.path.basename(image))[0] for image in images])
-    order = np.argsort(ids, kind="stable")
-    row_of = np.empty(len(order), np.int64)
-    row_of[order] = np.arange(len(order))
-    rows.images = row_of[rows.images].tolist() if rows.images else []
-    shapes = np.array(sizes, np.int32).reshape(-1, 2)[order]
-    dataset = Dataset(
+    dataset, row_of = dataset_of_images(
+        [os.path.splitext(os.path.basename(image))[0] for image in images],
+        names,
+        sizes,
         classes=classes,
-        image_ids=ids[order],
-        widths=shapes[:, 0],
-        heights=shapes[:, 1],
-        file_names=tuple(names[at] for at in order.tolist()),
         # As results in JSON have them: COCO's own numbers for COCO's classes, others counted from 1.
         category_ids=np.array(COCO_CATEGORY_IDS) if classes == COCO_CLASSES else np.arange(1, len(classes) + 1),
         source=name,
     )
+    rows.images = row_of[rows.images].tolist() if rows.images else []
     return truth_of(rows, dataset, problems, [*places.notes, *notes], rounding=rounding)
 
 
