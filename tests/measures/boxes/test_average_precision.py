@@ -32,6 +32,9 @@ def test_columns_of_thresholds_are_those_of_the_summary(truth):
     np.testing.assert_allclose([result.map, result.ap50, result.ap75], [0.3, 0.5, 0.5], atol=1e-12)
     less = average_precision(truth, found_of([[0, 0, 100, 74], [200, 0, 300, 74]], [0.9, 0.8]))
     assert (less.per_class()["AP75"][0], less.ap75) == (0, 0)
+    assert less.by_size()["AP75"][[0, 3]].tolist() == [0, 0]  # all, and large: 0.74 is below
+    # The object of the second class, which nobody found, is not large.
+    np.testing.assert_allclose(result.by_size()["AP75"][[0, 3]], [0.5, 1], atol=1e-12)
     assert (less.per_class()["AP50"][0], less.ap50) == pytest.approx((1, 0.5), abs=1e-12)
 
 
