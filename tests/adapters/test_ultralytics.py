@@ -159,14 +159,14 @@ def test_passes_differ_and_a_seed_repeats_them(models: dict[str, Any]) -> None:
     def passes(seed: int) -> list[np.ndarray]:
         detector = UltralyticsDetector(models["yolov8n"], imgsz=64, dropout=Dropout(rate=0.3, seed=seed))
         assert not any(".dfl." in name for name in detector.dropout_layers)
-        return [found.scores for found in detector.sample([IMAGE], 2)[0]]
+        return [found.scores for found in detector.sample([IMAGE], 2, [0])[0]]
 
     first, again, other = passes(1), passes(1), passes(2)
     assert not np.array_equal(first[0], first[1])
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
     with pytest.raises(InputError, match="make it with dropout"):
-        UltralyticsDetector(models["yolov8n"]).sample([IMAGE], 2)
+        UltralyticsDetector(models["yolov8n"]).sample([IMAGE], 2, [0])
 
 
 def test_batches_do_not_matter(models: dict[str, Any]) -> None:

@@ -106,7 +106,7 @@ def test_masks_are_never_folded_into_constants() -> None:
 def test_a_seed_repeats_the_sequence_and_another_does_not(ssd: Path) -> None:
     def passes(seed: int) -> list[np.ndarray]:
         detector = Detector(ssd, classes=CLASSES, dropout=Dropout(rate=0.3, seed=seed))
-        return [found.boxes for found in detector.sample([IMAGE], 4)[0]]
+        return [found.boxes for found in detector.sample([IMAGE], 4, [0])[0]]
 
     first, again, other = passes(1), passes(1), passes(2)
     for a, b in zip(first, again, strict=True):
@@ -118,7 +118,7 @@ def test_a_seed_repeats_the_sequence_and_another_does_not(ssd: Path) -> None:
 def test_running_in_two_parts_changes_nothing(ssd: Path) -> None:
     detector = Detector(ssd, classes=CLASSES, dropout=Dropout(rate=0.3, seed=5))
     assert detector._after is not None
-    drawn = detector.sample([IMAGE], 3)[0]
+    drawn = detector.sample([IMAGE], 3, [0])[0]
     whole = _session(detector.graph)
     feeds, placement = detector.family.prepare(IMAGE)
     for found in drawn:
@@ -191,6 +191,6 @@ def test_wrong_rates_are_refused(ssd: Path, rate: float) -> None:
 
 def test_sampling_needs_dropout(ssd: Path) -> None:
     with pytest.raises(InputError, match="dropout"):
-        Detector(ssd, classes=CLASSES).sample([IMAGE], 2)
+        Detector(ssd, classes=CLASSES).sample([IMAGE], 2, [0])
     with pytest.raises(InputError, match="masks"):
         Detector(ssd, classes=CLASSES, dropout=Dropout(masks="rows"))

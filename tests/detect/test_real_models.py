@@ -38,7 +38,7 @@ class Remembered:
     def candidates(self, images: list[np.ndarray]) -> list[Candidates]:
         return [self._found[id(image)] for image in images]
 
-    def sample(self, images: list[np.ndarray], passes: int) -> list[list[Candidates]]:
+    def sample(self, images: list[np.ndarray], passes: int, image_ids: list[int]) -> list[list[Candidates]]:
         raise NotImplementedError
 
 

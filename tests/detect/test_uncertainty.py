@@ -41,7 +41,7 @@ class Scripted:
         self.seen.extend(images)
         return [self.answers[min(k, len(self.answers) - 1)] for k in range(len(images))]
 
-    def sample(self, images: Sequence[np.ndarray], passes: int) -> list[list[Candidates]]:
+    def sample(self, images: Sequence[np.ndarray], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
         return [[self.answers[k % len(self.answers)] for k in range(passes)] for _ in images]
 
 

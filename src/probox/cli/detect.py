@@ -13,7 +13,7 @@ from probox.cli.output import detections_option
 from probox.detect.dropout import MASKS
 from probox.detect.families import FAMILIES, LABELS
 from probox.detect.runtime import Dropout
-from probox.detect.uncertainty import UNCERTAINTIES, Options
+from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.support.optional import check_installed
 
 
@@ -24,6 +24,18 @@ from probox.support.optional import check_installed
 @click.option("--family", type=click.Choice(["auto", *FAMILIES]), default="auto", help="Kind of detector.")
 @click.option(
     "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Where covariances come from."
+)
+@click.option(
+    "--relative-std",
+    type=click.FloatRange(0, min_open=True),
+    default=Options.relative_std,
+    help="Of constant: a corner's standard deviation, of the box's side.",
+)
+@click.option(
+    "--recipe",
+    type=click.Choice(RECIPES),
+    default=Options.recipe,
+    help="paper: as published, no prior, no least deviation, no rule for corners at the border.",
 )
 @click.option("--passes", type=click.IntRange(1), default=Options.passes, help="Passes of mc-dropout.")
 @click.option("--dropout-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=Dropout.rate)
@@ -83,6 +95,8 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     spread = {name: given[name] for name in ("min_std", "prior_std", "shrinkage") if given[name] is not None}
     options = Options(
         uncertainty=given["uncertainty"],
+        relative_std=given["relative_std"],
+        recipe=given["recipe"],
         passes=given["passes"],
         score=given["score"],
         nms_iou=given["nms"],

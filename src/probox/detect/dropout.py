@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from probox.detect.graph import constants_of, downstream, inputs_of
 from probox.errors import InputError
 from probox.files.replacing import GRAPH_MARK
 
@@ -54,9 +55,9 @@ class Layer:
 def find_layers(model: onnx.ModelProto) -> list[Layer]:
     """Return the layers with constant weights, in the graph's order."""
     graph = model.graph
-    constants = _constants(graph)
+    constants = constants_of(graph)
     depths = _depths(graph, constants)
-    fed_by_layer = _downstream(graph, {name for index in depths for name in graph.node[index].output})
+    fed_by_layer = downstream(graph, {name for index in depths for name in graph.node[index].output})
     layers: list[Layer] = []
     for index in sorted(depths):
         node = graph.node[index]
@@ -196,8 +197,8 @@ def split_random(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelPro
 
     graph = model.graph
     drawn = {name for node in graph.node if node.op_type.startswith("RandomUniform") for name in node.output}
-    random = _downstream(graph, drawn) | drawn
-    made_of_constants = set(_constants(graph))
+    random = downstream(graph, drawn) | drawn
+    made_of_constants = set(constants_of(graph))
     first, second = [], []
     for node in graph.node:
         if not random.isdisjoint(node.output):
@@ -209,7 +210,7 @@ def split_random(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelPro
             first.append(node)
     outputs = {output.name for output in graph.output}
     known = made_of_constants | {name for node in second for name in node.output}
-    needed = {name for node in second for name in _inputs_of(node)} | outputs
+    needed = {name for node in second for name in inputs_of(node)} | outputs
     between = tuple(sorted(name for name in needed - known - random if name))
     before, after = onnx.ModelProto(), onnx.ModelProto()
     for part, nodes in ((before, first), (after, second)):
@@ -221,38 +222,6 @@ def split_random(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelPro
     del before.graph.output[:]
     before.graph.output.extend(onnx.ValueInfoProto(name=name) for name in between if name not in inputs)
     return before, after, between
-
-
-def _inputs_of(node: onnx.NodeProto) -> list[str]:
-    """Return the tensors a node reads, those that its subgraphs take from outside included."""
-    import onnx
-
-    names = list(node.input)
-    for attribute in node.attribute:
-        graphs = [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else list(attribute.graphs)
-        for graph in graphs:
-            own = {tensor.name for tensor in graph.input} | {tensor.name for tensor in graph.initializer}
-            for inner in graph.node:
-                names.extend(name for name in _inputs_of(inner) if name not in own)
-                own.update(inner.output)
-            names.extend(tensor.name for tensor in graph.output if tensor.name not in own)
-    return names
-
-
-def _constants(graph: onnx.GraphProto) -> dict[str, tuple[tuple[int, ...], int] | None]:
-    """Return tensors that do not depend on the input, with dimensions and element type where they are written down."""
-    known: dict[str, tuple[tuple[int, ...], int] | None] = {
-        tensor.name: (tuple(tensor.dims), tensor.data_type) for tensor in graph.initializer
-    }
-    for node in graph.node:
-        if node.op_type == "Constant":
-            values = [attribute.t for attribute in node.attribute if attribute.name == "value"]
-            known[node.output[0]] = (tuple(values[0].dims), values[0].data_type) if values else None
-        elif node.op_type.startswith("Random"):
-            continue
-        elif node.input and all(name in known or not name for name in _inputs_of(node)):
-            known.update(dict.fromkeys(node.output))
-    return known
 
 
 def _data_input(node: onnx.NodeProto, constants: Iterable[str]) -> int:
@@ -278,18 +247,9 @@ def _depths(graph: onnx.GraphProto, constants: Iterable[str]) -> dict[int, int]:
         if _is_layer(node, constants):
             nearest += 1
             depths[index] = nearest
-        for name in _inputs_of(node):
+        for name in inputs_of(node):
             to_output[name] = min(nearest, to_output.get(name, nearest))
     return depths
-
-
-def _downstream(graph: onnx.GraphProto, names: set[str]) -> set[str]:
-    """Return everything computed from these tensors, and the tensors themselves."""
-    reached = set(names)
-    for node in graph.node:
-        if not reached.isdisjoint(_inputs_of(node)):
-            reached.update(node.output)
-    return reached
 
 
 def _mask_shape(node: onnx.NodeProto, data: int, dims: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from probox.detect.dropout import insert_dropout, split_random
 from probox.detect.families import Candidates, Family, Signature, Tensor, choose_family
+from probox.detect.graph import Graph, load_model, with_outputs
 from probox.detect.images import Pixels, Placement
+from probox.detect.metadata import read_metadata
 from probox.errors import InputError
 from probox.support.optional import require
 
@@ -30,6 +32,14 @@ _ONNX_TYPES = {
     "tensor(float)": 1, "tensor(uint8)": 2, "tensor(int8)": 3, "tensor(uint16)": 4, "tensor(int16)": 5,
     "tensor(int32)": 6, "tensor(int64)": 7, "tensor(bool)": 9, "tensor(float16)": 10, "tensor(double)": 11,
 }  # fmt: skip
+
+_NUMPY_TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+    "tensor(uint8)": np.uint8,
+}
+"""What an image input may be made of; others get what the family prepares."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,6 +69,8 @@ class Detector:
         How many images to run at once, where the graph allows it.
     threads : int, optional
         Threads of the runtime. Default: its own choice.
+    size : (width, height), optional
+        The input of a graph that takes any size. Default: what the export says, or the family's usual.
 
     Examples
     --------
@@ -75,6 +87,7 @@ class Detector:
         dropout: Dropout | None = None,
         batch: int = 1,
         threads: int | None = None,
+        size: tuple[int, int] | None = None,
     ) -> None:
         self.path = Path(model)
         self._threads = threads
@@ -89,11 +102,18 @@ class Detector:
         else:
             signature = _signature(self._open(str(self.path), optimise=False))
             self._session, self._after = self._open_random(dropout)
+        inside = Graph(load_model(self.path, weights=False))
         try:
-            self.family: Family = choose_family(signature, family, classes)
+            self.family: Family = choose_family(signature, family, classes, size=size, graph=inside)
+            self._check_size(size)
         except InputError as error:
             raise InputError(error.problem, file=str(model), remedy=error.remedy) from None
         self._output_names = [output.name for output in signature.outputs]
+        self._input_types = {tensor.name: _NUMPY_TYPES.get(tensor.type) for tensor in signature.inputs}
+        taps = () if dropout is not None else self.family.taps()
+        if taps:
+            self._session = self._open(with_outputs(load_model(self.path), taps).SerializeToString())
+            self._output_names += [name for name in taps if name not in self._output_names]
         self.batch = self._usable_batch(batch)
 
     @property
@@ -112,7 +132,7 @@ class Detector:
             found.extend(self._decode(self._run(self._session, self._output_names, feeds), placements))
         return found
 
-    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]:
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
         """Return each image's candidates of several passes with random masks."""
         if self.graph is None:
             raise InputError("expected a detector with dropout", remedy="make it with Detector(..., dropout=Dropout())")
@@ -129,9 +149,18 @@ class Detector:
             found.extend([list(passes_of_image) for passes_of_image in zip(*drawn, strict=True)])
         return found
 
+    def _check_size(self, size: tuple[int, int] | None) -> None:
+        if size is not None and self.family.input_size() != size:
+            wide, high = self.family.input_size()
+            raise InputError(
+                f"the graph's input is {wide} x {high}, and can't be {size[0]} x {size[1]}",
+                remedy="leave the size out, or export the model with dynamic axes",
+            )
+
     def _run(self, session: onnxruntime.InferenceSession, names: Sequence[str], feeds: Feeds) -> list[Array]:
+        typed = {name: array.astype(self._input_types.get(name) or array.dtype) for name, array in feeds.items()}
         try:
-            outputs: list[Array] = session.run(names, feeds)
+            outputs: list[Array] = session.run(names, typed)
         except Exception as error:  # the runtime's exceptions share no public base class
             raise InputError(f"the model fails on an image: {_reason(error)}", file=str(self.path)) from None
         return outputs
@@ -177,11 +206,9 @@ class Detector:
         self, dropout: Dropout
     ) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession | None]:
         """Return sessions of the part before all masks and of the part after; only one if the masks start at once."""
-        onnx = require("onnx", extra="detect", purpose="dropout needs")
-        try:
-            model = onnx.load(str(self.path))
-        except Exception as error:  # protobuf's own exception types differ between its versions
-            raise InputError(f"can't read this graph: {error}", file=str(self.path)) from None
+        import onnx
+
+        model = load_model(self.path)
         self.graph, self.dropout_layers = insert_dropout(
             model, rate=dropout.rate, layers=dropout.layers, masks=dropout.masks, seed=dropout.seed
         )
@@ -223,9 +250,13 @@ def _initializers(model: onnx.ModelProto) -> set[str]:
 
 
 def _signature(session: onnxruntime.InferenceSession) -> Signature:
+    """Return the inputs and outputs of a session, and what the export says of itself."""
+
     def tensor(value: Any) -> Tensor:
         return Tensor(value.name, tuple(size if isinstance(size, int) else None for size in value.shape), value.type)
 
     return Signature(
-        tuple(tensor(value) for value in session.get_inputs()), tuple(tensor(value) for value in session.get_outputs())
+        tuple(tensor(value) for value in session.get_inputs()),
+        tuple(tensor(value) for value in session.get_outputs()),
+        read_metadata(session.get_modelmeta().custom_metadata_map),
     )

@@ -93,7 +93,7 @@ class TorchvisionDetector:
         """Return each image's candidates before suppression."""
         return [found for chunk in self._chunks(images) for found in self._run(chunk)]
 
-    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]:
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
         """Return each image's candidates of several passes with random masks."""
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")

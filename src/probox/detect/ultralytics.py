@@ -116,7 +116,7 @@ class UltralyticsDetector:
             found.update(zip(rows, self._run([images[row] for row in rows]), strict=True))
         return [found[row] for row in range(len(images))]
 
-    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]:
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
         """Return each image's candidates of several passes with random masks."""
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")

@@ -19,11 +19,13 @@ from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne, check_above_one, to_distribution
 from probox.tables.labels import SUMS_TO_ONE
 
-__all__ = ["UNCERTAINTIES", "Options", "Runner", "detect", "detections_from"]
+__all__ = ["RECIPES", "UNCERTAINTIES", "Options", "Runner", "detect", "detections_from"]
 
 Floats = npt.NDArray[np.float64]
-Uncertainty = Literal["none", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
+Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
 UNCERTAINTIES: tuple[str, ...] = get_args(Uncertainty)
+Recipe = Literal["probox", "paper"]
+RECIPES: tuple[str, ...] = get_args(Recipe)
 
 MAX_CANDIDATES = 3000
 """How many candidates of an image, the best, enter suppression: thousands at 0.01 change nothing but the time."""
@@ -61,7 +63,7 @@ class Runner(Protocol):
     @property
     def fingerprint(self) -> str: ...
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]: ...
-    def sample(self, images: Sequence[Pixels], passes: int) -> list[list[Candidates]]: ...
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,9 +73,16 @@ class Options:
     Parameters
     ----------
     uncertainty : str
-        ``none``: suppression alone. ``nms-clusters``: each survivor with the candidates it suppresses. ``mc-dropout``:
-        passes with random masks. ``edge-distribution``: the head's own variances. ``flip-scale``: mirrored and shrunk
-        images as samples.
+        ``none``: suppression alone. ``constant``: the same boxes with one standard deviation for every corner, a share
+        of the box's sides, the control of all others. ``nms-clusters``: each survivor with the candidates it
+        suppresses. ``mc-dropout``: passes with random masks. ``edge-distribution``: the head's own variances.
+        ``flip-scale``: mirrored and shrunk images as samples.
+    relative_std : float
+        For ``constant``: the corners' standard deviation as a share of the box's width and height.
+    recipe : {"probox", "paper"}
+        ``paper`` is what Hall et al. (2020) write and nothing else: covariances of the members alone, no prior, no
+        least standard deviation, no rule for corners at the border; label distributions averaged over the members of
+        a cluster of samples, not over all passes.
     passes : int
         Passes of ``mc-dropout``.
     score : float
@@ -97,6 +106,8 @@ class Options:
     """
 
     uncertainty: Uncertainty = "none"
+    relative_std: float = 0.07
+    recipe: Recipe = "probox"
     passes: int = 20
     score: float = 0.05
     nms_iou: float | None = None
@@ -114,11 +125,26 @@ class Options:
             raise InputError(
                 f"expected uncertainty to be one of {', '.join(UNCERTAINTIES)}, but got {self.uncertainty!r}"
             )
+        if self.recipe not in RECIPES:
+            raise InputError(f"expected recipe to be one of {', '.join(RECIPES)}, but got {self.recipe!r}")
+        if not 0.0 < self.relative_std < float("inf"):
+            raise InputError(f"expected relative_std above 0 and finite, but got {self.relative_std!r}")
         check_above_one(self.above_one)
         if self.passes < 1:
             raise InputError(f"expected at least 1 pass, but got {self.passes}")
         if not 0.0 <= self.score < 1.0:
             raise InputError(f"expected score between 0 and 1, but got {self.score!r}")
+
+    @property
+    def as_published(self) -> bool:
+        """Whether nothing is added to what the paper describes."""
+        return self.recipe == "paper"
+
+    @property
+    def fusing(self) -> dict[str, Any]:
+        """Return the words of `Spread` that the recipe asks of the fusion."""
+        spread = Spread(min_std=0.0, prior_std=0.0, shrinkage=0.0) if self.as_published else self.spread
+        return dataclasses.asdict(spread)
 
 
 def check_options(family: Traits, options: Options) -> None:
@@ -139,7 +165,7 @@ def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int],
     family = detector.family
     check_options(family, options)
     if options.uncertainty == "mc-dropout":
-        samples = detector.sample(images, options.passes)
+        samples = detector.sample(images, options.passes, image_ids)
     elif options.uncertainty == "flip-scale":
         samples = [_flip_and_scale(detector, image) for image in images]
     else:
@@ -239,15 +265,19 @@ def _from_candidates(
         found = hypotheses(candidates, size, options.score, options.labels or family.labels)
         fused = fuse_candidates(
             found.boxes, _accepted(found.probs, options), labels=found.labels, classes=family.classes,
-            image_id=image_id, image_size=size,
+            image_id=image_id, image_size=None if options.as_published else size,
             nms_iou=family.nms_iou if options.nms_iou is None else options.nms_iou, cluster_iou=options.cluster_iou,
-            max_detections=options.max_detections, **dataclasses.asdict(options.spread),
+            max_detections=options.max_detections, **options.fusing,
         )  # fmt: skip
         return _normalised(fused, options)
     found, rows = _suppressed(candidates, family, size, options)
     boxes, covariances = found.boxes[rows], None
     if options.uncertainty == "edge-distribution" and found.covariances is not None:
-        boxes, covariances = keep_inside(boxes, floor_std(found.covariances[rows], options.spread.min_std), size)
+        covariances = found.covariances[rows]
+        if not options.as_published:
+            boxes, covariances = keep_inside(boxes, floor_std(covariances, options.spread.min_std), size)
+    elif options.uncertainty == "constant":
+        boxes, covariances = keep_inside(boxes, shares_of_sides(boxes, options.relative_std), size)
     return Detections(
         classes=family.classes,
         image_ids=np.full(len(rows), image_id, np.int64),
@@ -257,6 +287,14 @@ def _from_candidates(
         labels=found.labels[rows].astype(np.int32),
         scores=found.scores[rows],
     )
+
+
+def shares_of_sides(boxes: Floats, share: float) -> Floats:
+    """Return corner covariances (N, 2, 2, 2) with the standard deviations ``share * width`` and ``share * height``."""
+    sides = boxes[:, 2:] - boxes[:, :2]
+    covariances = np.zeros((len(boxes), 2, 2, 2))
+    covariances[:, :, [0, 1], [0, 1]] = ((share * sides) ** 2)[:, None, :]
+    return covariances
 
 
 def _accepted(probs: npt.NDArray[np.float32], options: Options) -> npt.NDArray[np.float32]:
@@ -287,8 +325,9 @@ def _from_samples(
         boxes.append(found.boxes[rows])
         probs.append(_accepted(found.probs[rows], options))
     fused = fuse_samples(
-        boxes, probs, classes=family.classes, image_id=image_id, image_size=size, iou=options.sample_iou,
-        min_members=options.min_members, absent_counts=options.absent_counts, **dataclasses.asdict(options.spread),
+        boxes, probs, classes=family.classes, image_id=image_id,
+        image_size=None if options.as_published else size, iou=options.sample_iou, min_members=options.min_members,
+        absent_counts=options.absent_counts and not options.as_published, **options.fusing,
     )  # fmt: skip
     kept = fused.select(np.flatnonzero(fused.scores > options.score)[: options.max_detections])
     return _normalised(kept, options)

@@ -12,6 +12,7 @@ from probox.detect.families.faster_rcnn import FasterRCNN
 from probox.detect.families.nanodet import NanoDet
 from probox.detect.families.ssd import Ssd
 from probox.detect.families.yolo import YoloV3, YoloV5, YoloV8, YoloX
+from probox.detect.graph import Graph
 from probox.errors import InputError
 
 __all__ = ["FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family"]
@@ -31,13 +32,34 @@ FAMILIES: dict[str, type[Family]] = {
 """Every family by name: a module each, or one for its dialects, and its place here."""
 
 
-def choose_family(signature: Signature, name: str = "auto", classes: Sequence[str] | None = None) -> Family:
-    """Return the family called `name`, or with ``auto`` the only one that the graph's outputs fit."""
+def choose_family(
+    signature: Signature,
+    name: str = "auto",
+    classes: Sequence[str] | None = None,
+    *,
+    size: tuple[int, int] | None = None,
+    graph: Graph | None = None,
+) -> Family:
+    """Return the family called `name`, or with ``auto`` the only one that the graph's outputs fit.
+
+    Parameters
+    ----------
+    signature : Signature
+        The graph's inputs and outputs.
+    name : str
+        One of `FAMILIES`, or ``auto``.
+    classes : sequence of str, optional
+        Class names in the order of the graph's scores. Default: what the export says, or COCO's.
+    size : (width, height), optional
+        The input of a graph that takes any. Default: what the export says, or the family's usual.
+    graph : Graph, optional
+        The graph, for tensors inside it.
+    """
     if name != "auto":
         if name not in FAMILIES:
             raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
         try:
-            return FAMILIES[name](signature, classes)
+            return FAMILIES[name](signature, classes, size, graph)
         except IndexError:
             raise InputError(f"the outputs {signature.describe()} are not those of {name}") from None
     fitting = [family for family in FAMILIES.values() if family.matches(signature)]
@@ -47,4 +69,4 @@ def choose_family(signature: Signature, name: str = "auto", classes: Sequence[st
             f"can't tell the family from the outputs {signature.describe()}: {these} would fit",
             remedy="name the detector's family",
         )
-    return fitting[0](signature, classes)
+    return fitting[0](signature, classes, size, graph)

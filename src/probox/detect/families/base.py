@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.classes import Columns, name_columns
+from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement
+from probox.detect.metadata import Metadata
 from probox.errors import InputError
 
 __all__ = ["LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor"]
@@ -32,10 +34,12 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """The inputs and outputs of a graph."""
+    """The inputs and outputs of a graph, and what its export says of it."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    metadata: Metadata = dataclasses.field(default_factory=Metadata)
+    """What the export says of itself."""
 
     def describe(self) -> str:
         """Return the outputs in words, for messages."""
@@ -88,9 +92,18 @@ class Family:
     """Whether boxes are clipped to the image before suppression, not after it."""
     default_size: ClassVar[tuple[int, int]] = (640, 640)
 
-    def __init__(self, signature: Signature, classes: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        classes: Sequence[str] | None = None,
+        size: tuple[int, int] | None = None,
+        graph: Graph | None = None,
+    ) -> None:
         self.signature = signature
-        self.columns: Columns = name_columns(self.count_columns(), classes)
+        self.size = size
+        self.graph = graph
+        named = classes if classes is not None else signature.metadata.names
+        self.columns: Columns = name_columns(self.count_columns(), named)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -109,15 +122,25 @@ class Family:
         """Return one image's candidates from the graph's outputs."""
         raise NotImplementedError
 
+    def taps(self) -> tuple[str, ...]:
+        """Return tensors inside the graph that `decode` is to get after the outputs: edge distributions, say."""
+        return ()
+
     @property
     def classes(self) -> tuple[str, ...]:
         """Return the names of the classes."""
         return self.columns.names
 
     def input_size(self) -> tuple[int, int]:
-        """Return width and height of the (channels first) image input, the family's own where the graph has none."""
+        """Return width and height of the image input: the graph's own, else as asked, as exported, as usual."""
+        wide, high = self.open_size()
+        free = self.size or self.signature.metadata.size or self.default_size
+        return wide or free[0], high or free[1]
+
+    def open_size(self) -> tuple[int | None, int | None]:
+        """Return width and height of the (channels first) image input, None where the graph takes any."""
         shape = self.signature.inputs[0].shape
-        return shape[-1] or self.default_size[0], shape[-2] or self.default_size[1]
+        return shape[-1], shape[-2]
 
     def last_dimension(self, output: int, axis: int = -1) -> int:
         """Return a dimension of an output that must be fixed."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families.base import Candidates, Family, Signature, channels_first
+from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
 
 __all__ = ["FasterRCNN"]
@@ -29,9 +30,15 @@ class FasterRCNN(Family):
     labels = "best"
     classes_without_background = 80
 
-    def __init__(self, signature: Signature, classes: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        classes: Sequence[str] | None = None,
+        size: tuple[int, int] | None = None,
+        graph: Graph | None = None,
+    ) -> None:
         self._given = None if classes is None else len(classes)
-        super().__init__(signature, classes)
+        super().__init__(signature, classes, size, graph)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families.base import Candidates, Family, Signature, channels_first
+from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
 from probox.errors import InputError
 
@@ -27,14 +28,20 @@ class Ssd(Family):
     name = "ssd"
     default_size = (300, 300)
 
-    def __init__(self, signature: Signature, classes: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        classes: Sequence[str] | None = None,
+        size: tuple[int, int] | None = None,
+        graph: Graph | None = None,
+    ) -> None:
         found = _boxes_and_scores(signature)
         if found is None:
             raise InputError(f"expected outputs boxes [1, N, 4] and scores [1, N, C], but got {signature.describe()}")
         self._boxes, self._scores = found
         self._channels_last = signature.inputs[0].shape[-1] == 3
         self._y_first = self._channels_last or "postprocessor" in signature.outputs[self._boxes].name.lower()
-        super().__init__(signature, classes)
+        super().__init__(signature, classes, size, graph)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -44,11 +51,11 @@ class Ssd(Family):
     def count_columns(self) -> int:
         return self.last_dimension(self._scores)
 
-    def input_size(self) -> tuple[int, int]:
+    def open_size(self) -> tuple[int | None, int | None]:
         if not self._channels_last:
-            return super().input_size()
+            return super().open_size()
         _, high, wide, _ = self.signature.inputs[0].shape
-        return wide or self.default_size[0], high or self.default_size[1]
+        return wide, high
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         placed, placement = place_image(image, self.input_size(), keep_aspect=False, from_origin=self._y_first)
