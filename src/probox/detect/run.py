@@ -15,6 +15,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from probox.detect.heatmaps import COLUMNS, pack_heatmaps, unpack_heatmaps
 from probox.detect.images import ImageFile, Pixels, read_image
 from probox.detect.output import save_detections
 from probox.detect.uncertainty import Options, Runner, check_options, detect
@@ -74,7 +75,7 @@ def detect_images(
     progress : callable
         Called with the number of images done and of all.
     """
-    check_output(out)
+    check_output(out, heatmaps=options.uncertainty == "masks")
     check_options(detector.family, options)
     if not images:
         raise InputError("no images to look at")
@@ -210,6 +211,7 @@ class Partial:
         columns = {name: getattr(found, name) for name in ("boxes", "label_probs", "labels", "scores")}
         if found.covariances is not None:
             columns["covariances"] = found.covariances
+        columns |= pack_heatmaps(found.heatmaps)
         buffer = io.BytesIO()
         np.savez(buffer, size=np.array(size), **columns)
         write_files({self._file(image): buffer.getvalue()}, lasting=False)
@@ -229,6 +231,7 @@ class Partial:
         """Return all detections as one table, and the sizes of the images; every image must be there."""
         parts: list[dict[str, Any]] = []
         ids: list[Any] = []
+        heatmaps: list[Any] = []
         sizes: dict[int, tuple[int, int]] = {}
         for image in images:
             part = self._read(image)
@@ -242,8 +245,12 @@ class Partial:
             width, height = part.pop("size").tolist()
             sizes[image.image_id] = (width, height)
             ids.append(np.full(len(part["boxes"]), image.image_id, np.int64))
+            if COLUMNS[0] in part:
+                heatmaps += unpack_heatmaps({name: part.pop(name) for name in COLUMNS}, (width, height))
             parts.append(part)
         joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if heatmaps:
+            joined["heatmaps"] = heatmaps
         return Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined), sizes
 
     def remove(self) -> None:
