@@ -260,7 +260,7 @@ def _tried(session: onnxruntime.InferenceSession, signature: Signature, size: tu
     """
     first = signature.inputs[0] if len(signature.inputs) == 1 else None
     kind = None if first is None else _NUMPY_TYPES.get(first.type)
-    closed = all(None not in output.shape[1:] for output in signature.outputs)
+    closed = all(None not in tensor.shape[1:] for tensor in (*signature.inputs, *signature.outputs))
     if closed or first is None or kind is None or len(first.shape) != 4 or first.shape[1] != 3:
         return signature
     free = size or signature.metadata.size or Family.default_size
