@@ -218,10 +218,8 @@ def test_fixed_shapes_are_recognised(name: str) -> None:
 def test_open_shapes_are_recognised_by_a_trial(tmp_path: Path, name: str) -> None:
     """The graph says nothing of its outputs but how many dimensions they have."""
     small = {8400: 126, 8500: 128, 34000: 510, 25200: 378, 25500: 384}
-    outputs = {
-        f"output{k}": np.zeros([small.get(side, side) for side in shape], np.float32)
-        for k, shape in enumerate(FIXED[name])
-    }
+    shapes = [[small.get(side, side) for side in shape] for shape in FIXED[name]]
+    outputs = {f"output{k}": np.zeros(shape, np.float32) for k, shape in enumerate(shapes)}
     open_axes = {key: [f"{key}_{k}" for k in range(value.ndim)] for key, value in outputs.items()}
     path = fixed_outputs(tmp_path / "m.onnx", {"images": ["batch", 3, "height", "width"]}, outputs, open_axes)
     if name == "yolox":
