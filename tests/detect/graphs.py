@@ -127,12 +127,13 @@ def dfl_detector(
     stretch: float = 1.0,
     half: bool = False,
     dynamic: bool = False,
+    demand: int | None = None,
     opset: int = 17,
 ) -> Path:
     """A head that takes the means of edge distributions as YOLOv8's does: [1, 4 + C, N].
 
     `form` is how it takes them, `weights` where its bins come from; `first_bin` other than 0 or `stretch` other than 1
-    are heads whose boxes are not these means.
+    are heads whose boxes are not these means. `demand` is the only side that an input with open axes may have.
     """
     kind, number = (TensorProto.FLOAT16, np.float16) if half else (TensorProto.FLOAT, np.float32)
     bins, cells = logits.shape[1:]
@@ -158,6 +159,10 @@ def dfl_detector(
         helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
         helper.make_node("Add", ["logits", "nothing"], ["edges"]),  # [1, 4, bins, N]
     ]
+    if demand is not None:
+        nodes[0] = helper.make_node("ReduceSum", ["demanded"], ["sum"], keepdims=0)
+        constants["line"] = np.zeros((1, 1, demand, demand), number)
+        nodes.insert(0, helper.make_node("Add", ["images", "line"], ["demanded"]))
     if weights == "initializer":
         constants["bins"] = counted.reshape(shapes[form])
     elif weights == "constant":

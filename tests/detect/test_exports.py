@@ -416,3 +416,13 @@ def test_the_command_line_names_classes_and_finds_edges(
     assert entries
     assert all(np.trace(entry["covars"][0]) > 0 for entry in entries)
     assert {entry["category_id"] for entry in entries} <= {1, 2, 3}
+
+
+def test_a_size_that_a_graph_cannot_take_is_said(tmp_path: Path) -> None:
+    """Nothing is known of the graph but that it fails."""
+    points, scale = _grid()
+    path = dfl_detector(tmp_path / "m.onnx", dfl_logits(84), _scores(84), points, scale, dynamic=True, demand=64)
+    assert Detector(path, classes=CLASSES, size=(64, 64)).family.input_size() == (64, 64)
+    with pytest.raises(InputError, match="does not run on an input of 96 x 64") as raised:
+        Detector(path, classes=CLASSES, size=(96, 64))
+    assert str(path) in str(raised.value)
