@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.graph import constants_of, downstream, inputs_of
-from probox.detect.layers import Layer, choose_layers, find_dropout_nodes, find_layers
+from probox.detect.layers import Layer, choose_layers, find_dropout_nodes, find_layers, tensor_types
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, Dropout
 from probox.errors import InputError
 from probox.files.replacing import GRAPH_MARK
@@ -41,6 +41,8 @@ class MaskInput:
     rate: float
     shape: tuple[int, ...] | None
     """None: as an output of the graph says, which is called `shape_output`."""
+    axes: int | None
+    """How many axes it has, if that can be told without running."""
     by_channel: bool
     """Whether a mask whose shape only a run tells is one number for each channel."""
     dtype: npt.DTypeLike
@@ -61,7 +63,7 @@ def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.Model
     -------
     model : onnx.ModelProto
         The layers' inputs times the masks. The graph's own Dropout nodes hand on what they get. Where the shape of a
-        mask is that of the layer's input, a further output tells it; until then any mask of one number will do.
+        mask is that of the layer's input, a further output tells it; until then a mask of one number will do.
     inputs : tuple of MaskInput
         What to feed: `probox.detect.draw_mask`, or ones for the network as it is.
     """
@@ -74,6 +76,7 @@ def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.Model
         )
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
+    types = {} if (dropout.masks == "channels" and not own) else tensor_types(model)
     by_node = {layer.node: number for number, layer in enumerate(chosen)}
     nodes: list[onnx.NodeProto] = []
     inputs: list[MaskInput] = []
@@ -81,8 +84,8 @@ def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.Model
         if index in by_node:
             number = by_node[index]
             masked = f"{GRAPH_MARK}_{number}_masked"
-            entry = _mask_input(number, chosen[number], dropout, own)
             data = node.input[chosen[number].data_input]
+            entry = _mask_input(number, chosen[number], dropout, own, types.get(data, (0, None))[1])
             if entry.shape_output is not None:
                 nodes.append(onnx.helper.make_node("Shape", [data], [entry.shape_output], entry.shape_output))
             nodes.append(onnx.helper.make_node("Mul", [data, entry.name], [masked], masked))
@@ -112,7 +115,7 @@ def _choose(model: onnx.ModelProto, dropout: Dropout) -> tuple[list[Layer], bool
     return choose_layers(find_layers(model), "heads" if dropout.layers == "auto" else dropout.layers), False
 
 
-def _mask_input(number: int, layer: Layer, dropout: Dropout, own: bool) -> MaskInput:
+def _mask_input(number: int, layer: Layer, dropout: Dropout, own: bool, axes: int | None) -> MaskInput:
     import onnx
 
     kind = dropout.masks or ("elements" if own else DEFAULT_MASKS)
@@ -125,6 +128,7 @@ def _mask_input(number: int, layer: Layer, dropout: Dropout, own: bool) -> MaskI
         key=layer.key if kind == "channels" else layer.aliases[1],
         rate=rate,
         shape=shape,
+        axes=axes if shape is None else len(shape),
         by_channel=kind == "channels",
         dtype=onnx.helper.tensor_dtype_to_np_dtype(layer.element_type),
         shape_output=None if shape is not None else f"{GRAPH_MARK}_{number}_shape",
@@ -144,7 +148,8 @@ def _declare(model: onnx.ModelProto, inputs: Sequence[MaskInput]) -> None:
             says += f", whose shape is the output {entry.shape_output}"
             model.graph.output.append(helper.make_tensor_value_info(entry.shape_output, TensorProto.INT64, [None]))
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(entry.dtype))
-        model.graph.input.append(helper.make_tensor_value_info(entry.name, kind, entry.shape, doc_string=says))
+        shape = entry.shape if entry.shape is not None or entry.axes is None else [None] * entry.axes
+        model.graph.input.append(helper.make_tensor_value_info(entry.name, kind, shape, doc_string=says))
 
 
 def _without_chance(node: onnx.NodeProto) -> list[onnx.NodeProto]:

@@ -19,7 +19,10 @@ from probox.errors import InputError
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Layer", "choose_layers", "find_dropout_nodes", "find_layers"]
+__all__ = ["Layer", "choose_layers", "find_dropout_nodes", "find_layers", "tensor_types"]
+
+_FLOAT = 1
+"""How ONNX numbers the type of 32-bit floats."""
 
 HEAD_DEPTH = 2
 """How many layers before each output are a head: depthwise and pointwise, or hidden and last."""
@@ -96,26 +99,36 @@ def find_layers(model: onnx.ModelProto) -> list[Layer]:
 
 def find_dropout_nodes(model: onnx.ModelProto) -> list[Layer]:
     """Return the graph's own Dropout nodes that drop something, at their own ratio."""
-    import onnx
-
     found = [(index, node) for index, node in enumerate(model.graph.node) if node.op_type == "Dropout"]
     if not found:
         return []
     inside = Graph(model)
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model).graph
-    except Exception:  # a graph it stumbles over may run all the same
-        inferred = model.graph
-    types = {value.name: value.type.tensor_type.elem_type for value in [*inferred.value_info, *inferred.input]}
+    types = tensor_types(model)
     layers = []
     for index, node in found:
         ratio = _ratio_of(node, inside)
         if 0.0 < ratio < 1.0:
             name = node.name or node.output[0]
-            kind = types.get(node.input[0]) or onnx.TensorProto.FLOAT
+            kind = types.get(node.input[0], (_FLOAT, None))[0]
             aliases = (node.name, node.output[0])
             layers.append(Layer(name, aliases, index, 0, None, kind, 0, False, key=node.output[0], ratio=ratio))
     return layers
+
+
+def tensor_types(model: onnx.ModelProto) -> dict[str, tuple[int, int | None]]:
+    """Return the element type and the number of axes of tensors, as far as they can be told without running."""
+    import onnx
+
+    try:
+        graph = onnx.shape_inference.infer_shapes(model).graph
+    except Exception:  # a graph that it stumbles over may run all the same
+        graph = model.graph
+    known: dict[str, tuple[int, int | None]] = {}
+    for value in [*graph.value_info, *graph.input, *graph.output]:
+        tensor = value.type.tensor_type
+        if tensor.elem_type:
+            known[value.name] = (tensor.elem_type, len(tensor.shape.dim) if tensor.HasField("shape") else None)
+    return known
 
 
 def choose_layers(layers: Iterable[Layer], which: str) -> list[Layer]:

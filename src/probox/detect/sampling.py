@@ -96,7 +96,7 @@ class MaskedGraph:
         learnt = [mask for mask in self.masks if mask.shape_output is not None]
         names = [*outputs, *(str(mask.shape_output) for mask in learnt)]
         # A mask of one number fits anything: the pass without masks also tells the shapes of those with.
-        ones = {mask.name: np.ones(mask.shape or (1,), mask.dtype) for mask in self.masks}
+        ones = {mask.name: np.ones(mask.shape or (1,) * (mask.axes or 1), mask.dtype) for mask in self.masks}
         plain = self._run(self._after, names, {**fixed, **ones})
         yield plain[: len(outputs)]
         shapes = {
