@@ -58,7 +58,10 @@ def main() -> None:
             found = probox.Detections.concatenate(tables)
             line = {"what": what, "above_0.5": int((found.scores > 0.5).sum())}
             for cut in (0.5, 0.05):
-                summary = probox.evaluate(truth, found.select(found.scores > cut)).summary()
+                result = probox.evaluate(truth, found.select(found.scores > cut))
+                summary = result.summary()
+                if cut == 0.5 and dropout is not None:
+                    line["Spearman"] = round(result.measures(["spearman"])["Spearman"], 3)
                 line |= {f"{key} {cut}": round(100 * summary[key], 2) for key in ("mAP", "PDQ", "spatial", "label")}
             with given.out.open("a") as stream:
                 stream.write(json.dumps(line) + "\n")
