@@ -144,6 +144,11 @@ class Options:
             raise InputError(f"expected recipe to be one of {', '.join(RECIPES)}, but got {self.recipe!r}")
         if not 0.0 < self.relative_std < float("inf"):
             raise InputError(f"expected relative_std above 0 and finite, but got {self.relative_std!r}")
+        if self.as_published and self.spread != Spread():
+            raise InputError(
+                "min_std, prior_std and shrinkage are no part of the paper's recipe",
+                remedy='leave them out, or write recipe="probox"',
+            )
         check_above_one(self.above_one)
         if self.passes < 1:
             raise InputError(f"expected at least 1 pass, but got {self.passes}")
