@@ -22,8 +22,8 @@ import numpy as np
 from probox.detect.classes import Columns, name_columns
 from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels
-from probox.detect.runtime import Dropout
-from probox.detect.torch_modules import choose_layers, fingerprint_of, masked
+from probox.detect.masks import Dropout, Passes
+from probox.detect.torch_modules import choose_layers, fingerprint_of, sample_masked
 from probox.errors import InputError
 
 __all__ = ["TorchvisionDetector"]
@@ -93,16 +93,12 @@ class TorchvisionDetector:
         """Return each image's candidates before suppression."""
         return [found for chunk in self._chunks(images) for found in self._run(chunk)]
 
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
-        """Return each image's candidates of several passes with random masks."""
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
+        """Return each image's candidates of several passes with random masks, and of one without."""
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
-        found: list[list[Candidates]] = []
-        with masked(_chosen(self.model, self._dropout.layers), self._dropout):
-            for chunk in self._chunks(images):
-                drawn = [self._run(chunk) for _ in range(passes)]
-                found.extend(list(of_image) for of_image in zip(*drawn, strict=True))
-        return found
+        chosen = _chosen(self.model, self._dropout.layers)
+        return sample_masked(chosen, self._dropout, self._run, images, passes, image_ids)
 
     def _chunks(self, images: Sequence[Pixels]) -> Iterator[Sequence[Pixels]]:
         for start in range(0, len(images), self.batch):
