@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from probox.adapters.edge_bins import edges_of
+from probox.fusion.edge_bins import edges_of
 from probox.adapters.images import ImageRows, entry_of, image_ids_of, listed, sizes_of, stacked
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
