@@ -13,6 +13,7 @@ from probox.detect.families import FAMILIES, Candidates, choose_family
 from probox.detect.images import ImageFile, find_images, read_image
 from probox.detect.output import save_detections
 from probox.detect.run import Run, detect_images
+from probox.detect.runner import Runner, Traits
 from probox.detect.runtime import Detector, Dropout
 from probox.detect.uncertainty import UNCERTAINTIES, Options, detect
 
@@ -25,6 +26,8 @@ __all__ = [
     "ImageFile",
     "Options",
     "Run",
+    "Runner",
+    "Traits",
     "choose_family",
     "detect",
     "detect_images",

@@ -132,7 +132,8 @@ def head_of(columns: int, classes: tuple[str, ...], settings: Any) -> Head:
     return head
 
 
-def checked_boxes(boxes: npt.NDArray[Any], image: int) -> Floats:
+def checked_boxes(boxes: npt.NDArray[Any], image: int | None = None) -> Floats:
+    """Return boxes in double precision; raise if they are no shares of the image."""
     given = np.asarray(boxes, np.float64)
     largest = np.abs(given[np.isfinite(given)]).max(initial=0.0)
     if largest > FARTHEST_SHARE:

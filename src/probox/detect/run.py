@@ -17,7 +17,8 @@ import numpy as np
 
 from probox.detect.images import ImageFile, Pixels, read_image
 from probox.detect.output import save_detections
-from probox.detect.uncertainty import Options, Runner, check_options, detect
+from probox.detect.runner import Runner
+from probox.detect.uncertainty import Options, check_options, detect
 from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
@@ -61,7 +62,7 @@ def detect_images(
 
     Parameters
     ----------
-    detector : Detector
+    detector : Runner
         The detector.
     images : sequence of ImageFile
         Images, in the order of the output.
