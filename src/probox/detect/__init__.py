@@ -14,6 +14,7 @@ from probox.detect.images import ImageFile, find_images, read_image
 from probox.detect.masks import Dropout, draw_mask
 from probox.detect.output import save_detections
 from probox.detect.run import Run, detect_images
+from probox.detect.runner import Runner, Traits
 from probox.detect.runtime import Detector
 from probox.detect.uncertainty import UNCERTAINTIES, Options, detect
 
@@ -26,6 +27,8 @@ __all__ = [
     "ImageFile",
     "Options",
     "Run",
+    "Runner",
+    "Traits",
     "choose_family",
     "detect",
     "detect_images",

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from probox.detect.cost import Cost, mask_cost
 from probox.detect.images import ImageFile, Pixels, read_image
 from probox.detect.output import save_detections
-from probox.detect.uncertainty import Found, Options, Runner, check_options, finish, look
+from probox.detect.runner import Runner
+from probox.detect.uncertainty import Found, Options, check_options, finish, look
 from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
@@ -65,7 +66,7 @@ def detect_images(
 
     Parameters
     ----------
-    detector : Detector
+    detector : Runner
         The detector.
     images : sequence of ImageFile
         Images, in the order of the output.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels, Placement
+from probox.detect.runner import Described, Runner
 from probox.errors import InputError
 from probox.fusion.clustering import survivors_of
 from probox.fusion.fuse import fuse_candidates, fuse_samples
@@ -25,7 +26,6 @@ __all__ = [
     "Found",
     "Look",
     "Options",
-    "Runner",
     "detect",
     "detections_from",
     "finish",
@@ -43,40 +43,6 @@ MAX_CANDIDATES = 3000
 
 ZOOMS = (1.0, 0.9, 0.8)
 """Sizes at which ``flip-scale`` shows the image, each also mirrored: six samples."""
-
-
-class Traits(Protocol):
-    """What must be known of a detector to make detections from its candidates; see `Family`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def labels(self) -> Labels: ...
-    @property
-    def nms_iou(self) -> float: ...
-    @property
-    def has_edges(self) -> bool: ...
-    @property
-    def suppresses(self) -> bool: ...
-    @property
-    def clips_first(self) -> bool: ...
-
-
-class Runner(Protocol):
-    """Something that looks at images: `Detector`, or `probox.detect.torchvision.TorchvisionDetector`."""
-
-    @property
-    def family(self) -> Traits: ...
-    @property
-    def batch(self) -> int: ...
-    @property
-    def fingerprint(self) -> str: ...
-    def candidates(self, images: Sequence[Pixels]) -> list[Candidates]: ...
-    def sample(
-        self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]
-    ) -> Sequence[Sequence[Candidates]]: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,7 +133,7 @@ class Options:
         return dataclasses.asdict(spread)
 
 
-def check_options(family: Traits, options: Options) -> None:
+def check_options(family: Described, options: Options) -> None:
     """Raise if a detector of this family can't do what the options ask."""
     if options.uncertainty == "edge-distribution" and not family.has_edges:
         raise InputError(
@@ -221,7 +187,7 @@ def look(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], o
     return [Look([candidates]) for candidates in detector.candidates(images)]
 
 
-def finish(seen: Look, family: Traits, size: tuple[int, int], image_id: int, options: Options) -> Found:
+def finish(seen: Look, family: Described, size: tuple[int, int], image_id: int, options: Options) -> Found:
     """Return the detections of one image, of this width and height: the part of `detect` that needs no network."""
     if options.uncertainty not in ("mc-dropout", "flip-scale"):
         return Found(_from_candidates(seen.passes, family, size, image_id, options))
@@ -233,7 +199,7 @@ def finish(seen: Look, family: Traits, size: tuple[int, int], image_id: int, opt
 
 
 def detections_from(
-    candidates: Candidates, family: Traits, size: tuple[int, int], image_id: int, options: Options
+    candidates: Candidates, family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     """Return the detections of one image whose candidates are there; `size` is its width and height."""
     if options.uncertainty in ("mc-dropout", "flip-scale"):
@@ -298,7 +264,7 @@ def hypotheses(
 
 
 def _suppressed(
-    candidates: Candidates, family: Traits, size: tuple[int, int], options: Options
+    candidates: Candidates, family: Described, size: tuple[int, int], options: Options
 ) -> tuple[Hypotheses, Any]:
     """Return one pass's hypotheses and the rows that survive suppression, best first."""
     mode = options.labels or family.labels
@@ -312,7 +278,7 @@ def _suppressed(
 
 
 def _from_candidates(
-    passes: Sequence[Candidates], family: Traits, size: tuple[int, int], image_id: int, options: Options
+    passes: Sequence[Candidates], family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     candidates = passes[0]
     if options.uncertainty == "nms-clusters":
@@ -373,7 +339,7 @@ def _normalised(fused: Detections, options: Options) -> Detections:
 
 
 def _from_samples(
-    passes: Sequence[Candidates], family: Traits, size: tuple[int, int], image_id: int, options: Options
+    passes: Sequence[Candidates], family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     boxes, probs = [], []
     for candidates in passes:
