@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -81,9 +82,10 @@ class Detector:
         self._masked: MaskedGraph | None = None
         if dropout is None:
             self._session = self._open(str(self.path))
-            signature = _signature(self._session)
+            signature = _tried(self._session, _signature(self._session), size)
         else:
-            signature = _signature(self._open(str(self.path), optimise=False))
+            plain = self._open(str(self.path), optimise=False)
+            signature = _tried(plain, _signature(plain), size)
             self._masked = self._open_masked(dropout)
         inside = Graph(load_model(self.path, weights=False))
         try:
@@ -159,7 +161,8 @@ class Detector:
             outputs: list[Array] = session.run(names, typed)
         except Exception as error:  # the runtime's exceptions share no public base class
             raise InputError(f"the model fails on an image: {_reason(error)}", file=str(self.path)) from None
-        return outputs
+        # Half precision is for the network: what is made of its outputs needs more.
+        return [output.astype(np.float32) if output.dtype == np.float16 else output for output in outputs]
 
     def _batches(self, images: Sequence[Pixels]) -> Iterator[tuple[Feeds, list[Placement]]]:
         """Yield inputs of at most `batch` images; a graph with a fixed batch gets its last image repeated."""
@@ -182,6 +185,8 @@ class Detector:
                 self.family.decode([output[row : row + 1] for output in outputs], placement)
                 for row, placement in enumerate(placements)
             ]
+        except InputError as error:
+            raise InputError(error.problem, file=str(self.path), remedy=error.remedy) from None
         except (IndexError, ValueError) as error:
             shapes = ", ".join(str(list(output.shape)) for output in outputs)
             raise InputError(
@@ -223,6 +228,26 @@ class Detector:
 def _reason(error: Exception) -> str:
     """Return what the runtime says, without the codes before it."""
     return str(error).split(":", 3)[-1].strip() or str(error)
+
+
+def _tried(session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None) -> Signature:
+    """Return the signature with the outputs' shapes for an empty image, if the graph leaves more than batches open.
+
+    Exports with dynamic axes may not even say how many classes they have.
+    """
+    first = signature.inputs[0] if len(signature.inputs) == 1 else None
+    kind = None if first is None else _NUMPY_TYPES.get(first.type)
+    closed = all(None not in tensor.shape[1:] for tensor in (*signature.inputs, *signature.outputs))
+    if closed or first is None or kind is None or len(first.shape) != 4 or first.shape[1] != 3:
+        return signature
+    free = size or signature.metadata.size or Family.default_size
+    wide, high = first.shape[3] or free[0], first.shape[2] or free[1]
+    try:
+        outputs = session.run(None, {first.name: np.zeros((first.shape[0] or 1, 3, high, wide), kind)})
+        shapes = tuple(tuple(output.shape) for output in outputs)
+    except Exception:  # another size may do, which the family knows
+        return signature
+    return dataclasses.replace(signature, trial=shapes, trial_size=(wide, high))
 
 
 def _signature(session: onnxruntime.InferenceSession) -> Signature:

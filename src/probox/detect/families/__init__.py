@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probox.detect.families.base import LABELS, Candidates, Family, Labels, Signature, Tensor
+from probox.detect.families.end_to_end import EndToEnd, UltralyticsRtDetr
+from probox.detect.families.exported import check_task
 from probox.detect.families.faster_rcnn import FasterRCNN
 from probox.detect.families.nanodet import NanoDet
 from probox.detect.families.ssd import Ssd
-from probox.detect.families.yolo import YoloV3, YoloV5, YoloV8, YoloX
+from probox.detect.families.yolo import YoloV3, YoloV5, YoloX
+from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
 from probox.detect.graph import Graph
 from probox.errors import InputError
 
@@ -24,6 +27,9 @@ FAMILIES: dict[str, type[Family]] = {
         YoloV3,
         YoloV5,
         YoloV8,
+        YoloV8Seg,
+        EndToEnd,
+        UltralyticsRtDetr,
         YoloX,
         NanoDet,
         FasterRCNN,
@@ -55,6 +61,7 @@ def choose_family(
     graph : Graph, optional
         The graph, for tensors inside it.
     """
+    check_task(signature)
     if name != "auto":
         if name not in FAMILIES:
             raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
