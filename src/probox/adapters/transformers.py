@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from probox.fusion.edge_bins import edges_of
 from probox.adapters.images import ImageRows, entry_of, image_ids_of, listed, sizes_of, stacked
 from probox.errors import InputError
+from probox.fusion.edge_bins import edges_of
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
 from probox.tables.box_formats import CORNERS_OF

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families.base import Candidates, Family, Signature, channels_first
+from probox.detect.families.detr import are_logits
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
 from probox.errors import InputError
@@ -47,6 +48,11 @@ class Ssd(Family):
     def matches(cls, signature: Signature) -> bool:
         """One image input, two outputs: boxes [1, N, 4] and scores [1, N, C]."""
         return len(signature.inputs) == 1 and _boxes_and_scores(signature) is not None
+
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Such outputs whose scores are no logits, as those of DETR and its kin are."""
+        return cls.matches(signature) and not are_logits(signature, graph)
 
     def count_columns(self) -> int:
         return self.last_dimension(self._scores)
