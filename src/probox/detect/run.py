@@ -109,7 +109,7 @@ def _detect_all(
     if not readable:
         raise InputError("none of the images could be read", file=str(images[0].path.parent))
     found, sizes = kept.collect(readable, detector.family.classes)
-    notes = save_detections(out, found, images, sizes)
+    notes = save_detections(out, found, images, sizes) + tuple(getattr(detector, "notes", ()))
     kept.remove()
     return Run(found, len(images), resumed, tuple(skipped.values()), notes)
 

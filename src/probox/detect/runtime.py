@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from probox.detect.dropout import insert_dropout, split_random
 from probox.detect.families import Candidates, Family, Signature, Tensor, choose_family
+from probox.detect.families.plausible import Plausibility
 from probox.detect.graph import Graph, load_model, with_outputs
 from probox.detect.images import Pixels, Placement
 from probox.detect.metadata import read_metadata
@@ -115,6 +116,12 @@ class Detector:
             self._session = self._open(with_outputs(load_model(self.path), taps).SerializeToString())
             self._output_names += [name for name in taps if name not in self._output_names]
         self.batch = self._usable_batch(batch)
+        self._plausible = Plausibility(self.family.name, self._output_names, str(model))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what looked odd in the images so far, one sentence each."""
+        return self._plausible.notes
 
     @property
     def fingerprint(self) -> str:
@@ -179,20 +186,22 @@ class Detector:
             yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
 
     def _decode(self, outputs: Sequence[Array], placements: Sequence[Placement]) -> list[Candidates]:
-        try:
-            if not self.family.batches:
-                return [self.family.decode(outputs, placements[0])]
-            return [
-                self.family.decode([output[row : row + 1] for output in outputs], placement)
-                for row, placement in enumerate(placements)
-            ]
-        except (IndexError, ValueError) as error:
-            shapes = ", ".join(str(list(output.shape)) for output in outputs)
-            raise InputError(
-                f"outputs {shapes} are not those of {self.family.name} ({error})",
-                file=str(self.path),
-                remedy="name another family",
-            ) from None
+        decoded: list[Candidates] = []
+        for row, placement in enumerate(placements):
+            given = [output[row : row + 1] for output in outputs] if self.family.batches else outputs
+            try:
+                decoded.append(self.family.decode(given, placement))
+            except InputError as error:
+                raise InputError(error.problem, file=str(self.path), remedy=error.remedy) from None
+            except (IndexError, ValueError) as error:
+                shapes = ", ".join(str(list(output.shape)) for output in outputs)
+                raise InputError(
+                    f"outputs {shapes} are not those of {self.family.name} ({error})",
+                    file=str(self.path),
+                    remedy="name another family",
+                ) from None
+            self._plausible.check(decoded[-1], given, placement.image_size)
+        return decoded
 
     def _fixed_batch(self) -> int | None:
         return self.family.signature.inputs[0].shape[0] if self.family.batches else None

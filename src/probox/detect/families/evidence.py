@@ -49,7 +49,7 @@ def _is_linear(graph: Graph, name: str, depth: int = 4) -> bool:
 
 
 def score_kind(graph: Graph | None, name: str) -> Literal["logits", "probabilities"] | None:
-    """Return whether an output comes straight from a linear layer or from a sigmoid or softmax; None if from neither."""
+    """Return whether an output comes from a linear layer, or from a sigmoid or softmax; None if from neither."""
     kinds = frozenset() if graph is None else first_operations(graph, name)
     if kinds == {"linear"}:
         return "logits"
