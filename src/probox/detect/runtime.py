@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -238,7 +239,7 @@ class Detector:
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
         onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # warnings about unused initialisers are not for the user
+        options.log_severity_level = 4  # what is wrong comes as an exception too, and is said in one line
         if not optimise:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if self._threads is not None:
@@ -250,8 +251,10 @@ class Detector:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the runtime says, without the codes before it."""
-    return str(error).split(":", 3)[-1].strip() or str(error)
+    """Return what the runtime says, without the codes and places in its source before it."""
+    text = str(error).split(":", 3)[-1].strip() or str(error)
+    text = re.sub(r"^Load model from .*? failed:", "", text)
+    return re.sub(r"/onnxruntime_src/\S+ .*?[&\w]\) ", "", text).strip() or text
 
 
 def _initializers(model: onnx.ModelProto) -> set[str]:

@@ -85,7 +85,7 @@ def _boxes_and_scores(signature: Signature) -> tuple[int, int] | None:
     shapes = [output.shape for output in signature.outputs]
     for boxes, scores in ((0, 1), (1, 0)):
         is_boxes = len(shapes[boxes]) in (3, 4) and shapes[boxes][-1] == 4
-        is_boxes &= len(shapes[boxes]) == 3 or shapes[boxes][2] == 1
+        is_boxes = is_boxes and (len(shapes[boxes]) == 3 or shapes[boxes][2] == 1)
         if is_boxes and len(shapes[scores]) == 3 and shapes[scores][1] == shapes[boxes][1]:
             return boxes, scores
     return None
