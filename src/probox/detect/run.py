@@ -116,7 +116,7 @@ def _detect_all(
     if not readable:
         raise InputError("none of the images could be read", file=str(images[0].path.parent))
     found, sizes, plain = kept.collect(readable, detector.family.classes)
-    notes = save_detections(out, found, images, sizes)
+    notes = save_detections(out, found, images, sizes) + tuple(getattr(detector, "notes", ()))
     kept.remove()
     cost = None if plain is None else mask_cost(found.scores, plain)
     notes += () if cost is None else cost.notes

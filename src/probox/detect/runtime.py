@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families import Candidates, Family, Signature, Tensor, choose_family
+from probox.detect.families.plausible import Plausibility
 from probox.detect.graph import Graph, load_model, with_outputs
 from probox.detect.images import Pixels, Placement
 from probox.detect.masks import Dropout, Passes
@@ -100,6 +102,12 @@ class Detector:
             self._session = self._open(with_outputs(load_model(self.path), taps).SerializeToString())
             self._output_names += [name for name in taps if name not in self._output_names]
         self.batch = self._usable_batch(batch)
+        self._plausible = Plausibility(self.family.name, self._output_names, str(model))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what looked odd in the images so far, one sentence each."""
+        return self._plausible.notes
 
     @property
     def fingerprint(self) -> str:
@@ -178,22 +186,22 @@ class Detector:
             yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
 
     def _decode(self, outputs: Sequence[Array], placements: Sequence[Placement]) -> list[Candidates]:
-        try:
-            if not self.family.batches:
-                return [self.family.decode(outputs, placements[0])]
-            return [
-                self.family.decode([output[row : row + 1] for output in outputs], placement)
-                for row, placement in enumerate(placements)
-            ]
-        except InputError as error:
-            raise InputError(error.problem, file=str(self.path), remedy=error.remedy) from None
-        except (IndexError, ValueError) as error:
-            shapes = ", ".join(str(list(output.shape)) for output in outputs)
-            raise InputError(
-                f"outputs {shapes} are not those of {self.family.name} ({error})",
-                file=str(self.path),
-                remedy="name another family",
-            ) from None
+        decoded: list[Candidates] = []
+        for row, placement in enumerate(placements):
+            given = [output[row : row + 1] for output in outputs] if self.family.batches else outputs
+            try:
+                decoded.append(self.family.decode(given, placement))
+            except InputError as error:
+                raise InputError(error.problem, file=str(self.path), remedy=error.remedy) from None
+            except (IndexError, ValueError) as error:
+                shapes = ", ".join(str(list(output.shape)) for output in outputs)
+                raise InputError(
+                    f"outputs {shapes} are not those of {self.family.name} ({error})",
+                    file=str(self.path),
+                    remedy="name another family",
+                ) from None
+            self._plausible.check(decoded[-1], given, placement.image_size)
+        return decoded
 
     def _fixed_batch(self) -> int | None:
         return self.family.signature.inputs[0].shape[0] if self.family.batches else None
@@ -214,7 +222,7 @@ class Detector:
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
         onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # warnings about unused initialisers are not for the user
+        options.log_severity_level = 4  # what is wrong comes as an exception too, and is said in one line
         if not optimise:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if self._threads is not None:
@@ -226,8 +234,10 @@ class Detector:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the runtime says, without the codes before it."""
-    return str(error).split(":", 3)[-1].strip() or str(error)
+    """Return what the runtime says, without the codes and places in its source before it."""
+    text = str(error).split(":", 3)[-1].strip() or str(error)
+    text = re.sub(r"^Load model from .*? failed:", "", text)
+    return re.sub(r"/onnxruntime_src/\S+ .*?[&\w]\) ", "", text).strip() or text
 
 
 def _tried(session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None) -> Signature:

@@ -144,8 +144,8 @@ def check_options(family: Described, options: Options) -> None:
         raise InputError(f"{family.name} predicts no masks", remedy="use another uncertainty, or a model that segments")
     if options.uncertainty == "nms-clusters" and family.suppresses:
         raise InputError(
-            "this graph suppresses candidates itself, so there are none to cluster",
-            remedy="use mc-dropout or flip-scale",
+            f"{family.name} gives final boxes and suppresses candidates itself, so there are none to cluster",
+            remedy="use edge-distribution" if family.has_edges else "use constant or flip-scale",
         )
 
 
