@@ -44,6 +44,115 @@ def fixed_outputs(
     return save(path, helper.make_graph(nodes, "fixed", ins, values))
 
 
+def any_graph(
+    path: Path,
+    inputs: Sequence[tuple[str, int, Sequence[int | str] | None]],
+    outputs: Sequence[tuple[str, np.ndarray, Sequence[int | str] | None]],
+    metadata: Mapping[str, str] | None = None,
+) -> Path:
+    """A graph of any signature whose outputs are constants: (name, type, shape) in, (name, array, shape) out.
+
+    Nothing is checked; a shape of None declares none at all.
+    """
+    ins = [helper.make_tensor_value_info(*entry) for entry in inputs]
+    nodes, outs = [], []
+    for name, array, shape in outputs:
+        kind = TensorProto.STRING if array.dtype.kind in "OU" else helper.np_dtype_to_tensor_dtype(array.dtype)
+        value = numpy_helper.from_array(array, f"{name}_c")
+        nodes.append(helper.make_node("Constant", [], [f"{name}_c"], value=value))
+        nodes.append(helper.make_node("Identity", [f"{name}_c"], [name]))
+        outs.append(helper.make_tensor_value_info(name, kind, shape))
+    graph = helper.make_graph(nodes, "any", ins, outs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    helper.set_model_props(model, dict(metadata or {}))
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def queries(
+    path: Path,
+    logits: np.ndarray,
+    boxes: np.ndarray,
+    *,
+    stem: tuple[int, int] = (7, 2),
+    refined: bool = False,
+    sides: np.ndarray | None = None,
+    bins: np.ndarray | None = None,
+    shape: Sequence[int | str] = (1, 3, 64, 64),
+    mask: tuple[int, Sequence[int | str]] | None = None,
+    names: tuple[str, str] = ("logits", "pred_boxes"),
+    scores: str | None = None,
+    order: tuple[int, int] = (0, 1),
+) -> Path:
+    """A graph that ends as DETR's kin do: logits (N, C) of a linear layer, boxes (N, 4) of a sigmoid.
+
+    `stem` is the first convolution's kernel and stride; `refined` boxes pass a logarithm, as reference points do.
+    With `sides` (N, 4 * bins) boxes are D-FINE's: moved from `boxes` by distributions over `bins`. `scores` is an
+    operation after the linear layer.
+    """
+    weights: list[onnx.TensorProto] = []
+
+    def const(name: str, value: np.ndarray) -> str:
+        weights.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    node = helper.make_node
+    kernel, step = stem
+    nodes = [
+        node("Conv", ["pixel_values", const("w", np.zeros((1, 3, kernel, kernel), np.float32))], ["stem"],
+             kernel_shape=[kernel, kernel], strides=[step, step]),
+        node("ReduceSum", ["stem"], ["nothing"], keepdims=0),
+        node("Add", [const("logits_c", logits[None].astype(np.float32)), "nothing"], ["hidden"]),
+        node("MatMul", ["hidden", const("eye", np.eye(logits.shape[1], dtype=np.float32))], ["product"]),
+        node("Add", [const("bias", np.zeros(logits.shape[1], np.float32)), "product"], ["linear"]),
+        node(scores or "Identity", ["linear"], [names[0]]),
+        node("Add", [const("boxes_c", np.log(boxes / (1 - boxes))[None].astype(np.float32)), "nothing"], ["moved"]),
+    ]  # fmt: skip
+    if refined:
+        nodes += [node("Exp", ["moved"], ["exp"]), node("Log", ["exp"], ["inverse"])]
+    nodes.append(node("Sigmoid", ["inverse" if refined else "moved"], ["reference" if sides is not None else names[1]]))
+    if sides is not None and bins is not None:
+        nodes += [
+            node("Add", [const("sides_c", sides[None].astype(np.float32)), "nothing"], ["sides"]),
+            node("Reshape", ["sides", const("by_bin", np.array([-1, len(bins)]))], ["rows"]),
+            node("Softmax", ["rows"], ["shares"], axis=1),
+            node("MatMul", ["shares", const("project", bins.astype(np.float32))], ["mean"]),
+            node("Reshape", ["mean", const("by_side", np.array([1, -1, 4]))], ["distance"]),
+        ]
+        const("half", np.float32(2))
+        const("four", np.float32(4))
+        for side, sign in enumerate(("Sub", "Sub", "Add", "Add")):
+            centre, extent = const(f"c{side}", np.int64(side % 2)), const(f"e{side}", np.int64(2 + side % 2))
+            nodes += [
+                node("Gather", ["distance", const(f"s{side}", np.int64(side))], [f"d{side}"], axis=2),
+                node("Add", ["half", f"d{side}"], [f"far{side}"]),
+                node("Gather", ["reference", extent], [f"long{side}"], axis=2),
+                node("Div", [f"long{side}", "four"], [f"unit{side}"]),
+                node("Mul", [f"far{side}", f"unit{side}"], [f"way{side}"]),
+                node("Gather", ["reference", centre], [f"at{side}"], axis=2),
+                node(sign, [f"at{side}", f"way{side}"], [f"x{side}"]),
+            ]
+        for axis in (0, 1):
+            nodes += [
+                node("Add", [f"x{axis}", f"x{axis + 2}"], [f"sum{axis}"]),
+                node("Div", [f"sum{axis}", "half"], [f"middle{axis}"]),
+                node("Sub", [f"x{axis + 2}", f"x{axis}"], [f"extent{axis}"]),
+            ]
+        last = const("last", np.array([2]))
+        parts = ["middle0", "middle1", "extent0", "extent1"]
+        nodes += [node("Unsqueeze", [part, last], [f"{part}_u"]) for part in parts]
+        nodes.append(node("Concat", [f"{part}_u" for part in parts], [names[1]], axis=2))
+    ins = [helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, shape)]
+    if mask is not None:
+        ins.append(helper.make_tensor_value_info("pixel_mask", *mask))
+    count = len(logits)
+    outs = [
+        helper.make_tensor_value_info(names[0], TensorProto.FLOAT, [1, count, logits.shape[1]]),
+        helper.make_tensor_value_info(names[1], TensorProto.FLOAT, [1, count, 4]),
+    ]
+    return save(path, helper.make_graph(nodes, "queries", ins, [outs[at] for at in order], weights))
+
+
 def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
     """A real, tiny SSD: two convolutions, then a box and a class predictor of two layers each, on a 4 x 4 map."""
     rng = np.random.default_rng(seed)

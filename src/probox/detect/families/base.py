@@ -122,13 +122,14 @@ class Family:
     nms_iou: ClassVar[float] = 0.6
     labels: Labels = "all"
     """Whether a box may make detections of several classes, by the family's own practice."""
-    batches: ClassVar[bool] = True
+    batches: bool = True
+    """Whether images can be stacked: they can't where each has a size of its own."""
     has_edges: bool = False
     """Whether candidates come with covariances of their own; a family may find out from the graph."""
     has_masks: bool = False
     """Whether candidates come with segmentations."""
     suppresses: ClassVar[bool] = False
-    """Whether the graph has already run non-maximum suppression, and has thrown away everything else."""
+    """Whether the graph's boxes are final: it has suppressed the others itself, or was trained to need none of that."""
     clips_first: ClassVar[bool] = True
     """Whether boxes are clipped to the image before suppression, not after it."""
     default_size: ClassVar[tuple[int, int]] = (640, 640)
@@ -150,6 +151,11 @@ class Family:
     def matches(cls, signature: Signature) -> bool:
         """Return whether the graph's inputs and outputs are this family's."""
         raise NotImplementedError
+
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Return whether this is the family of a graph, where the tensors inside it tell more than its outputs."""
+        return cls.matches(signature)
 
     def count_columns(self) -> int:
         """Return how many classes the graph scores."""

@@ -40,7 +40,8 @@ class YoloV3(Family):
         if len(signature.inputs) != 2 or len(signature.outputs) < 2:
             return False
         boxes, scores = signature.outputs[0].shape, signature.outputs[1].shape
-        return len(boxes) == 3 and boxes[2] == 4 and len(scores) == 3
+        takes_size = len(signature.inputs[1].shape) == 2  # a mask of pixels has three dimensions
+        return takes_size and len(boxes) == 3 and boxes[2] == 4 and len(scores) == 3
 
     def count_columns(self) -> int:
         return self.last_dimension(1, axis=1)
