@@ -164,3 +164,18 @@ def test_rtdetr_gives_the_boxes_of_torch(exports: dict, photo: np.ndarray) -> No
     found = detector.candidates([square])[0]
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
     np.testing.assert_allclose(found.boxes, expected.boxes, atol=1e-2)
+
+
+def test_a_batch_gives_what_each_image_gives(exports: dict, photo: np.ndarray) -> None:
+    path = exports["seg"][1]
+    other = np.ascontiguousarray(photo[::-1, ::-1])
+    both = Detector(path, batch=2).candidates([photo, other])
+    for found, image in zip(both, (photo, other), strict=True):
+        alone = Detector(path).candidates([image])[0]
+        np.testing.assert_allclose(found.boxes, alone.boxes, atol=1e-3)
+        np.testing.assert_allclose(found.covariances[:], alone.covariances[:], rtol=1e-4, atol=1e-4)
+        rows, boxes = np.array([5]), alone.boxes[[5]]
+        np.testing.assert_allclose(
+            np.asarray(found.heatmaps(rows, boxes)[0]), np.asarray(alone.heatmaps(rows, boxes)[0]), atol=1e-3
+        )
+    assert np.abs(both[0].boxes - both[1].boxes).max() > 1
