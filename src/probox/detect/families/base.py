@@ -62,6 +62,18 @@ class Candidates:
     covariances: npt.NDArray[np.float64] | None = None
     labels: npt.NDArray[np.int64] | None = None
 
+    def __post_init__(self) -> None:
+        count = len(self.boxes)
+        wanted = {"boxes": (count, 4), "covariances": (count, 2, 2, 2), "labels": (count,)}
+        shapes = {name: np.shape(getattr(self, name)) for name in wanted if getattr(self, name) is not None}
+        wrong = [name for name, shape in shapes.items() if shape != wanted[name]]
+        if wrong or np.ndim(self.scores) != 2 or len(self.scores) != count:
+            got = " x ".join(map(str, shapes[wrong[0]] if wrong else np.shape(self.scores)))
+            expected = " x ".join(map(str, wanted[wrong[0]] if wrong else (count, "classes")))
+            raise InputError(
+                f"expected {wrong[0] if wrong else 'scores'} of candidates to be {expected}, but got {got}"
+            )
+
     def __len__(self) -> int:
         return len(self.boxes)
 
