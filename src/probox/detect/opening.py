@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from probox.detect.masks import Dropout
 from probox.detect.runner import Runner
-from probox.detect.runtime import Dropout
 from probox.errors import InputError
 from probox.support.optional import check_installed, import_framework
 
@@ -76,9 +76,9 @@ def open_detector(
     ----------
     model : str
         An ONNX file; ``torchvision:NAME``, a detector of torchvision or of the paper (see
-        `probox.detect.torchvision_models`), whose weights are in a file; ``ultralytics:FILE.pt``; or
-        ``transformers:DIR``, a folder written by ``save_pretrained``; or ``python:FILE.py:FUNCTION``, one's own: what the
-        function of this file returns, which is called with those of the keywords below that are given.
+        `probox.detect.torchvision_models`), whose weights are in a file; ``ultralytics:FILE.pt``;
+        ``transformers:DIR``, a folder written by ``save_pretrained``; or one's own, ``python:FILE.py:FUNCTION``: what
+        this function returns, which is called with those of the keywords below that are given.
     family : str
         Of ONNX graphs: one of `probox.detect.FAMILIES`, or ``auto``.
     classes : sequence of str, optional

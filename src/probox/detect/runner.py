@@ -72,5 +72,5 @@ class Runner(Protocol):
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
         """Return each image's candidates. Images are (H, W, 3), RGB, of any size; boxes count their pixels."""
 
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> Sequence[Sequence[Candidates]]:
         """Return each image's candidates of several random passes, the same ones for the same image id."""

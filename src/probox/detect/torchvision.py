@@ -22,9 +22,9 @@ from probox.detect.batches import equal_shapes
 from probox.detect.classes import Columns, name_columns
 from probox.detect.families import Candidates
 from probox.detect.images import Pixels
+from probox.detect.masks import Dropout, Passes
 from probox.detect.runner import Traits
-from probox.detect.runtime import Dropout
-from probox.detect.torch_modules import choose_layers, fingerprint_of, masked
+from probox.detect.torch_modules import choose_layers, fingerprint_of, sample_masked
 from probox.errors import InputError
 
 __all__ = ["TorchvisionDetector"]
@@ -84,16 +84,12 @@ class TorchvisionDetector:
             found.update(zip(rows, self._run([images[row] for row in rows]), strict=True))
         return [found[row] for row in range(len(images))]
 
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
-        """Return each image's candidates of several passes with random masks."""
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
+        """Return each image's candidates of several passes with random masks, and of one without."""
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
-        found: dict[int, list[Candidates]] = {}
-        with masked(_chosen(self.model, self._dropout.layers), self._dropout):
-            for rows in equal_shapes([image.shape for image in images], self.batch):
-                drawn = [self._run([images[row] for row in rows]) for _ in range(passes)]
-                found.update(zip(rows, map(list, zip(*drawn, strict=True)), strict=True))
-        return [found[row] for row in range(len(images))]
+        chosen = _chosen(self.model, self._dropout.layers)
+        return sample_masked(chosen, self._dropout, self._run, images, passes, image_ids)
 
     def _run(self, images: Sequence[Pixels]) -> list[Candidates]:
         import torch

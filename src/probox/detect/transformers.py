@@ -27,6 +27,7 @@ from probox.detect.classes import Columns
 from probox.detect.families import Candidates
 from probox.detect.families.base import corners_of_centres
 from probox.detect.images import Pixels
+from probox.detect.masks import Dropout, Passes
 from probox.detect.queries import (
     COLUMNS_ARE_TEXT,
     NO_OBJECT_LAST,
@@ -37,8 +38,7 @@ from probox.detect.queries import (
     probabilities_of,
 )
 from probox.detect.runner import Traits
-from probox.detect.runtime import Dropout
-from probox.detect.torch_modules import choose_layers, fingerprint_of, masked
+from probox.detect.torch_modules import choose_layers, fingerprint_of, sample_masked
 from probox.errors import InputError
 
 __all__ = ["TransformersDetector"]
@@ -134,15 +134,12 @@ class TransformersDetector:
             found.update(zip(rows, self._run([placed[row] for row in rows], sizes), strict=True))
         return [found[row] for row in range(len(images))]
 
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
-        """Return each image's candidates of several passes with random masks."""
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
+        """Return each image's candidates of several passes with random masks, and of one without."""
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
-        found: list[list[Candidates]] = []
-        with masked(self._chosen(self._dropout.layers), self._dropout):
-            for image in images:
-                found.append([self.candidates([image])[0] for _ in range(passes)])
-        return found
+        chosen = self._chosen(self._dropout.layers)
+        return sample_masked(chosen, self._dropout, self.candidates, images, passes, image_ids)
 
     def _chosen(self, layers: str) -> list[tuple[str, Any]]:
         def in_heads(name: str) -> bool:

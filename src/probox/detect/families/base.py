@@ -64,15 +64,15 @@ class Candidates:
 
     def __post_init__(self) -> None:
         count = len(self.boxes)
-        wanted = {"boxes": (count, 4), "covariances": (count, 2, 2, 2), "labels": (count,)}
-        shapes = {name: np.shape(getattr(self, name)) for name in wanted if getattr(self, name) is not None}
-        wrong = [name for name, shape in shapes.items() if shape != wanted[name]]
-        if wrong or np.ndim(self.scores) != 2 or len(self.scores) != count:
-            got = " x ".join(map(str, shapes[wrong[0]] if wrong else np.shape(self.scores)))
-            expected = " x ".join(map(str, wanted[wrong[0]] if wrong else (count, "classes")))
-            raise InputError(
-                f"expected {wrong[0] if wrong else 'scores'} of candidates to be {expected}, but got {got}"
-            )
+        shapes = {"boxes": (count, 4), "scores": (count, -1), "covariances": (count, 2, 2, 2), "labels": (count,)}
+        for name, wanted in shapes.items():
+            values = getattr(self, name)
+            got = wanted if values is None else np.shape(values)
+            if len(got) != len(wanted) or any(own not in (-1, size) for own, size in zip(wanted, got, strict=True)):
+                expected = " x ".join("C" if size == -1 else str(size) for size in wanted)
+                raise InputError(
+                    f"expected {name} of candidates to be {expected}, but got {' x '.join(map(str, got)) or 'a number'}"
+                )
 
     def __len__(self) -> int:
         return len(self.boxes)
