@@ -78,6 +78,11 @@ class MaskedGraph:
         """Return the names of the layers that get masks."""
         return tuple(mask.layer for mask in self.masks)
 
+    @property
+    def description(self) -> str:
+        """Return in words what decides the masks."""
+        return f"{[(mask.layer, mask.rate, mask.by_channel) for mask in self.masks]} {self._seed}"
+
     def sample(self, feeds: Feeds, outputs: Sequence[str], passes: int, image_id: int) -> Iterator[list[Array]]:
         """Yield the outputs for one image without masks, then those of each pass with masks.
 
