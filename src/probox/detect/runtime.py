@@ -111,11 +111,13 @@ class Detector:
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this model from others."""
+        """Return what tells this model, and the masks it gets, from others."""
         digest = hashlib.sha256()
         with open(self.path, "rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
+        if self._masked is not None:
+            digest.update(self._masked.description.encode())
         return digest.hexdigest()
 
     @property
