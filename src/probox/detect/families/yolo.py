@@ -26,6 +26,8 @@ def _single_output(signature: Signature) -> tuple[int | None, ...] | None:
 
 
 def _cells(signature: Signature) -> int | None:
+    if len(signature.inputs[0].shape) != 4:
+        return None
     high, wide = signature.inputs[0].shape[-2:]
     return None if high is None or wide is None else len(grid((wide, high), STRIDES)[0])
 
