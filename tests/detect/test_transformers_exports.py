@@ -25,8 +25,8 @@ HEADS = {
     "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "num_queries": 9, "num_labels": 3,
 }  # fmt: skip
 FAST = {
-    **HEADS, "encoder_hidden_dim": 16, "decoder_layers": 2, "decoder_n_points": 2, "num_denoising": 0, "encoder_in_channels": [8, 16, 16],
-    "decoder_in_channels": [16, 16, 16], "anchor_image_size": None,
+    **HEADS, "encoder_hidden_dim": 16, "decoder_layers": 2, "decoder_n_points": 2, "num_denoising": 0,
+    "encoder_in_channels": [8, 16, 16], "decoder_in_channels": [16, 16, 16], "anchor_image_size": None,
 }  # fmt: skip
 
 

@@ -47,7 +47,8 @@ class Ssd(Family):
     @classmethod
     def matches(cls, signature: Signature) -> bool:
         """One image input, two outputs: boxes [1, N, 4] and scores [1, N, C]."""
-        return len(signature.inputs) == 1 and _boxes_and_scores(signature) is not None
+        one = len(signature.inputs) == 1 and len(signature.inputs[0].shape) == 4
+        return one and _boxes_and_scores(signature) is not None
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
