@@ -206,3 +206,169 @@ def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
         helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 16, classes]),
     ]
     return save(path, helper.make_graph(nodes, "small_ssd", ins, outs, weights))
+
+
+def with_metadata(path: Path, entries: Mapping[str, str]) -> Path:
+    """The same graph, saying of itself what exports say."""
+    model = onnx.load(str(path))
+    helper.set_model_props(model, dict(entries))
+    onnx.save(model, str(path))
+    return path
+
+
+def dfl_logits(cells: int, bins: int = 16, seed: int = 0) -> np.ndarray:
+    """Logits (4, bins, N) of edge distances, some sure and some not."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(0, 1, (4, bins, cells)) * rng.uniform(0.3, 6, (1, 1, cells))).astype(np.float32)
+
+
+def dfl_detector(
+    path: Path,
+    logits: np.ndarray,
+    scores: np.ndarray,
+    points: np.ndarray,
+    strides: np.ndarray,
+    *,
+    size: tuple[int, int] = (64, 64),
+    form: str = "conv",
+    weights: str = "initializer",
+    first_bin: float = 0.0,
+    stretch: float = 1.0,
+    half: bool = False,
+    dynamic: bool = False,
+    opset: int = 17,
+) -> Path:
+    """A head that takes the means of edge distributions as YOLOv8's does: [1, 4 + C, N].
+
+    `form` is how it takes them, `weights` where its bins come from; `first_bin` other than 0 or `stretch` other than 1
+    are heads whose boxes are not these means.
+    """
+    kind, number = (TensorProto.FLOAT16, np.float16) if half else (TensorProto.FLOAT, np.float32)
+    bins, cells = logits.shape[1:]
+    shapes = {"conv": [1, bins, 1, 1], "late": [1, bins, 1, 1], "matmul": [bins], "sum": [1, 1, bins, 1]}
+    counted = (np.arange(bins) + first_bin).astype(number)
+    constants: dict[str, np.ndarray] = {
+        "logits": logits[None].astype(number),
+        "scores": scores.T[None].astype(number),
+        "points": (points / strides[:, None]).T[None].astype(number),
+        "strides": strides[None, None].astype(number),
+        "zero": number(0),
+        "two": number(2),
+        "stretch": number(stretch),
+        "edge_shape": np.array([1, 4, cells], np.int64),
+        "axis": np.array([2], np.int64),
+        "c0": np.array([0], np.int64),
+        "c1": np.array([1], np.int64),
+        "c2": np.array([2], np.int64),
+        "c4": np.array([4], np.int64),
+    }
+    nodes = [
+        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
+        helper.make_node("Add", ["logits", "nothing"], ["edges"]),  # [1, 4, bins, N]
+    ]
+    if weights == "initializer":
+        constants["bins"] = counted.reshape(shapes[form])
+    elif weights == "constant":
+        value = numpy_helper.from_array(counted.reshape(shapes[form]), "bins")
+        nodes.append(helper.make_node("Constant", [], ["bins"], value=value))
+    else:  # counted out by the graph
+        constants |= {"start": np.int64(0), "stop": np.int64(bins), "step": np.int64(1)}
+        constants["bins_shape"] = np.array(shapes[form], np.int64)
+        nodes += [
+            helper.make_node("Range", ["start", "stop", "step"], ["counted"]),
+            helper.make_node("Cast", ["counted"], ["cast"], to=kind),
+            helper.make_node("Reshape", ["cast", "bins_shape"], ["bins"]),
+        ]
+    if form == "conv":
+        nodes += [
+            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 2, 1, 3]),
+            helper.make_node("Softmax", ["moved"], ["distributions"], axis=1),
+            helper.make_node("Conv", ["distributions", "bins"], ["mean"]),
+        ]
+    elif form == "late":  # older exporters take softmax over the last axis only
+        nodes += [
+            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 3, 1, 2]),
+            helper.make_node("Softmax", ["moved"], ["distributions"], axis=3),
+            helper.make_node("Transpose", ["distributions"], ["back"], perm=[0, 3, 2, 1]),
+            helper.make_node("Conv", ["back", "bins"], ["mean"]),
+        ]
+    elif form == "matmul":
+        nodes += [
+            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 1, 3, 2]),
+            helper.make_node("Softmax", ["moved"], ["distributions"]),
+            helper.make_node("MatMul", ["distributions", "bins"], ["mean"]),
+        ]
+    else:
+        nodes += [
+            helper.make_node("Softmax", ["edges"], ["distributions"], axis=2),
+            helper.make_node("Mul", ["distributions", "bins"], ["weighed"]),
+            helper.make_node("ReduceSum", ["weighed", "axis"], ["mean"], keepdims=0),
+        ]
+    nodes += [
+        helper.make_node("Reshape", ["mean", "edge_shape"], ["ltrb"]),
+        helper.make_node("Mul", ["ltrb", "stretch"], ["far"]),
+        helper.make_node("Slice", ["far", "c0", "c2", "c1"], ["lt"]),
+        helper.make_node("Slice", ["far", "c2", "c4", "c1"], ["rb"]),
+        helper.make_node("Sub", ["points", "lt"], ["low"]),
+        helper.make_node("Add", ["points", "rb"], ["high"]),
+        helper.make_node("Add", ["low", "high"], ["both"]),
+        helper.make_node("Div", ["both", "two"], ["centre"]),
+        helper.make_node("Sub", ["high", "low"], ["sides"]),
+        helper.make_node("Concat", ["centre", "sides"], ["box"], axis=1),
+        helper.make_node("Mul", ["box", "strides"], ["pixels"]),
+        helper.make_node("Concat", ["pixels", "scores"], ["output0"], axis=1),
+    ]
+    wide, high = ("width", "height") if dynamic else size
+    shape = ["batch", "channels", "anchors"] if dynamic else [1, 4 + scores.shape[1], cells]
+    ins = [helper.make_tensor_value_info("images", kind, ["batch" if dynamic else 1, 3, high, wide])]
+    outs = [helper.make_tensor_value_info("output0", kind, shape)]
+    held = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    return save(path, helper.make_graph(nodes, "dfl", ins, outs, held), opset)
+
+
+def choosing_detector(path: Path, boxes: np.ndarray, scores: np.ndarray, *, rows: int, wrong: bool = False) -> Path:
+    """A graph that chooses its best rows as YOLOv10's does: [1, rows, 6].
+
+    `wrong`: something happens to the scores between the two choices, so that they are not found in the first.
+    """
+    classes = scores.shape[1]
+    constants = {
+        "boxes": boxes[None].astype(np.float32),
+        "scores": scores[None].astype(np.float32),
+        "share": np.float32(0.5),
+        "zero": np.float32(0),
+        "k": np.array([rows], np.int64),
+        "classes": np.int64(classes),
+        "last": np.array([-1], np.int64),
+        "four": np.array([1, rows, 4], np.int64),
+        "every": np.array([1, rows, classes], np.int64),
+    }
+    nodes = [
+        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
+        helper.make_node("Add", ["scores", "nothing"], ["all_scores"]),
+        helper.make_node("Add", ["boxes", "nothing"], ["all_boxes"]),
+        helper.make_node("ReduceMax", ["all_scores"], ["best"], axes=[2], keepdims=0),
+        helper.make_node("TopK", ["best", "k"], ["best_scores", "best_rows"], axis=1),
+        helper.make_node("Unsqueeze", ["best_rows", "last"], ["row_column"]),
+        helper.make_node("Expand", ["row_column", "every"], ["row_of_scores"]),
+        helper.make_node("GatherElements", ["all_scores", "row_of_scores"], ["kept"], axis=1),
+        *([helper.make_node("Mul", ["kept", "share"], ["lowered"])] if wrong else []),
+        helper.make_node("Flatten", ["lowered" if wrong else "kept"], ["flat"], axis=1),
+        helper.make_node("TopK", ["flat", "k"], ["top", "at"], axis=1),
+        helper.make_node("Unsqueeze", ["top", "last"], ["score"]),
+        helper.make_node("Mod", ["at", "classes"], ["label"]),
+        helper.make_node("Unsqueeze", ["label", "last"], ["label_column"]),
+        helper.make_node("Cast", ["label_column"], ["class"], to=TensorProto.FLOAT),
+        helper.make_node("Div", ["at", "classes"], ["among"]),
+        helper.make_node("GatherElements", ["best_rows", "among"], ["row"], axis=1),
+        helper.make_node("Unsqueeze", ["row", "last"], ["column"]),
+        helper.make_node("Expand", ["column", "four"], ["row_of_boxes"]),
+        helper.make_node("GatherElements", ["all_boxes", "row_of_boxes"], ["box"], axis=1),
+        helper.make_node("Concat", ["box", "score", "class"], ["output0"], axis=2),
+    ]
+    ins = [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])]
+    outs = [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, rows, 6])]
+    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    return save(path, helper.make_graph(nodes, "choosing", ins, outs, held), 17)

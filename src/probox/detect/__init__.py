@@ -11,9 +11,11 @@ Detections(14 detections in 1 images, 80 classes, 14 probabilistic)
 from probox.detect.dropout import insert_dropout
 from probox.detect.families import FAMILIES, Candidates, choose_family
 from probox.detect.images import ImageFile, find_images, read_image
+from probox.detect.masks import Dropout, draw_mask
 from probox.detect.output import save_detections
 from probox.detect.run import Run, detect_images
-from probox.detect.runtime import Detector, Dropout
+from probox.detect.runner import Runner, Traits
+from probox.detect.runtime import Detector
 from probox.detect.uncertainty import UNCERTAINTIES, Options, detect
 
 __all__ = [
@@ -25,9 +27,12 @@ __all__ = [
     "ImageFile",
     "Options",
     "Run",
+    "Runner",
+    "Traits",
     "choose_family",
     "detect",
     "detect_images",
+    "draw_mask",
     "find_images",
     "insert_dropout",
     "read_image",

@@ -14,10 +14,14 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
+from probox.detect.cost import Cost, mask_cost
+from probox.detect.heatmaps import COLUMNS, pack_heatmaps, unpack_heatmaps
 from probox.detect.images import ImageFile, Pixels, read_image
 from probox.detect.output import save_detections
-from probox.detect.uncertainty import Options, Runner, check_options, detect
+from probox.detect.runner import Runner
+from probox.detect.uncertainty import Found, Options, check_options, finish, look
 from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
@@ -40,7 +44,9 @@ class Run:
     skipped: tuple[str, ...]
     """Why images could not be read, one sentence each."""
     notes: tuple[str, ...]
-    """What the file could not hold, one sentence each."""
+    """What the file could not hold, and what random masks cost, one sentence each."""
+    cost: Cost | None = None
+    """What random masks cost in score."""
 
 
 def detect_images(
@@ -61,7 +67,7 @@ def detect_images(
 
     Parameters
     ----------
-    detector : Detector
+    detector : Runner
         The detector.
     images : sequence of ImageFile
         Images, in the order of the output.
@@ -74,7 +80,7 @@ def detect_images(
     progress : callable
         Called with the number of images done and of all.
     """
-    check_output(out)
+    check_output(out, heatmaps=options.uncertainty == "masks")
     check_options(detector.family, options)
     if not images:
         raise InputError("no images to look at")
@@ -100,18 +106,21 @@ def _detect_all(
             except InputError as error:
                 skipped[image.image_id] = str(error)
         if readable:
-            results = detect(detector, pixels, [image.image_id for image in readable], options)
-            for image, seen, found in zip(readable, pixels, results, strict=True):
-                kept.put(image, (seen.shape[1], seen.shape[0]), found)
+            looks = look(detector, pixels, [image.image_id for image in readable], options)
+            for image, shown, seen in zip(readable, pixels, looks, strict=True):
+                size = (shown.shape[1], shown.shape[0])
+                kept.put(image, size, finish(seen, detector.family, size, image.image_id, options))
         done += len(chunk)
         progress(done, len(images))
     readable = [image for image in images if image.image_id not in skipped]
     if not readable:
         raise InputError("none of the images could be read", file=str(images[0].path.parent))
-    found, sizes = kept.collect(readable, detector.family.classes)
+    found, sizes, plain = kept.collect(readable, detector.family.classes)
     notes = save_detections(out, found, images, sizes) + tuple(getattr(detector, "notes", ()))
     kept.remove()
-    return Run(found, len(images), resumed, tuple(skipped.values()), notes)
+    cost = None if plain is None else mask_cost(found.scores, plain)
+    notes += () if cost is None else cost.notes
+    return Run(found, len(images), resumed, tuple(skipped.values()), notes, cost)
 
 
 class Partial:
@@ -205,11 +214,15 @@ class Partial:
         """Return whether this image is done; what a power cut left of a file does not count."""
         return self._file(image).exists() and self._read(image) is not None
 
-    def put(self, image: ImageFile, size: tuple[int, int], found: Detections) -> None:
+    def put(self, image: ImageFile, size: tuple[int, int], found: Found) -> None:
         """Keep this image's detections."""
-        columns = {name: getattr(found, name) for name in ("boxes", "label_probs", "labels", "scores")}
-        if found.covariances is not None:
-            columns["covariances"] = found.covariances
+        table = found.detections
+        columns = {name: getattr(table, name) for name in ("boxes", "label_probs", "labels", "scores")}
+        if table.covariances is not None:
+            columns["covariances"] = table.covariances
+        if found.plain_scores is not None:
+            columns["plain_scores"] = found.plain_scores
+        columns |= pack_heatmaps(table.heatmaps)
         buffer = io.BytesIO()
         np.savez(buffer, size=np.array(size), **columns)
         write_files({self._file(image): buffer.getvalue()}, lasting=False)
@@ -225,11 +238,16 @@ class Partial:
 
     def collect(
         self, images: Sequence[ImageFile], classes: Sequence[str]
-    ) -> tuple[Detections, dict[int, tuple[int, int]]]:
-        """Return all detections as one table, and the sizes of the images; every image must be there."""
+    ) -> tuple[Detections, dict[int, tuple[int, int]], npt.NDArray[np.float32] | None]:
+        """Return all detections as one table, the sizes of the images, and with masks the scores without any.
+
+        Every image must be there.
+        """
         parts: list[dict[str, Any]] = []
         ids: list[Any] = []
+        heatmaps: list[Any] = []
         sizes: dict[int, tuple[int, int]] = {}
+        plain: list[Any] = []
         for image in images:
             part = self._read(image)
             if part is None:
@@ -241,10 +259,17 @@ class Partial:
                 )
             width, height = part.pop("size").tolist()
             sizes[image.image_id] = (width, height)
+            if "plain_scores" in part:
+                plain.append(part.pop("plain_scores"))
             ids.append(np.full(len(part["boxes"]), image.image_id, np.int64))
+            if COLUMNS[0] in part:
+                heatmaps += unpack_heatmaps({name: part.pop(name) for name in COLUMNS}, (width, height))
             parts.append(part)
         joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined), sizes
+        if heatmaps:
+            joined["heatmaps"] = heatmaps
+        found = Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined)
+        return found, sizes, np.concatenate(plain) if plain else None
 
     def remove(self) -> None:
         """Remove what was kept: the output is written. Anything else in the folder stays, and the folder with it."""

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.dropout import insert_dropout, split_random
 from probox.detect.families import Candidates, Family, Signature, Tensor, choose_family
 from probox.detect.families.plausible import Plausibility
 from probox.detect.graph import Graph, load_model, with_outputs
 from probox.detect.images import Pixels, Placement
+from probox.detect.masks import Dropout, Passes
 from probox.detect.metadata import read_metadata
+from probox.detect.sampling import MaskedGraph
 from probox.errors import InputError
 from probox.support.optional import require
 
@@ -30,11 +31,6 @@ __all__ = ["Detector", "Dropout"]
 Array = npt.NDArray[Any]
 Feeds = dict[str, Array]
 
-_ONNX_TYPES = {
-    "tensor(float)": 1, "tensor(uint8)": 2, "tensor(int8)": 3, "tensor(uint16)": 4, "tensor(int16)": 5,
-    "tensor(int32)": 6, "tensor(int64)": 7, "tensor(bool)": 9, "tensor(float16)": 10, "tensor(double)": 11,
-}  # fmt: skip
-
 _NUMPY_TYPES = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -42,16 +38,6 @@ _NUMPY_TYPES = {
     "tensor(uint8)": np.uint8,
 }
 """What an image input may be made of; others get what the family prepares."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Dropout:
-    """How masks are drawn, see `probox.detect.insert_dropout`."""
-
-    rate: float = 0.5
-    layers: str = "heads"
-    masks: str = "channels"
-    seed: int = 0
 
 
 class Detector:
@@ -95,15 +81,14 @@ class Detector:
         self._threads = threads
         if not self.path.is_file():
             raise InputError("expected an ONNX file", file=str(model))
-        self.dropout_layers: tuple[str, ...] = ()
-        self.graph: onnx.ModelProto | None = None
-        self._after: onnxruntime.InferenceSession | None = None
+        self._masked: MaskedGraph | None = None
         if dropout is None:
             self._session = self._open(str(self.path))
-            signature = _signature(self._session)
+            signature = _tried(self._session, _signature(self._session), size)
         else:
-            signature = _signature(self._open(str(self.path), optimise=False))
-            self._session, self._after = self._open_random(dropout)
+            plain = self._open(str(self.path), optimise=False)
+            signature = _tried(plain, _signature(plain), size)
+            self._masked = self._open_masked(dropout)
         inside = Graph(load_model(self.path, weights=False))
         try:
             self.family: Family = choose_family(signature, family, classes, size=size, graph=inside)
@@ -133,29 +118,42 @@ class Detector:
                 digest.update(block)
         return digest.hexdigest()
 
+    @property
+    def dropout_layers(self) -> tuple[str, ...]:
+        """Return the names of the layers that get masks."""
+        return () if self._masked is None else self._masked.layers
+
+    @property
+    def graph(self) -> onnx.ModelProto | None:
+        """Return the graph with masks as inputs."""
+        return None if self._masked is None else self._masked.model
+
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
-        """Return each image's candidates before suppression."""
+        """Return each image's candidates before suppression, without masks."""
+        if self._masked is not None:
+            return [self._sample(self._masked, image, 0, 0)[1] for image in images]
         found: list[Candidates] = []
         for feeds, placements in self._batches(images):
             found.extend(self._decode(self._run(self._session, self._output_names, feeds), placements))
         return found
 
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
-        """Return each image's candidates of several passes with random masks."""
-        if self.graph is None:
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
+        """Return each image's candidates of several passes with random masks, and of one without."""
+        if self._masked is None:
             raise InputError("expected a detector with dropout", remedy="make it with Detector(..., dropout=Dropout())")
-        found: list[list[Candidates]] = []
-        for feeds, placements in self._batches(images):
-            fixed = feeds
-            if self._after is not None:
-                names = [output.name for output in self._session.get_outputs()]
-                between = dict(zip(names, self._run(self._session, names, feeds), strict=True))
-                wanted = {tensor.name for tensor in self._after.get_inputs()}
-                fixed = {name: value for name, value in {**feeds, **between}.items() if name in wanted}
-            session = self._session if self._after is None else self._after
-            drawn = [self._decode(self._run(session, self._output_names, fixed), placements) for _ in range(passes)]
-            found.extend([list(passes_of_image) for passes_of_image in zip(*drawn, strict=True)])
-        return found
+        # One at a time: each image has masks of its own, whatever images run beside it.
+        return [
+            Passes(*self._sample(self._masked, image, passes, image_id))
+            for image, image_id in zip(images, image_ids, strict=True)
+        ]
+
+    def _sample(
+        self, masked: MaskedGraph, image: Pixels, passes: int, image_id: int
+    ) -> tuple[list[Candidates], Candidates]:
+        ((feeds, placements),) = self._batches([image])
+        runs = masked.sample(feeds, self._output_names, passes, image_id)
+        plain, *drawn = [self._decode(outputs, placements)[0] for outputs in runs]
+        return drawn, plain
 
     def _check_size(self, size: tuple[int, int] | None) -> None:
         if size is not None and self.family.input_size() != size:
@@ -171,7 +169,8 @@ class Detector:
             outputs: list[Array] = session.run(names, typed)
         except Exception as error:  # the runtime's exceptions share no public base class
             raise InputError(f"the model fails on an image: {_reason(error)}", file=str(self.path)) from None
-        return outputs
+        # Half precision is for the network: what is made of its outputs needs more.
+        return [output.astype(np.float32) if output.dtype == np.float16 else output for output in outputs]
 
     def _batches(self, images: Sequence[Pixels]) -> Iterator[tuple[Feeds, list[Placement]]]:
         """Yield inputs of at most `batch` images; a graph with a fixed batch gets its last image repeated."""
@@ -212,29 +211,13 @@ class Detector:
             raise InputError(f"expected a batch of at least 1, but got {wanted}")
         return (self._fixed_batch() or wanted) if self.family.batches else 1
 
-    def _open_random(
-        self, dropout: Dropout
-    ) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession | None]:
-        """Return sessions of the part before all masks and of the part after; only one if the masks start at once."""
-        import onnx
-
-        model = load_model(self.path)
-        self.graph, self.dropout_layers = insert_dropout(
-            model, rate=dropout.rate, layers=dropout.layers, masks=dropout.masks, seed=dropout.seed
-        )
-        before, after, between = split_random(self.graph)
-        if not before.graph.output:
-            return self._open(self.graph.SerializeToString()), None
-        first = self._open(before.SerializeToString())
-        given = {tensor.name: tensor for tensor in after.graph.input}
-        kept = [tensor for name, tensor in given.items() if name in between or name in _initializers(after)]
-        new = [
-            onnx.helper.make_tensor_value_info(tensor.name, _ONNX_TYPES[tensor.type], None)
-            for tensor in first.get_outputs()
-        ]
-        del after.graph.input[:]
-        after.graph.input.extend(kept + new)
-        return first, self._open(after.SerializeToString())
+    def _open_masked(self, dropout: Dropout) -> MaskedGraph:
+        try:
+            return MaskedGraph(load_model(self.path), dropout, open_graph=self._open, run=self._run)
+        except InputError as error:
+            if error.file is not None:
+                raise
+            raise InputError(error.problem, file=str(self.path), remedy=error.remedy) from None
 
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
         onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
@@ -257,8 +240,24 @@ def _reason(error: Exception) -> str:
     return re.sub(r"/onnxruntime_src/\S+ .*?[&\w]\) ", "", text).strip() or text
 
 
-def _initializers(model: onnx.ModelProto) -> set[str]:
-    return {tensor.name for tensor in model.graph.initializer}
+def _tried(session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None) -> Signature:
+    """Return the signature with the outputs' shapes for an empty image, if the graph leaves more than batches open.
+
+    Exports with dynamic axes may not even say how many classes they have.
+    """
+    first = signature.inputs[0] if len(signature.inputs) == 1 else None
+    kind = None if first is None else _NUMPY_TYPES.get(first.type)
+    closed = all(None not in tensor.shape[1:] for tensor in (*signature.inputs, *signature.outputs))
+    if closed or first is None or kind is None or len(first.shape) != 4 or first.shape[1] != 3:
+        return signature
+    free = size or signature.metadata.size or Family.default_size
+    wide, high = first.shape[3] or free[0], first.shape[2] or free[1]
+    try:
+        outputs = session.run(None, {first.name: np.zeros((first.shape[0] or 1, 3, high, wide), kind)})
+        shapes = tuple(tuple(output.shape) for output in outputs)
+    except Exception:  # another size may do, which the family knows
+        return signature
+    return dataclasses.replace(signature, trial=shapes, trial_size=(wide, high))
 
 
 def _signature(session: onnxruntime.InferenceSession) -> Signature:

@@ -9,13 +9,16 @@ from collections.abc import Sequence
 
 from probox.detect.families.base import LABELS, Candidates, Family, Labels, Signature, Tensor
 from probox.detect.families.detr import DeformableDetr, Detr, RfDetr
+from probox.detect.families.end_to_end import EndToEnd, UltralyticsRtDetr
+from probox.detect.families.exported import check_task
 from probox.detect.families.faster_rcnn import FasterRCNN
 from probox.detect.families.inputs import check_inputs
 from probox.detect.families.nanodet import NanoDet, NanoDetPlus, PicoDet
 from probox.detect.families.rt_detr import DFine, RtDetr
 from probox.detect.families.ssd import Ssd
 from probox.detect.families.suppressed import MmDeploy, RtDetrTop, TensorFlow, Torchvision
-from probox.detect.families.yolo import YoloV3, YoloV5, YoloV8, YoloX
+from probox.detect.families.yolo import YoloV3, YoloV5, YoloX
+from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
 from probox.detect.graph import Graph
 from probox.errors import InputError
 
@@ -28,6 +31,9 @@ FAMILIES: dict[str, type[Family]] = {
         YoloV3,
         YoloV5,
         YoloV8,
+        YoloV8Seg,
+        EndToEnd,
+        UltralyticsRtDetr,
         YoloX,
         NanoDet,
         NanoDetPlus,
@@ -73,6 +79,7 @@ def choose_family(
     if name != "auto" and name not in FAMILIES:
         raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
     check_inputs(signature)
+    check_task(signature)
     if name != "auto":
         try:
             return FAMILIES[name](signature, classes, size, graph)
