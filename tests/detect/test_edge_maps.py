@@ -10,9 +10,11 @@ from detect_graphs import fixed_outputs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox.detect import Detector, Options, detect
+from probox.detect import Detector, Options, choose_family, detect
+from probox.detect.families import Signature, Tensor
 from probox.detect.families.base import grid
-from probox.detect.families.nanodet import count_cells, strides_of
+from probox.detect.families.cells import count_cells
+from probox.detect.families.nanodet import strides_of
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")
@@ -116,6 +118,21 @@ def test_nanodet_plus_decodes(tmp_path: Path) -> None:
     fed, _ = detector.family.prepare(IMAGE)
     expected = (90 - np.array([103.53, 116.28, 123.675])) / np.array([57.375, 57.12, 58.395])
     np.testing.assert_allclose(fed["data"][0, :, 9, 9], expected, rtol=1e-5)
+
+
+def _open(shapes: list[tuple[int, ...]]) -> Signature:
+    """Outputs whose every axis is open, but for what a run on 320 x 640 showed."""
+    tensors = tuple(Tensor(f"out{number}", (None, None, None)) for number in range(len(shapes)))
+    return Signature((Tensor("image", (None, 3, None, None)),), tensors, trial=tuple(shapes), trial_size=(320, 640))
+
+
+def test_open_axes_are_tried() -> None:
+    cells = [count_cells((320, 640), (stride,)) for stride in STRIDES]
+    maps = [shape for n in cells for shape in ((1, n, 3), (1, n, 24))]
+    family = choose_family(_open(maps), classes=CLASSES, size=(96, 64))
+    assert (family.name, family.strides, family.input_size()) == ("picodet", STRIDES, (96, 64))
+    plus = choose_family(_open([(1, sum(cells), 35)]), classes=CLASSES)
+    assert (plus.name, plus.classes) == ("nanodet-plus", CLASSES)
 
 
 def test_nanodet_plus_needs_the_number_of_classes(tmp_path: Path) -> None:

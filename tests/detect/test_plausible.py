@@ -9,7 +9,6 @@ import pytest
 from detect_graphs import fixed_outputs
 
 from probox.detect import Candidates, Detector
-from probox.detect.families.base import grid
 from probox.detect.families.plausible import Plausibility
 from probox.errors import InputError
 
@@ -137,21 +136,10 @@ def test_boxes_of_later_images_are_not_looked_at_but_scores_are() -> None:
         judge.check(_with(_candidates(), scores=_scores(np.nan)), [], (200, 100))
 
 
-def test_decoded_yolox_is_not_decoded_again(tmp_path: Path) -> None:
-    cells, strides = grid((64, 64), (8, 16, 32))
-    rows = np.zeros((1, 84, 8), np.float32)
-    rows[0, :, :2] = (cells + 0.5) * strides[:, None]
-    rows[0, :, 2:4] = strides[:, None] * 3  # pixels already
-    rows[0, :, 4:] = RNG.uniform(0, 0.9, (84, 4))
-    path = fixed_outputs(tmp_path / "m.onnx", {"images": [1, 3, 64, 64]}, {"output": rows})
-    with pytest.raises(InputError, match=r"for yolox, but most boxes are more than 100 times.*output \[1, 84, 8\]"):
-        Detector(path, classes=CLASSES, family="yolox").candidates([IMAGE])
-
-
 def test_logits_are_no_scores(tmp_path: Path) -> None:
     rows = RNG.normal(0, 5, (1, 7, 84)).astype(np.float32)
     path = fixed_outputs(tmp_path / "m.onnx", {"images": [1, 3, 64, 64]}, {"output0": rows})
-    with pytest.raises(InputError, match=r"scores go from -\d.* to \d.*output0 \[1, 7, 84\]"):
+    with pytest.raises(InputError, match=r"scores .*-\d.* to \d.*output0 \[1, 7, 84\] -\d.* to \d"):
         Detector(path, classes=CLASSES, family="yolov8").candidates([IMAGE])
 
 

@@ -83,7 +83,7 @@ def _boxes_and_scores(signature: Signature) -> tuple[int, int] | None:
     """Return which output holds boxes and which scores."""
     if len(signature.outputs) != 2:
         return None
-    shapes = [output.shape for output in signature.outputs]
+    shapes = [signature.shape(number) for number in range(len(signature.outputs))]
     for boxes, scores in ((0, 1), (1, 0)):
         is_boxes = len(shapes[boxes]) in (3, 4) and shapes[boxes][-1] == 4
         is_boxes = is_boxes and (len(shapes[boxes]) == 3 or shapes[boxes][2] == 1)
