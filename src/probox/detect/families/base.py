@@ -203,7 +203,7 @@ class Family:
 
     def last_dimension(self, output: int, axis: int = -1) -> int:
         """Return a dimension of an output that must be fixed."""
-        size = self.signature.outputs[output].shape[axis]
+        size = self.signature.shape(output)[axis]
         if size is None:
             raise InputError(
                 f"the graph does not say how many classes it scores ({self.signature.describe()})",
