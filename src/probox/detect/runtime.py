@@ -111,11 +111,13 @@ class Detector:
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this model from others."""
+        """Return what tells this model, and the masks it gets, from others."""
         digest = hashlib.sha256()
         with open(self.path, "rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
+        if self._masked is not None:
+            digest.update(self._masked.description.encode())
         return digest.hexdigest()
 
     @property
@@ -192,11 +194,11 @@ class Detector:
             try:
                 decoded.append(self.family.decode(given, placement))
             except InputError as error:
-                raise InputError(error.problem, file=str(self.path), remedy=error.remedy) from None
+                problem = f"{error.problem} (outputs: {self._plausible.describe(given)})"
+                raise InputError(problem, file=str(self.path), remedy=error.remedy) from None
             except (IndexError, ValueError) as error:
-                shapes = ", ".join(str(list(output.shape)) for output in outputs)
                 raise InputError(
-                    f"outputs {shapes} are not those of {self.family.name} ({error})",
+                    f"outputs {self._plausible.describe(given)} are not those of {self.family.name} ({error})",
                     file=str(self.path),
                     remedy="name another family",
                 ) from None

@@ -82,13 +82,16 @@ def choose_family(
     check_task(signature)
     if name != "auto":
         try:
-            return FAMILIES[name](signature, classes, size, graph)
+            named = FAMILIES[name](signature, classes, size, graph)
+            named.input_size()
         except InputError:
             raise
         except (IndexError, TypeError, ValueError):
             raise InputError(
-                f"the outputs {signature.describe()} are not those of {name}", remedy="name another family"
+                f"the inputs or the outputs {signature.describe()} are not those of {name}",
+                remedy="name another family",
             ) from None
+        return named
     fitting = [family for family in FAMILIES.values() if family.recognises(signature, graph)]
     if len(fitting) != 1:
         likely = fitting or [family for family in FAMILIES.values() if family.matches(signature)]

@@ -58,7 +58,7 @@ class Queries(Family):
         self._boxes, self._logits = found
         self._image = next((tensor for tensor in signature.inputs if len(tensor.shape) == 4), signature.inputs[0])
         names = classes if classes is not None else signature.metadata.names
-        columns = signature.outputs[self._logits].shape[-1]
+        columns = signature.shape(self._logits)[-1]
         if names is not None and columns is not None and len(names) != columns - (self.scores == "softmax"):
             last = " and no object" if self.scores == "softmax" else ""
             raise InputError(
@@ -179,7 +179,7 @@ def boxes_and_logits(signature: Signature) -> tuple[int, int] | None:
         pairs = [(0, 1), (1, 0)]
     fitting = []
     for boxes, logits in pairs:
-        first, second = signature.outputs[boxes].shape, signature.outputs[logits].shape
+        first, second = signature.shape(boxes), signature.shape(logits)
         if len(first) == len(second) == 3 and first[2] == 4 and first[1] == second[1]:
             fitting.append((boxes, logits))
     if len(fitting) == 2:  # three classes and no object are four columns too

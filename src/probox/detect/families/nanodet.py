@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families.base import Candidates, Family, Signature, channels_first, grid
+from probox.detect.families.cells import count_cells
 from probox.detect.families.evidence import score_kind
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
@@ -86,8 +87,8 @@ class SplitMaps(EdgeMaps):
         self.maps = _likeliest(found, signature, graph, COCO_CLASSES if self._names is None else self._names)
         self._raw = score_kind(graph, signature.outputs[self.maps.scores[0]].name) == "logits"
         super().__init__(signature, classes, size, graph)
-        cells = [signature.outputs[number].shape[1] for number in self.maps.scores]
-        self.strides = strides_of(cells, self.input_size())
+        cells = [signature.shape(number)[1] for number in self.maps.scores]
+        self.strides = strides_of(cells, signature.trial_size or self.input_size())
 
     def count_columns(self) -> int:
         columns = self.last_dimension(self.maps.scores[0])
@@ -177,10 +178,12 @@ class NanoDetPlus(EdgeMaps):
         """One output [1, N, C + 4 * bins] with a row for each cell of four strides."""
         if len(signature.inputs) != 1 or len(signature.outputs) != 1:
             return False
-        image, shape = signature.inputs[0].shape, signature.outputs[0].shape
-        if len(image) != 4 or len(shape) != 3 or shape[1] is None or image[2] is None or image[3] is None:
+        image, shape = signature.inputs[0].shape, signature.shape(0)
+        if len(image) != 4 or len(shape) != 3 or shape[1] is None:
             return False
-        return shape[1] == count_cells((image[3], image[2]), cls.strides) and (shape[2] or 0) > 8
+        size = signature.trial_size or (image[3], image[2])
+        fixed = None not in size and shape[1] == count_cells((size[0] or 0, size[1] or 0), cls.strides)
+        return fixed and (shape[2] or 0) > 8
 
     def count_columns(self) -> int:
         columns = self.last_dimension(0)
@@ -204,7 +207,7 @@ class NanoDetPlus(EdgeMaps):
 
 def arrangements(signature: Signature) -> list[Maps]:
     """Return the ways in which outputs can be score maps and edge maps of several strides, the usual ones first."""
-    shapes = [output.shape for output in signature.outputs]
+    shapes = [signature.shape(number) for number in range(len(signature.outputs))]
     count = len(shapes)
     if count < 4 or count % 2 or len(signature.inputs) != 1 or any(len(shape) != 3 for shape in shapes):
         return []
@@ -233,7 +236,7 @@ def _fits(way: Maps, shapes: Sequence[tuple[int | None, ...]]) -> bool:
 
 def _likeliest(found: Sequence[Maps], signature: Signature, graph: Graph | None, names: Sequence[str]) -> Maps:
     """Return the arrangement whose scores have as many columns as there are names, or come from a sigmoid."""
-    shapes = [output.shape for output in signature.outputs]
+    shapes = [signature.shape(number) for number in range(len(signature.outputs))]
     fitting = [way for way in found if shapes[way.scores[0]][2] == len(names)] or list(found)
     likely = [way for way in fitting if score_kind(graph, signature.outputs[way.scores[0]].name) == "probabilities"]
     return (likely or fitting)[0]
@@ -255,8 +258,3 @@ def strides_of(cells: Sequence[int | None], size: tuple[int, int]) -> tuple[int,
             )
         found.append(fitting[0] if fitting else FIRST_STRIDE * 2**number)
     return tuple(found)
-
-
-def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
-    """Return how many cells an input of (width, height) has."""
-    return sum(-(-size[0] // stride) * -(-size[1] // stride) for stride in strides)

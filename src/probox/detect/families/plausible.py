@@ -27,7 +27,7 @@ FAR = 100.0
 """Sides of the image beyond which half of all boxes do not reach."""
 WEAK = 0.05
 """A score that means something: boxes below may be anything."""
-REMEDY = "name another family, give the names of its classes, or export the model otherwise"
+REMEDY = "name another family, or export the model otherwise"
 
 
 class Plausibility:
@@ -83,9 +83,13 @@ class Plausibility:
         if len(found) >= ENOUGH and highest > WEAK and (found.scores == found.scores[0]).all():
             self._odd[f"all {len(found)} candidates of an image have the same scores"] = None
 
+    def describe(self, outputs: Sequence[Array]) -> str:
+        """Return outputs in words: name, shape, least and greatest number."""
+        return ", ".join(_described(name, values) for name, values in zip(self._names, outputs, strict=False))
+
     def _refuse(self, sign: str, outputs: Sequence[Array]) -> None:
-        given = ", ".join(_described(name, values) for name, values in zip(self._names, outputs, strict=False))
-        raise InputError(f"taken for {self._family}, but {sign} (outputs: {given})", file=self._file, remedy=REMEDY)
+        problem = f"taken for {self._family}, but {sign} (outputs: {self.describe(outputs)})"
+        raise InputError(problem, file=self._file, remedy=REMEDY)
 
 
 def _sign_of_boxes(found: Candidates, size: tuple[int, int]) -> str | None:

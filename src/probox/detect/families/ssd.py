@@ -47,7 +47,8 @@ class Ssd(Family):
     @classmethod
     def matches(cls, signature: Signature) -> bool:
         """One image input, two outputs: boxes [1, N, 4] and scores [1, N, C]."""
-        return len(signature.inputs) == 1 and _boxes_and_scores(signature) is not None
+        one = len(signature.inputs) == 1 and len(signature.inputs[0].shape) == 4
+        return one and _boxes_and_scores(signature) is not None
 
     @classmethod
     def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
@@ -82,7 +83,7 @@ def _boxes_and_scores(signature: Signature) -> tuple[int, int] | None:
     """Return which output holds boxes and which scores."""
     if len(signature.outputs) != 2:
         return None
-    shapes = [output.shape for output in signature.outputs]
+    shapes = [signature.shape(number) for number in range(len(signature.outputs))]
     for boxes, scores in ((0, 1), (1, 0)):
         is_boxes = len(shapes[boxes]) in (3, 4) and shapes[boxes][-1] == 4
         is_boxes = is_boxes and (len(shapes[boxes]) == 3 or shapes[boxes][2] == 1)
