@@ -48,7 +48,12 @@ def test_json_says_what_happened(
     assert said["dropout_layers"] == ["box.depthwise", "box.point"]
     assert "99.jpg" in said["skipped"][0]
     assert "99.jpg" in words
-    onnx.checker.check_model(onnx.load(str(graph)))
+    cost = said["cost"]
+    assert cost["plain"] >= cost["masked"] > 0
+    assert f"went from {cost['plain']} to {cost['masked']}" in " ".join(words.split())
+    kept = onnx.load(str(graph))
+    onnx.checker.check_model(kept)
+    assert [tensor.name for tensor in kept.graph.input[1:]] == [f"probox_dropout_{number}_mask" for number in (0, 1)]
     entries = json.loads((tmp_path / "f.coco.json").read_text())
     assert said["detections"] == len(entries) > 0
     assert all(len(entry["all_scores"]) == 3 and len(entry["covars"]) == 2 for entry in entries)
@@ -63,6 +68,12 @@ def test_json_says_what_happened(
         (("--out", "x.json", "--uncertainty", "edge-distribution", "--classes", "NAMES"), 1, "edges"),
         (("--out", "x.json", "--save-graph", "g.onnx", "--classes", "NAMES"), 2, "mc-dropout"),
         (("--out", "x.json", "--dropout-rate", "1.5"), 2, "1.5"),
+        (("--out", "x.json", "--recipe", "paper", "--min-std", "2"), 1, "no part of the paper's recipe"),
+        (
+            ("--out", "x.json", "--classes", "NAMES", "--uncertainty", "mc-dropout", "--dropout-layers", "existing"),
+            1,
+            "ssd.onnx: the graph has no Dropout nodes",
+        ),
     ],
 )
 def test_mistakes_are_one_line(

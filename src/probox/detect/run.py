@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.cost import Cost, mask_cost
+from probox.detect.heatmaps import COLUMNS, pack_heatmaps, unpack_heatmaps
 from probox.detect.images import ImageFile, Pixels, read_image
 from probox.detect.output import save_detections
 from probox.detect.runner import Runner
@@ -79,7 +80,7 @@ def detect_images(
     progress : callable
         Called with the number of images done and of all.
     """
-    check_output(out)
+    check_output(out, heatmaps=options.uncertainty == "masks")
     check_options(detector.family, options)
     if not images:
         raise InputError("no images to look at")
@@ -115,7 +116,7 @@ def _detect_all(
     if not readable:
         raise InputError("none of the images could be read", file=str(images[0].path.parent))
     found, sizes, plain = kept.collect(readable, detector.family.classes)
-    notes = save_detections(out, found, images, sizes)
+    notes = save_detections(out, found, images, sizes) + tuple(getattr(detector, "notes", ()))
     kept.remove()
     cost = None if plain is None else mask_cost(found.scores, plain)
     notes += () if cost is None else cost.notes
@@ -221,6 +222,7 @@ class Partial:
             columns["covariances"] = table.covariances
         if found.plain_scores is not None:
             columns["plain_scores"] = found.plain_scores
+        columns |= pack_heatmaps(table.heatmaps)
         buffer = io.BytesIO()
         np.savez(buffer, size=np.array(size), **columns)
         write_files({self._file(image): buffer.getvalue()}, lasting=False)
@@ -243,6 +245,7 @@ class Partial:
         """
         parts: list[dict[str, Any]] = []
         ids: list[Any] = []
+        heatmaps: list[Any] = []
         sizes: dict[int, tuple[int, int]] = {}
         plain: list[Any] = []
         for image in images:
@@ -259,8 +262,12 @@ class Partial:
             if "plain_scores" in part:
                 plain.append(part.pop("plain_scores"))
             ids.append(np.full(len(part["boxes"]), image.image_id, np.int64))
+            if COLUMNS[0] in part:
+                heatmaps += unpack_heatmaps({name: part.pop(name) for name in COLUMNS}, (width, height))
             parts.append(part)
         joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if heatmaps:
+            joined["heatmaps"] = heatmaps
         found = Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined)
         return found, sizes, np.concatenate(plain) if plain else None
 
