@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from detect_graphs import any_graph
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from PIL import Image
@@ -127,7 +127,18 @@ def _values(kind: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     return values[kind]
 
 
+def _found(shapes: list[tuple[int, ...]]) -> list[tuple[str, np.ndarray, tuple]]:
+    """Outputs that were once too much."""
+    return [
+        (NAMES[at], _values("probabilities", shape, at).astype(np.float32), shape) for at, shape in enumerate(shapes)
+    ]
+
+
 @settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@example(inputs=INPUTS[-2], outputs=_found(PLAUSIBLE["yolov8"]), family="auto", names="a\nb\nc")
+@example(inputs=INPUTS[-2], outputs=_found(PLAUSIBLE["classifier"]), family="yolov8", names="a\nb\nc")
+@example(inputs=INPUTS[7], outputs=_found(PLAUSIBLE["ssd"]), family="auto", names="a\nb\nc")
+@example(inputs=INPUTS[0], outputs=_found([(), ()]), family="auto", names="a\nb\nc")
 @given(
     inputs=st.sampled_from(INPUTS),
     outputs=outputs(),

@@ -203,7 +203,7 @@ def test_faster_rcnn_of_the_zoo_spreads_one_score(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.scores, [[0.1, 0.8, 0.1], [0.1, 0.1, 0.1]], atol=1e-6)
     plain = detect(detector, [IMAGE], [1], Options())[0]
     assert plain.labels.tolist() == [1, 2]
-    with pytest.raises(InputError, match="suppresses candidates itself"):
+    with pytest.raises(InputError, match="no suppressed candidates to cluster"):
         detect(detector, [IMAGE], [1], Options(uncertainty="nms-clusters"))
 
 
