@@ -236,12 +236,13 @@ def dfl_detector(
     stretch: float = 1.0,
     half: bool = False,
     dynamic: bool = False,
+    demand: int | None = None,
     opset: int = 17,
 ) -> Path:
     """A head that takes the means of edge distributions as YOLOv8's does: [1, 4 + C, N].
 
     `form` is how it takes them, `weights` where its bins come from; `first_bin` other than 0 or `stretch` other than 1
-    are heads whose boxes are not these means.
+    are heads whose boxes are not these means. `demand` is the only side that an input with open axes may have.
     """
     kind, number = (TensorProto.FLOAT16, np.float16) if half else (TensorProto.FLOAT, np.float32)
     bins, cells = logits.shape[1:]
@@ -267,6 +268,10 @@ def dfl_detector(
         helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
         helper.make_node("Add", ["logits", "nothing"], ["edges"]),  # [1, 4, bins, N]
     ]
+    if demand is not None:
+        nodes[0] = helper.make_node("ReduceSum", ["demanded"], ["sum"], keepdims=0)
+        constants["line"] = np.zeros((1, 1, demand, demand), number)
+        nodes.insert(0, helper.make_node("Add", ["images", "line"], ["demanded"]))
     if weights == "initializer":
         constants["bins"] = counted.reshape(shapes[form])
     elif weights == "constant":
@@ -372,3 +377,20 @@ def choosing_detector(path: Path, boxes: np.ndarray, scores: np.ndarray, *, rows
     outs = [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, rows, 6])]
     held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     return save(path, helper.make_graph(nodes, "choosing", ins, outs, held), 17)
+
+
+def joined_detector(path: Path, boxes: np.ndarray, logits: np.ndarray) -> Path:
+    """A graph that joins boxes with the sigmoid of its logits as RT-DETR's does: [1, N, 4 + C]."""
+    nodes = [
+        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
+        helper.make_node("Add", ["logits", "nothing"], ["scores"]),
+        helper.make_node("Sigmoid", ["scores"], ["likely"]),
+        helper.make_node("Concat", ["boxes", "likely"], ["output0"], axis=2),
+    ]
+    held = {"boxes": boxes, "logits": logits, "zero": np.float32(0)}
+    ins = [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])]
+    shape = [1, boxes.shape[1], 4 + logits.shape[2]]
+    outs = [helper.make_tensor_value_info("output0", TensorProto.FLOAT, shape)]
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()]
+    return save(path, helper.make_graph(nodes, "joined", ins, outs, weights))

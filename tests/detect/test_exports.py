@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from detect_graphs import choosing_detector, dfl_detector, dfl_logits, fixed_outputs, with_metadata
+from detect_graphs import choosing_detector, dfl_detector, dfl_logits, fixed_outputs, joined_detector, with_metadata
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -301,6 +301,14 @@ def _rows(path: Path, rows: list[list[float]], **says: str) -> Path:
     return with_metadata(fixed_outputs(path, INPUT, {"output0": np.array([rows], np.float32)}), SAYS | says)
 
 
+def test_rows_of_zeros_are_no_detections(tmp_path: Path) -> None:
+    """A graph that suppresses says "nothing" with as many rows as ever."""
+    path = _rows(tmp_path / "rows.onnx", [[0.0] * 6] * 300)
+    detector = Detector(path)
+    assert len(detector.candidates([WIDE])[0]) == 0
+    assert len(detect(detector, [WIDE], [1], Options())[0]) == 0
+
+
 def test_rows_without_their_source_have_one_label(tmp_path: Path) -> None:
     path = _rows(tmp_path / "rows.onnx", [[4, 4, 20, 20, 0.9, 2], [30, 8, 60, 40, 0.5, 0], [0, 0, 0, 0, 0, 0]])
     found = detect(Detector(path), [WIDE], [1], Options())[0]
@@ -392,7 +400,7 @@ def test_scores_of_a_yolov8_are_probabilities(tmp_path: Path, score: float) -> N
     rows = np.zeros((1, 7, 84), np.float32)
     rows[0, 5, 3] = score
     path = with_metadata(fixed_outputs(tmp_path / "logits.onnx", INPUT, {"output0": rows}), SAYS)
-    with pytest.raises(InputError, match="expected scores between 0 and 1 of yolov8"):
+    with pytest.raises(InputError, match=r"scores (are not numbers|go from)"):
         Detector(path).candidates([SQUARE])
 
 
@@ -416,3 +424,27 @@ def test_the_command_line_names_classes_and_finds_edges(
     assert entries
     assert all(np.trace(entry["covars"][0]) > 0 for entry in entries)
     assert {entry["category_id"] for entry in entries} <= {1, 2, 3}
+
+
+def test_a_size_that_a_graph_cannot_take_is_said(tmp_path: Path) -> None:
+    """Nothing is known of the graph but that it fails."""
+    points, scale = _grid()
+    path = dfl_detector(tmp_path / "m.onnx", dfl_logits(84), _scores(84), points, scale, dynamic=True, demand=64)
+    assert Detector(path, classes=CLASSES, size=(64, 64)).family.input_size() == (64, 64)
+    with pytest.raises(InputError, match="does not run on an input of 96 x 64") as raised:
+        Detector(path, classes=CLASSES, size=(96, 64))
+    assert str(path) in str(raised.value)
+
+
+def test_six_numbers_of_a_graph_without_a_head_are_told_apart_inside(tmp_path: Path) -> None:
+    """An older export of two classes: RT-DETR joins boxes with a sigmoid, v10 chooses."""
+    says = {"names": "{0: 'cup', 1: 'dog'}", "imgsz": "64", "task": "detect"}
+    rng = np.random.default_rng(0)
+    boxes = rng.uniform(0.2, 0.6, (1, 300, 4)).astype(np.float32)
+    path = joined_detector(tmp_path / "rtdetr.onnx", boxes, rng.normal(0, 1, (1, 300, 2)).astype(np.float32))
+    detector = Detector(with_metadata(path, says))
+    assert (detector.family.name, detector.family.classes) == ("rtdetr-ultralytics", ("cup", "dog"))
+    assert detector.candidates([WIDE])[0].scores.shape == (300, 2)
+    pixels = np.tile(BOXES, (75, 1))
+    path = choosing_detector(tmp_path / "v10.onnx", pixels, rng.uniform(0, 1, (300, 2)), rows=300)
+    assert Detector(with_metadata(path, says)).family.name == "end-to-end"

@@ -242,3 +242,21 @@ def test_an_interrupted_run_with_masks_goes_on_to_the_bit(ssd: Path, photos: Pat
     assert whole.cost.plain_mean == pytest.approx(plain.found.scores[plain.found.scores > whole.cost.level].mean())
     assert whole.cost.masked == (whole.found.scores > whole.cost.level).sum()
     assert plain.cost is None
+
+
+@pytest.mark.parametrize(
+    "other", [{"rate": 0.2}, {"seed": 1}, {"masks": "channels"}, {"layers": "backbone"}], ids=lambda other: str(other)
+)
+def test_masks_of_another_kind_are_not_mixed(ssd: Path, photos: Path, tmp_path: Path, other: dict) -> None:
+    images, options = find_images(photos), Options(uncertainty="mc-dropout", passes=2)
+
+    def detector(**dropout: object) -> Detector:
+        return Detector(ssd, classes=CLASSES, threads=1, dropout=Dropout(**{"rate": 0.3, **dropout}))
+
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(detector(), images, tmp_path / "found.json", options, progress=Stopper(1))
+    with pytest.raises(InputError, match="other settings"):
+        detect_images(detector(**other), images, tmp_path / "found.json", options)
+    # The defaults, written out, are the same masks.
+    same = detector(masks="elements", layers="heads")
+    assert detect_images(same, images, tmp_path / "found.json", options).resumed == 1

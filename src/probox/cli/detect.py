@@ -12,12 +12,13 @@ from probox.cli.console import note, print_json, progress_bar
 from probox.cli.output import detections_option
 from probox.detect.families import FAMILIES, LABELS
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
+from probox.detect.opening import DEVICES
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.support.optional import check_installed
 
 
 @click.command("detect", context_settings={"show_default": True})
-@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("model", metavar="MODEL")
 @click.option("--images", required=True, type=click.Path(path_type=Path), help="Folder of photos.")
 @detections_option
 @click.option("--family", type=click.Choice(["auto", *FAMILIES]), default="auto", help="Kind of detector.")
@@ -70,13 +71,21 @@ from probox.support.optional import check_installed
     "--prior-std", type=click.FloatRange(0), help="Standard deviation of a cluster of one, of the box's side."
 )
 @click.option("--shrinkage", type=click.FloatRange(0), help="How many members that prior is worth.")
+@click.option(
+    "--weights", type=click.Path(dir_okay=False, path_type=Path), help="Of torchvision:NAME: its state dict, a file."
+)
+@click.option("--device", type=click.Choice(DEVICES), help="Where torch runs the model.  [default: cpu]")
 @click.option("--classes", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
 @click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="COCO file that knows the images' ids.")
 @click.option("--batch", type=click.IntRange(1), default=1, help="Images at once, where the model allows it.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of the runtime.  [default: its own choice]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -> None:
-    """Run an ONNX detector over a folder of photos.
+def command(model: str, images: Path, out: Path, as_json: bool, **given: Any) -> None:
+    """Run a detector over a folder of photos.
+
+    MODEL is an ONNX file; torchvision:NAME with --weights FILE; ultralytics:FILE.pt; transformers:DIR, a folder
+    written by save_pretrained; or one's own, python:FILE.py:FUNCTION. Nothing is ever downloaded. Old versions of
+    ultralytics run any code that is hidden in a .pt file.
 
     An interrupted run goes on where it stopped when the same command is given again; one run at a time works on an
     output. A file that is there is replaced if it holds detections, and one of --save-graph if it is such a graph.
@@ -85,16 +94,18 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     probox detect yolox_nano.onnx --images photos --out found.json --uncertainty nms-clusters
     probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out found.coco.json \\
         --uncertainty mc-dropout --dropout-rate 0.2
+    probox detect torchvision:ssd300 --weights ssd300_vgg16_coco-b556d3b4.pth --images photos --out found.json
     """
-    check_installed(("onnx", "onnxruntime", "PIL"), extra="detect", purpose="running detectors needs")
-    from probox.detect import Detector, detect_images, find_images
+    check_installed(("PIL",), extra="detect", purpose="running detectors needs")
+    from probox.detect import detect_images, find_images
     from probox.detect.classes import read_classes
+    from probox.detect.opening import files_of, open_detector, split_model
     from probox.files.output import write_files
     from probox.files.replacing import GRAPH, check_not_input, check_replaceable
     from probox.formats.writing import check_output
     from probox.fusion import Spread
 
-    inputs = (model, given["truth"], given["classes"])
+    inputs = (*files_of(model, given["weights"]), given["truth"], given["classes"])
     check_output(out)
     check_not_input(out, inputs)
     if given["save_graph"]:
@@ -125,13 +136,17 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
         )
     elif given["save_graph"]:
         raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
-    detector = Detector(
+    if given["save_graph"] and split_model(model)[0] != "onnx":
+        raise click.UsageError("--save-graph needs an ONNX model")
+    detector = open_detector(
         model,
         family=given["family"],
         classes=None if given["classes"] is None else read_classes(given["classes"]),
         dropout=dropout,
         batch=given["batch"],
         threads=given["threads"],
+        weights=given["weights"],
+        device=given["device"],
     )
     if detector.batch != given["batch"]:
         note(f"The model takes batches of {detector.batch}.")
@@ -140,9 +155,10 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
     with progress_bar(f"{detector.family.name}", quiet=as_json) as progress:
         run = detect_images(detector, found_images, out, options, settings=settings, progress=progress)
     seconds = time.monotonic() - started
-    if given["save_graph"] and detector.graph is not None:
-        write_files({given["save_graph"]: detector.graph.SerializeToString()})
-        note(f"Wrote the graph with masks before {len(detector.dropout_layers)} layers to {given['save_graph']}.")
+    dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)
+    if given["save_graph"] and graph is not None:
+        write_files({given["save_graph"]: graph.SerializeToString()})
+        note(f"Wrote the graph with masks before {len(dropout_layers)} layers to {given['save_graph']}.")
     for sentence in run.skipped:
         note(f"Skipped {sentence}")
     for sentence in run.notes:
@@ -156,7 +172,7 @@ def command(model: Path, images: Path, out: Path, as_json: bool, **given: Any) -
                 "resumed": run.resumed,
                 "skipped": list(run.skipped),
                 "detections": len(run.found),
-                "dropout_layers": list(detector.dropout_layers),
+                "dropout_layers": list(dropout_layers),
                 "cost": None if run.cost is None else run.cost.as_dict(),
                 "seconds": seconds,
             }

@@ -84,10 +84,10 @@ class Detector:
         self._masked: MaskedGraph | None = None
         if dropout is None:
             self._session = self._open(str(self.path))
-            signature = _tried(self._session, _signature(self._session), size)
+            signature = _tried(self._session, _signature(self._session), size, self.path)
         else:
             plain = self._open(str(self.path), optimise=False)
-            signature = _tried(plain, _signature(plain), size)
+            signature = _tried(plain, _signature(plain), size, self.path)
             self._masked = self._open_masked(dropout)
         inside = Graph(load_model(self.path, weights=False))
         try:
@@ -111,11 +111,13 @@ class Detector:
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this model from others."""
+        """Return what tells this model, and the masks it gets, from others."""
         digest = hashlib.sha256()
         with open(self.path, "rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
+        if self._masked is not None:
+            digest.update(self._masked.description.encode())
         return digest.hexdigest()
 
     @property
@@ -240,7 +242,9 @@ def _reason(error: Exception) -> str:
     return re.sub(r"/onnxruntime_src/\S+ .*?[&\w]\) ", "", text).strip() or text
 
 
-def _tried(session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None) -> Signature:
+def _tried(
+    session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None, path: Path
+) -> Signature:
     """Return the signature with the outputs' shapes for an empty image, if the graph leaves more than batches open.
 
     Exports with dynamic axes may not even say how many classes they have.
@@ -250,13 +254,19 @@ def _tried(session: onnxruntime.InferenceSession, signature: Signature, size: tu
     closed = all(None not in tensor.shape[1:] for tensor in (*signature.inputs, *signature.outputs))
     if closed or first is None or kind is None or len(first.shape) != 4 or first.shape[1] != 3:
         return signature
-    free = size or signature.metadata.size or Family.default_size
+    free = signature.metadata.size or size or Family.default_size  # an export runs at the size it was made for
     wide, high = first.shape[3] or free[0], first.shape[2] or free[1]
     try:
         outputs = session.run(None, {first.name: np.zeros((first.shape[0] or 1, 3, high, wide), kind)})
         shapes = tuple(tuple(output.shape) for output in outputs)
-    except Exception:  # another size may do, which the family knows
-        return signature
+    except Exception as error:  # the runtime's exceptions share no public base class
+        if free != size:
+            return signature  # another size may do, which the family knows
+        raise InputError(
+            f"the model does not run on an input of {wide} x {high}: {_reason(error)}",
+            file=str(path),
+            remedy="choose another size, a multiple of 32 or 64 say",
+        ) from None
     return dataclasses.replace(signature, trial=shapes, trial_size=(wide, high))
 
 

@@ -74,6 +74,8 @@ class _Choosing(Exported):
                 self._check_source(rows, labels, boxes, scores)
                 more = None if self.chosen.coefficients is None else self.tapped(outputs, self.chosen.coefficients)
                 return boxes[0], scores[0], None if more is None else more[0]
+        there = rows[:, 4] > 0  # a graph that suppresses fills up with rows of zeros
+        rows, labels = rows[there], labels[there]
         scores = np.zeros((len(rows), len(self.classes)), np.float32)
         scores[np.arange(len(rows)), labels] = rows[:, 4]
         return rows[:, :4], scores, rows[:, 6:] if rows.shape[1] > 6 else None
@@ -149,9 +151,13 @@ class EndToEnd(_Choosing):
         # An export that says so little could be a YOLOv5 or YOLOX of one class.
         return signature.metadata.task is not None or shapes[0][1] == QUERIES
 
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Two classes of RT-DETR make six numbers too."""
+        return cls.matches(signature) and not _ends_in_scores(signature, graph)
+
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         boxes, scores, coefficients = self.read(outputs)
-        check_scores(scores, self.name)
         if len(boxes) and float(np.abs(outputs[0][0][:, :4]).max(initial=0.0)) <= 1.5 and outputs[0][0][:, 4].any():
             raise InputError(
                 f"expected boxes in pixels of the input from {self.signature.describe()}, but all lie in 0..1",
@@ -190,6 +196,14 @@ class UltralyticsRtDetr(_Choosing):
             return False
         return shape[2] == 4 + len(names) if names is not None else shape[2] > 6
 
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Six numbers are two classes if the graph joins boxes with a sigmoid of scores."""
+        if not cls.matches(signature):
+            return False
+        unsaid = signature.metadata.head is None and signature.shape(0)[2] == 6 and graph is not None
+        return _ends_in_scores(signature, graph) if unsaid else True
+
     def has_all_scores(self) -> bool:
         columns = self.signature.shape(0)[2]
         if columns == 6:
@@ -209,7 +223,6 @@ class UltralyticsRtDetr(_Choosing):
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         rows = outputs[0][0]
         boxes, scores = (rows[:, :4], rows[:, 4:]) if self.has_all_scores() else self.read(outputs)[:2]
-        check_scores(scores, self.name)
         if float(np.abs(boxes).max(initial=0.0)) > 1.5:
             raise InputError(
                 f"expected cx, cy, w, h between 0 and 1 from {self.signature.describe()}, "
@@ -218,3 +231,12 @@ class UltralyticsRtDetr(_Choosing):
             )
         corners = corners_of_centres(boxes) * np.array(placement.image_size * 2, np.float64)
         return Candidates(corners, np.ascontiguousarray(scores))
+
+
+def _ends_in_scores(signature: Signature, graph: Graph | None) -> bool:
+    """Return whether the output is boxes joined with the sigmoid of all scores, nothing chosen."""
+    node = None if graph is None else graph.maker(signature.outputs[0].name)
+    if graph is None or node is None or node.op_type != "Concat":
+        return False
+    last = graph.maker(node.input[-1])
+    return len(node.input) == 2 and last is not None and last.op_type == "Sigmoid"

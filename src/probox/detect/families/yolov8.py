@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox.detect.families.base import Candidates, Signature, corners_of_centres
 from probox.detect.families.cells import LEVELS, count_cells
 from probox.detect.families.dfl import find_edges
-from probox.detect.families.exported import Exported, check_scores, only_output
+from probox.detect.families.exported import Exported, only_output
 from probox.detect.graph import Graph
 from probox.detect.images import Placement
 from probox.detect.prototypes import PrototypeMasks
@@ -63,7 +63,6 @@ class YoloV8(Exported):
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         columns = outputs[0][0]
         scores = columns[4 : 4 + len(self.classes)]
-        check_scores(scores, self.name)
         boxes = corners_of_centres(columns[:4].T)
         return Candidates(
             placement.boxes_to_image(boxes),
