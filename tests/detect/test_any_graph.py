@@ -175,7 +175,7 @@ def test_files_that_are_no_graphs(tmp_path: Path, ssd: Path) -> None:
         assert f"{name}: ONNX Runtime can't load this model: " in text
         assert "onnxruntime_src" not in text
     (tmp_path / "folder.onnx").mkdir()
-    assert _detect(tmp_path, tmp_path / "folder.onnx")[0] == 2
+    assert _detect(tmp_path, tmp_path / "folder.onnx")[0] == 1
     assert "expected an ONNX file" in _detect(tmp_path, tmp_path / "missing.onnx")[1]
 
 
