@@ -305,7 +305,7 @@ def test_candidates_are_read_from_before_the_choice(tmp_path: Path) -> None:
     assert found.labels.tolist() == [0, 1, 2, 2]
     np.testing.assert_allclose(found.boxes, BOXES[[0, 1, 0, 3]])
     np.testing.assert_allclose(found.label_probs[1], FOUR[1])  # all scores, not only the best
-    with pytest.raises(InputError, match="suppresses candidates itself"):
+    with pytest.raises(InputError, match="no suppressed candidates to cluster"):
         detect(detector, [SQUARE], [1], Options(uncertainty="nms-clusters"))
 
 

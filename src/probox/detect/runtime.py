@@ -196,15 +196,15 @@ class Detector:
         wide = [output.astype(np.float32) if output.dtype == np.float16 else output for output in outputs]
         decoded: list[Candidates] = []
         for row, placement in enumerate(placements):
-            given = [output[row : row + 1] for output in wide] if self.family.batches else wide
             try:
+                given = [output[row : row + 1] for output in wide] if self.family.batches else wide
                 decoded.append(self.family.decode(given, placement))
             except InputError as error:
-                problem = f"{error.problem} (outputs: {self._plausible.describe(given)})"
+                problem = f"{error.problem} (outputs: {self._plausible.describe(outputs)})"
                 raise InputError(problem, file=str(self.path), remedy=error.remedy) from None
             except (IndexError, ValueError) as error:
                 raise InputError(
-                    f"outputs {self._plausible.describe(given)} are not those of {self.family.name} ({error})",
+                    f"outputs {self._plausible.describe(outputs)} are not those of {self.family.name} ({error})",
                     file=str(self.path),
                     remedy="name another family",
                 ) from None
