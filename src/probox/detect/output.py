@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES
-from probox.detect.images import ImageFile
+from probox.detect.finding import ImageFile
 from probox.formats.writing import write_detections
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections

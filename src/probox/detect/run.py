@@ -15,7 +15,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from probox.detect.images import ImageFile, Pixels, read_image
+from probox.detect.finding import ImageFile
+from probox.detect.images import Pixels, read_image
 from probox.detect.output import save_detections
 from probox.detect.uncertainty import Options, Runner, check_options, detect
 from probox.errors import InputError
