@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from probox.detect.images import find_images, place_image, read_image, resize
+from probox.detect.finding import find_images
+from probox.detect.images import place_image, read_image, resize
 from probox.errors import InputError
 
 
@@ -43,12 +44,12 @@ def test_ids_come_from_the_truth(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none of its images"):
         find_images(photos, truth)
     truth.write_text("[]")
-    with pytest.raises(InputError, match="COCO annotations"):
+    with pytest.raises(InputError, match="expected COCO ground truth"):
         find_images(photos, truth)
 
 
 def test_no_folder_and_no_images_are_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="folder of images"):
+    with pytest.raises(InputError, match="no such file or folder"):
         find_images(tmp_path / "nowhere")
     with pytest.raises(InputError, match="no images"):
         find_images(tmp_path)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from probox.detect import Detector, ImageFile, Options, detect_images, find_images, save_detections
-from probox.detect.run import Partial
+from probox.detect.partial import Partial
 from probox.errors import InputError
 from probox.files.staging import claim, staging
 from probox.formats import read_detections
@@ -126,7 +126,7 @@ def test_a_run_that_ends_leaves_the_next_one_alone(tmp_path: Path) -> None:
 KILLED_AT_ONCE = """
 import os, sys
 from pathlib import Path
-from probox.detect.run import Partial
+from probox.detect.partial import Partial
 os.replace = lambda *paths: os._exit(9)
 Partial(Path(sys.argv[1]), {}).__enter__()
 """

@@ -38,6 +38,8 @@ _FLAGS = (
     ("name another family", "name another family with --family"),
     ("name the detector's family", "name it with --family"),
     ("check the folder and the file", "check --images and --truth"),
+    ("give the ground truth, which knows their ids", "add --truth FILE, which knows their ids"),
+    ("give the ground truth to use its", "add --truth FILE to use its"),
     ('use method="constant"', "use --method constant"),
     ("leave the target out, or use another method", "leave --for out, or use another --method"),
     ("give the ground truth of these images", "add --truth FILE"),

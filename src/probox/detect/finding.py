@@ -38,6 +38,8 @@ class ImageFile:
     path: Path
     size: Size | None = None
     """Width and height that the ground truth says."""
+    name: str = ""
+    """What the truth calls it."""
     counted: bool = False
     """Whether the id only says which place the image has among the others: no file of truth will have the same."""
 
@@ -48,6 +50,8 @@ class Chosen:
 
     images: tuple[ImageFile, ...]
     notes: tuple[str, ...] = ()
+    categories: dict[int, str] | None = None
+    """The truth's classes by category id."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,8 +92,13 @@ def choose_images(images: Places, truth: str | Path | None = None) -> Chosen:
         raise InputError("no images to look at", remedy="name a photo, a folder, a pattern or a list")
     notes: list[str] = []
     found = _once([path for place in places for path in _photos_of(Path(place), notes)], notes)
-    numbered = _by_number(found, notes) if truth is None else _by_truth(found, Path(truth), notes)
-    return Chosen(tuple(sorted(numbered, key=lambda image: image.image_id)), tuple(notes))
+    categories = None
+    if truth is None:
+        numbered = _by_number(found, notes)
+    else:
+        known, categories = _images_of(Path(truth))
+        numbered = _by_truth(found, known, str(truth), notes)
+    return Chosen(tuple(sorted(numbered, key=lambda image: image.image_id)), tuple(notes), categories)
 
 
 def _photos_of(place: Path, notes: list[str]) -> list[Path]:
@@ -227,15 +236,14 @@ def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
     return [ImageFile(number, path, counted=True) for number, path in enumerate(found)]
 
 
-def _by_truth(found: Sequence[Path], truth: Path, notes: list[str]) -> list[ImageFile]:
-    known = _images_of(truth)
+def _by_truth(found: Sequence[Path], known: Sequence[_Known], truth: str, notes: list[str]) -> list[ImageFile]:
     rows = _rows(found, known)
     photos: dict[int, Path] = {}
     for path, row in zip(found, rows, strict=True):
         if row >= 0 and row in photos:
             raise InputError(
                 f"{photos[row]} and {path} both fit the image {known[row].name or known[row].image_id}",
-                file=str(truth),
+                file=truth,
                 remedy="name one of them only",
             )
         if row >= 0:
@@ -244,7 +252,7 @@ def _by_truth(found: Sequence[Path], truth: Path, notes: list[str]) -> list[Imag
         theirs = known[0].name or str(known[0].image_id) if known else "none"
         raise InputError(
             f"none of its images is among the photos (there the first is {theirs}, here {found[0].name})",
-            file=str(truth),
+            file=truth,
             remedy="check the folder and the file",
         )
     unknown = [path for path, row in zip(found, rows, strict=True) if row < 0]
@@ -254,7 +262,7 @@ def _by_truth(found: Sequence[Path], truth: Path, notes: list[str]) -> list[Imag
     if missing:
         first = missing[0].name or missing[0].image_id
         notes.append(f"{_count(missing, 'image')} of {truth} without a photo here (the first: {first})")
-    return [ImageFile(known[row].image_id, path, known[row].size) for row, path in photos.items()]
+    return [ImageFile(known[row].image_id, path, known[row].size, known[row].name) for row, path in photos.items()]
 
 
 def _rows(found: Sequence[Path], known: Sequence[_Known]) -> list[int]:
@@ -275,15 +283,17 @@ def _rows(found: Sequence[Path], known: Sequence[_Known]) -> list[int]:
     return [int(row) for row in rows]
 
 
-def _images_of(truth: Path) -> list[_Known]:
-    """Return the images of ground truth; of COCO's files nothing else is read."""
+def _images_of(truth: Path) -> tuple[list[_Known], dict[int, str]]:
+    """Return images and categories of ground truth; of COCO's files nothing else is read."""
     if not truth.is_file() or first_character(file_head(truth)) != "{":
         dataset = read_truth(str(truth)).dataset
         columns = (dataset.image_ids.tolist(), dataset.file_names, map(tuple, dataset.shapes.tolist()))
-        return [_Known(image_id, name, size) for image_id, name, size in zip(*columns, strict=True)]
+        known = [_Known(image_id, name, size) for image_id, name, size in zip(*columns, strict=True)]
+        return known, dict(zip(dataset.category_ids.tolist(), dataset.classes, strict=True))
     try:
-        entries = json.loads(Source(truth).content(TRUTH_EXPANDS))["images"]
-        images = [_of_entry(entry) for entry in entries]
+        content = json.loads(Source(truth).content(TRUTH_EXPANDS))
+        images = [_of_entry(entry) for entry in content["images"]]
+        categories = {int(entry["id"]): str(entry["name"]) for entry in content.get("categories", ())}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"expected COCO annotations with a list of images ({error!r})", file=str(truth)) from None
     seen: set[int] = set()
@@ -291,7 +301,7 @@ def _images_of(truth: Path) -> list[_Known]:
         if image.image_id in seen:
             raise InputError("two images have this id", file=str(truth), image=image.image_id, remedy="correct one")
         seen.add(image.image_id)
-    return images
+    return images, categories
 
 
 def _of_entry(entry: dict[str, object]) -> _Known:

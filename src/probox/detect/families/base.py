@@ -158,7 +158,7 @@ def channels_first(
 ) -> Array:
     """Return (1, 3, H, W) float32 of an RGB image: channels reversed if asked, then minus `mean`, over `std`."""
     planes = np.empty((1, 3, *image.shape[:2]), np.float32)
-    means, stds = np.broadcast_to(np.float32(mean), 3), np.broadcast_to(np.float32(std), 3)
+    means, stds = (np.broadcast_to(np.asarray(given, np.float32), 3) for given in (mean, std))
     for number, plane in enumerate(planes[0]):
         plane[...] = image[:, :, 2 - number if bgr else number]
         plane -= means[number]
