@@ -1,42 +1,59 @@
 #!/usr/bin/env bash
-# The paper's Table 1 with three small detectors, plain and probabilistic: probox detect makes the files, probox table
-# the table of docs/detect.md.
+# The paper's Table 1 with three small detectors: plain, with a constant sigma as control, with sigmas of their own, by
+# the paper's literal recipes, and calibrated on other images. probox detect makes the files, probox calibrate the
+# calibrated ones, probox table the table of docs/detect.md, and insights.py judges what the paper concludes.
 #
 #   examples/table1.sh COCO_DIR OUT_DIR [TRUTH_JSON]
 #
 # COCO_DIR holds models/*.onnx and images/; TRUTH_JSON (default: COCO_DIR/val2017_masks_206.json) is ground truth of
-# these images. THREADS (default 1) is for the runtime. Files that are already there are kept.
+# these images. THREADS (default 2) is for detectors. Files that are already there are kept.
 set -euo pipefail
 coco=$1 out=$2 truth=${3:-$1/val2017_masks_206.json}
+here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$out"
+rows=()
 
-make() { # FILE MODEL OPTIONS...
-  local file=$out/$1.json.gz model=$coco/models/$2.onnx
-  shift 2
-  [ -e "$file" ] || probox detect "$model" --images "$coco/images" --truth "$truth" --out "$file" \
-    --threads "${THREADS:-1}" "$@"
+add() { # TITLE FILE: a row of the table
+  rows+=("$1=$out/$2.json.gz")
+}
+
+make() { # TITLE FILE MODEL OPTIONS...
+  local title=$1 file=$2 model=$coco/models/$3.onnx
+  shift 3
+  [ -e "$out/$file.json.gz" ] || probox detect "$model" --images "$coco/images" --truth "$truth" \
+    --out "$out/$file.json.gz" --threads "${THREADS:-2}" "$@"
+  add "$title" "$file"
+}
+
+calibrated() { # TITLE FILE OF: the detections of OF, each with sigmas from a fit to the images of four other folds
+  [ -e "$out/$2.json.gz" ] || probox calibrate fit "$truth" "$out/$3.json.gz" --label-threshold 0.5 \
+    --out "$out/$2.calibration.json" --held-out "$out/$2.json.gz"
+  add "$1" "$2"
 }
 
 ssd=ssdlite_mobilenet_v2_300 yolox=yolox_nano_416 nanodet=nanodet_m_416
-make ssdlite $ssd
-make ssdlite_nms_clusters $ssd --uncertainty nms-clusters
-make ssdlite_mc_dropout $ssd --uncertainty mc-dropout --passes 20 --dropout-rate 0.05 --dropout-masks elements
-make ssdlite_flip_scale $ssd --uncertainty flip-scale
-make yolox_nano $yolox
-make yolox_nano_nms_clusters $yolox --uncertainty nms-clusters
-make yolox_nano_flip_scale $yolox --uncertainty flip-scale
-make nanodet $nanodet
-make nanodet_edge_distribution $nanodet --uncertainty edge-distribution
-make nanodet_nms_clusters $nanodet --uncertainty nms-clusters
+clusters="--uncertainty nms-clusters" dropout="--uncertainty mc-dropout --passes 20"
+make "SSDLite, plain" ssdlite $ssd
+make "SSDLite, constant" ssdlite_constant $ssd --uncertainty constant
+make "SSDLite, NMS clusters" ssdlite_nms_clusters $ssd $clusters
+make "SSDLite, NMS clusters as published" ssdlite_nms_clusters_paper $ssd $clusters --recipe paper
+calibrated "SSDLite, NMS clusters calibrated" ssdlite_nms_clusters_calibrated ssdlite_nms_clusters
+make "SSDLite, MC dropout" ssdlite_mc_dropout $ssd $dropout
+make "SSDLite, MC dropout as published" ssdlite_mc_dropout_paper $ssd $dropout --recipe paper
+make "SSDLite, flip and scale" ssdlite_flip_scale $ssd --uncertainty flip-scale
+make "YOLOX-Nano, plain" yolox_nano $yolox
+make "YOLOX-Nano, constant" yolox_nano_constant $yolox --uncertainty constant
+make "YOLOX-Nano, NMS clusters" yolox_nano_nms_clusters $yolox $clusters
+make "YOLOX-Nano, NMS clusters as published" yolox_nano_nms_clusters_paper $yolox $clusters --recipe paper
+calibrated "YOLOX-Nano, NMS clusters calibrated" yolox_nano_nms_clusters_calibrated yolox_nano_nms_clusters
+make "YOLOX-Nano, MC dropout" yolox_nano_mc_dropout $yolox $dropout
+make "NanoDet, plain" nanodet $nanodet
+make "NanoDet, constant" nanodet_constant $nanodet --uncertainty constant
+make "NanoDet, edge distributions" nanodet_edges $nanodet --uncertainty edge-distribution
+make "NanoDet, edge distributions alone" nanodet_edges_paper $nanodet --uncertainty edge-distribution --recipe paper
+calibrated "NanoDet, edge distributions calibrated" nanodet_edges_calibrated nanodet_edges
+make "NanoDet, NMS clusters" nanodet_nms_clusters $nanodet $clusters
+make "NanoDet, NMS clusters as published" nanodet_nms_clusters_paper $nanodet $clusters --recipe paper
 
-probox table "$truth" --thresholds 0.5 0.05 --format markdown \
-  "SSDLite=$out/ssdlite.json.gz" \
-  "SSDLite, NMS clusters=$out/ssdlite_nms_clusters.json.gz" \
-  "SSDLite, MC dropout=$out/ssdlite_mc_dropout.json.gz" \
-  "SSDLite, flip and scale=$out/ssdlite_flip_scale.json.gz" \
-  "YOLOX-Nano=$out/yolox_nano.json.gz" \
-  "YOLOX-Nano, NMS clusters=$out/yolox_nano_nms_clusters.json.gz" \
-  "YOLOX-Nano, flip and scale=$out/yolox_nano_flip_scale.json.gz" \
-  "NanoDet=$out/nanodet.json.gz" \
-  "NanoDet, edge distributions=$out/nanodet_edge_distribution.json.gz" \
-  "NanoDet, NMS clusters=$out/nanodet_nms_clusters.json.gz"
+probox table "$truth" --thresholds 0.5 0.05 --format markdown --intervals "${rows[@]}"
+python "$here/insights.py" "$truth" "${rows[@]}"

@@ -59,6 +59,26 @@ def test_fit_prints_held_out_numbers(run: Run, demo_files: Path, tmp_path: Path)
     assert f"{inside:.6f}" not in shown
 
 
+def test_detections_can_be_held_out(run: Run, demo_files: Path, tmp_path: Path) -> None:
+    truth, unsure = demo_files / "truth.json", demo_files / "unsure.json"
+    cal, kept = tmp_path / "cal.json", tmp_path / "kept.coco.json"
+    status, shown, said = run("fit", truth, unsure, "--out", cal, "--held-out", kept, "--json")
+    assert status == 0, said
+    told = json.loads(shown)
+    assert told["held_out_file"] == str(kept)
+    # What is told of images held out is what the file gives.
+    assert probox.evaluate(truth, kept, measures=["pdq"]).pdq == pytest.approx(
+        told["held_out"]["gain"]["PDQ"]["after"], abs=1e-9
+    )
+    before = kept.read_bytes()
+    for other in (unsure, truth, cal):
+        assert run("fit", truth, unsure, "--out", cal, "--held-out", other)[0] == 1
+    status, _, said = run("fit", truth, unsure, "--images", "1", "--out", cal, "--held-out", kept)
+    assert status == 1
+    assert "of one image none can be held out" in said
+    assert kept.read_bytes() == before
+
+
 def test_fit_as_json(run: Run, demo_files: Path, tmp_path: Path) -> None:
     words = (
         "fit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +20,6 @@ __all__ = [
     "ImageRows",
     "check_order",
     "check_within",
-    "entry_of",
     "image_ids_of",
     "listed",
     "probs_of",
@@ -33,15 +32,6 @@ HALF, SAME = 0.5, 1e-3
 
 SHARE = 1.0 + 1e-6
 """No box of a photo ends at or before the first pixel: boxes that all do are shares of the image."""
-
-
-def entry_of(holder: Any, name: str) -> Any:
-    """Return an entry of a dictionary, or an attribute of an object; None where there is neither.
-
-    >>> entry_of({"boxes": 3}, "boxes"), entry_of(3, "boxes")
-    (3, None)
-    """
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
 def listed(outputs: Any, is_one: bool) -> list[Any]:

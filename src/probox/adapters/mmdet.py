@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from probox.adapters.images import ImageRows, check_within, entry_of, image_ids_of, listed, probs_of, stacked
+from probox.adapters.images import ImageRows, check_within, image_ids_of, listed, probs_of, stacked
 from probox.errors import InputError
 from probox.tables.arguments import check_classes
-from probox.tables.arrays import to_numpy
+from probox.tables.arrays import entry_of, to_numpy
 from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne
 

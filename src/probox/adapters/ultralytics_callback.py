@@ -13,7 +13,7 @@ import numpy.typing as npt
 from probox.adapters.metric import PDQ
 from probox.detect.families import Candidates
 from probox.detect.images import Placement
-from probox.detect.ultralytics import UltralyticsFamily, names_of, yolo_candidates
+from probox.detect.ultralytics import names_of, yolo_candidates, yolo_traits
 from probox.detect.uncertainty import Options, detections_from
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
@@ -191,9 +191,7 @@ class UltralyticsPDQ:
             raise InputError(
                 "this head keeps its candidates to itself", remedy="leave uncertainty out, for the validator's own"
             ) from None
-        has_edges = candidates[0].covariances is not None
-        name = "YOLO" if has_edges else "a YOLO head with reg_max = 1 (YOLO26)"
-        family = UltralyticsFamily(name, classes, has_edges, suppresses=False, labels="best")
+        family = yolo_traits(classes, edges=candidates[0].covariances is not None)
         found = [
             detections_from(own, family, placement.image_size, 0, self._choice)
             for own, placement in zip(candidates, placements, strict=True)

@@ -62,6 +62,12 @@ def command() -> None:
     default=0.9,
     help="For coverage: the interval of an edge that is to hold its share.",
 )
+@click.option(
+    "--held-out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the detections too, each calibrated by a fit that has not seen its image.",
+)
 # Not --set-cov: with one variance for all corners there are no sigmas to fit.
 @scoring_options(leave_out=["set_covariance"])
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -71,6 +77,7 @@ def fit_command(
     out: Path,
     scoring: Scoring,
     as_json: bool,
+    held_out: Path | None,
     **choices: Any,
 ) -> None:
     """Fit a calibration to DETECTIONS of the images of TRUTH, and tell what it is worth on images held out.
@@ -91,27 +98,39 @@ def fit_command(
     \b
     probox calibrate fit truth.json detections.json --out calibration.json
     probox calibrate fit truth.json detections.json --method isotonic --for nll --out calibration.json
+    probox calibrate fit truth.json detections.json --out calibration.json --held-out calibrated.coco.json
     """
     from probox.calibration import fit
     from probox.calibration.storage import KIND
     from probox.files.replacing import check_not_input, check_replaceable
+    from probox.formats.writing import check_output, write_detections
 
     check_replaceable(out, KIND, folder=True)
     check_not_input(out, (truth, detections))
+    if held_out is not None:
+        check_output(held_out)
+        check_not_input(held_out, (truth, detections, out))
     started = time.perf_counter()
     table, found = scoring.read(truth, detections, "fit")
     with progress_bar("folds", quiet=as_json) as progress:
         fitted = fit(table, found, convention=scoring.convention, threads=scoring.threads, progress=progress, **choices)
+    if held_out is not None and fitted.held_out is None:
+        raise InputError(f"no detections can be held out: {fitted.notes[-1]}", remedy="leave --held-out away")
     fitted.calibration.save(out)
     notes = [*table.notes, *found.notes, *fitted.notes]
+    wrote = [out]
+    if held_out is not None and fitted.held_out is not None:
+        notes += write_detections(held_out, fitted.held_out, table)
+        wrote.append(held_out)
     if as_json:
-        print_json({"out": str(out), "notes": [in_flags(text) for text in notes]} | _as_dict(fitted))
+        files = {"out": str(out)} | ({"held_out_file": str(held_out)} if held_out else {})
+        print_json(files | {"notes": [in_flags(text) for text in notes]} | _as_dict(fitted))
         return
     _print_gain(fitted)
     note(str(fitted.calibration))
     for text in notes:
         note(f"note: {text}")
-    note(f"{time.perf_counter() - started:.2f} s; wrote {out}")
+    note(f"{time.perf_counter() - started:.2f} s; wrote {' and '.join(map(str, wrote))}")
 
 
 @command.command("apply")

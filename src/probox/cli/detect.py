@@ -11,9 +11,8 @@ import click
 
 from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.output import optional_detections_option
-from probox.detect.dropout import MASKS
 from probox.detect.families import FAMILIES, LABELS
-from probox.detect.runtime import Dropout
+from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
 from probox.support.optional import check_installed
@@ -64,9 +63,18 @@ class Size(click.ParamType[Any]):
     help="paper: as published, no prior, no least deviation, no rule for corners at the border.",
 )
 @click.option("--passes", type=click.IntRange(1), default=Options.passes, help="Passes of mc-dropout.")
-@click.option("--dropout-rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=Dropout.rate)
-@click.option("--dropout-layers", default=Dropout.layers, metavar="heads|backbone|REGEX", help="Layers that get masks.")
-@click.option("--dropout-masks", type=click.Choice(MASKS), default=Dropout.masks, help="What is masked.")
+@click.option(
+    "--dropout-rate",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help=f"How much is masked.  [default: the model's own, or {DEFAULT_RATE:g}]",
+)
+@click.option(
+    "--dropout-layers",
+    default=Dropout.layers,
+    metavar="heads|backbone|existing|REGEX",
+    help="Layers that get masks; auto: Dropout nodes that exist, or the heads.",
+)
+@click.option("--dropout-masks", type=click.Choice(MASKS), help=f"What is masked.  [default: {DEFAULT_MASKS}]")
 @click.option("--seed", type=click.IntRange(0), default=Dropout.seed, help="Seed of the masks.")
 @click.option("--save-graph", type=click.Path(dir_okay=False, path_type=Path), help="Keep the graph with masks here.")
 @click.option(
@@ -207,6 +215,7 @@ def command(
                 "notes": [in_flags(sentence) for sentence in (*notes, *run.notes)],
                 "detections": len(run.found),
                 "dropout_layers": list(detector.dropout_layers),
+                "cost": None if run.cost is None else run.cost.as_dict(),
                 "seconds": seconds,
             }
         )

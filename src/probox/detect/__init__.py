@@ -12,9 +12,11 @@ from probox.detect.dropout import insert_dropout
 from probox.detect.families import FAMILIES, Candidates, choose_family
 from probox.detect.finding import Chosen, ImageFile, choose_images, find_images
 from probox.detect.images import read_image
+from probox.detect.masks import Dropout, draw_mask
 from probox.detect.output import save_detections
 from probox.detect.run import Run, detect_images
-from probox.detect.runtime import Detector, Dropout
+from probox.detect.runner import Runner, Traits
+from probox.detect.runtime import Detector
 from probox.detect.uncertainty import UNCERTAINTIES, Options, detect
 
 __all__ = [
@@ -27,10 +29,13 @@ __all__ = [
     "ImageFile",
     "Options",
     "Run",
+    "Runner",
+    "Traits",
     "choose_family",
     "choose_images",
     "detect",
     "detect_images",
+    "draw_mask",
     "find_images",
     "insert_dropout",
     "read_image",

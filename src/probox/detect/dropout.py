@@ -1,194 +1,174 @@
-"""Monte Carlo dropout for any ONNX graph: random masks inserted before chosen layers.
+"""Monte Carlo dropout for any ONNX graph: masks before chosen layers, as further inputs of the graph.
 
 ONNX Runtime removes Dropout nodes when it loads a graph, and a detector trained without dropout has none. So the mask
-is written out: a uniform random number for each channel, compared with the rate, scaled, multiplied onto the layer's
-input. Such nodes are never folded into constants, and draw anew on every run.
+is written out: the layer's input times a tensor that whoever runs the graph feeds, see `probox.detect.masks`.
 
-Masks are drawn for whole channels of feature maps (and single features of dense layers), shared by all cells and images
-of a run: one pass is one network, the same everywhere, and neighbouring pixels of a channel, which say much the same,
-don't average the mask away. Or, on request, for every element of the layer's input, as a Dropout layer does.
+Masks are drawn for every element of a layer's input, as a Dropout layer does; or for whole channels of feature maps
+(and single features of dense layers), shared by all cells: one pass is then one network, the same everywhere.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from probox.detect.graph import constants_of, downstream, inputs_of
+from probox.detect.layers import Layer, choose_layers, find_dropout_nodes, find_layers, tensor_types
+from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, Dropout
 from probox.errors import InputError
 from probox.files.replacing import GRAPH_MARK
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Layer", "find_layers", "insert_dropout", "split_random"]
-
-HEAD_DEPTH = 2
-"""How many layers before each output are a head: depthwise and pointwise, or hidden and last."""
-
-MASKS = ("channels", "elements")
-"""What one random number may decide about."""
-
-_LAYER_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+__all__ = ["MaskInput", "insert_dropout", "split_masked"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Layer:
-    """A weighted layer of a graph: where its node and its data input are, and the shape of a mask for it."""
+class MaskInput:
+    """An input of a graph with masks: what to feed."""
 
     name: str
-    aliases: tuple[str, ...]
-    node: int
-    data_input: int
-    mask_shape: tuple[int, ...]
-    element_type: int
-    depth: int
-    """Weighted layers between it and the nearest output, itself included; 1 is the last."""
-    first: bool
-    """Whether it reads the image itself."""
+    """Of the input."""
+    layer: str
+    """What is masked by it."""
+    key: str
+    """What the mask is drawn for; masks of equal keys are equal."""
+    rate: float
+    shape: tuple[int, ...] | None
+    """None: as an output of the graph says, which is called `shape_output`."""
+    axes: int | None
+    """How many axes it has, if that can be told without running."""
+    by_channel: bool
+    """Whether a mask whose shape only a run tells is one number for each channel."""
+    dtype: npt.DTypeLike
+    shape_output: str | None
 
 
-def find_layers(model: onnx.ModelProto) -> list[Layer]:
-    """Return the layers with constant weights, in the graph's order."""
-    graph = model.graph
-    constants = constants_of(graph)
-    depths = _depths(graph, constants)
-    fed_by_layer = downstream(graph, {name for index in depths for name in graph.node[index].output})
-    layers: list[Layer] = []
-    for index in sorted(depths):
-        node = graph.node[index]
-        data = _data_input(node, constants)
-        weight = constants[node.input[1 - data]]
-        if weight is None:
-            continue
-        dims, element_type = weight
-        layers.append(
-            Layer(
-                name=node.name or node.output[0],
-                aliases=(node.name, node.output[0], node.input[1 - data]),
-                node=index,
-                data_input=data,
-                mask_shape=_mask_shape(node, data, dims),
-                element_type=element_type,
-                depth=depths[index],
-                first=node.input[data] not in fed_by_layer,
-            )
-        )
-    return layers
-
-
-def choose_layers(layers: Iterable[Layer], which: str) -> list[Layer]:
-    """Return the layers that `which` names: ``heads``, ``backbone`` or a regular expression on their names.
-
-    ``heads`` are the last two layers before each output, ``backbone`` all others but the first, whose input is the
-    image. An expression is searched for in the names of a layer, its output and its weights.
-    """
-    every = list(layers)
-    if not every:
-        raise InputError("the graph has no layer with float weights to put dropout before")
-    if which == "heads":
-        return [layer for layer in every if layer.depth <= HEAD_DEPTH and not layer.first]
-    if which == "backbone":
-        return [layer for layer in every if layer.depth > HEAD_DEPTH and not layer.first]
-    try:
-        pattern = re.compile(which)
-    except re.error as error:
-        raise InputError(f"expected dropout layers to be heads, backbone or a regular expression: {error}") from None
-    chosen = [layer for layer in every if any(pattern.search(alias) for alias in layer.aliases)]
-    if not chosen:
-        names = ", ".join(layer.name for layer in every[-4:])
-        raise InputError(f"no layer matches {which!r}", remedy=f"names are like {names}")
-    return chosen
-
-
-def insert_dropout(
-    model: onnx.ModelProto, *, rate: float, layers: str = "heads", masks: str = "channels", seed: int = 0
-) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    """Return a copy of the graph with random masks before the chosen layers, and the names of these layers.
-
-    Each mask is ``(u > rate) / (1 - rate)`` with uniform ``u``, so the expected input of a layer stays the same. Every
-    run of a session draws new masks; a new session with the same seed draws the same sequence.
+def insert_dropout(model: onnx.ModelProto, dropout: Dropout) -> tuple[onnx.ModelProto, tuple[MaskInput, ...]]:
+    """Return a copy of the graph that takes a mask for each chosen layer as a further input, and these inputs.
 
     Parameters
     ----------
     model : onnx.ModelProto
         The detector; not changed.
-    rate : float
-        Probability that a channel is dropped.
-    layers : str
-        ``heads``, ``backbone`` or a regular expression, see `choose_layers`.
-    masks : {"channels", "elements"}
-        What one random number decides about.
-    seed : int
-        Seed of the masks.
+    dropout : Dropout
+        Which layers, at which rate.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        The layers' inputs times the masks. The graph's own Dropout nodes hand on what they get. Where the shape of a
+        mask is that of the layer's input, a further output tells it; until then a mask of one number will do.
+    inputs : tuple of MaskInput
+        What to feed: `probox.detect.draw_mask`, or ones for the network as it is.
     """
     import onnx
 
-    if not 0.0 < rate < 1.0:
-        raise InputError(f"expected a dropout rate between 0 and 1, but got {rate!r}")
-    if masks not in MASKS:
-        raise InputError(f"expected masks to be 'channels' or 'elements', but got {masks!r}")
-    chosen = choose_layers(find_layers(model), layers)
+    chosen, own = _choose(model, dropout)
     if not chosen:
-        raise InputError(f"the graph has no layers that count as {layers}", remedy="name some by a regular expression")
+        raise InputError(
+            f"the graph has no layers that count as {dropout.layers}", remedy="name some by a regular expression"
+        )
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
-    # The runtime's generator is a simple one: neighbouring seeds would start with nearly equal numbers.
-    seeds = np.random.default_rng(seed).integers(1, 2**31 - 2**8, len(chosen))
+    types = {} if (dropout.masks == "channels" and not own) else tensor_types(model)
     by_node = {layer.node: number for number, layer in enumerate(chosen)}
     nodes: list[onnx.NodeProto] = []
+    inputs: list[MaskInput] = []
     for index, node in enumerate(changed.graph.node):
         if index in by_node:
             number = by_node[index]
-            layer = chosen[number]
             masked = f"{GRAPH_MARK}_{number}_masked"
-            nodes.extend(
-                _mask_nodes(number, layer, node.input[layer.data_input], masked, rate, masks, float(seeds[number]))
-            )
-            node.input[layer.data_input] = masked
-        nodes.append(node)
+            data = node.input[chosen[number].data_input]
+            entry = _mask_input(number, chosen[number], dropout, own, types.get(data, (0, None))[1])
+            if entry.shape_output is not None:
+                nodes.append(onnx.helper.make_node("Shape", [data], [entry.shape_output], entry.shape_output))
+            nodes.append(onnx.helper.make_node("Mul", [data, entry.name], [masked], masked))
+            node.input[chosen[number].data_input] = masked
+            inputs.append(entry)
+        if node.op_type == "Dropout":
+            nodes.extend(_without_chance(node))
+        else:
+            nodes.append(node)
     copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del changed.graph.node[:]
     changed.graph.node.extend(copies)
-    return changed, tuple(layer.name for layer in chosen)
+    _declare(changed, inputs)
+    return changed, tuple(inputs)
 
 
-def _mask_nodes(
-    number: int, layer: Layer, data: str, masked: str, rate: float, masks: str, seed: float
-) -> list[onnx.NodeProto]:
-    from onnx import helper
-
-    def name(what: str) -> str:
-        return f"{GRAPH_MARK}_{number}_{what}"
-
-    def constant(what: str, value: float) -> onnx.NodeProto:
-        tensor = helper.make_tensor(name(what), layer.element_type, [1], [value])
-        return helper.make_node("Constant", [], [name(what)], name(what), value=tensor)
-
-    drawn: dict[str, Any] = {"dtype": layer.element_type, "low": 0.0, "high": 1.0, "seed": seed}
-    if masks == "channels":
-        uniform = helper.make_node(
-            "RandomUniform", [], [name("uniform")], name("uniform"), shape=layer.mask_shape, **drawn
+def _choose(model: onnx.ModelProto, dropout: Dropout) -> tuple[list[Layer], bool]:
+    """Return the layers that get masks, and whether they are Dropout nodes of the graph's own."""
+    existing = find_dropout_nodes(model) if dropout.layers in ("auto", "existing") else []
+    if existing:
+        return existing, True
+    if dropout.layers == "existing":
+        raise InputError(
+            "the graph has no Dropout nodes: exporting removes them",
+            remedy="choose heads, backbone or a regular expression, or keep them (torch.onnx: training=PRESERVE)",
         )
-    else:
-        uniform = helper.make_node("RandomUniformLike", [data], [name("uniform")], name("uniform"), **drawn)
-    return [
-        uniform,
-        constant("rate", rate),
-        constant("scale", 1.0 / (1.0 - rate)),
-        helper.make_node("Less", [name("rate"), name("uniform")], [name("kept")], name("kept")),
-        helper.make_node("Cast", [name("kept")], [name("ones")], name("ones"), to=layer.element_type),
-        helper.make_node("Mul", [name("ones"), name("scale")], [name("mask")], name("mask")),
-        helper.make_node("Mul", [data, name("mask")], [masked], masked),
-    ]
+    return choose_layers(find_layers(model), "heads" if dropout.layers == "auto" else dropout.layers), False
 
 
-def split_random(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto, tuple[str, ...]]:
-    """Return the part of a graph before any random mask, the part after, and the tensors between them.
+def _mask_input(number: int, layer: Layer, dropout: Dropout, own: bool, axes: int | None) -> MaskInput:
+    import onnx
+
+    kind = dropout.masks or ("elements" if own else DEFAULT_MASKS)
+    rate = dropout.rate or layer.ratio or DEFAULT_RATE
+    shape = layer.mask_shape if kind == "channels" else None
+    return MaskInput(
+        name=f"{GRAPH_MARK}_{number}_mask",
+        layer=layer.name,
+        # Elements lie in one place; channels are those of the weights, wherever these are used.
+        key=layer.key if kind == "channels" else layer.aliases[1],
+        rate=rate,
+        shape=shape,
+        axes=axes if shape is None else len(shape),
+        by_channel=kind == "channels",
+        dtype=onnx.helper.tensor_dtype_to_np_dtype(layer.element_type),
+        shape_output=None if shape is not None else f"{GRAPH_MARK}_{number}_shape",
+    )
+
+
+def _declare(model: onnx.ModelProto, inputs: Sequence[MaskInput]) -> None:
+    """Write down what the masks are: inputs with a sentence each, and outputs that tell shapes."""
+    from onnx import TensorProto, helper
+
+    for entry in inputs:
+        says = (
+            f"0 with probability {entry.rate:g}, else {1 / (1 - entry.rate):.9g}; ones switch it off. "
+            f"Multiplied onto the input of {entry.layer}"
+        )
+        if entry.shape_output is not None:
+            says += f", whose shape is the output {entry.shape_output}"
+            model.graph.output.append(helper.make_tensor_value_info(entry.shape_output, TensorProto.INT64, [None]))
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(entry.dtype))
+        shape = entry.shape if entry.shape is not None or entry.axes is None else [None] * entry.axes
+        model.graph.input.append(helper.make_tensor_value_info(entry.name, kind, shape, doc_string=says))
+
+
+def _without_chance(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """Return what stands for a Dropout node: its input handed on, and a mask that keeps all, if someone reads it."""
+    from onnx import TensorProto, helper
+
+    nodes = [helper.make_node("Identity", [node.input[0]], [node.output[0]], node.name)]
+    if len(node.output) > 1 and node.output[1]:
+        shape = f"{node.output[1]}_{GRAPH_MARK}_shape"
+        ones = helper.make_tensor("ones", TensorProto.BOOL, [1], [True])
+        nodes.append(helper.make_node("Shape", [node.input[0]], [shape]))
+        nodes.append(helper.make_node("ConstantOfShape", [shape], [node.output[1]], value=ones))
+    return nodes
+
+
+def split_masked(
+    model: onnx.ModelProto, masks: Iterable[str]
+) -> tuple[onnx.ModelProto, onnx.ModelProto, tuple[str, ...]]:
+    """Return the part of a graph before any mask, the part after, and the tensors between them.
 
     Passes differ only in the second part: the first needs to run once for an image. The tensors between are the
     outputs of the first; their types, as inputs of the second, are still to be filled in.
@@ -196,8 +176,7 @@ def split_random(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelPro
     import onnx
 
     graph = model.graph
-    drawn = {name for node in graph.node if node.op_type.startswith("RandomUniform") for name in node.output}
-    random = downstream(graph, drawn) | drawn
+    random = downstream(graph, masks)
     made_of_constants = set(constants_of(graph))
     first, second = [], []
     for node in graph.node:
@@ -218,51 +197,10 @@ def split_random(model: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelPro
         del part.graph.node[:]
         part.graph.node.extend(onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes)
         del part.graph.value_info[:]
+    own = [tensor for tensor in before.graph.input if tensor.name not in random]
+    del before.graph.input[:]
+    before.graph.input.extend(own)
     inputs = {tensor.name for tensor in graph.input}
     del before.graph.output[:]
     before.graph.output.extend(onnx.ValueInfoProto(name=name) for name in between if name not in inputs)
     return before, after, between
-
-
-def _data_input(node: onnx.NodeProto, constants: Iterable[str]) -> int:
-    return 1 if node.op_type == "MatMul" and node.input[0] in constants else 0
-
-
-def _is_layer(node: onnx.NodeProto, constants: Iterable[str]) -> bool:
-    if node.op_type not in _LAYER_TYPES or len(node.input) < 2:
-        return False
-    return (node.input[0] in constants) != (node.input[1] in constants)
-
-
-def _depths(graph: onnx.GraphProto, constants: Iterable[str]) -> dict[int, int]:
-    """Return for each layer that leads to an output how many layers there are to the nearest, itself included."""
-    to_output = {output.name: 0 for output in graph.output}
-    depths: dict[int, int] = {}
-    for index in range(len(graph.node) - 1, -1, -1):
-        node = graph.node[index]
-        steps = [to_output[name] for name in node.output if name in to_output]
-        if not steps:
-            continue
-        nearest = min(steps)
-        if _is_layer(node, constants):
-            nearest += 1
-            depths[index] = nearest
-        for name in inputs_of(node):
-            to_output[name] = min(nearest, to_output.get(name, nearest))
-    return depths
-
-
-def _mask_shape(node: onnx.NodeProto, data: int, dims: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a mask over a layer's input channels, such that it broadcasts over everything else."""
-    attributes = {attribute.name: attribute.i for attribute in node.attribute}
-    if node.op_type == "Conv":
-        return (1, dims[1] * attributes.get("group", 1), *[1] * (len(dims) - 2))
-    if node.op_type == "ConvTranspose":
-        return (1, dims[0], *[1] * (len(dims) - 2))
-    if node.op_type == "Gemm":
-        features = dims[1] if attributes.get("transB", 0) else dims[0]
-        return (features, 1) if attributes.get("transA", 0) else (1, features)
-    # MatMul: the contracted axis is the last of the left operand and the last but one of the right.
-    if data == 1:
-        return (dims[-1], 1) if len(dims) > 1 else (dims[0], 1)
-    return (dims[-2],) if len(dims) > 1 else (dims[0],)

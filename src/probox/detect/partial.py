@@ -13,8 +13,10 @@ from typing import Any, Literal
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
 from probox.detect.finding import ImageFile
+from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
@@ -143,11 +145,14 @@ class Partial:
             return "missing"
         return "done" if kept["photo"] == stamp_of(image) else "changed"
 
-    def put(self, image: ImageFile, stamp: str, size: tuple[int, int], found: Detections) -> None:
+    def put(self, image: ImageFile, stamp: str, size: tuple[int, int], found: Found) -> None:
         """Keep this image's detections, with the stamp that its photo had before it was read."""
-        columns = {name: getattr(found, name) for name in ("boxes", "label_probs", "labels", "scores")}
-        if found.covariances is not None:
-            columns["covariances"] = found.covariances
+        table = found.detections
+        columns = {name: getattr(table, name) for name in ("boxes", "label_probs", "labels", "scores")}
+        if table.covariances is not None:
+            columns["covariances"] = table.covariances
+        if found.plain_scores is not None:
+            columns["plain_scores"] = found.plain_scores
         buffer = io.BytesIO()
         np.savez(buffer, size=np.array(size), photo=np.array(stamp), **columns)
         write_files({self._file(image): buffer.getvalue()}, lasting=False)
@@ -164,11 +169,15 @@ class Partial:
 
     def collect(
         self, images: Sequence[ImageFile], classes: Sequence[str]
-    ) -> tuple[Detections, dict[int, tuple[int, int]]]:
-        """Return all detections as one table, and the sizes of the images; every image must be there."""
+    ) -> tuple[Detections, dict[int, tuple[int, int]], npt.NDArray[np.float32] | None]:
+        """Return all detections as one table, the sizes of the images, and with masks the scores without any.
+
+        Every image must be there.
+        """
         parts: list[dict[str, Any]] = []
         ids: list[Any] = []
         sizes: dict[int, tuple[int, int]] = {}
+        plain: list[Any] = []
         for image in images:
             part = self._read(image)
             if part is None:
@@ -181,10 +190,13 @@ class Partial:
             width, height = part.pop("size").tolist()
             del part["photo"]
             sizes[image.image_id] = (width, height)
+            if "plain_scores" in part:
+                plain.append(part.pop("plain_scores"))
             ids.append(np.full(len(part["boxes"]), image.image_id, np.int64))
             parts.append(part)
         joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined), sizes
+        found = Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined)
+        return found, sizes, np.concatenate(plain) if plain else None
 
     def remove(self) -> None:
         """Remove what was kept: the output is written. Anything else in the folder stays, and the folder with it."""

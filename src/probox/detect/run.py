@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from probox.detect.cost import Cost, mask_cost
 from probox.detect.finding import ImageFile
 from probox.detect.output import check_ids, save_detections
 from probox.detect.overlap import in_order
 from probox.detect.partial import Partial, stamp_of
-from probox.detect.uncertainty import Options, Runner, check_options, detect
+from probox.detect.runner import Runner
+from probox.detect.uncertainty import Found, Options, check_options, finish, look
 from probox.errors import InputError
 from probox.files.photos import Photo, read_photo
 from probox.formats.writing import check_output
@@ -43,9 +45,11 @@ class Run:
     skipped: tuple[str, ...]
     """Why images could not be read, one sentence each."""
     notes: tuple[str, ...]
-    """What is to be said of the photos and of the file, one sentence each."""
+    """What is to be said of photos, random masks and the file, one sentence each."""
     sizes: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
     """Width and height of the images that could be read, by id."""
+    cost: Cost | None = None
+    """What random masks cost in score."""
 
 
 def detect_images(
@@ -112,6 +116,7 @@ class _Seen:
     stamp: str
     photo: Photo | None
     problem: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 def _see(chunk: Sequence[ImageFile]) -> list[_Seen]:
@@ -120,23 +125,41 @@ def _see(chunk: Sequence[ImageFile]) -> list[_Seen]:
     for image in chunk:
         stamp = stamp_of(image)
         try:
-            seen.append(_Seen(image, stamp, read_photo(image.path, image.size)))
+            photo = read_photo(image.path, image.size)
+            seen.append(_Seen(image, stamp, photo, remarks=photo.remarks))
         except InputError as error:
             seen.append(_Seen(image, stamp, None, str(error)))
     return seen
 
 
-def _look(detector: Runner, seen: Sequence[_Seen], options: Options) -> list[tuple[_Seen, Detections | None]]:
-    """Return the detections of photos, None for those that could not be read."""
+@dataclasses.dataclass(frozen=True)
+class _Done:
+    """What was found in a photo that could be read."""
+
+    seen: _Seen
+    size: tuple[int, int]
+    found: Found | None
+
+
+def _look(detector: Runner, seen: Sequence[_Seen], options: Options) -> list[_Done]:
+    """Return what is found in photos."""
     pixels = [one.photo.pixels for one in seen if one.photo is not None]
     ids = [one.image.image_id for one in seen if one.photo is not None]
-    found = iter(detect(detector, pixels, ids, options) if pixels else [])
-    return [(one, None if one.photo is None else next(found)) for one in seen]
+    looks = iter(look(detector, pixels, ids, options) if pixels else [])
+    done: list[_Done] = []
+    for one in seen:
+        if one.photo is None:
+            done.append(_Done(one, (0, 0), None))
+            continue
+        height, width = one.photo.pixels.shape[:2]
+        found = finish(next(looks), detector.family, (width, height), one.image.image_id, options)
+        done.append(_Done(dataclasses.replace(one, photo=None), (width, height), found))
+    return done
 
 
 def _results(
     detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options
-) -> Iterator[list[tuple[_Seen, Detections | None]]]:
+) -> Iterator[list[_Done]]:
     """Yield what is found in each chunk, in order."""
     workers = int(getattr(detector, "workers", 1))
     if workers > 1:
@@ -159,25 +182,27 @@ def _detect_all(
     if todo:
         progress(done, len(images))
     for results in _results(detector, todo, options):
-        for seen, found in results:
-            if found is None or seen.photo is None:
-                skipped[seen.image.image_id] = seen.problem
+        for one in results:
+            image = one.seen.image
+            if one.found is None:
+                skipped[image.image_id] = one.seen.problem
                 continue
-            for remark in seen.photo.remarks:
-                remarks.setdefault(remark, []).append(seen.image)
-            height, width = seen.photo.pixels.shape[:2]
-            kept.put(seen.image, seen.stamp, (width, height), found)
+            for remark in one.seen.remarks:
+                remarks.setdefault(remark, []).append(image)
+            kept.put(image, one.seen.stamp, one.size, one.found)
         done += len(results)
         progress(done, len(images))
     readable = [image for image in images if image.image_id not in skipped]
     if not readable:
         first = skipped[images[0].image_id]
         raise InputError(f"none of the images could be read (the first: {first})", file=str(images[0].path.parent))
-    found_all, sizes = kept.collect(readable, detector.family.classes)
+    found, sizes, plain = kept.collect(readable, detector.family.classes)
     changed = [image for image in images if states[image.image_id] == "changed"]
     notes = [_said("{photos} changed since the interrupted run, and looked at again", changed)] if changed else []
     notes += [_said(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]
-    return Run(found_all, len(images), resumed, tuple(skipped.values()), tuple(notes), sizes)
+    cost = None if plain is None else mask_cost(found.scores, plain)
+    notes += () if cost is None else cost.notes
+    return Run(found, len(images), resumed, tuple(skipped.values()), tuple(notes), sizes, cost)
 
 
 def _said(text: str, images: Sequence[ImageFile]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.dropout import insert_dropout, split_random
 from probox.detect.families import Candidates, Family, Signature, Tensor, choose_family
 from probox.detect.graph import Graph, load_model, with_outputs
 from probox.detect.images import Pixels, Placement
+from probox.detect.masks import Dropout, Passes
 from probox.detect.metadata import read_metadata
+from probox.detect.sampling import MaskedGraph
 from probox.errors import InputError
 from probox.support.optional import require
 from probox.support.parallel import thread_count
@@ -28,11 +28,6 @@ __all__ = ["Detector", "Dropout"]
 
 Array = npt.NDArray[Any]
 Feeds = dict[str, Array]
-
-_ONNX_TYPES = {
-    "tensor(float)": 1, "tensor(uint8)": 2, "tensor(int8)": 3, "tensor(uint16)": 4, "tensor(int16)": 5,
-    "tensor(int32)": 6, "tensor(int64)": 7, "tensor(bool)": 9, "tensor(float16)": 10, "tensor(double)": 11,
-}  # fmt: skip
 
 _NUMPY_TYPES = {
     "tensor(float)": np.float32,
@@ -48,16 +43,6 @@ three digits."""
 
 _SHARED = frozenset({"CPUExecutionProvider", "CUDAExecutionProvider", "AzureExecutionProvider"})
 """Providers whose sessions may be run from several threads at a time."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Dropout:
-    """How masks are drawn, see `probox.detect.insert_dropout`."""
-
-    rate: float = 0.5
-    layers: str = "heads"
-    masks: str = "channels"
-    seed: int = 0
 
 
 class Detector:
@@ -104,20 +89,18 @@ class Detector:
         self.path = Path(model)
         if workers < 1:
             raise InputError(f"expected at least 1 worker, but got {workers}")
-        self.workers = workers if dropout is None else 1
+        self.workers = workers
         # Each worker is a thread of the runtime itself; what is left goes to the pool that they share.
         self._threads = threads if workers == 1 else max(1, thread_count(threads) - workers + 1)
         if not self.path.is_file():
             raise InputError("expected an ONNX file", file=str(model))
-        self.dropout_layers: tuple[str, ...] = ()
-        self.graph: onnx.ModelProto | None = None
-        self._after: onnxruntime.InferenceSession | None = None
+        self._masked: MaskedGraph | None = None
         if dropout is None:
             self._session = self._open(str(self.path))
             signature = _signature(self._session)
         else:
             signature = _signature(self._open(str(self.path), optimise=False))
-            self._session, self._after = self._open_random(dropout)
+            self._masked = self._open_masked(dropout)
         inside = Graph(load_model(self.path, weights=False))
         try:
             self.family: Family = choose_family(signature, family, classes, size=size, graph=inside)
@@ -142,29 +125,42 @@ class Detector:
                 digest.update(block)
         return digest.hexdigest()
 
+    @property
+    def dropout_layers(self) -> tuple[str, ...]:
+        """Return the names of the layers that get masks."""
+        return () if self._masked is None else self._masked.layers
+
+    @property
+    def graph(self) -> onnx.ModelProto | None:
+        """Return the graph with masks as inputs."""
+        return None if self._masked is None else self._masked.model
+
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
-        """Return each image's candidates before suppression."""
+        """Return each image's candidates before suppression, without masks."""
+        if self._masked is not None:
+            return [self._sample(self._masked, image, 0, 0)[1] for image in images]
         found: list[Candidates] = []
         for feeds, placements in self._batches(images):
             found.extend(self._decode(self._run(self._session, self._output_names, feeds), placements))
         return found
 
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
-        """Return each image's candidates of several passes with random masks."""
-        if self.graph is None:
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
+        """Return each image's candidates of several passes with random masks, and of one without."""
+        if self._masked is None:
             raise InputError("expected a detector with dropout", remedy="make it with Detector(..., dropout=Dropout())")
-        found: list[list[Candidates]] = []
-        for feeds, placements in self._batches(images):
-            fixed = feeds
-            if self._after is not None:
-                names = [output.name for output in self._session.get_outputs()]
-                between = dict(zip(names, self._run(self._session, names, feeds), strict=True))
-                wanted = {tensor.name for tensor in self._after.get_inputs()}
-                fixed = {name: value for name, value in {**feeds, **between}.items() if name in wanted}
-            session = self._session if self._after is None else self._after
-            drawn = [self._decode(self._run(session, self._output_names, fixed), placements) for _ in range(passes)]
-            found.extend([list(passes_of_image) for passes_of_image in zip(*drawn, strict=True)])
-        return found
+        # One at a time: each image has masks of its own, whatever images run beside it.
+        return [
+            Passes(*self._sample(self._masked, image, passes, image_id))
+            for image, image_id in zip(images, image_ids, strict=True)
+        ]
+
+    def _sample(
+        self, masked: MaskedGraph, image: Pixels, passes: int, image_id: int
+    ) -> tuple[list[Candidates], Candidates]:
+        ((feeds, placements),) = self._batches([image])
+        runs = masked.sample(feeds, self._output_names, passes, image_id)
+        plain, *drawn = [self._decode(outputs, placements)[0] for outputs in runs]
+        return drawn, plain
 
     def _check_size(self, size: tuple[int, int] | None) -> None:
         if size is not None and self.family.input_size() != size:
@@ -242,29 +238,13 @@ class Detector:
             for both, first, second in zip(together, *alone, strict=True)
         )
 
-    def _open_random(
-        self, dropout: Dropout
-    ) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession | None]:
-        """Return sessions of the part before all masks and of the part after; only one if the masks start at once."""
-        import onnx
-
-        model = load_model(self.path)
-        self.graph, self.dropout_layers = insert_dropout(
-            model, rate=dropout.rate, layers=dropout.layers, masks=dropout.masks, seed=dropout.seed
-        )
-        before, after, between = split_random(self.graph)
-        if not before.graph.output:
-            return self._open(self.graph.SerializeToString()), None
-        first = self._open(before.SerializeToString())
-        given = {tensor.name: tensor for tensor in after.graph.input}
-        kept = [tensor for name, tensor in given.items() if name in between or name in _initializers(after)]
-        new = [
-            onnx.helper.make_tensor_value_info(tensor.name, _ONNX_TYPES[tensor.type], None)
-            for tensor in first.get_outputs()
-        ]
-        del after.graph.input[:]
-        after.graph.input.extend(kept + new)
-        return first, self._open(after.SerializeToString())
+    def _open_masked(self, dropout: Dropout) -> MaskedGraph:
+        try:
+            return MaskedGraph(load_model(self.path), dropout, open_graph=self._open, run=self._run)
+        except InputError as error:
+            if error.file is not None:
+                raise
+            raise InputError(error.problem, file=str(self.path), remedy=error.remedy) from None
 
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
         onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
@@ -295,10 +275,6 @@ def _alike(one: Array, other: Array) -> bool:
 def _reason(error: Exception) -> str:
     """Return what the runtime says, without the codes before it."""
     return str(error).split(":", 3)[-1].strip() or str(error)
-
-
-def _initializers(model: onnx.ModelProto) -> set[str]:
-    return {tensor.name for tensor in model.graph.initializer}
 
 
 def _signature(session: onnxruntime.InferenceSession) -> Signature:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
-from probox.detect.runtime import Dropout
+from probox.detect.families.base import Candidates
+from probox.detect.images import Pixels
+from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, Dropout, Passes, draw_mask
 from probox.errors import InputError
 
-__all__ = ["choose_layers", "fingerprint_of", "masked"]
+__all__ = ["choose_layers", "fingerprint_of", "masked", "sample_masked"]
+
+_ONE_AT_A_TIME = Lock()
+"""Masks hang on the modules themselves: two samplings at once would mix them."""
 
 
 def fingerprint_of(model: Any) -> str:
@@ -33,65 +39,130 @@ def choose_layers(
     model : torch.nn.Module
         The detector.
     layers : str
-        ``heads``, ``backbone``, ``existing`` (its own dropout modules), or a regular expression on names.
+        ``heads``, ``backbone``, ``existing`` (its own dropout modules that drop something), ``auto`` (these, or the
+        heads of a model that has none), or a regular expression on names.
     heads, backbone : callable
         Whether a layer of this name belongs there; the first layer, which reads the image, never gets masks by these
         words.
     """
     import torch
 
-    kinds = (torch.nn.modules.dropout._DropoutNd,) if layers == "existing" else (torch.nn.Conv2d, torch.nn.Linear)
-    every = [(name, module) for name, module in model.named_modules() if isinstance(module, kinds)]
-    if layers == "existing":
-        chosen = every
-    elif layers == "heads":
+    named = list(model.named_modules())
+    own = [(name, module) for name, module in named if _is_dropout(module) and module.p > 0]
+    every = [(name, module) for name, module in named if isinstance(module, torch.nn.Conv2d | torch.nn.Linear)]
+    if layers == "existing" or (layers == "auto" and own):
+        chosen, every = own, own
+    elif layers in ("heads", "auto"):
         chosen = [(name, module) for name, module in every if heads(name)]
     elif layers == "backbone":
         chosen = [(name, module) for name, module in every[1:] if backbone(name)]
     else:
-        chosen = [(name, module) for name, module in every if re.search(layers, name)]
+        try:
+            chosen = [(name, module) for name, module in every if re.search(layers, name)]
+        except re.error as error:
+            raise InputError(
+                f"expected dropout layers to be auto, heads, backbone, existing or a regular expression: {error}"
+            ) from None
     if not chosen:
         names = ", ".join(name for name, _ in every[-4:]) or "none at all"
         raise InputError(f"no layer of the model is {layers!r}", remedy=f"names are like {names}")
     return chosen
 
 
-@contextmanager
-def masked(chosen: list[tuple[str, Any]], dropout: Dropout) -> Iterator[None]:
-    """Let chosen layers have random masks on their inputs for a while."""
-    import torch
+def sample_masked(
+    chosen: Sequence[tuple[str, Any]],
+    dropout: Dropout,
+    run: Callable[[Sequence[Pixels]], Sequence[Candidates]],
+    images: Sequence[Pixels],
+    passes: int,
+    image_ids: Sequence[int],
+) -> list[Passes]:
+    """Return each image's candidates of several passes with random masks, and of one without.
 
-    if dropout.layers == "existing":
-        for _, module in chosen:
-            module.train()
-        try:
-            with torch.random.fork_rng():
-                torch.manual_seed(dropout.seed)
-                yield
-        finally:
-            for _, module in chosen:
-                module.eval()
-        return
-    generator = torch.Generator().manual_seed(dropout.seed)
-    handles = [module.register_forward_pre_hook(_mask_hook(dropout, generator)) for _, module in chosen]
+    Parameters
+    ----------
+    chosen : sequence of (name, module)
+        What gets masks, see `choose_layers`.
+    dropout : Dropout
+        How they are drawn.
+    run : callable
+        The detector: images to candidates. It is shown one image at a time, which has masks of its own whatever images
+        come before and after.
+    images, passes, image_ids
+        As for `probox.detect.Detector.sample`.
+    """
+    found: list[Passes] = []
+    with _ONE_AT_A_TIME:
+        for image, image_id in zip(images, image_ids, strict=True):
+            drawn = []
+            for number in range(passes):
+                with masked(chosen, dropout, image_id, number):
+                    drawn.append(run([image])[0])
+            found.append(Passes(drawn, run([image])[0]))
+    return found
+
+
+@contextmanager
+def masked(chosen: Sequence[tuple[str, Any]], dropout: Dropout, image_id: int, number: int) -> Iterator[None]:
+    """Let chosen modules have the masks of one pass over one image for a while."""
+    own = [(name, module) for name, module in chosen if _is_dropout(module)]
+    before = [(module, module.p) for _, module in own]
+    handles = [
+        module.register_forward_pre_hook(_mask_hook(name, dropout, image_id, number))
+        for name, module in chosen
+        if not _is_dropout(module)
+    ]
     try:
-        yield
+        with _seeded(dropout, image_id, number, needed=bool(own)):
+            for _, module in own:
+                module.train()
+                module.p = module.p if dropout.rate is None else dropout.rate
+            yield
     finally:
+        for module, rate in before:
+            module.p = rate
+            module.eval()
         for handle in handles:
             handle.remove()
 
 
-def _mask_hook(dropout: Dropout, generator: Any) -> Callable[[Any, Any], Any]:
+@contextmanager
+def _seeded(dropout: Dropout, image_id: int, number: int, *, needed: bool) -> Iterator[None]:
+    """Let torch's own generators start at a number that belongs to this pass over this image, and forget it after."""
     import torch
 
+    if not needed:
+        yield
+        return
+    who = hashlib.blake2b(f"{dropout.seed} {image_id} {number}".encode(), digest_size=7).digest()
+    with torch.random.fork_rng():
+        torch.manual_seed(int.from_bytes(who, "little"))
+        yield
+
+
+def _is_dropout(module: Any) -> bool:
+    import torch
+
+    return isinstance(module, torch.nn.modules.dropout._DropoutNd)
+
+
+def _mask_hook(name: str, dropout: Dropout, image_id: int, number: int) -> Callable[[Any, Any], Any]:
+    import torch
+
+    rate = dropout.rate or DEFAULT_RATE
+    by_channel = (dropout.masks or DEFAULT_MASKS) == "channels"
+    calls = 0
+
     def hook(module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        nonlocal calls
         data = inputs[0]
-        shape = list(data.shape)
-        if dropout.masks == "channels":
-            # One network for all cells, proposals and images of a pass: only the channel axis varies.
+        shape, layer = tuple(data.shape), f"{name} {calls}"
+        calls += 1
+        if by_channel:
+            # One network for all cells, proposals and levels: only the channel axis varies, in every call alike.
             axis = data.dim() - 1 if isinstance(module, torch.nn.Linear) else data.dim() - 3
-            shape = [size if at == axis else 1 for at, size in enumerate(shape)]
-        kept = torch.rand(shape, generator=generator).to(data.device) > dropout.rate
-        return (data * (kept / (1.0 - dropout.rate)).to(data.dtype), *inputs[1:])
+            shape, layer = tuple(size if at == axis else 1 for at, size in enumerate(shape)), name
+        mask = draw_mask(shape, rate, "float32", seed=dropout.seed, image_id=image_id, number=number, layer=layer)
+        return (data * torch.from_numpy(mask).to(data.device, data.dtype), *inputs[1:])
 
     return hook

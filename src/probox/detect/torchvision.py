@@ -12,18 +12,19 @@ torch and torchvision are the caller's: nothing of them is imported before a mod
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
+from probox.detect.batches import equal_shapes
 from probox.detect.classes import Columns, name_columns
-from probox.detect.families import Candidates, Labels
+from probox.detect.families import Candidates
 from probox.detect.images import Pixels
-from probox.detect.runtime import Dropout
-from probox.detect.torch_modules import choose_layers, fingerprint_of, masked
+from probox.detect.masks import Dropout, Passes
+from probox.detect.runner import Traits
+from probox.detect.torch_modules import choose_layers, fingerprint_of, sample_masked
 from probox.errors import InputError
 
 __all__ = ["TorchvisionDetector"]
@@ -32,34 +33,21 @@ FLOOR = 1e-3
 """Boxes of a class below this probability are left out of Faster R-CNN's thousand proposals times all classes."""
 
 
-@dataclasses.dataclass(frozen=True)
-class TorchvisionFamily:
-    """What `detect` must know of a torchvision model."""
-
-    name: str
-    classes: tuple[str, ...]
-    nms_iou: float
-    labels: Labels = "all"
-    has_edges: bool = False
-    suppresses: bool = False
-    clips_first: bool = True
-
-
 class TorchvisionDetector:
     """A torchvision detector that gives its candidates before suppression.
 
     Parameters
     ----------
     model : torch.nn.Module
-        ``ssd300_vgg16``, ``ssdlite320_mobilenet_v3_large`` or any ``fasterrcnn_*``, on any device. It is put into
-        evaluation mode and otherwise left as it is.
+        ``ssd300_vgg16``, ``ssdlite320_mobilenet_v3_large`` or any ``fasterrcnn_*``, on any device; of ``maskrcnn_*``
+        and ``keypointrcnn_*`` the boxes. It is put into evaluation mode and otherwise left as it is.
     classes : sequence of str, optional
         Class names without the background. Default: COCO's, for 91 outputs.
     dropout : Dropout, optional
         Random masks for `sample`. ``layers`` is ``heads``, ``backbone``, a regular expression on module names, or
         ``existing``: switch on the model's own dropout modules, at their own rate.
     batch : int
-        How many images to run at once.
+        How many images to run at once; only images of equal size can be.
     """
 
     def __init__(
@@ -68,7 +56,7 @@ class TorchvisionDetector:
         if hasattr(model, "roi_heads"):
             kind, stage = "faster-rcnn", model.roi_heads
             outputs = model.roi_heads.box_predictor.cls_score.out_features
-        elif hasattr(model, "head") and hasattr(model, "nms_thresh") and hasattr(model.head, "classification_head"):
+        elif hasattr(getattr(getattr(model, "head", None), "classification_head", None), "num_columns"):
             kind, stage = "ssd", model
             outputs = model.head.classification_head.num_columns
         else:
@@ -81,7 +69,7 @@ class TorchvisionDetector:
         self._stage = stage
         self._columns: Columns = name_columns(outputs, classes)
         self._dropout = dropout
-        self.family = TorchvisionFamily(kind, self._columns.names, float(stage.nms_thresh))
+        self.family = Traits(kind, self._columns.names, nms_iou=float(stage.nms_thresh))
         self.dropout_layers = () if dropout is None else tuple(name for name, _ in _chosen(model, dropout.layers))
 
     @property
@@ -91,22 +79,17 @@ class TorchvisionDetector:
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
         """Return each image's candidates before suppression."""
-        return [found for chunk in self._chunks(images) for found in self._run(chunk)]
+        found: dict[int, Candidates] = {}
+        for rows in equal_shapes([image.shape for image in images], self.batch):
+            found.update(zip(rows, self._run([images[row] for row in rows]), strict=True))
+        return [found[row] for row in range(len(images))]
 
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
-        """Return each image's candidates of several passes with random masks."""
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
+        """Return each image's candidates of several passes with random masks, and of one without."""
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
-        found: list[list[Candidates]] = []
-        with masked(_chosen(self.model, self._dropout.layers), self._dropout):
-            for chunk in self._chunks(images):
-                drawn = [self._run(chunk) for _ in range(passes)]
-                found.extend(list(of_image) for of_image in zip(*drawn, strict=True))
-        return found
-
-    def _chunks(self, images: Sequence[Pixels]) -> Iterator[Sequence[Pixels]]:
-        for start in range(0, len(images), self.batch):
-            yield images[start : start + self.batch]
+        chosen = _chosen(self.model, self._dropout.layers)
+        return sample_masked(chosen, self._dropout, self._run, images, passes, image_ids)
 
     def _run(self, images: Sequence[Pixels]) -> list[Candidates]:
         import torch
@@ -114,7 +97,11 @@ class TorchvisionDetector:
         device = next(self.model.parameters()).device
         tensors = [torch.from_numpy(np.array(image.transpose(2, 0, 1))).to(device).float() / 255.0 for image in images]
         replacement = self._ssd_candidates if self.family.name == "ssd" else self._rcnn_candidates
-        with torch.no_grad(), _replaced(self._stage, "postprocess_detections", replacement):
+        with torch.no_grad(), ExitStack() as changes:
+            changes.enter_context(_replaced(self._stage, "postprocess_detections", replacement))
+            if self.family.name == "faster-rcnn":  # masks and keypoints of thousands of candidates would take minutes
+                for has in ("has_mask", "has_keypoint"):
+                    changes.enter_context(_replaced(self._stage, has, lambda: False))
             outputs = self.model(tensors)
         return [self._to_candidates(output) for output in outputs]
 

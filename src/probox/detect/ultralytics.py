@@ -12,7 +12,6 @@ torch and ultralytics are the caller's: nothing of them is imported before a mod
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,36 +19,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families import Candidates, Labels
+from probox.detect.batches import equal_shapes
+from probox.detect.families import Candidates
 from probox.detect.families.base import corners_of_centres, grid
 from probox.detect.images import Pixels, Placement
-from probox.detect.runtime import Dropout
-from probox.detect.torch_modules import choose_layers, fingerprint_of, masked
+from probox.detect.masks import Dropout, Passes
+from probox.detect.runner import Traits
+from probox.detect.torch_modules import choose_layers, fingerprint_of, sample_masked
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.tables.arguments import check_classes
 
-__all__ = ["UltralyticsDetector", "UltralyticsFamily", "letterbox", "names_of", "network_of", "yolo_candidates"]
+__all__ = ["UltralyticsDetector", "letterbox", "names_of", "network_of", "yolo_candidates", "yolo_traits"]
 
 GREY = 114
 """What surrounds an image on the network's input."""
 NMS_IOU = 0.7
 """The overlap above which Ultralytics' own prediction suppresses."""
 USUAL_SIZE = 640
-
-
-@dataclasses.dataclass(frozen=True)
-class UltralyticsFamily:
-    """What `detect` must know of an Ultralytics model."""
-
-    name: str
-    classes: tuple[str, ...]
-    has_edges: bool
-    suppresses: bool
-    labels: Labels
-    nms_iou: float = NMS_IOU
-    clips_first: bool = False
-    """Ultralytics suppresses boxes as they are, and moves them inside the image afterwards."""
 
 
 class UltralyticsDetector:
@@ -99,33 +86,31 @@ class UltralyticsDetector:
         self._strides = () if self._transformer else tuple(int(stride) for stride in head.stride.tolist())
         self._size = _input_size(model, imgsz, max(self._strides, default=32))
         edges = not self._transformer and int(head.reg_max) > 1
-        name = "RT-DETR" if self._transformer else "YOLO" if edges else "a YOLO head with reg_max = 1 (YOLO26)"
-        labels: Labels = "all" if self._transformer else "best"
-        self.family = UltralyticsFamily(name, names, edges, suppresses=self._transformer, labels=labels)
+        self.family = (
+            Traits("RT-DETR", names, "all", suppresses=True, clips_first=False)
+            if self._transformer
+            else yolo_traits(names, edges)
+        )
         self.dropout_layers = () if dropout is None else tuple(name for name, _ in self._chosen(dropout.layers))
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this model from others: its weights."""
-        return fingerprint_of(self.model)
+        """Return what tells this model from others: its weights, and the size it sees images at."""
+        return f"{fingerprint_of(self.model)} at {self._size[0]} x {self._size[1]}"
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
         """Return each image's candidates before suppression."""
         found: dict[int, Candidates] = {}
-        for rows in self._chunks(images):
+        for rows in equal_shapes([image.shape for image in images], self.batch):
             found.update(zip(rows, self._run([images[row] for row in rows]), strict=True))
         return [found[row] for row in range(len(images))]
 
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]:
-        """Return each image's candidates of several passes with random masks."""
+    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
+        """Return each image's candidates of several passes with random masks, and of one without."""
         if self._dropout is None:
             raise InputError("expected a detector with dropout", remedy="make it with dropout=Dropout()")
-        found: dict[int, list[Candidates]] = {}
-        with masked(self._chosen(self._dropout.layers), self._dropout):
-            for rows in self._chunks(images):
-                drawn = [self._run([images[row] for row in rows]) for _ in range(passes)]
-                found.update(zip(rows, map(list, zip(*drawn, strict=True)), strict=True))
-        return [found[row] for row in range(len(images))]
+        chosen = self._chosen(self._dropout.layers)
+        return sample_masked(chosen, self._dropout, self._run, images, passes, image_ids)
 
     def _chosen(self, layers: str) -> list[tuple[str, Any]]:
         last = f"model.{len(self.model.model) - 1}."
@@ -137,15 +122,6 @@ class UltralyticsDetector:
         )
         # The layer that takes the mean of edge distributions computes; it was never learnt.
         return [(name, module) for name, module in chosen if ".dfl." not in name]
-
-    def _chunks(self, images: Sequence[Pixels]) -> Iterator[list[int]]:
-        """Yield rows of images of equal size, so that what an image gives never depends on its neighbours."""
-        by_shape: dict[tuple[int, ...], list[int]] = {}
-        for row, image in enumerate(images):
-            by_shape.setdefault(image.shape, []).append(row)
-        for rows in by_shape.values():
-            for start in range(0, len(rows), self.batch):
-                yield rows[start : start + self.batch]
 
     def _run(self, images: Sequence[Pixels]) -> list[Candidates]:
         import torch
@@ -163,6 +139,12 @@ class UltralyticsDetector:
     @property
     def _stride(self) -> int:
         return max(self._strides, default=32)
+
+
+def yolo_traits(classes: tuple[str, ...], edges: bool) -> Traits:
+    """Return what is known of a YOLO: it suppresses boxes as they are, and moves them inside the image afterwards."""
+    name = "YOLO" if edges else "a YOLO head with reg_max = 1 (YOLO26)"
+    return Traits(name, classes, "best", NMS_IOU, has_edges=edges, clips_first=False)
 
 
 def network_of(model: Any) -> Any:

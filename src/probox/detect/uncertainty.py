@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels, Placement
+from probox.detect.runner import Described, Runner
 from probox.errors import InputError
 from probox.fusion.clustering import survivors_of
 from probox.fusion.fuse import fuse_candidates, fuse_samples
@@ -19,7 +20,17 @@ from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne, check_above_one, to_distribution
 from probox.tables.labels import SUMS_TO_ONE
 
-__all__ = ["RECIPES", "UNCERTAINTIES", "Options", "Runner", "detect", "detections_from"]
+__all__ = [
+    "RECIPES",
+    "UNCERTAINTIES",
+    "Found",
+    "Look",
+    "Options",
+    "detect",
+    "detections_from",
+    "finish",
+    "look",
+]
 
 Floats = npt.NDArray[np.float64]
 Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
@@ -32,38 +43,6 @@ MAX_CANDIDATES = 3000
 
 ZOOMS = (1.0, 0.9, 0.8)
 """Sizes at which ``flip-scale`` shows the image, each also mirrored: six samples."""
-
-
-class Traits(Protocol):
-    """What must be known of a detector to make detections from its candidates; see `Family`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def labels(self) -> Labels: ...
-    @property
-    def nms_iou(self) -> float: ...
-    @property
-    def has_edges(self) -> bool: ...
-    @property
-    def suppresses(self) -> bool: ...
-    @property
-    def clips_first(self) -> bool: ...
-
-
-class Runner(Protocol):
-    """Something that looks at images: `Detector`, or `probox.detect.torchvision.TorchvisionDetector`."""
-
-    @property
-    def family(self) -> Traits: ...
-    @property
-    def batch(self) -> int: ...
-    @property
-    def fingerprint(self) -> str: ...
-    def candidates(self, images: Sequence[Pixels]) -> list[Candidates]: ...
-    def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[list[Candidates]]: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,8 +60,10 @@ class Options:
         For ``constant``: the corners' standard deviation as a share of the box's width and height.
     recipe : {"probox", "paper"}
         ``paper`` is what Hall et al. (2020) write and nothing else: covariances of the members alone, no prior, no
-        least standard deviation, no rule for corners at the border; label distributions averaged over the members of
-        a cluster of samples, not over all passes.
+        least standard deviation, no rule for corners at the border (a cluster of one is then a plain box, covariance
+        0); label distributions averaged over the members of a cluster of samples, not over all passes. ``constant``
+        and ``edge-distribution``, which the paper does not have, lose their rule for the border too, so that literal
+        rows have a literal control.
     passes : int
         Passes of ``mc-dropout``.
     score : float
@@ -147,7 +128,7 @@ class Options:
         return dataclasses.asdict(spread)
 
 
-def check_options(family: Traits, options: Options) -> None:
+def check_options(family: Described, options: Options) -> None:
     """Raise if a detector of this family can't do what the options ask."""
     if options.uncertainty == "edge-distribution" and not family.has_edges:
         raise InputError(
@@ -160,26 +141,60 @@ def check_options(family: Traits, options: Options) -> None:
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """What a detector says of one image, in one pass or several."""
+
+    passes: Sequence[Candidates]
+    plain: Candidates | None = None
+    """With masks: what it says without."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """The detections of one image."""
+
+    detections: Detections
+    plain_scores: npt.NDArray[np.float32] | None = None
+    """With masks: the scores of the detections without, to tell what masks cost."""
+
+
 def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Detections]:
     """Return the detections of each image."""
-    family = detector.family
-    check_options(family, options)
-    if options.uncertainty == "mc-dropout":
-        samples = detector.sample(images, options.passes, image_ids)
-    elif options.uncertainty == "flip-scale":
-        samples = [_flip_and_scale(detector, image) for image in images]
-    else:
-        samples = [[candidates] for candidates in detector.candidates(images)]
-    sizes = [(image.shape[1], image.shape[0]) for image in images]
-    finish = _from_samples if options.uncertainty in ("mc-dropout", "flip-scale") else _from_candidates
+    check_options(detector.family, options)
+    seen = look(detector, images, image_ids, options)
     return [
-        finish(passes, family, size, image_id, options)
-        for passes, size, image_id in zip(samples, sizes, image_ids, strict=True)
+        finish(own, detector.family, (image.shape[1], image.shape[0]), image_id, options).detections
+        for own, image, image_id in zip(seen, images, image_ids, strict=True)
     ]
 
 
+def look(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Look]:
+    """Let a detector look at images, as often as the options ask: the part of `detect` that runs the network."""
+    if options.uncertainty == "mc-dropout":
+        seen: list[Look] = []
+        for image, passes in zip(images, detector.sample(images, options.passes, image_ids), strict=True):
+            plain: Candidates | None = getattr(passes, "plain", None)
+            seen.append(Look(passes, detector.candidates([image])[0] if plain is None else plain))
+        return seen
+    if options.uncertainty == "flip-scale":
+        return [Look(_flip_and_scale(detector, image)) for image in images]
+    return [Look([candidates]) for candidates in detector.candidates(images)]
+
+
+def finish(seen: Look, family: Described, size: tuple[int, int], image_id: int, options: Options) -> Found:
+    """Return the detections of one image, of this width and height: the part of `detect` that needs no network."""
+    if options.uncertainty not in ("mc-dropout", "flip-scale"):
+        return Found(_from_candidates(seen.passes, family, size, image_id, options))
+    scores = None
+    if seen.plain is not None:
+        without, rows = _suppressed(seen.plain, family, size, options)
+        scores = without.scores[rows].astype(np.float32)
+    return Found(_from_samples(seen.passes, family, size, image_id, options), scores)
+
+
 def detections_from(
-    candidates: Candidates, family: Traits, size: tuple[int, int], image_id: int, options: Options
+    candidates: Candidates, family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     """Return the detections of one image whose candidates are there; `size` is its width and height."""
     if options.uncertainty in ("mc-dropout", "flip-scale"):
@@ -244,7 +259,7 @@ def hypotheses(
 
 
 def _suppressed(
-    candidates: Candidates, family: Traits, size: tuple[int, int], options: Options
+    candidates: Candidates, family: Described, size: tuple[int, int], options: Options
 ) -> tuple[Hypotheses, Any]:
     """Return one pass's hypotheses and the rows that survive suppression, best first."""
     mode = options.labels or family.labels
@@ -258,7 +273,7 @@ def _suppressed(
 
 
 def _from_candidates(
-    passes: Sequence[Candidates], family: Traits, size: tuple[int, int], image_id: int, options: Options
+    passes: Sequence[Candidates], family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     candidates = passes[0]
     if options.uncertainty == "nms-clusters":
@@ -277,7 +292,9 @@ def _from_candidates(
         if not options.as_published:
             boxes, covariances = keep_inside(boxes, floor_std(covariances, options.spread.min_std), size)
     elif options.uncertainty == "constant":
-        boxes, covariances = keep_inside(boxes, shares_of_sides(boxes, options.relative_std), size)
+        covariances = shares_of_sides(boxes, options.relative_std)
+        if not options.as_published:
+            boxes, covariances = keep_inside(boxes, covariances, size)
     return Detections(
         classes=family.classes,
         image_ids=np.full(len(rows), image_id, np.int64),
@@ -317,7 +334,7 @@ def _normalised(fused: Detections, options: Options) -> Detections:
 
 
 def _from_samples(
-    passes: Sequence[Candidates], family: Traits, size: tuple[int, int], image_id: int, options: Options
+    passes: Sequence[Candidates], family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     boxes, probs = [], []
     for candidates in passes:

@@ -1,8 +1,8 @@
-"""Gaussian boxes in other coordinates: mean and covariance by the Jacobian."""
+"""Gaussian boxes in other coordinates: mean and covariance, exactly."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,15 @@ def convert_boxes(
 ) -> tuple[Floats, Floats]:
     """Return means and covariances of Gaussian boxes in another parametrisation.
 
-    ``mean' = f(mean)`` and ``Sigma' = J Sigma J^T`` with the Jacobian ``J`` of ``f`` at the mean. Between corners,
-    centre-size and edge distances ``f`` is linear and both are exact; to and from log sizes they are the first
-    order, good to about ``(std of log size)^2`` of the size.
+    Between corners, centre-size and edge distances all is linear: ``mean' = A mean + b``, ``Sigma' = A Sigma A^T``. A
+    Gaussian log size makes a log-normal size, whose moments are exact too: for a log size ``y`` of mean ``m`` and
+    variance ``v``, another one ``z`` and any linear coordinate ``x``::
+
+        E e^y = exp(m + v / 2)                                Var e^y = (exp(v) - 1) (E e^y)^2
+        Cov(x, e^y) = Cov(x, y) E e^y                         Cov(e^y, e^z) = E e^y E e^z (exp(Cov(y, z)) - 1)
+
+    So the mean size is larger than ``exp(m)``, the median. To log sizes the same equations are solved backwards: the
+    Gaussian log size whose size has this mean and this variance. There and back is where one started.
 
     Parameters
     ----------
@@ -63,17 +69,24 @@ def convert_boxes(
     >>> mean, cov = convert_boxes([50, 40, 20, 10], std=[1, 1, 2, 2], source="centre-size", target="corners")
     >>> mean.tolist(), np.diag(cov).tolist()
     ([40.0, 35.0, 60.0, 45.0], [2.0, 2.0, 2.0, 2.0])
+    >>> mean, cov = convert_boxes(
+    ...     [50, 40, 3, 2], std=[0, 0, 0.5, 0], source="centre-log-size", target="centre-size"
+    ... )
+    >>> mean.round(3).tolist(), float(np.sqrt(cov[2, 2]).round(3))  # the median width is 20.086
+    ([50.0, 40.0, 22.76, 7.389], 12.13)
     """
     means = np.asarray(mean, np.float64)
     if means.shape[-1:] != (4,) or means.ndim > 2:
         raise InputError(f"expected mean of shape N x 4, but got {' x '.join(map(str, means.shape)) or 'a scalar'}")
     covariances = _covariances(means, std, var, cov)
     points = _points(means, point, source, target)
-    corners, to_corners = _to_corners(means, source, points)
-    converted, from_corners = _from_corners(corners, target, points)
-    jacobian = from_corners @ to_corners
-    result = jacobian @ covariances @ np.swapaxes(jacobian, -1, -2)
-    return converted, (result + np.swapaxes(result, -1, -2)) / 2
+    for name, value in (("source", source), ("target", target)):
+        if value not in get_args(Parametrisation):
+            raise _unknown(name, value)
+    if source == target:
+        return means.copy(), covariances.copy()
+    corners, result = _from_corners(*_to_corners(means, covariances, source, points), target, points)
+    return corners, (result + np.swapaxes(result, -1, -2)) / 2
 
 
 def _covariances(
@@ -110,38 +123,76 @@ def _points(means: Floats, point: npt.ArrayLike | None, source: str, target: str
     return points
 
 
-def _to_corners(means: Floats, source: str, points: Floats) -> tuple[Floats, Floats]:
-    """Return corners and the Jacobian of corners with respect to `source`."""
-    if source == "corners":
-        return means, np.eye(4)
+def _to_corners(means: Floats, covariances: Floats, source: str, points: Floats) -> tuple[Floats, Floats]:
+    """Return mean and covariance of the corners."""
     if source == "centre-size":
-        return means @ _CORNERS.T, _CORNERS
+        return _moved(means, covariances, _CORNERS)
     if source == "centre-log-size":
-        sized = np.concatenate([means[..., :2], np.exp(means[..., 2:])], axis=-1)
-        growth = np.concatenate([np.ones_like(sized[..., :2]), sized[..., 2:]], axis=-1)
-        return sized @ _CORNERS.T, _CORNERS * growth[..., None, :]
+        return _moved(*sizes_of_log_sizes(means, covariances), _CORNERS)
     if source == "edge-distances":
-        return np.concatenate([points, points], axis=-1) + means * _AWAY_FROM_POINT, np.diag(_AWAY_FROM_POINT)
-    raise _unknown("source", source)
+        away, spread = _moved(means, covariances, np.diag(_AWAY_FROM_POINT))
+        return np.concatenate([points, points], axis=-1) + away, spread
+    return means, covariances
 
 
-def _from_corners(corners: Floats, target: str, points: Floats) -> tuple[Floats, Floats]:
-    """Return the coordinates of `target` and their Jacobian with respect to corners."""
-    if target == "corners":
-        return corners, np.eye(4)
+def _from_corners(corners: Floats, covariances: Floats, target: str, points: Floats) -> tuple[Floats, Floats]:
+    """Return mean and covariance of the coordinates of `target`."""
     if target == "centre-size":
-        return corners @ _CENTRE_SIZE.T, _CENTRE_SIZE
+        return _moved(corners, covariances, _CENTRE_SIZE)
     if target == "centre-log-size":
-        sized = corners @ _CENTRE_SIZE.T
-        sizes = sized[..., 2:]
-        if not (sizes > 0).all():
-            raise InputError(f"expected boxes of positive size for log sizes, but got {np.nanmin(sizes):.6g}")
-        shrink = np.concatenate([np.ones_like(sizes), 1.0 / sizes], axis=-1)
-        return np.concatenate([sized[..., :2], np.log(sizes)], axis=-1), _CENTRE_SIZE * shrink[..., :, None]
+        return log_sizes_of_sizes(*_moved(corners, covariances, _CENTRE_SIZE))
     if target == "edge-distances":
-        away = (corners - np.concatenate([points, points], axis=-1)) * _AWAY_FROM_POINT
-        return away, np.diag(_AWAY_FROM_POINT)
-    raise _unknown("target", target)
+        return _moved(corners - np.concatenate([points, points], axis=-1), covariances, np.diag(_AWAY_FROM_POINT))
+    return corners, covariances
+
+
+def _moved(means: Floats, covariances: Floats, matrix: Floats) -> tuple[Floats, Floats]:
+    return means @ matrix.T, matrix @ covariances @ matrix.T
+
+
+def sizes_of_log_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floats]:
+    """Return the moments of centre and size, the last two coordinates being exponentials of Gaussians."""
+    log_variances = np.diagonal(covariances, axis1=-2, axis2=-1)[..., 2:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.exp(means[..., 2:] + log_variances / 2)
+        scale = np.concatenate([np.ones_like(sizes), sizes], axis=-1)
+        grown = covariances.copy()
+        grown[..., 2:, 2:] = np.expm1(covariances[..., 2:, 2:])
+        grown = grown * scale[..., :, None] * scale[..., None, :]
+    if np.isfinite(means).all() and np.isfinite(covariances).all() and not np.isfinite(grown).all():
+        raise InputError(
+            "sizes have no finite mean and variance: their log sizes are too unsure, or too large",
+            remedy="give log sizes and their standard deviations, of pixels or shares of the image",
+        )
+    return np.concatenate([means[..., :2], sizes], axis=-1), grown
+
+
+def log_sizes_of_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floats]:
+    """Return the Gaussian centres and log sizes whose sizes have these moments."""
+    sizes = means[..., 2:]
+    if not (sizes > 0).all():
+        raise InputError(f"expected boxes of positive size for log sizes, but got {np.nanmin(sizes):.6g}")
+    scale = np.concatenate([np.ones_like(sizes), 1.0 / sizes], axis=-1)
+    shrunk = covariances * scale[..., :, None] * scale[..., None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shrunk[..., 2:, 2:] = np.log1p(shrunk[..., 2:, 2:])
+    finite = np.isfinite(means).all() and np.isfinite(covariances).all()
+    if finite and not _is_covariance(shrunk):
+        raise InputError(
+            "no Gaussian log sizes have these moments: a size is tied too closely to its centre or to the other size",
+            remedy='convert to "centre-size", which is exact for any covariance',
+        )
+    log_variances = np.diagonal(shrunk, axis1=-2, axis2=-1)[..., 2:]
+    return np.concatenate([means[..., :2], np.log(sizes) - log_variances / 2], axis=-1), shrunk
+
+
+def _is_covariance(matrices: Floats) -> bool:
+    """Return whether no direction has a variance below 0, but for rounding."""
+    if not np.isfinite(matrices).all():
+        return False
+    std = np.sqrt(np.maximum(np.diagonal(matrices, axis1=-2, axis2=-1), np.finfo(np.float64).tiny))
+    correlations = matrices / std[..., :, None] / std[..., None, :]
+    return not matrices.size or float(np.linalg.eigvalsh(correlations).min()) > -1e-9
 
 
 def _unknown(name: str, value: str) -> InputError:

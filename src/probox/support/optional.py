@@ -8,7 +8,7 @@ from typing import Any
 
 from probox.errors import InputError
 
-__all__ = ["check_installed", "pip_command", "require"]
+__all__ = ["check_installed", "import_framework", "pip_command", "require"]
 
 _PACKAGES = {"PIL": "Pillow", "scipy": "SciPy"}
 """What packages are called whose modules have another name."""
@@ -37,6 +37,39 @@ def require(module: str, *, extra: str, purpose: str = "this needs") -> Any:
         return import_module(module)
     except ImportError:
         raise _missing([module], extra, purpose) from None
+
+
+def import_framework(module: str, package: str | None = None) -> Any:
+    """Import a module of a framework that probox does not install, or say how to get it.
+
+    Parameters
+    ----------
+    module : str
+        Its full name, e.g. ``"torchvision.models"``.
+    package : str, optional
+        What pip calls it. Default: the first part of the module's name.
+
+    Examples
+    --------
+    >>> import_framework("nowhere.near")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    probox.errors.InputError: this model needs nowhere; install it with: ...pip install nowhere
+    """
+    from importlib.util import find_spec
+
+    root = module.split(".")[0]
+    if find_spec(root) is None:
+        remedy = f"install it with: {pip_command()} install {package or root}"
+        raise InputError(f"this model needs {root}", remedy=remedy)
+    try:
+        return import_module(module)
+    except Exception as error:  # versions that do not go together fail in many ways
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{root} is installed, but can't be imported: {first:.200}",
+            remedy="try `import` in Python, and versions that go together",
+        ) from None
 
 
 def check_installed(modules: Sequence[str], *, extra: str, purpose: str = "this needs") -> None:

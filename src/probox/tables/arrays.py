@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,16 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["to_numpy"]
+__all__ = ["entry_of", "to_numpy"]
+
+
+def entry_of(holder: Any, name: str) -> Any:
+    """Return an entry of a dictionary, or an attribute of an object; None where there is neither.
+
+    >>> entry_of({"boxes": 3}, "boxes"), entry_of(3, "boxes")
+    (3, None)
+    """
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
 def to_numpy(values: Any, name: str = "values") -> npt.NDArray[Any]:

@@ -1,0 +1,249 @@
+"""Detectors by what the command line calls them: an ONNX file, or a model held in torch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from probox.detect.runner import Runner
+from probox.detect.runtime import Dropout
+from probox.errors import InputError
+from probox.support.optional import check_installed, import_framework
+
+__all__ = ["FORMS", "files_of", "open_detector", "split_model"]
+
+FORMS = "FILE.onnx, torchvision:NAME, ultralytics:FILE.pt or transformers:DIR"
+"""How a model may be named."""
+
+DEVICES = ("cpu", "cuda", "mps")
+
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "YOLO_OFFLINE": "true", "YOLO_AUTOINSTALL": "false"}
+"""Frameworks neither ask the network nor install packages; what the user has set stays."""
+
+QUIET = {"YOLO_VERBOSE": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+ONLY_KNOWN_CLASSES = {"ULTRALYTICS_SAFE_LOAD": "true"}
+"""Newer versions of ultralytics can read their files without running what may be hidden there."""
+
+
+def split_model(model: str) -> tuple[str, str]:
+    """Return the kind of a model, ``onnx`` or a framework, and the rest of its name.
+
+    A file that is there is itself, whatever its name; a letter before a colon is a drive.
+
+    >>> split_model("torchvision:ssd300_vgg16"), split_model("C:/models/yolox.onnx")
+    (('torchvision', 'ssd300_vgg16'), ('onnx', 'C:/models/yolox.onnx'))
+    """
+    before, colon, rest = model.partition(":")
+    if not colon or len(before) < 2 or "/" in before or "\\" in before or Path(model).exists():
+        return "onnx", model
+    if before not in OPENERS:
+        network = "; nothing is downloaded" if rest.startswith("//") else ""
+        raise InputError(f"expected a model as {FORMS}, but got {model!r:.80}{network}", remedy="name one of these")
+    if not rest:
+        raise InputError(f"nothing stands after {model!r}", remedy=f"expected {FORMS}")
+    return before, rest
+
+
+def files_of(model: str, weights: str | Path | None = None) -> tuple[Path, ...]:
+    """Return the files that a model is read from, which no output may replace."""
+    kind, rest = split_model(model)
+    named = [] if kind == "torchvision" else [Path(rest)]
+    return tuple(named if weights is None else [*named, Path(weights)])
+
+
+def open_detector(
+    model: str,
+    *,
+    family: str = "auto",
+    classes: Sequence[str] | None = None,
+    dropout: Dropout | None = None,
+    batch: int = 1,
+    threads: int | None = None,
+    size: tuple[int, int] | None = None,
+    weights: str | Path | None = None,
+    device: str | None = None,
+) -> Runner:
+    """Return the detector that `model` names, ready to look at images. Nothing is ever downloaded.
+
+    Parameters
+    ----------
+    model : str
+        An ONNX file; ``torchvision:NAME``, a detector of torchvision or of the paper (see
+        `probox.detect.torchvision_models`), whose weights are in a file; ``ultralytics:FILE.pt``; or
+        ``transformers:DIR``, a folder written by ``save_pretrained``.
+    family : str
+        Of ONNX graphs: one of `probox.detect.FAMILIES`, or ``auto``.
+    classes : sequence of str, optional
+        Class names in the order of the model's scores. Default: the model's own, or COCO's if their number fits.
+    dropout : Dropout, optional
+        Random masks, for samples.
+    batch : int
+        How many images to run at once, where the model allows it.
+    threads : int, optional
+        Threads of ONNX Runtime or torch. Default: their own choice.
+    size : (width, height), optional
+        The input of an ONNX graph that takes any, or of an Ultralytics model.
+    weights : path, optional
+        For torchvision: a state dict.
+    device : str, optional
+        Where torch runs the model: ``cpu``, ``cuda``, ``mps``. Default: ``cpu``.
+
+    Examples
+    --------
+    >>> open_detector("torchvision:ssd300", weights="ssd300_vgg16_coco-b556d3b4.pth")              # doctest: +SKIP
+    """
+    kind, rest = split_model(model)
+    if batch < 1:
+        raise InputError(f"expected a batch of at least 1, but got {batch}")
+    if kind != "torchvision" and weights is not None:
+        raise InputError(f"{kind} models hold their weights themselves", remedy="leave out the file of weights")
+    if kind == "onnx":
+        if device is not None:
+            raise InputError("ONNX Runtime chooses its device itself", remedy="leave out the device")
+        return _open_onnx(
+            rest, family=family, classes=classes, dropout=dropout, batch=batch, threads=threads, size=size
+        )
+    if family != "auto":
+        raise InputError(f"{kind} models are no graphs of the family {family}", remedy="leave out the family")
+    if size is not None and kind != "ultralytics":
+        raise InputError(f"{kind} models resize images as they were trained", remedy="leave out the size")
+    for name, value in {**OFFLINE, **QUIET, **ONLY_KNOWN_CLASSES}.items():
+        os.environ.setdefault(name, value)
+    with _said_aside():
+        torch = import_framework("torch")
+        place = _device(torch, device)
+        if threads is not None:
+            torch.set_num_threads(threads)
+        shared = {"classes": classes, "dropout": dropout, "batch": batch}
+        return OPENERS[kind](rest, place, {"weights": weights, "size": size}, shared)
+
+
+def _open_onnx(model: str, **choices: Any) -> Runner:
+    from probox.detect.runtime import Detector
+
+    path = Path(model)
+    if path.is_dir() and (path / "config.json").is_file():
+        raise InputError("is a folder of transformers", file=model, remedy=f"write transformers:{model}")
+    if path.is_file() and path.suffix == ".pt":
+        raise InputError("is no ONNX file", file=model, remedy=f"write ultralytics:{model}, or export it to ONNX")
+    if path.is_file() and path.suffix in (".pth", ".safetensors"):
+        remedy = "write torchvision:NAME and give it as the file of weights, or export the model to ONNX"
+        raise InputError("holds weights without a model", file=model, remedy=remedy)
+    check_installed(("onnx", "onnxruntime"), extra="detect", purpose="running detectors needs")
+    return Detector(path, **choices)
+
+
+def _open_torchvision(name: str, place: Any, own: dict[str, Any], shared: dict[str, Any]) -> Runner:
+    import_framework("torchvision")
+    from probox.detect.torchvision import TorchvisionDetector
+    from probox.detect.torchvision_models import build_torchvision, check_name
+
+    check_name(name)
+    if own["weights"] is None:
+        raise InputError(
+            f"{name} has no weights, and without them it detects nothing",
+            remedy="give a file of weights; nothing is downloaded",
+        )
+    model = build_torchvision(name, own["weights"])
+    with _named(str(own["weights"])):
+        return TorchvisionDetector(model.to(place), **shared)
+
+
+def _open_ultralytics(file: str, place: Any, own: dict[str, Any], shared: dict[str, Any]) -> Runner:
+    path = Path(file)
+    if path.suffix in (".yaml", ".yml"):
+        raise InputError("is a recipe for a model, without weights", file=file, remedy="give a .pt file")
+    if path.suffix != ".pt":
+        raise InputError("expected a .pt file of ultralytics", file=file, remedy=f"other models are {FORMS}")
+    if not path.is_file():  # before ultralytics sees the name, which it would look for on the network
+        raise InputError("no such file", file=file, remedy="nothing is downloaded: give a file")
+    ultralytics = import_framework("ultralytics")
+    from probox.detect.ultralytics import UltralyticsDetector
+
+    try:
+        model = ultralytics.YOLO(str(path.resolve()))
+    except Exception as error:  # a pickle can fail in any way
+        raise InputError(f"ultralytics can't read this model: {_first_line(error)}", file=file) from None
+    size = own["size"]
+    with _named(file):
+        network: Any = getattr(model, "model", None)
+        if callable(getattr(network, "to", None)):
+            network.to(place)
+        return UltralyticsDetector(model, imgsz=None if size is None else (size[1], size[0]), **shared)
+
+
+def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dict[str, Any]) -> Runner:
+    path = Path(folder)
+    for name, what in (("config.json", "model"), ("preprocessor_config.json", "image processor")):
+        if not (path / name).is_file():
+            wanted = "a folder written by save_pretrained" if not path.is_dir() else f"{name} in this folder"
+            remedy = f"save the {what} there: {what.split()[-1]}.save_pretrained(DIR); nothing is downloaded"
+            raise InputError(f"expected {wanted}", file=folder, remedy=remedy)
+    library = import_framework("transformers")
+    from probox.detect.transformers import TransformersDetector
+
+    where = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        config = library.AutoConfig.from_pretrained(folder, **where)
+        if getattr(config, "use_pretrained_backbone", False):
+            config.use_pretrained_backbone = False  # the folder has its weights, too
+        model, info = library.AutoModelForObjectDetection.from_pretrained(
+            folder, config=config, output_loading_info=True, **where
+        )
+        processor = library.AutoImageProcessor.from_pretrained(folder, **where)
+    except Exception as error:  # files, packages and versions can be wrong in many ways
+        raise InputError(f"transformers can't read this model: {_first_line(error)}", file=folder) from None
+    absent = sorted(info["missing_keys"])
+    if absent:
+        raise InputError(
+            f"{len(absent)} of the model's weights are not in its files (first {absent[0]}), and would be random",
+            file=folder,
+            remedy="save the whole model: model.save_pretrained(DIR)",
+        )
+    with _named(folder):
+        return TransformersDetector(model.to(place), processor, **shared)
+
+
+OPENERS: dict[str, Callable[[str, Any, dict[str, Any], dict[str, Any]], Runner]] = {
+    "torchvision": _open_torchvision,
+    "ultralytics": _open_ultralytics,
+    "transformers": _open_transformers,
+}
+
+
+def _device(torch: Any, name: str | None) -> Any:
+    wanted = name or "cpu"
+    kind = wanted.split(":")[0]
+    if kind not in DEVICES:
+        raise InputError(f"expected the device to be one of {', '.join(DEVICES)}, but got {wanted!r:.40}")
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    try:
+        if there[kind]:
+            return torch.empty(0, device=wanted).device
+    except (RuntimeError, AssertionError):
+        pass
+    raise InputError(f"torch finds no device {wanted} here", remedy="use cpu")
+
+
+@contextlib.contextmanager
+def _said_aside() -> Iterator[None]:
+    """Let what frameworks print while they load go to standard error: standard output is for results."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+@contextlib.contextmanager
+def _named(file: str) -> Iterator[None]:
+    """Let errors name the file that a model came from."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.problem, file=file, remedy=error.remedy) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return " ".join((str(error).strip() or type(error).__name__).split())[:200]

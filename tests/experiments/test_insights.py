@@ -1,0 +1,117 @@
+"""The paper's insights, judged: each statement holds where it should, and fails where the numbers are turned round."""
+
+from __future__ import annotations
+
+import pytest
+
+import probox
+from probox.demo import make_demo
+from probox.experiments.claims import Claim
+from probox.experiments.insights import SIMILAR, UNAFFECTED, judge_insights
+
+THRESHOLDS = (0.6, 0.3)
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, probox.Evaluation]:
+    demo = make_demo()
+    found = {**demo.detectors}
+    # Half of the plain detector's objects: a base network that is worse in every way.
+    found["worse"] = found["sure"].select(range(0, len(found["sure"]), 2))
+    found["worse unsure"] = found["unsure"].select(range(0, len(found["unsure"]), 2))
+    return {name: probox.evaluate(demo.truth, each, measures=["pdq", "map", "lrp"]) for name, each in found.items()}
+
+
+def judged(**detectors: dict[str, probox.Evaluation]) -> dict[str, list[Claim]]:
+    return judge_insights(detectors, thresholds=THRESHOLDS, replicates=100)
+
+
+def by_words(claims: list[Claim], words: str) -> Claim:
+    return next(claim for claim in claims if words in claim.claim)
+
+
+def test_probabilistic_boxes_have_more_pdq_and_the_same_map(results: dict[str, probox.Evaluation]) -> None:
+    claims = judged(demo={"plain": results["sure"], "own": results["unsure"]})["1"]
+    assert all(claim.holds for claim in claims)
+    higher = by_words(claims, "PDQ of the probabilistic")
+    apart = {
+        f"demo, own ({t:g})": results["unsure"].at_threshold(t).pdq - results["sure"].at_threshold(t).pdq
+        for t in THRESHOLDS
+    }
+    assert higher.numbers == pytest.approx(apart, abs=1e-12)
+    turned = judged(demo={"plain": results["unsure"], "own": results["sure"]})["1"]
+    assert not by_words(turned, "PDQ of the probabilistic").holds
+    assert not by_words(turned, "spatial").holds
+
+
+def test_another_detector_is_not_similar(results: dict[str, probox.Evaluation]) -> None:
+    claims = judged(demo={"plain": results["sure"], "own": results["worse unsure"]})["1"]
+    for words, key in (("similar mAP", "mAP"), ("similar moLRP", "moLRP")):
+        claim = by_words(claims, words)
+        ends = [results[name].at_threshold(0.6).summary()[key] for name in ("worse unsure", "sure")]
+        assert abs(ends[0] - ends[1]) > SIMILAR
+        assert not claim.holds
+        assert claim.numbers["demo, own (0.6)"] == pytest.approx(ends[0] - ends[1], abs=1e-12)
+
+
+def test_the_control_is_what_must_be_beaten(results: dict[str, probox.Evaluation]) -> None:
+    variants = {"plain": results["sure"], "own": results["unsure"]}
+    without = judged(demo=variants)["1"]
+    assert not any("constant" in claim.claim for claim in without)
+    beaten = judged(demo={**variants, "constant": results["sure"]})["1"]
+    assert by_words(beaten, "constant").holds
+    equal = judged(demo={**variants, "constant": results["unsure"]})["1"]
+    assert not by_words(equal, "constant").holds
+    assert by_words(equal, "constant").numbers["demo, own (0.6)"] == 0.0
+
+
+def test_the_better_base_need_not_lead(results: dict[str, probox.Evaluation]) -> None:
+    good = {"plain": results["sure"], "own": results["unsure"]}
+    bad = {"plain": results["worse"], "own": results["worse unsure"]}
+    words = "more accurate base network"
+    claim = by_words(judged(good=good, bad=bad)["1"], words)
+    assert claim.holds
+    assert claim.numbers == {"agree": 2, "pairs": 2}
+    swapped = by_words(
+        judged(good={**good, "own": results["worse"]}, bad={**bad, "own": results["unsure"]})["1"], words
+    )
+    assert not swapped.holds
+    assert "bad, own" in swapped.measured.split(" leads ")[0]
+    assert not any(words in claim.claim for claim in judged(good=good)["1"])
+
+
+def test_best_labels_and_worst_places(results: dict[str, probox.Evaluation]) -> None:
+    plain = {name: {"plain": results[name]} for name in ("sure", "unsure")}
+    (claim,) = judged(**plain)["2"]
+    labels, places = ({n: results[n].at_threshold(0.6).summary()[k] for n in plain} for k in ("label", "spatial"))
+    best, worst = max(labels, key=labels.__getitem__), min(places, key=places.__getitem__)
+    assert claim.holds == (best == worst)
+    assert f"the best labels are {best}'s" in claim.measured
+    assert f"the worst places {worst}'s" in claim.measured
+    assert judged(sure=plain["sure"])["2"] == []
+
+
+def test_weak_places(results: dict[str, probox.Evaluation]) -> None:
+    below, weak = judged(demo={"plain": results["sure"]})["3"]
+    assert below.holds
+    assert not weak.holds  # 31.6 % here
+    assert weak.numbers["highest spatial"] > 0.176
+
+
+def test_a_lower_threshold(results: dict[str, probox.Evaluation]) -> None:
+    claims = judged(demo={"plain": results["sure"], "own": results["unsure"]})["4"]
+    assert by_words(claims, "PDQ falls").holds
+    own = by_words(claims, "PDQ falls").numbers["demo, own"]
+    ends = [results["unsure"].at_threshold(threshold).pdq for threshold in THRESHOLDS]
+    assert own == pytest.approx(ends[1] - ends[0], abs=1e-12)
+    assert own < 0
+    assert by_words(claims, "false positives multiply").numbers["least"] > 1
+    change = by_words(claims, "moLRP").numbers["demo, own"]
+    assert by_words(claims, "moLRP").holds == (abs(change) <= UNAFFECTED)
+    rising = judge_insights({"demo": {"plain": results["sure"]}}, thresholds=(0.3, 0.6), replicates=100)["4"]
+    assert not by_words(rising, "PDQ falls").holds
+
+
+def test_what_is_plain_must_be_named(results: dict[str, probox.Evaluation]) -> None:
+    with pytest.raises(probox.InputError, match="expected a result called 'plain' of demo"):
+        judged(demo={"own": results["sure"]})
