@@ -13,6 +13,7 @@ from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.output import optional_detections_option
 from probox.detect.families import FAMILIES, LABELS
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
+from probox.detect.opening import DEVICES
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
 from probox.support.optional import check_installed
@@ -37,7 +38,7 @@ class Size(click.ParamType[Any]):
 
 
 @click.command("detect", context_settings={"show_default": True})
-@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("model", metavar="MODEL")
 @click.argument("photos", nargs=-1, type=click.Path(path_type=Path), metavar="[PHOTO]...")
 @click.option(
     "--images",
@@ -96,6 +97,10 @@ class Size(click.ParamType[Any]):
     "--prior-std", type=click.FloatRange(0), help="Standard deviation of a cluster of one, of the box's side."
 )
 @click.option("--shrinkage", type=click.FloatRange(0), help="How many members that prior is worth.")
+@click.option(
+    "--weights", type=click.Path(dir_okay=False, path_type=Path), help="Of torchvision:NAME: its state dict, a file."
+)
+@click.option("--device", type=click.Choice(DEVICES), help="Where torch runs the model.  [default: cpu]")
 @click.option("--classes", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
 @click.option(
     "--truth",
@@ -114,9 +119,13 @@ class Size(click.ParamType[Any]):
 @click.option("--threads", type=click.IntRange(1), help="Threads in all.  [default: one for each processor]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    model: Path, photos: tuple[Path, ...], images: tuple[Path, ...], out: Path | None, as_json: bool, **given: Any
+    model: str, photos: tuple[Path, ...], images: tuple[Path, ...], out: Path | None, as_json: bool, **given: Any
 ) -> None:
-    """Run an ONNX detector over photos.
+    """Run a detector over photos.
+
+    MODEL is an ONNX file; torchvision:NAME with --weights FILE; ultralytics:FILE.pt; transformers:DIR, a folder
+    written by save_pretrained; or one's own, python:FILE.py:FUNCTION. Nothing is ever downloaded. Old versions of
+    ultralytics run any code that is hidden in a .pt file.
 
     Image ids are those of --truth, found by file name, or else the numbers that the names are (000000000139.jpg is
     139). Photos whose names are no numbers have no ids without --truth: RVC1 holds their names instead, and no other
@@ -131,10 +140,12 @@ def command(
     probox detect yolov8n.onnx --images 'photos/**/*.jpg' --size 640x384 --out found.json
     probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out found.coco.json \\
         --uncertainty mc-dropout --dropout-rate 0.2
+    probox detect torchvision:ssd300 --weights ssd300_vgg16_coco-b556d3b4.pth --images photos --out found.json
     """
-    check_installed(("onnx", "onnxruntime", "PIL"), extra="detect", purpose="running detectors needs")
-    from probox.detect import Detector, choose_images, detect_images
+    check_installed(("PIL",), extra="detect", purpose="running detectors needs")
+    from probox.detect import choose_images, detect_images
     from probox.detect.classes import read_classes
+    from probox.detect.opening import files_of, open_detector, split_model
     from probox.detect.output import check_ids
     from probox.files.output import write_files
     from probox.files.replacing import GRAPH, check_not_input, check_replaceable
@@ -144,9 +155,9 @@ def command(
 
     if not (images or photos):
         raise click.UsageError("Missing option '--images'.")
+    inputs = (*files_of(model, given["weights"]), given["truth"], given["classes"])
     chosen = choose_images([*images, *photos], given["truth"])
-    out = out or _default_out(model, chosen)
-    inputs = (model, given["truth"], given["classes"])
+    out = out or _default_out(split_model(model)[1], chosen)
     check_output(out)
     check_not_input(out, inputs)
     check_ids(out, chosen.images)
@@ -177,29 +188,37 @@ def command(
         )
     elif given["save_graph"]:
         raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
-    threads = thread_count(given["threads"])
-    detector = Detector(
+    if given["save_graph"] and split_model(model)[0] != "onnx":
+        raise click.UsageError("--save-graph needs an ONNX model")
+    at_a_time = min(thread_count(given["threads"]), MOST_WORKERS)
+    detector = open_detector(
         model,
         family=given["family"],
         classes=None if given["classes"] is None else read_classes(given["classes"]),
         dropout=dropout,
         batch=given["batch"],
-        threads=threads,
-        workers=given["workers"] or min(threads, MOST_WORKERS),
+        threads=given["threads"],
+        workers=given["workers"] or at_a_time,
         size=given["size"],
+        weights=given["weights"],
+        device=given["device"],
     )
     notes = list(chosen.notes)
     if detector.batch != given["batch"]:
         notes.append(f"the model takes {_images(detector.batch)} at once")
     for sentence in notes:
         note(_as_note(sentence))
+    settings = {"family": detector.family.name, "size": given["size"], "dropout": str(dropout)}
     started = time.monotonic()
     with progress_bar(f"{detector.family.name}", quiet=as_json) as progress:
-        run = detect_images(detector, chosen.images, out, options, categories=chosen.categories, progress=progress)
+        run = detect_images(
+            detector, chosen.images, out, options, settings=settings, categories=chosen.categories, progress=progress
+        )
     seconds = time.monotonic() - started
-    if given["save_graph"] and detector.graph is not None:
-        write_files({given["save_graph"]: detector.graph.SerializeToString()})
-        note(f"Wrote the graph with masks before {len(detector.dropout_layers)} layers to {given['save_graph']}.")
+    dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)
+    if given["save_graph"] and graph is not None:
+        write_files({given["save_graph"]: graph.SerializeToString()})
+        note(f"Wrote the graph with masks before {len(dropout_layers)} layers to {given['save_graph']}.")
     for sentence in run.skipped:
         note(f"Skipped {sentence}")
     for sentence in run.notes:
@@ -214,7 +233,7 @@ def command(
                 "skipped": list(run.skipped),
                 "notes": [in_flags(sentence) for sentence in (*notes, *run.notes)],
                 "detections": len(run.found),
-                "dropout_layers": list(detector.dropout_layers),
+                "dropout_layers": list(dropout_layers),
                 "cost": None if run.cost is None else run.cost.as_dict(),
                 "seconds": seconds,
             }
@@ -234,10 +253,11 @@ def _images(count: int) -> str:
     return f"{count} image" + ("" if count == 1 else "s")
 
 
-def _default_out(model: Path, chosen: Any) -> Path:
+def _default_out(model: str, chosen: Any) -> Path:
     """Return a name for the file where none was given, called like the model; what is there is not replaced."""
     named = any(image.counted for image in chosen.images)
-    out = Path(f"{model.stem or 'found'}.{'rvc1' if named else 'coco'}.json")
+    stem = re.sub(r"[^\w.-]+", "_", Path(model).stem).strip("._") or "found"
+    out = Path(f"{stem}.{'rvc1' if named else 'coco'}.json")
     if out.exists():
         raise InputError("is already there", file=str(out), remedy="give its name with --out to replace it")
     return out

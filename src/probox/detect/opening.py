@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from probox.detect.masks import Dropout
 from probox.detect.runner import Runner
-from probox.detect.runtime import Dropout
 from probox.errors import InputError
 from probox.support.optional import check_installed, import_framework
 
-__all__ = ["FORMS", "files_of", "open_detector", "split_model"]
+__all__ = ["DEVICES", "FORMS", "files_of", "open_detector", "split_model"]
 
-FORMS = "FILE.onnx, torchvision:NAME, ultralytics:FILE.pt or transformers:DIR"
+FORMS = "FILE.onnx, torchvision:NAME, ultralytics:FILE.pt, transformers:DIR or python:FILE.py:FUNCTION"
 """How a model may be named."""
 
 DEVICES = ("cpu", "cuda", "mps")
@@ -40,7 +42,7 @@ def split_model(model: str) -> tuple[str, str]:
     before, colon, rest = model.partition(":")
     if not colon or len(before) < 2 or "/" in before or "\\" in before or Path(model).exists():
         return "onnx", model
-    if before not in OPENERS:
+    if before not in (*OPENERS, "python"):
         network = "; nothing is downloaded" if rest.startswith("//") else ""
         raise InputError(f"expected a model as {FORMS}, but got {model!r:.80}{network}", remedy="name one of these")
     if not rest:
@@ -51,7 +53,7 @@ def split_model(model: str) -> tuple[str, str]:
 def files_of(model: str, weights: str | Path | None = None) -> tuple[Path, ...]:
     """Return the files that a model is read from, which no output may replace."""
     kind, rest = split_model(model)
-    named = [] if kind == "torchvision" else [Path(rest)]
+    named = [] if kind == "torchvision" else [Path(rest.rpartition(":")[0] if kind == "python" else rest)]
     return tuple(named if weights is None else [*named, Path(weights)])
 
 
@@ -66,6 +68,7 @@ def open_detector(
     size: tuple[int, int] | None = None,
     weights: str | Path | None = None,
     device: str | None = None,
+    workers: int = 1,
 ) -> Runner:
     """Return the detector that `model` names, ready to look at images. Nothing is ever downloaded.
 
@@ -73,8 +76,9 @@ def open_detector(
     ----------
     model : str
         An ONNX file; ``torchvision:NAME``, a detector of torchvision or of the paper (see
-        `probox.detect.torchvision_models`), whose weights are in a file; ``ultralytics:FILE.pt``; or
-        ``transformers:DIR``, a folder written by ``save_pretrained``.
+        `probox.detect.torchvision_models`), whose weights are in a file; ``ultralytics:FILE.pt``;
+        ``transformers:DIR``, a folder written by ``save_pretrained``; or one's own, ``python:FILE.py:FUNCTION``: what
+        this function returns, which is called with those of the keywords below that are given.
     family : str
         Of ONNX graphs: one of `probox.detect.FAMILIES`, or ``auto``.
     classes : sequence of str, optional
@@ -91,6 +95,8 @@ def open_detector(
         For torchvision: a state dict.
     device : str, optional
         Where torch runs the model: ``cpu``, ``cuda``, ``mps``. Default: ``cpu``.
+    workers : int
+        How many threads will call an ONNX detector at the same time; torch uses all processors for one call.
 
     Examples
     --------
@@ -99,14 +105,16 @@ def open_detector(
     kind, rest = split_model(model)
     if batch < 1:
         raise InputError(f"expected a batch of at least 1, but got {batch}")
+    if kind == "python":
+        given = {"classes": classes, "dropout": dropout, "batch": None if batch == 1 else batch, "threads": threads}
+        return _open_python(rest, given | {"size": size, "weights": weights, "device": device}, family)
     if kind != "torchvision" and weights is not None:
         raise InputError(f"{kind} models hold their weights themselves", remedy="leave out the file of weights")
     if kind == "onnx":
         if device is not None:
             raise InputError("ONNX Runtime chooses its device itself", remedy="leave out the device")
-        return _open_onnx(
-            rest, family=family, classes=classes, dropout=dropout, batch=batch, threads=threads, size=size
-        )
+        choices = {"family": family, "classes": classes, "dropout": dropout, "batch": batch, "threads": threads}
+        return _open_onnx(rest, size=size, **choices, **({} if workers == 1 else {"workers": workers}))
     if family != "auto":
         raise InputError(f"{kind} models are no graphs of the family {family}", remedy="leave out the family")
     if size is not None and kind != "ultralytics":
@@ -206,6 +214,36 @@ def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dic
         )
     with _named(folder):
         return TransformersDetector(model.to(place), processor, **shared)
+
+
+def _open_python(rest: str, given: dict[str, Any], family: str) -> Runner:
+    """Return what a function in a file of Python makes, if it is a runner."""
+    file, _, name = rest.rpartition(":")
+    if not Path(file).is_file():
+        raise InputError("expected python:FILE.py:FUNCTION with a file that is there", file=file or rest)
+    keywords = {key: value for key, value in given.items() if value is not None}
+    spec = importlib.util.spec_from_file_location(f"probox_own_{Path(file).stem}", file)
+    if spec is None or spec.loader is None:
+        raise InputError("is no file of Python", file=file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for their module
+    try:
+        with _said_aside():
+            spec.loader.exec_module(module)
+            make = getattr(module, name)
+            takes = inspect.signature(make).parameters
+            runner = make(**keywords) if set(keywords) <= set(takes) else None
+    except Exception as error:  # somebody else's code
+        raise InputError(f"{name} fails: {type(error).__name__}: {_first_line(error)}", file=file) from None
+    strange = sorted(set(keywords) - set(takes)) + ([] if family == "auto" else ["family"])
+    if strange:
+        raise InputError(f"{name} takes no {', '.join(strange)}", file=file, remedy="leave out these options")
+    missing = [key for key in ("family", "batch", "fingerprint", "candidates", "sample") if not hasattr(runner, key)]
+    if missing:
+        raise InputError(
+            f"what {name} returns has no {', '.join(missing)}", file=file, remedy="see probox.detect.Runner"
+        )
+    return cast(Runner, runner)
 
 
 OPENERS: dict[str, Callable[[str, Any, dict[str, Any], dict[str, Any]], Runner]] = {

@@ -157,9 +157,7 @@ def _look(detector: Runner, seen: Sequence[_Seen], options: Options) -> list[_Do
     return done
 
 
-def _results(
-    detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options
-) -> Iterator[list[_Done]]:
+def _results(detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options) -> Iterator[list[_Done]]:
     """Yield what is found in each chunk, in order."""
     workers = int(getattr(detector, "workers", 1))
     if workers > 1:

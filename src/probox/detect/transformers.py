@@ -149,7 +149,7 @@ class TransformersDetector:
 
     def _place(self, image: Pixels) -> dict[str, Any]:
         """Return the model's inputs for one image, so that no other one decides how it is padded."""
-        made = self.processor(images=[image], input_data_format="channels_last", return_tensors="pt")
+        made = self.processor(images=[np.array(image)], input_data_format="channels_last", return_tensors="pt")
         return {name: made[name] for name in ("pixel_values", "pixel_mask") if name in made}
 
     def _run(self, placed: Sequence[Mapping[str, Any]], sizes: Sequence[tuple[int, int]]) -> list[Candidates]:

@@ -62,6 +62,18 @@ class Candidates:
     covariances: npt.NDArray[np.float64] | None = None
     labels: npt.NDArray[np.int64] | None = None
 
+    def __post_init__(self) -> None:
+        count = len(self.boxes)
+        shapes = {"boxes": (count, 4), "scores": (count, -1), "covariances": (count, 2, 2, 2), "labels": (count,)}
+        for name, wanted in shapes.items():
+            values = getattr(self, name)
+            got = wanted if values is None else np.shape(values)
+            if len(got) != len(wanted) or any(own not in (-1, size) for own, size in zip(wanted, got, strict=True)):
+                expected = " x ".join("C" if size == -1 else str(size) for size in wanted)
+                raise InputError(
+                    f"expected {name} of candidates to be {expected}, but got {' x '.join(map(str, got)) or 'a number'}"
+                )
+
     def __len__(self) -> int:
         return len(self.boxes)
 
