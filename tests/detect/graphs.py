@@ -89,6 +89,115 @@ def small_yolo(
     return save(path, helper.make_graph(nodes, "small_yolo", ins, outs, weights))
 
 
+def any_graph(
+    path: Path,
+    inputs: Sequence[tuple[str, int, Sequence[int | str] | None]],
+    outputs: Sequence[tuple[str, np.ndarray, Sequence[int | str] | None]],
+    metadata: Mapping[str, str] | None = None,
+) -> Path:
+    """A graph of any signature whose outputs are constants: (name, type, shape) in, (name, array, shape) out.
+
+    Nothing is checked; a shape of None declares none at all.
+    """
+    ins = [helper.make_tensor_value_info(*entry) for entry in inputs]
+    nodes, outs = [], []
+    for name, array, shape in outputs:
+        kind = TensorProto.STRING if array.dtype.kind in "OU" else helper.np_dtype_to_tensor_dtype(array.dtype)
+        value = numpy_helper.from_array(array, f"{name}_c")
+        nodes.append(helper.make_node("Constant", [], [f"{name}_c"], value=value))
+        nodes.append(helper.make_node("Identity", [f"{name}_c"], [name]))
+        outs.append(helper.make_tensor_value_info(name, kind, shape))
+    graph = helper.make_graph(nodes, "any", ins, outs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    helper.set_model_props(model, dict(metadata or {}))
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def queries(
+    path: Path,
+    logits: np.ndarray,
+    boxes: np.ndarray,
+    *,
+    stem: tuple[int, int] = (7, 2),
+    refined: bool = False,
+    sides: np.ndarray | None = None,
+    bins: np.ndarray | None = None,
+    shape: Sequence[int | str] = (1, 3, 64, 64),
+    mask: tuple[int, Sequence[int | str]] | None = None,
+    names: tuple[str, str] = ("logits", "pred_boxes"),
+    scores: str | None = None,
+    order: tuple[int, int] = (0, 1),
+) -> Path:
+    """A graph that ends as DETR's kin do: logits (N, C) of a linear layer, boxes (N, 4) of a sigmoid.
+
+    `stem` is the first convolution's kernel and stride; `refined` boxes pass a logarithm, as reference points do.
+    With `sides` (N, 4 * bins) boxes are D-FINE's: moved from `boxes` by distributions over `bins`. `scores` is an
+    operation after the linear layer.
+    """
+    weights: list[onnx.TensorProto] = []
+
+    def const(name: str, value: np.ndarray) -> str:
+        weights.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    node = helper.make_node
+    kernel, step = stem
+    nodes = [
+        node("Conv", ["pixel_values", const("w", np.zeros((1, 3, kernel, kernel), np.float32))], ["stem"],
+             kernel_shape=[kernel, kernel], strides=[step, step]),
+        node("ReduceSum", ["stem"], ["nothing"], keepdims=0),
+        node("Add", [const("logits_c", logits[None].astype(np.float32)), "nothing"], ["hidden"]),
+        node("MatMul", ["hidden", const("eye", np.eye(logits.shape[1], dtype=np.float32))], ["product"]),
+        node("Add", [const("bias", np.zeros(logits.shape[1], np.float32)), "product"], ["linear"]),
+        node(scores or "Identity", ["linear"], [names[0]]),
+        node("Add", [const("boxes_c", np.log(boxes / (1 - boxes))[None].astype(np.float32)), "nothing"], ["moved"]),
+    ]  # fmt: skip
+    if refined:
+        nodes += [node("Exp", ["moved"], ["exp"]), node("Log", ["exp"], ["inverse"])]
+    nodes.append(node("Sigmoid", ["inverse" if refined else "moved"], ["reference" if sides is not None else names[1]]))
+    if sides is not None and bins is not None:
+        nodes += [
+            node("Add", [const("sides_c", sides[None].astype(np.float32)), "nothing"], ["sides"]),
+            node("Reshape", ["sides", const("by_bin", np.array([-1, len(bins)]))], ["rows"]),
+            node("Softmax", ["rows"], ["shares"], axis=1),
+            node("MatMul", ["shares", const("project", bins.astype(np.float32))], ["mean"]),
+            node("Reshape", ["mean", const("by_side", np.array([1, -1, 4]))], ["distance"]),
+        ]
+        const("half", np.float32(2))
+        const("four", np.float32(4))
+        for side, sign in enumerate(("Sub", "Sub", "Add", "Add")):
+            centre, extent = const(f"c{side}", np.int64(side % 2)), const(f"e{side}", np.int64(2 + side % 2))
+            nodes += [
+                node("Gather", ["distance", const(f"s{side}", np.int64(side))], [f"d{side}"], axis=2),
+                node("Add", ["half", f"d{side}"], [f"far{side}"]),
+                node("Gather", ["reference", extent], [f"long{side}"], axis=2),
+                node("Div", [f"long{side}", "four"], [f"unit{side}"]),
+                node("Mul", [f"far{side}", f"unit{side}"], [f"way{side}"]),
+                node("Gather", ["reference", centre], [f"at{side}"], axis=2),
+                node(sign, [f"at{side}", f"way{side}"], [f"x{side}"]),
+            ]
+        for axis in (0, 1):
+            nodes += [
+                node("Add", [f"x{axis}", f"x{axis + 2}"], [f"sum{axis}"]),
+                node("Div", [f"sum{axis}", "half"], [f"middle{axis}"]),
+                node("Sub", [f"x{axis + 2}", f"x{axis}"], [f"extent{axis}"]),
+            ]
+        last = const("last", np.array([2]))
+        parts = ["middle0", "middle1", "extent0", "extent1"]
+        nodes += [node("Unsqueeze", [part, last], [f"{part}_u"]) for part in parts]
+        nodes.append(node("Concat", [f"{part}_u" for part in parts], [names[1]], axis=2))
+    ins = [helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, shape)]
+    if mask is not None:
+        ins.append(helper.make_tensor_value_info("pixel_mask", *mask))
+    count = len(logits)
+    outs = [
+        helper.make_tensor_value_info(names[0], TensorProto.FLOAT, [1, count, logits.shape[1]]),
+        helper.make_tensor_value_info(names[1], TensorProto.FLOAT, [1, count, 4]),
+    ]
+    return save(path, helper.make_graph(nodes, "queries", ins, [outs[at] for at in order], weights))
+
+
 def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
     """A real, tiny SSD: two convolutions, then a box and a class predictor of two layers each, on a 4 x 4 map."""
     rng = np.random.default_rng(seed)
@@ -142,3 +251,191 @@ def small_ssd(path: Path, classes: int = 3, seed: int = 0) -> Path:
         helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 16, classes]),
     ]
     return save(path, helper.make_graph(nodes, "small_ssd", ins, outs, weights))
+
+
+def with_metadata(path: Path, entries: Mapping[str, str]) -> Path:
+    """The same graph, saying of itself what exports say."""
+    model = onnx.load(str(path))
+    helper.set_model_props(model, dict(entries))
+    onnx.save(model, str(path))
+    return path
+
+
+def dfl_logits(cells: int, bins: int = 16, seed: int = 0) -> np.ndarray:
+    """Logits (4, bins, N) of edge distances, some sure and some not."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(0, 1, (4, bins, cells)) * rng.uniform(0.3, 6, (1, 1, cells))).astype(np.float32)
+
+
+def dfl_detector(
+    path: Path,
+    logits: np.ndarray,
+    scores: np.ndarray,
+    points: np.ndarray,
+    strides: np.ndarray,
+    *,
+    size: tuple[int, int] = (64, 64),
+    form: str = "conv",
+    weights: str = "initializer",
+    first_bin: float = 0.0,
+    stretch: float = 1.0,
+    half: bool = False,
+    dynamic: bool = False,
+    demand: int | None = None,
+    opset: int = 17,
+) -> Path:
+    """A head that takes the means of edge distributions as YOLOv8's does: [1, 4 + C, N].
+
+    `form` is how it takes them, `weights` where its bins come from; `first_bin` other than 0 or `stretch` other than 1
+    are heads whose boxes are not these means. `demand` is the only side that an input with open axes may have.
+    """
+    kind, number = (TensorProto.FLOAT16, np.float16) if half else (TensorProto.FLOAT, np.float32)
+    bins, cells = logits.shape[1:]
+    shapes = {"conv": [1, bins, 1, 1], "late": [1, bins, 1, 1], "matmul": [bins], "sum": [1, 1, bins, 1]}
+    counted = (np.arange(bins) + first_bin).astype(number)
+    constants: dict[str, np.ndarray] = {
+        "logits": logits[None].astype(number),
+        "scores": scores.T[None].astype(number),
+        "points": (points / strides[:, None]).T[None].astype(number),
+        "strides": strides[None, None].astype(number),
+        "zero": number(0),
+        "two": number(2),
+        "stretch": number(stretch),
+        "edge_shape": np.array([1, 4, cells], np.int64),
+        "axis": np.array([2], np.int64),
+        "c0": np.array([0], np.int64),
+        "c1": np.array([1], np.int64),
+        "c2": np.array([2], np.int64),
+        "c4": np.array([4], np.int64),
+    }
+    nodes = [
+        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
+        helper.make_node("Add", ["logits", "nothing"], ["edges"]),  # [1, 4, bins, N]
+    ]
+    if demand is not None:
+        nodes[0] = helper.make_node("ReduceSum", ["demanded"], ["sum"], keepdims=0)
+        constants["line"] = np.zeros((1, 1, demand, demand), number)
+        nodes.insert(0, helper.make_node("Add", ["images", "line"], ["demanded"]))
+    if weights == "initializer":
+        constants["bins"] = counted.reshape(shapes[form])
+    elif weights == "constant":
+        value = numpy_helper.from_array(counted.reshape(shapes[form]), "bins")
+        nodes.append(helper.make_node("Constant", [], ["bins"], value=value))
+    else:  # counted out by the graph
+        constants |= {"start": np.int64(0), "stop": np.int64(bins), "step": np.int64(1)}
+        constants["bins_shape"] = np.array(shapes[form], np.int64)
+        nodes += [
+            helper.make_node("Range", ["start", "stop", "step"], ["counted"]),
+            helper.make_node("Cast", ["counted"], ["cast"], to=kind),
+            helper.make_node("Reshape", ["cast", "bins_shape"], ["bins"]),
+        ]
+    if form == "conv":
+        nodes += [
+            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 2, 1, 3]),
+            helper.make_node("Softmax", ["moved"], ["distributions"], axis=1),
+            helper.make_node("Conv", ["distributions", "bins"], ["mean"]),
+        ]
+    elif form == "late":  # older exporters take softmax over the last axis only
+        nodes += [
+            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 3, 1, 2]),
+            helper.make_node("Softmax", ["moved"], ["distributions"], axis=3),
+            helper.make_node("Transpose", ["distributions"], ["back"], perm=[0, 3, 2, 1]),
+            helper.make_node("Conv", ["back", "bins"], ["mean"]),
+        ]
+    elif form == "matmul":
+        nodes += [
+            helper.make_node("Transpose", ["edges"], ["moved"], perm=[0, 1, 3, 2]),
+            helper.make_node("Softmax", ["moved"], ["distributions"]),
+            helper.make_node("MatMul", ["distributions", "bins"], ["mean"]),
+        ]
+    else:
+        nodes += [
+            helper.make_node("Softmax", ["edges"], ["distributions"], axis=2),
+            helper.make_node("Mul", ["distributions", "bins"], ["weighed"]),
+            helper.make_node("ReduceSum", ["weighed", "axis"], ["mean"], keepdims=0),
+        ]
+    nodes += [
+        helper.make_node("Reshape", ["mean", "edge_shape"], ["ltrb"]),
+        helper.make_node("Mul", ["ltrb", "stretch"], ["far"]),
+        helper.make_node("Slice", ["far", "c0", "c2", "c1"], ["lt"]),
+        helper.make_node("Slice", ["far", "c2", "c4", "c1"], ["rb"]),
+        helper.make_node("Sub", ["points", "lt"], ["low"]),
+        helper.make_node("Add", ["points", "rb"], ["high"]),
+        helper.make_node("Add", ["low", "high"], ["both"]),
+        helper.make_node("Div", ["both", "two"], ["centre"]),
+        helper.make_node("Sub", ["high", "low"], ["sides"]),
+        helper.make_node("Concat", ["centre", "sides"], ["box"], axis=1),
+        helper.make_node("Mul", ["box", "strides"], ["pixels"]),
+        helper.make_node("Concat", ["pixels", "scores"], ["output0"], axis=1),
+    ]
+    wide, high = ("width", "height") if dynamic else size
+    shape = ["batch", "channels", "anchors"] if dynamic else [1, 4 + scores.shape[1], cells]
+    ins = [helper.make_tensor_value_info("images", kind, ["batch" if dynamic else 1, 3, high, wide])]
+    outs = [helper.make_tensor_value_info("output0", kind, shape)]
+    held = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    return save(path, helper.make_graph(nodes, "dfl", ins, outs, held), opset)
+
+
+def choosing_detector(path: Path, boxes: np.ndarray, scores: np.ndarray, *, rows: int, wrong: bool = False) -> Path:
+    """A graph that chooses its best rows as YOLOv10's does: [1, rows, 6].
+
+    `wrong`: something happens to the scores between the two choices, so that they are not found in the first.
+    """
+    classes = scores.shape[1]
+    constants = {
+        "boxes": boxes[None].astype(np.float32),
+        "scores": scores[None].astype(np.float32),
+        "share": np.float32(0.5),
+        "zero": np.float32(0),
+        "k": np.array([rows], np.int64),
+        "classes": np.int64(classes),
+        "last": np.array([-1], np.int64),
+        "four": np.array([1, rows, 4], np.int64),
+        "every": np.array([1, rows, classes], np.int64),
+    }
+    nodes = [
+        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
+        helper.make_node("Add", ["scores", "nothing"], ["all_scores"]),
+        helper.make_node("Add", ["boxes", "nothing"], ["all_boxes"]),
+        helper.make_node("ReduceMax", ["all_scores"], ["best"], axes=[2], keepdims=0),
+        helper.make_node("TopK", ["best", "k"], ["best_scores", "best_rows"], axis=1),
+        helper.make_node("Unsqueeze", ["best_rows", "last"], ["row_column"]),
+        helper.make_node("Expand", ["row_column", "every"], ["row_of_scores"]),
+        helper.make_node("GatherElements", ["all_scores", "row_of_scores"], ["kept"], axis=1),
+        *([helper.make_node("Mul", ["kept", "share"], ["lowered"])] if wrong else []),
+        helper.make_node("Flatten", ["lowered" if wrong else "kept"], ["flat"], axis=1),
+        helper.make_node("TopK", ["flat", "k"], ["top", "at"], axis=1),
+        helper.make_node("Unsqueeze", ["top", "last"], ["score"]),
+        helper.make_node("Mod", ["at", "classes"], ["label"]),
+        helper.make_node("Unsqueeze", ["label", "last"], ["label_column"]),
+        helper.make_node("Cast", ["label_column"], ["class"], to=TensorProto.FLOAT),
+        helper.make_node("Div", ["at", "classes"], ["among"]),
+        helper.make_node("GatherElements", ["best_rows", "among"], ["row"], axis=1),
+        helper.make_node("Unsqueeze", ["row", "last"], ["column"]),
+        helper.make_node("Expand", ["column", "four"], ["row_of_boxes"]),
+        helper.make_node("GatherElements", ["all_boxes", "row_of_boxes"], ["box"], axis=1),
+        helper.make_node("Concat", ["box", "score", "class"], ["output0"], axis=2),
+    ]
+    ins = [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])]
+    outs = [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, rows, 6])]
+    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    return save(path, helper.make_graph(nodes, "choosing", ins, outs, held), 17)
+
+
+def joined_detector(path: Path, boxes: np.ndarray, logits: np.ndarray) -> Path:
+    """A graph that joins boxes with the sigmoid of its logits as RT-DETR's does: [1, N, 4 + C]."""
+    nodes = [
+        helper.make_node("ReduceSum", ["images"], ["sum"], keepdims=0),
+        helper.make_node("Mul", ["sum", "zero"], ["nothing"]),
+        helper.make_node("Add", ["logits", "nothing"], ["scores"]),
+        helper.make_node("Sigmoid", ["scores"], ["likely"]),
+        helper.make_node("Concat", ["boxes", "likely"], ["output0"], axis=2),
+    ]
+    held = {"boxes": boxes, "logits": logits, "zero": np.float32(0)}
+    ins = [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 64, 64])]
+    shape = [1, boxes.shape[1], 4 + logits.shape[2]]
+    outs = [helper.make_tensor_value_info("output0", TensorProto.FLOAT, shape)]
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()]
+    return save(path, helper.make_graph(nodes, "joined", ins, outs, weights))

@@ -109,15 +109,19 @@ def test_elements_are_dropped_one_by_one_in_any_type(dtype: type) -> None:
     assert next(iter(masked.sample({"x0": ones[:2]}, ["y"], 1, 7)))[0].shape == (2, 500)
 
 
-def test_a_shape_that_depends_on_masks_is_refused() -> None:
-    """NonZero counts what a first mask leaves; the second layer's input has as many rows."""
+@pytest.mark.parametrize("counted", ["kept", "dropped"])
+def test_a_shape_that_depends_on_masks_is_refused(counted: str) -> None:
+    """As many rows enter the second layer as the first mask keeps, or drops; one row always."""
     graph = helper.make_graph(
         [
             helper.make_node("MatMul", ["x", "w"], ["a"], "early"),
-            helper.make_node("NonZero", ["a"], ["where"]),
-            helper.make_node("Cast", ["where"], ["rows"], to=TensorProto.FLOAT),
-            helper.make_node("Transpose", ["rows"], ["counted"]),
-            helper.make_node("MatMul", ["counted", "v"], ["y"], "late"),
+            helper.make_node("Cast", ["a"], ["is_kept"], to=TensorProto.BOOL),
+            helper.make_node("Not" if counted == "dropped" else "Identity", ["is_kept"], ["is_counted"]),
+            helper.make_node("NonZero", ["is_counted"], ["where"]),
+            helper.make_node("Cast", ["where"], ["numbers"], to=TensorProto.FLOAT),
+            helper.make_node("Transpose", ["numbers"], ["some"]),
+            helper.make_node("Concat", ["one", "some"], ["rows"], axis=0),
+            helper.make_node("MatMul", ["rows", "v"], ["y"], "late"),
         ],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 300])],
@@ -125,15 +129,28 @@ def test_a_shape_that_depends_on_masks_is_refused() -> None:
         [
             numpy_helper.from_array(0.7 * np.eye(300, dtype=np.float32), "w"),
             numpy_helper.from_array(np.full((2, 2), 0.3, np.float32), "v"),
+            numpy_helper.from_array(np.ones((1, 2), np.float32), "one"),
         ],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     feeds = {"x": np.ones((1, 300), np.float32)}
-    with pytest.raises(Exception, match=r"late.* changes its shape|broadcast"):
-        list(_masked(model, Dropout(rate=0.3, layers="early|late", masks="elements")).sample(feeds, ["y"], 2, 1))
+
+    def run(session: Any, names: Any, given: Any) -> Any:
+        try:
+            return session.run(names, given)
+        except Exception:
+            raise InputError("the model fails on an image", file="g.onnx") from None
+
+    dropout = Dropout(rate=0.3, layers="early|late", masks="elements")
+    masked = MaskedGraph(model, dropout, open_graph=_session, run=run)
+    # A mask of one row would go with any number of rows, and nobody would know.
+    message = "late changes its shape" if counted == "dropped" else "image 1: the model fails"
+    with pytest.raises(InputError, match=f"{message}.*; mask channels"):
+        list(masked.sample(feeds, ["y"], 2, 1))
     channels = _masked(model, Dropout(rate=0.3, layers="early|late", masks="channels"))
     plain, drawn = (found[0] for found in channels.sample(feeds, ["y"], 1, 1))
-    assert len(drawn) < len(plain) == 300
+    assert len(plain) == (301 if counted == "kept" else 1)
+    assert 1 < len(drawn) < 301
 
 
 def test_masks_belong_to_seed_image_and_pass_and_to_nothing_else(ssd: Path) -> None:
@@ -317,7 +334,9 @@ def test_weights_that_are_computed_are_left_alone(tmp_path: Path) -> None:
             helper.make_node("Transpose", ["w"], ["wt"]),
             helper.make_node("MatMul", ["a", "wt"], ["b"], "behind"),
             helper.make_node("Gemm", ["w", "b"], ["c"], "backwards"),
-            helper.make_node("MatMul", ["c", "w"], ["y"], "plain"),
+            helper.make_node("MatMul", ["w", "w"], ["ww"], "constant"),
+            helper.make_node("Add", ["c", "ww"], ["d"]),
+            helper.make_node("MatMul", ["d", "w"], ["y"], "plain"),
         ],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 3])],
@@ -327,7 +346,7 @@ def test_weights_that_are_computed_are_left_alone(tmp_path: Path) -> None:
     model = onnx.load(str(save(tmp_path / "g.onnx", graph)))
     assert [layer.name for layer in find_layers(model)] == ["plain"]
     graph.node.pop()
-    graph.output[0].name = "c"
+    graph.output[0].name = "d"
     with pytest.raises(InputError, match="no layer with float weights"):
         insert_dropout(helper.make_model(graph), Dropout())
 
@@ -378,6 +397,23 @@ def test_a_graph_s_own_dropout_nodes_come_first(opset: int, ratio: float | None,
         np.testing.assert_allclose(values[values > 0], 0.49 / (1 - rate), rtol=1e-4)
     heads = _masked(model, Dropout(layers="heads"))
     assert heads.layers == ("two",)  # the first reads the image
+
+
+def test_channels_of_a_graph_s_own_dropout() -> None:
+    """Channels come first in maps of features, last among features."""
+    for shape, axis in (((1, 40, 3, 5), 1), ((2, 6, 40), 2)):
+        graph = helper.make_graph(
+            [helper.make_node("Dropout", ["x"], ["y"], "drop")],
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+        masked = _masked(model, Dropout(masks="channels"))
+        _, (drawn,) = masked.sample({"x": np.ones(shape, np.float32)}, ["y"], 1, 0)
+        by_channel = np.moveaxis(drawn, axis, 0).reshape(40, -1)
+        assert (by_channel == by_channel[:, :1]).all()
+        assert 5 < (by_channel[:, 0] == 0).sum() < 35
 
 
 def test_dropout_that_drops_nothing_is_not_there(ssd: Path) -> None:

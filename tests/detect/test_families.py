@@ -68,7 +68,7 @@ def test_what_cannot_be_told_asks_for_a_name(inputs: list, outputs: list) -> Non
 def test_a_named_family_is_taken_at_its_word() -> None:
     assert choose_family(_signature([(1, 3, None, None)], [(1, None, 85)]), "yolov5").name == "yolov5"
     with pytest.raises(InputError, match="one of ssd"):
-        choose_family(_signature([(1, 3, 416, 416)], [(1, 3549, 85)]), "detr")
+        choose_family(_signature([(1, 3, 416, 416)], [(1, 3549, 85)]), "yolov99")
 
 
 def test_score_columns_are_named() -> None:

@@ -466,3 +466,47 @@ def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch
         save_detections(path, _some(3, 2, 1), [ImageFile(0, Path("0.jpg"))])
     assert path.read_text() == "[]"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("masks", ["channels", "elements"])
+def test_an_interrupted_run_with_masks_goes_on_to_the_bit(ssd: Path, photos: Path, tmp_path: Path, masks: str) -> None:
+    """Masks belong to images and passes: not to what ran before. What they cost is known of all images, too."""
+    images = find_images(photos)
+    options = Options(uncertainty="mc-dropout", passes=4)
+
+    def detector() -> Detector:
+        return Detector(ssd, classes=CLASSES, threads=1, dropout=Dropout(rate=0.3, masks=masks, seed=3))
+
+    straight, stopped = tmp_path / "straight.coco.json", tmp_path / "stopped.coco.json"
+    whole = detect_images(detector(), images, straight, options)
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(detector(), images, stopped, options, progress=Stopper(2))
+    again = detect_images(detector(), images, stopped, options)
+    assert again.resumed == 2
+    assert stopped.read_bytes() == straight.read_bytes()
+    assert again.cost == whole.cost
+    assert whole.cost is not None
+    assert tuple(note for note in again.notes if note in whole.cost.notes) == whole.cost.notes
+    plain = detect_images(Detector(ssd, classes=CLASSES, threads=1), images, tmp_path / "plain.json", Options())
+    assert whole.cost.plain == (plain.found.scores > whole.cost.level).sum()
+    assert whole.cost.plain_mean == pytest.approx(plain.found.scores[plain.found.scores > whole.cost.level].mean())
+    assert whole.cost.masked == (whole.found.scores > whole.cost.level).sum()
+    assert plain.cost is None
+
+
+@pytest.mark.parametrize(
+    "other", [{"rate": 0.2}, {"seed": 1}, {"masks": "channels"}, {"layers": "backbone"}], ids=lambda other: str(other)
+)
+def test_masks_of_another_kind_are_not_mixed(ssd: Path, photos: Path, tmp_path: Path, other: dict) -> None:
+    images, options = find_images(photos), Options(uncertainty="mc-dropout", passes=2)
+
+    def detector(**dropout: object) -> Detector:
+        return Detector(ssd, classes=CLASSES, threads=1, dropout=Dropout(**{"rate": 0.3, **dropout}))
+
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(detector(), images, tmp_path / "found.json", options, progress=Stopper(1))
+    with pytest.raises(InputError, match="other settings"):
+        detect_images(detector(**other), images, tmp_path / "found.json", options)
+    # The defaults, written out, are the same masks.
+    same = detector(masks="elements", layers="heads")
+    assert detect_images(same, images, tmp_path / "found.json", options).resumed == 1

@@ -175,19 +175,6 @@ def test_existing_dropout_is_switched_on() -> None:
     assert not any(module.training for module in model.modules())
 
 
-def test_masks_keep_the_expected_input() -> None:
-    from probox.detect.torch_modules import masked
-
-    layer = torch.nn.Conv2d(400, 400, 1, bias=False)
-    torch.nn.init.dirac_(layer.weight)
-    ones = torch.ones(1, 400, 2, 2)
-    with torch.no_grad(), masked([("head", layer)], Dropout(rate=0.25)):
-        drawn = torch.stack([layer(ones) for _ in range(20)])
-    assert drawn.mean().item() == pytest.approx(1.0, abs=0.03)
-    assert (drawn == drawn[..., :1, :1]).all()
-    torch.testing.assert_close(layer(ones), ones)
-
-
 def test_other_models_are_refused() -> None:
     with pytest.raises(InputError, match="Linear"):
         TorchvisionDetector(torch.nn.Linear(2, 2))

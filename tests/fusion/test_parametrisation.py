@@ -103,7 +103,7 @@ def _plain_sizes(mean: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, np.ndar
             if i < 2 and j < 2:
                 spread[i, j] = cov[i, j]
             elif i >= 2 and j >= 2:
-                spread[i, j] = moments[i] * moments[j] * (math.exp(cov[i, j]) - 1)
+                spread[i, j] = moments[i] * moments[j] * math.expm1(cov[i, j])
             else:
                 spread[i, j] = cov[i, j] * moments[max(i, j)]
     return np.array(moments), spread
@@ -112,7 +112,7 @@ def _plain_sizes(mean: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, np.ndar
 log_boxes = st.tuples(
     st.tuples(*[st.floats(-500, 500)] * 2, *[st.floats(-3, 7)] * 2),
     st.lists(st.floats(-1, 1), min_size=16, max_size=16),
-    st.floats(1e-3, 1.0),
+    st.floats(1e-6, 1.0),
 )
 
 

@@ -38,7 +38,8 @@ class Cost:
         if not self.plain:
             return ("No detection scores without masks either, so what they cost is not known.",)
         means = f", their mean score from {self.plain_mean:.2f} to {self.masked_mean:.2f}" if self.masked else ""
-        said = f"Masks cost score: detections above {self.level:g} went from {self.plain:,} to {self.masked:,}{means}."
+        verdict = "Masks cost score" if self.masked < self.plain else "Masks cost no score"
+        said = f"{verdict}: detections above {self.level:g} went from {self.plain:,} to {self.masked:,}{means}."
         if not self.large:
             return (said,)
         lost = (self.plain - self.masked) / self.plain

@@ -44,6 +44,7 @@ class Graph:
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.proto = model.graph
+        self.opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
         self.nodes: tuple[onnx.NodeProto, ...] = tuple(model.graph.node)
         self._makers = {name: node for node in self.nodes for name in node.output}
         self._users: dict[str, list[onnx.NodeProto]] = {}

@@ -106,7 +106,7 @@ def draw_mask(
     Examples
     --------
     >>> draw_mask((6,), 0.5, "float16", seed=1, image_id=139, number=0, layer="head.3").tolist()
-    [0.0, 2.0, 0.0, 0.0, 2.0, 2.0]
+    [2.0, 2.0, 2.0, 2.0, 0.0, 0.0]
     """
     who = hashlib.blake2b(f"{seed} {image_id} {number} {layer}".encode(), digest_size=16).digest()
     # A generator of its own for each mask: there is no state that the order of masks could change.

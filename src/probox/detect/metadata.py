@@ -19,19 +19,25 @@ class Metadata:
     """Width and height of the input."""
     task: str | None = None
     stride: int | None = None
+    head: str | None = None
+    """What the export calls the last module, ``RTDETRDecoder`` say."""
 
 
 def read_metadata(entries: Mapping[str, str]) -> Metadata:
-    """Return what an export's entries ``names``, ``imgsz``, ``task`` and ``stride`` say.
+    """Return what an export's entries ``names``, ``imgsz``, ``task``, ``stride`` and ``head`` say.
+
+    ``character`` has a name in each line: RapidAI's exports of Paddle's models.
 
     >>> read_metadata({"names": "{0: 'cup', 1: 'dog'}", "imgsz": "[480, 640]", "task": "detect", "stride": "32"})
-    Metadata(names=('cup', 'dog'), size=(640, 480), task='detect', stride=32)
+    Metadata(names=('cup', 'dog'), size=(640, 480), task='detect', stride=32, head=None)
     """
     return Metadata(
-        _names(_literal(entries.get("names"))),
+        _names(_literal(entries.get("names")))
+        or _names([line for line in entries.get("character", "").splitlines() if line]),
         _size(_literal(entries.get("imgsz"))),
         entries.get("task") or None,
         _whole(_literal(entries.get("stride"))),
+        entries.get("head") or None,
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.finding import ImageFile
+from probox.detect.heatmaps import COLUMNS, pack_heatmaps, unpack_heatmaps
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.files.output import write_files
@@ -153,6 +154,7 @@ class Partial:
             columns["covariances"] = table.covariances
         if found.plain_scores is not None:
             columns["plain_scores"] = found.plain_scores
+        columns |= pack_heatmaps(table.heatmaps)
         buffer = io.BytesIO()
         np.savez(buffer, size=np.array(size), photo=np.array(stamp), **columns)
         write_files({self._file(image): buffer.getvalue()}, lasting=False)
@@ -178,6 +180,7 @@ class Partial:
         ids: list[Any] = []
         sizes: dict[int, tuple[int, int]] = {}
         plain: list[Any] = []
+        heatmaps: list[Any] = []
         for image in images:
             part = self._read(image)
             if part is None:
@@ -193,8 +196,12 @@ class Partial:
             if "plain_scores" in part:
                 plain.append(part.pop("plain_scores"))
             ids.append(np.full(len(part["boxes"]), image.image_id, np.int64))
+            if COLUMNS[0] in part:
+                heatmaps += unpack_heatmaps({name: part.pop(name) for name in COLUMNS}, (width, height))
             parts.append(part)
         joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if heatmaps:
+            joined["heatmaps"] = heatmaps
         found = Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined)
         return found, sizes, np.concatenate(plain) if plain else None
 

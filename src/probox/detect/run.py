@@ -90,7 +90,7 @@ def detect_images(
         Called with the number of images done and of all.
     """
     require("PIL.Image", extra="detect", purpose="reading photos needs")
-    check_output(out)
+    check_output(out, heatmaps=options.uncertainty == "masks")
     check_options(detector.family, options)
     if not images:
         raise InputError("no images to look at")
@@ -103,7 +103,7 @@ def detect_images(
     }
     with Partial(Path(out), described) as kept:
         done = _detect_all(detector, images, options, kept, progress)
-        notes = save_detections(out, done.found, images, done.sizes, categories)
+        notes = save_detections(out, done.found, images, done.sizes, categories) + tuple(getattr(detector, "notes", ()))
         kept.remove()
     return dataclasses.replace(done, notes=done.notes + notes)
 

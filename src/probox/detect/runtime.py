@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families import Candidates, Family, Signature, Tensor, choose_family
+from probox.detect.families.plausible import Plausibility
 from probox.detect.graph import Graph, load_model, with_outputs
 from probox.detect.images import Pixels, Placement
 from probox.detect.masks import Dropout, Passes
@@ -97,9 +101,10 @@ class Detector:
         self._masked: MaskedGraph | None = None
         if dropout is None:
             self._session = self._open(str(self.path))
-            signature = _signature(self._session)
+            signature = _tried(self._session, _signature(self._session), size, self.path)
         else:
-            signature = _signature(self._open(str(self.path), optimise=False))
+            plain = self._open(str(self.path), optimise=False)
+            signature = _tried(plain, _signature(plain), size, self.path)
             self._masked = self._open_masked(dropout)
         inside = Graph(load_model(self.path, weights=False))
         try:
@@ -113,16 +118,24 @@ class Detector:
         if taps:
             self._session = self._open(with_outputs(load_model(self.path), taps).SerializeToString())
             self._output_names += [name for name in taps if name not in self._output_names]
-        self._described = repr((self.family.name, self.family.classes, size, dropout))
+        self._described = repr((self.family.name, self.family.classes, size))
+        self._plausible, self._checking = Plausibility(self.family.name, self._output_names, str(model)), Lock()
         self.batch = self._usable_batch(batch, dropout)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what looked odd in the images so far, one sentence each."""
+        return self._plausible.notes
+
+    @property
     def fingerprint(self) -> str:
-        """Return what tells this model from others: its file, and how it is run."""
+        """Return what tells this model, how it is run and the masks it gets, from others."""
         digest = hashlib.sha256(self._described.encode())
         with open(self.path, "rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
+        if self._masked is not None:
+            digest.update(self._masked.description.encode())
         return digest.hexdigest()
 
     @property
@@ -192,22 +205,25 @@ class Detector:
             yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
 
     def _decode(self, outputs: Sequence[Array], placements: Sequence[Placement]) -> list[Candidates]:
-        # Half precision is for the network: a pixel of a large image has no half number.
+        # Half precision is for the network: what is made of its outputs needs more.
         outputs = [output.astype(np.float32) if output.dtype == np.float16 else output for output in outputs]
-        try:
-            if not self.family.batches:
-                return [self.family.decode(outputs, placements[0])]
-            return [
-                self.family.decode([output[row : row + 1] for output in outputs], placement)
-                for row, placement in enumerate(placements)
-            ]
-        except (IndexError, ValueError) as error:
-            shapes = ", ".join(str(list(output.shape)) for output in outputs)
-            raise InputError(
-                f"outputs {shapes} are not those of {self.family.name} ({error})",
-                file=str(self.path),
-                remedy="name another family",
-            ) from None
+        decoded: list[Candidates] = []
+        for row, placement in enumerate(placements):
+            given = [output[row : row + 1] for output in outputs] if self.family.batches else outputs
+            try:
+                decoded.append(self.family.decode(given, placement))
+            except InputError as error:
+                problem = f"{error.problem} (outputs: {self._plausible.describe(given)})"
+                raise InputError(problem, file=str(self.path), remedy=error.remedy) from None
+            except (IndexError, ValueError) as error:
+                raise InputError(
+                    f"outputs {self._plausible.describe(given)} are not those of {self.family.name} ({error})",
+                    file=str(self.path),
+                    remedy="name another family",
+                ) from None
+            with self._checking:  # it counts, and several workers may be here
+                self._plausible.check(decoded[-1], given, placement.image_size)
+        return decoded
 
     def _fixed_batch(self) -> int | None:
         return self.family.signature.inputs[0].shape[0] if self.family.batches else None
@@ -249,7 +265,7 @@ class Detector:
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
         onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # warnings about unused initialisers are not for the user
+        options.log_severity_level = 4  # what is wrong comes as an exception too, and is said in one line
         if not optimise:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if self._threads is not None:
@@ -273,8 +289,38 @@ def _alike(one: Array, other: Array) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the runtime says, without the codes before it."""
-    return str(error).split(":", 3)[-1].strip() or str(error)
+    """Return what the runtime says, without the codes and places in its source before it."""
+    text = str(error).split(":", 3)[-1].strip() or str(error)
+    text = re.sub(r"^Load model from .*? failed:", "", text)
+    return re.sub(r"/onnxruntime_src/\S+ .*?[&\w]\) ", "", text).strip() or text
+
+
+def _tried(
+    session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None, path: Path
+) -> Signature:
+    """Return the signature with the outputs' shapes for an empty image, if the graph leaves more than batches open.
+
+    Exports with dynamic axes may not even say how many classes they have.
+    """
+    first = signature.inputs[0] if len(signature.inputs) == 1 else None
+    kind = None if first is None else _NUMPY_TYPES.get(first.type)
+    closed = all(None not in tensor.shape[1:] for tensor in (*signature.inputs, *signature.outputs))
+    if closed or first is None or kind is None or len(first.shape) != 4 or first.shape[1] != 3:
+        return signature
+    free = signature.metadata.size or size or Family.default_size  # an export runs at the size it was made for
+    wide, high = first.shape[3] or free[0], first.shape[2] or free[1]
+    try:
+        outputs = session.run(None, {first.name: np.zeros((first.shape[0] or 1, 3, high, wide), kind)})
+        shapes = tuple(tuple(output.shape) for output in outputs)
+    except Exception as error:  # the runtime's exceptions share no public base class
+        if free != size:
+            return signature  # another size may do, which the family knows
+        raise InputError(
+            f"the model does not run on an input of {wide} x {high}: {_reason(error)}",
+            file=str(path),
+            remedy="choose another size, a multiple of 32 or 64 say",
+        ) from None
+    return dataclasses.replace(signature, trial=shapes, trial_size=(wide, high))
 
 
 def _signature(session: onnxruntime.InferenceSession) -> Signature:

@@ -78,6 +78,11 @@ class MaskedGraph:
         """Return the names of the layers that get masks."""
         return tuple(mask.layer for mask in self.masks)
 
+    @property
+    def description(self) -> str:
+        """Return in words what decides the masks."""
+        return f"{[(mask.layer, mask.rate, mask.by_channel) for mask in self.masks]} {self._seed}"
+
     def sample(self, feeds: Feeds, outputs: Sequence[str], passes: int, image_id: int) -> Iterator[list[Array]]:
         """Yield the outputs for one image without masks, then those of each pass with masks.
 
@@ -105,13 +110,19 @@ class MaskedGraph:
         }
         for number in range(passes):
             drawn = self._draw(shapes, image_id, number)
-            found = self._run(self._after, names, {**fixed, **drawn})
+            try:
+                found = self._run(self._after, names, {**fixed, **drawn})
+            except InputError as error:
+                if not learnt:
+                    raise
+                # Without masks it ran: shapes may be the reason, if they depend on what masks leave.
+                raise InputError(error.problem, file=error.file, image=image_id, remedy="mask channels") from None
             for mask, shape in zip(learnt, found[len(outputs) :], strict=True):
                 if shapes[mask.name] != tuple(shape):
                     raise InputError(
                         f"the input of layer {mask.layer} changes its shape from pass to pass: no mask fits",
                         image=image_id,
-                        remedy="mask channels, or layers that come before it",
+                        remedy="mask channels",
                     )
             yield found[: len(outputs)]
 

@@ -20,9 +20,9 @@ _ONE_AT_A_TIME = Lock()
 """Masks hang on the modules themselves: two samplings at once would mix them."""
 
 
-def fingerprint_of(model: Any) -> str:
-    """Return what tells a model from others: its weights."""
-    digest = hashlib.sha256()
+def fingerprint_of(model: Any, dropout: Dropout | None = None) -> str:
+    """Return what tells a model from others: its weights, and the masks it gets."""
+    digest = hashlib.sha256(b"" if dropout is None else repr(dropout).encode())
     for name, value in model.state_dict().items():
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().float().numpy().tobytes())

@@ -75,7 +75,7 @@ class TorchvisionDetector:
     @property
     def fingerprint(self) -> str:
         """Return what tells this model from others: its weights."""
-        return fingerprint_of(self.model)
+        return fingerprint_of(self.model, self._dropout)
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
         """Return each image's candidates before suppression."""

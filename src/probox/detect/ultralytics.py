@@ -96,7 +96,7 @@ class UltralyticsDetector:
     @property
     def fingerprint(self) -> str:
         """Return what tells this model from others: its weights, and the size it sees images at."""
-        return f"{fingerprint_of(self.model)} at {self._size[0]} x {self._size[1]}"
+        return f"{fingerprint_of(self.model, self._dropout)} at {self._size[0]} x {self._size[1]}"
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:
         """Return each image's candidates before suppression."""

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale"]
+Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale", "masks"]
 UNCERTAINTIES: tuple[str, ...] = get_args(Uncertainty)
 Recipe = Literal["probox", "paper"]
 RECIPES: tuple[str, ...] = get_args(Recipe)
@@ -55,7 +55,8 @@ class Options:
         ``none``: suppression alone. ``constant``: the same boxes with one standard deviation for every corner, a share
         of the box's sides, the control of all others. ``nms-clusters``: each survivor with the candidates it
         suppresses. ``mc-dropout``: passes with random masks. ``edge-distribution``: the head's own variances.
-        ``flip-scale``: mirrored and shrunk images as samples.
+        ``flip-scale``: mirrored and shrunk images as samples. ``masks``: the boxes of ``none`` with the head's own
+        segmentation as a heatmap each, the probability of every pixel.
     relative_std : float
         For ``constant``: the corners' standard deviation as a share of the box's width and height.
     recipe : {"probox", "paper"}
@@ -110,6 +111,11 @@ class Options:
             raise InputError(f"expected recipe to be one of {', '.join(RECIPES)}, but got {self.recipe!r}")
         if not 0.0 < self.relative_std < float("inf"):
             raise InputError(f"expected relative_std above 0 and finite, but got {self.relative_std!r}")
+        if self.as_published and self.spread != Spread():
+            raise InputError(
+                "min_std, prior_std and shrinkage are no part of the paper's recipe",
+                remedy='leave them out, or write recipe="probox"',
+            )
         check_above_one(self.above_one)
         if self.passes < 1:
             raise InputError(f"expected at least 1 pass, but got {self.passes}")
@@ -134,10 +140,12 @@ def check_options(family: Described, options: Options) -> None:
         raise InputError(
             f"{family.name} predicts no distribution of its edges", remedy="use nms-clusters, mc-dropout or flip-scale"
         )
+    if options.uncertainty == "masks" and not getattr(family, "has_masks", False):
+        raise InputError(f"{family.name} predicts no masks", remedy="use another uncertainty, or a model that segments")
     if options.uncertainty == "nms-clusters" and family.suppresses:
         raise InputError(
-            "this graph suppresses candidates itself, so there are none to cluster",
-            remedy="use mc-dropout or flip-scale",
+            f"{family.name} gives final boxes and suppresses candidates itself, so there are none to cluster",
+            remedy="use edge-distribution" if family.has_edges else "use constant or flip-scale",
         )
 
 
@@ -219,7 +227,8 @@ class Hypotheses:
     probs: npt.NDArray[np.float32]
     labels: npt.NDArray[np.int64]
     scores: Floats
-    covariances: Floats | None
+    rows: npt.NDArray[np.int64]
+    """Which candidate each comes from."""
 
 
 def hypotheses(
@@ -253,9 +262,8 @@ def hypotheses(
     rows, columns, found = rows[order], columns[order], found[order]
     probs = np.clip(candidates.scores[rows], 0.0, 1.0)
     outranked = probs > probs[np.arange(len(rows)), columns][:, None]
-    covariances = None if candidates.covariances is None else candidates.covariances[rows]
     probs = np.where(outranked, np.float32(0), probs)
-    return Hypotheses(boxes[order], whole[order], probs, columns, np.minimum(found, 1.0), covariances)
+    return Hypotheses(boxes[order], whole[order], probs, columns, np.minimum(found, 1.0), rows)
 
 
 def _suppressed(
@@ -287,19 +295,27 @@ def _from_candidates(
         return _normalised(fused, options)
     found, rows = _suppressed(candidates, family, size, options)
     boxes, covariances = found.boxes[rows], None
-    if options.uncertainty == "edge-distribution" and found.covariances is not None:
-        covariances = found.covariances[rows]
+    heatmaps: tuple[Any, ...] | None = None
+    if options.uncertainty == "edge-distribution":
+        if candidates.covariances is None:
+            raise InputError(
+                f"{family.name} gave no distributions of its edges for this image", remedy="use another uncertainty"
+            )
+        covariances = candidates.covariances[found.rows[rows]]
         if not options.as_published:
             boxes, covariances = keep_inside(boxes, floor_std(covariances, options.spread.min_std), size)
     elif options.uncertainty == "constant":
         covariances = shares_of_sides(boxes, options.relative_std)
         if not options.as_published:
             boxes, covariances = keep_inside(boxes, covariances, size)
+    elif options.uncertainty == "masks" and candidates.heatmaps is not None:
+        heatmaps = tuple(candidates.heatmaps(found.rows[rows], boxes))
     return Detections(
         classes=family.classes,
         image_ids=np.full(len(rows), image_id, np.int64),
         boxes=boxes,
         covariances=covariances,
+        heatmaps=heatmaps,
         label_probs=to_distribution(_accepted(found.probs[rows], options), options.above_one),
         labels=found.labels[rows].astype(np.int32),
         scores=found.scores[rows],
@@ -370,5 +386,6 @@ def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:
             boxes = np.stack(
                 [view.shape[1] - boxes[:, 2], boxes[:, 1], view.shape[1] - boxes[:, 0], boxes[:, 3]], axis=1
             )
-        moved.append(dataclasses.replace(candidates, boxes=placement.boxes_to_image(boxes), covariances=None))
+        placed = placement.boxes_to_image(boxes)
+        moved.append(dataclasses.replace(candidates, boxes=placed, covariances=None, heatmaps=None))
     return moved

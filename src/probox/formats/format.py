@@ -95,6 +95,8 @@ class DetectionFormat(Format):
     copy : callable, optional
         Writes a file again, checked and, if asked, with valid covariances, without knowing the data set; returns
         None, and writes nothing, if that takes the data set.
+    heatmaps : bool
+        Whether its files can hold heatmaps.
     """
 
     read: Callable[[Source, Dataset, Problems], Draft]
@@ -102,3 +104,4 @@ class DetectionFormat(Format):
     read_part: Callable[[Source, Dataset, Dataset, Problems], Draft] | None = None
     check: Callable[[Source], None] | None = None
     copy: Callable[[Source, Paths, bool], Copied | None] | None = None
+    heatmaps: bool = False

@@ -6,7 +6,7 @@ from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.files.replacing import check_replaceable
 from probox.formats.format import DetectionFormat, Notes
-from probox.formats.registry import endings_in_words, format_of_name
+from probox.formats.registry import detection_formats, endings_in_words, format_of_name
 from probox.tables.arguments import dataset_of
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -40,9 +40,13 @@ def write_detections(path: Paths, found: Detections, truth: GroundTruth | Datase
     return write(path, found, dataset_of(truth, "the order is write_detections(path, found, truth)"))
 
 
-def check_output(path: Paths) -> None:
-    """Raise if `write_detections` could not write this file, before any work is done."""
-    check_replaceable(path, _asked_for(path).kind, folder=True)
+def check_output(path: Paths, *, heatmaps: bool = False) -> None:
+    """Raise if `write_detections` could not write this file (or heatmaps with it), before any work is done."""
+    form = _asked_for(path)
+    if heatmaps and not form.heatmaps:
+        able = " or ".join(f"*{known.suffixes[-1]}" for known in detection_formats() if known.heatmaps)
+        raise InputError(f"{form.title} cannot hold heatmaps", file=str(path), remedy=f"use {able}")
+    check_replaceable(path, form.kind, folder=True)
 
 
 def _asked_for(path: Paths) -> DetectionFormat:

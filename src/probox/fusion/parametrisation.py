@@ -177,7 +177,8 @@ def log_sizes_of_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floa
     with np.errstate(divide="ignore", invalid="ignore"):
         shrunk[..., 2:, 2:] = np.log1p(shrunk[..., 2:, 2:])
     finite = np.isfinite(means).all() and np.isfinite(covariances).all()
-    if finite and not _is_covariance(shrunk):
+    rounding = 1e-12 * np.abs(covariances).max(axis=(-2, -1))[..., None] * scale**2
+    if finite and not _is_covariance(shrunk, rounding):
         raise InputError(
             "no Gaussian log sizes have these moments: a size is tied too closely to its centre or to the other size",
             remedy='convert to "centre-size", which is exact for any covariance',
@@ -186,12 +187,13 @@ def log_sizes_of_sizes(means: Floats, covariances: Floats) -> tuple[Floats, Floa
     return np.concatenate([means[..., :2], np.log(sizes) - log_variances / 2], axis=-1), shrunk
 
 
-def _is_covariance(matrices: Floats) -> bool:
-    """Return whether no direction has a variance below 0, but for rounding."""
+def _is_covariance(matrices: Floats, rounding: Floats) -> bool:
+    """Return whether no direction has a variance below 0, if variances may be off by `rounding`."""
     if not np.isfinite(matrices).all():
         return False
-    std = np.sqrt(np.maximum(np.diagonal(matrices, axis1=-2, axis2=-1), np.finfo(np.float64).tiny))
-    correlations = matrices / std[..., :, None] / std[..., None, :]
+    allowed = matrices + rounding[..., :, None] * np.eye(matrices.shape[-1])
+    std = np.sqrt(np.maximum(np.diagonal(allowed, axis1=-2, axis2=-1), np.finfo(np.float64).tiny))
+    correlations = allowed / std[..., :, None] / std[..., None, :]
     return not matrices.size or float(np.linalg.eigvalsh(correlations).min()) > -1e-9
 
 

@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probox.detect.families.base import LABELS, Candidates, Family, Labels, Signature, Tensor
+from probox.detect.families.detr import DeformableDetr, Detr, RfDetr
+from probox.detect.families.end_to_end import EndToEnd, UltralyticsRtDetr
+from probox.detect.families.exported import check_task
 from probox.detect.families.faster_rcnn import FasterRCNN
-from probox.detect.families.nanodet import NanoDet
+from probox.detect.families.inputs import check_inputs
+from probox.detect.families.nanodet import NanoDet, NanoDetPlus, PicoDet
+from probox.detect.families.rt_detr import DFine, RtDetr
 from probox.detect.families.ssd import Ssd
-from probox.detect.families.yolo import YoloV3, YoloV5, YoloV8, YoloX
+from probox.detect.families.suppressed import MmDeploy, RtDetrTop, TensorFlow, Torchvision
+from probox.detect.families.yolo import YoloV3, YoloV5, YoloX
+from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
 from probox.detect.graph import Graph
 from probox.errors import InputError
 
@@ -24,9 +31,23 @@ FAMILIES: dict[str, type[Family]] = {
         YoloV3,
         YoloV5,
         YoloV8,
+        YoloV8Seg,
+        EndToEnd,
+        UltralyticsRtDetr,
         YoloX,
         NanoDet,
+        NanoDetPlus,
+        PicoDet,
         FasterRCNN,
+        Detr,
+        DeformableDetr,
+        RfDetr,
+        RtDetr,
+        DFine,
+        MmDeploy,
+        RtDetrTop,
+        TensorFlow,
+        Torchvision,
     )
 }
 """Every family by name: a module each, or one for its dialects, and its place here."""
@@ -55,16 +76,26 @@ def choose_family(
     graph : Graph, optional
         The graph, for tensors inside it.
     """
+    if name != "auto" and name not in FAMILIES:
+        raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
+    check_inputs(signature)
+    check_task(signature)
     if name != "auto":
-        if name not in FAMILIES:
-            raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
         try:
-            return FAMILIES[name](signature, classes, size, graph)
-        except IndexError:
-            raise InputError(f"the outputs {signature.describe()} are not those of {name}") from None
-    fitting = [family for family in FAMILIES.values() if family.matches(signature)]
+            named = FAMILIES[name](signature, classes, size, graph)
+            named.input_size()
+        except InputError:
+            raise
+        except (IndexError, TypeError, ValueError):
+            raise InputError(
+                f"the inputs or the outputs {signature.describe()} are not those of {name}",
+                remedy="name another family",
+            ) from None
+        return named
+    fitting = [family for family in FAMILIES.values() if family.recognises(signature, graph)]
     if len(fitting) != 1:
-        these = " or ".join(family.name for family in fitting) or "none of " + ", ".join(FAMILIES)
+        likely = fitting or [family for family in FAMILIES.values() if family.matches(signature)]
+        these = " or ".join(family.name for family in likely) or "none of " + ", ".join(FAMILIES)
         raise InputError(
             f"can't tell the family from the outputs {signature.describe()}: {these} would fit",
             remedy="name the detector's family",

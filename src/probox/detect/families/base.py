@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from probox.detect.images import Pixels, Placement
 from probox.detect.metadata import Metadata
 from probox.errors import InputError
 
-__all__ = ["LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor"]
+__all__ = ["LABELS", "Candidates", "Family", "Heatmaps", "Labels", "Rows", "Signature", "Tensor"]
 
 Array = npt.NDArray[Any]
 Labels = Literal["all", "best"]
@@ -40,6 +40,26 @@ class Signature:
     outputs: tuple[Tensor, ...]
     metadata: Metadata = dataclasses.field(default_factory=Metadata)
     """What the export says of itself."""
+    trial: tuple[tuple[int, ...], ...] | None = None
+    """Shapes of the outputs of one run on an empty image, where the graph leaves some open."""
+    trial_size: tuple[int, int] | None = None
+    """Width and height of that image."""
+
+    def shape(self, output: int) -> tuple[int | None, ...]:
+        """Return the shape of an output, with what the trial run showed for dimensions that are open."""
+        declared = self.outputs[output].shape
+        if self.trial is None or len(self.trial[output]) != len(declared):
+            return declared
+        return tuple(
+            (seen or None) if size is None else size for size, seen in zip(declared, self.trial[output], strict=True)
+        )
+
+    def image_size(self) -> tuple[int, int] | None:
+        """Return width and height of the (channels first) image that `shape` is about; None if they are open."""
+        high, wide = self.inputs[0].shape[-2:]
+        if high is not None and wide is not None:
+            return wide, high
+        return self.trial_size
 
     def describe(self) -> str:
         """Return the outputs in words, for messages."""
@@ -49,18 +69,36 @@ class Signature:
         )
 
 
+class Rows(Protocol):
+    """Corner covariances (N, 2, 2, 2) that are worked out for the rows that are asked for: few of thousands survive."""
+
+    def __getitem__(self, rows: Any, /) -> npt.NDArray[np.float64]: ...
+
+
+class Heatmaps(Protocol):
+    """Segmentations that are worked out for the rows that are asked for."""
+
+    def __call__(self, rows: npt.NDArray[Any], boxes: npt.NDArray[np.float64], /) -> list[Any]:
+        """Return a heatmap of the image's size for each row, 0 outside its box."""
+
+    def __getitem__(self, rows: Any, /) -> Heatmaps:
+        """Return those of these rows."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Candidates:
     """What a detector says of one image before suppression, in pixels of the image.
 
-    `covariances` are the corners' own where the head predicts them. `labels` are set where a box stands for one class
-    (a head with a box for each).
+    `covariances` are the corners' own where the head predicts them, an array or something that gives rows of one.
+    `labels` are set where a box stands for one class (a head with a box for each). `heatmaps` are there where the
+    detector segments.
     """
 
     boxes: npt.NDArray[np.float64]
     scores: npt.NDArray[np.float32]
-    covariances: npt.NDArray[np.float64] | None = None
+    covariances: npt.NDArray[np.float64] | Rows | None = None
     labels: npt.NDArray[np.int64] | None = None
+    heatmaps: Heatmaps | None = None
 
     def __post_init__(self) -> None:
         count = len(self.boxes)
@@ -81,7 +119,8 @@ class Candidates:
         """Return these rows."""
         covariances = None if self.covariances is None else self.covariances[rows]
         labels = None if self.labels is None else self.labels[rows]
-        return Candidates(self.boxes[rows], self.scores[rows], covariances, labels)
+        heatmaps = None if self.heatmaps is None else self.heatmaps[rows]
+        return Candidates(self.boxes[rows], self.scores[rows], covariances, labels, heatmaps)
 
 
 class Family:
@@ -93,13 +132,16 @@ class Family:
 
     name: ClassVar[str]
     nms_iou: ClassVar[float] = 0.6
-    labels: ClassVar[Labels] = "all"
+    labels: Labels = "all"
     """Whether a box may make detections of several classes, by the family's own practice."""
-    batches: ClassVar[bool] = True
-    has_edges: ClassVar[bool] = False
-    """Whether candidates come with covariances of their own."""
+    batches: bool = True
+    """Whether images can be stacked: they can't where each has a size of its own."""
+    has_edges: bool = False
+    """Whether candidates come with covariances of their own; a family may find out from the graph."""
+    has_masks: bool = False
+    """Whether candidates come with segmentations."""
     suppresses: ClassVar[bool] = False
-    """Whether the graph has already run non-maximum suppression, and has thrown away everything else."""
+    """Whether the graph's boxes are final: it has suppressed the others itself, or was trained to need none of that."""
     clips_first: ClassVar[bool] = True
     """Whether boxes are clipped to the image before suppression, not after it."""
     default_size: ClassVar[tuple[int, int]] = (640, 640)
@@ -121,6 +163,11 @@ class Family:
     def matches(cls, signature: Signature) -> bool:
         """Return whether the graph's inputs and outputs are this family's."""
         raise NotImplementedError
+
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Return whether this is the family of a graph, where the tensors inside it tell more than its outputs."""
+        return cls.matches(signature)
 
     def count_columns(self) -> int:
         """Return how many classes the graph scores."""
@@ -156,7 +203,7 @@ class Family:
 
     def last_dimension(self, output: int, axis: int = -1) -> int:
         """Return a dimension of an output that must be fixed."""
-        size = self.signature.outputs[output].shape[axis]
+        size = self.signature.shape(output)[axis]
         if size is None:
             raise InputError(
                 f"the graph does not say how many classes it scores ({self.signature.describe()})",

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families.base import Candidates, Family, Signature, channels_first
+from probox.detect.families.suppressed import normalises, one_label_each
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
 
@@ -47,6 +48,11 @@ class FasterRCNN(Family):
         ranks = [len(shape) for shape in shapes]
         return ranks[:3] == [2, 1, 1] and shapes[0][1] == 4 and len(signature.inputs) == 1
 
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Such a graph that does not begin by subtracting a mean: torchvision's do."""
+        return cls.matches(signature) and not normalises(signature, graph)
+
     def count_columns(self) -> int:
         return self._given or self.classes_without_background
 
@@ -64,11 +70,6 @@ class FasterRCNN(Family):
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         boxes = placement.boxes_to_image(outputs[0].reshape(-1, 4))
         labels = outputs[1].reshape(-1).astype(np.int64) - 1  # 0 is the background
-        scores = outputs[2].reshape(-1).astype(np.float64)
-        count = len(self.classes)
-        keep = (labels >= 0) & (labels < count)
-        labels, scores = labels[keep], scores[keep]
-        share = np.minimum((1.0 - scores) / max(count - 1, 1), scores)
-        probs = np.repeat(share[:, None], count, axis=1)
-        probs[np.arange(len(labels)), labels] = scores
-        return Candidates(boxes[keep], probs.astype(np.float32), labels=labels)
+        scores = outputs[2].reshape(-1)
+        keep = (labels >= 0) & (labels < len(self.classes))
+        return one_label_each(boxes[keep], labels[keep], scores[keep], len(self.classes))

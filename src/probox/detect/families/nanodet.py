@@ -1,65 +1,260 @@
-"""NanoDet, whose edges are distributions."""
+"""NanoDet, NanoDet-Plus and PicoDet, whose edges are distributions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families.base import Candidates, Family, Signature, channels_first, grid
+from probox.detect.families.cells import count_cells
+from probox.detect.families.evidence import score_kind
+from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
+from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
+from probox.tables.coco_classes import COCO_CLASSES
 
-__all__ = ["NanoDet"]
+__all__ = ["NanoDet", "NanoDetPlus", "PicoDet"]
 
 Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+STRIDES = (4, 8, 16, 32, 64, 128)
+"""Strides that a map may have."""
+FIRST_STRIDE = 8
+"""The finest one where the graph does not say how many cells there are: others double it."""
+BGR_MEAN, BGR_STD = (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)
 
 
-class NanoDet(Family):
-    """NanoDet: for each stride a score map [1, n, C], then for each stride an edge map [1, n, 4 * bins].
+class Maps(NamedTuple):
+    """Which outputs are score maps and which edge maps, finest first."""
 
-    Its edges are distributions (generalised focal loss), so every candidate comes with corner variances.
+    scores: tuple[int, ...]
+    edges: tuple[int, ...]
+
+
+class EdgeMaps(Family):
+    """Heads of generalised focal loss: each cell has scores, and for each edge a distribution over 0, 1, 2... strides.
+
+    Subclasses say where a cell's point lies and how images were placed in training.
+    """
+
+    has_edges = True
+    offset: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    """A cell's point is ``cell * stride + a * stride + b`` with these a and b."""
+
+    def points(self, strides: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return the point that distances of each cell start from, and its stride."""
+        cells, scale = grid(self.input_size(), strides)
+        share, shift = self.offset
+        return cells * scale[:, None] + (share * scale[:, None] + shift), scale
+
+    def from_maps(self, scores: Array, logits: Array, strides: Sequence[int], placement: Placement) -> Candidates:
+        """Return candidates of scores (N, C) and logits of edges (N, 4 * bins) of all cells."""
+        points, scale = self.points(strides)
+        if len(points) != len(scores):
+            raise ValueError(f"{len(scores)} cells, but strides {', '.join(map(str, strides))} make {len(points)}")
+        edges = logits.reshape(len(scores), 4, -1)
+        edges = np.exp(edges - edges.max(axis=2, keepdims=True))
+        edges /= edges.sum(axis=2, keepdims=True)
+        boxes, covariances = edge_corners(points, scale, *edge_moments(edges))
+        return Candidates(
+            placement.boxes_to_image(boxes), self.columns.select(scores), placement.covariances_to_image(covariances)
+        )
+
+
+class SplitMaps(EdgeMaps):
+    """For each stride a score map [1, n, C] and an edge map [1, n, 4 * bins], in two halves or in turns."""
+
+    def __init__(
+        self,
+        signature: Signature,
+        classes: Sequence[str] | None = None,
+        size: tuple[int, int] | None = None,
+        graph: Graph | None = None,
+    ) -> None:
+        self._names = classes if classes is not None else signature.metadata.names
+        found = arrangements(signature)
+        if not found:
+            raise InputError(
+                f"expected a score map [1, n, C] and an edge map [1, n, 4 B] for each stride, "
+                f"but got {signature.describe()}"
+            )
+        self.maps = _likeliest(found, signature, graph, COCO_CLASSES if self._names is None else self._names)
+        self._raw = score_kind(graph, signature.outputs[self.maps.scores[0]].name) == "logits"
+        super().__init__(signature, classes, size, graph)
+        cells = [signature.shape(number)[1] for number in self.maps.scores]
+        self.strides = strides_of(cells, signature.trial_size or self.input_size())
+
+    def count_columns(self) -> int:
+        columns = self.last_dimension(self.maps.scores[0])
+        if self._names is not None and len(self._names) != columns:  # these heads have no background
+            raise InputError(
+                f"expected {columns} class names for the model's {columns} scores, but got {len(self._names)}"
+            )
+        return columns
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        scores = np.concatenate([outputs[number][0] for number in self.maps.scores])
+        if self._raw:
+            scores = 1.0 / (1.0 + np.exp(-np.clip(scores, -80.0, 80.0)))
+        logits = np.concatenate([outputs[number][0] for number in self.maps.edges])
+        return self.from_maps(scores, logits, self.strides, placement)
+
+
+class NanoDet(SplitMaps):
+    """NanoDet (its first versions, -m, -g and -t): maps of strides 8, 16 and 32.
+
+    From its project: a cell's point is the middle of its pixels, ``cell * stride + (stride - 1) / 2``; BGR with
+    ImageNet's mean and deviation; the image keeps its shape, in the middle of the input.
     """
 
     name = "nanodet"
-    has_edges = True
-    strides = (8, 16, 32)
+    offset = (0.5, -0.5)
     default_size = (416, 416)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """Score maps and edge maps in two halves, with the same number of cells."""
-        count = len(signature.outputs)
-        if count != 2 * len(cls.strides) or len(signature.inputs) != 1:
-            return False
-        shapes = [output.shape for output in signature.outputs]
-        halves = zip(shapes[: count // 2], shapes[count // 2 :], strict=True)
-        return all(
-            len(scores) == 3 and len(edges) == 3 and scores[1] == edges[1] and (edges[2] or 1) % 4 == 0
-            for scores, edges in halves
-        )
-
-    def count_columns(self) -> int:
-        return self.last_dimension(0)
+        """Score maps and edge maps of three strides."""
+        return len(signature.outputs) == 6 and bool(arrangements(signature))
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         placed, placement = place_image(image, self.input_size(), keep_aspect=True, centred=True)
-        pixels = channels_first(placed, bgr=True, mean=(103.53, 116.28, 123.675), std=(57.375, 57.12, 58.395))
+        pixels = channels_first(placed, bgr=True, mean=BGR_MEAN, std=BGR_STD)
+        return {self.signature.inputs[0].name: pixels}, placement
+
+
+class PicoDet(SplitMaps):
+    """PicoDet exported without its post-processing: maps of strides 8, 16, 32 and 64.
+
+    From PaddleDetection: a cell's point is its middle, ``(cell + 1/2) * stride`` (``cell_offset: 0.5``); scores have
+    been through a sigmoid in the graph; RGB with ImageNet's mean and deviation, stretched (``keep_ratio: False``).
+    """
+
+    name = "picodet"
+    offset = (0.5, 0.0)
+    default_size = (416, 416)
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """Score maps and edge maps of four strides."""
+        return len(signature.outputs) == 8 and bool(arrangements(signature))
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        placed, placement = place_image(image, self.input_size(), keep_aspect=False)
+        pixels = channels_first(placed, bgr=False, mean=BGR_MEAN[::-1], std=BGR_STD[::-1])
+        return {self.signature.inputs[0].name: pixels}, placement
+
+
+class NanoDetPlus(EdgeMaps):
+    """NanoDet-Plus: one output [1, N, C + 4 * bins] over the cells of strides 8, 16, 32 and 64.
+
+    From its project: a cell's point is its first pixel, ``cell * stride``; scores have been through a sigmoid in the
+    graph; BGR with ImageNet's mean and deviation, stretched (``keep_ratio: False``) by a matrix that maps the first
+    pixel to the first. How many columns are classes is not in the graph: it has to be known from their names.
+    """
+
+    name = "nanodet-plus"
+    strides = (8, 16, 32, 64)
+    default_size = (416, 416)
+
+    def __init__(
+        self,
+        signature: Signature,
+        classes: Sequence[str] | None = None,
+        size: tuple[int, int] | None = None,
+        graph: Graph | None = None,
+    ) -> None:
+        named = classes if classes is not None else signature.metadata.names
+        self._count = len(COCO_CLASSES if named is None else named)
+        super().__init__(signature, classes, size, graph)
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """One output [1, N, C + 4 * bins] with a row for each cell of four strides."""
+        if len(signature.inputs) != 1 or len(signature.outputs) != 1:
+            return False
+        image, shape = signature.inputs[0].shape, signature.shape(0)
+        if len(image) != 4 or len(shape) != 3 or shape[1] is None:
+            return False
+        size = signature.trial_size or (image[3], image[2])
+        fixed = None not in size and shape[1] == count_cells((size[0] or 0, size[1] or 0), cls.strides)
+        return fixed and (shape[2] or 0) > 8
+
+    def count_columns(self) -> int:
+        columns = self.last_dimension(0)
+        rest = columns - self._count
+        if rest < 8 or rest % 4:
+            raise InputError(
+                f"{columns} columns are not {self._count} classes and four distributions of edges",
+                remedy="give the names of its classes in the order of its outputs",
+            )
+        return self._count
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        placed, placement = place_image(image, self.input_size(), keep_aspect=False, from_origin=True)
+        pixels = channels_first(placed, bgr=True, mean=BGR_MEAN, std=BGR_STD)
         return {self.signature.inputs[0].name: pixels}, placement
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
-        half = len(self.strides)
-        scores = np.concatenate([part[0] for part in outputs[:half]])
-        edges = np.concatenate([part[0] for part in outputs[half:]]).reshape(len(scores), 4, -1)
-        edges = np.exp(edges - edges.max(axis=2, keepdims=True))
-        edges /= edges.sum(axis=2, keepdims=True)
-        cells, strides = grid(self.input_size(), self.strides)
-        points = cells * strides[:, None] + (strides[:, None] - 1) / 2
-        boxes, covariances = edge_corners(points, strides, *edge_moments(edges))
-        return Candidates(
-            placement.boxes_to_image(boxes),
-            self.columns.select(scores),
-            placement.covariances_to_image(covariances),
-        )
+        rows = outputs[0][0]
+        return self.from_maps(rows[:, : self._count], rows[:, self._count :], self.strides, placement)
+
+
+def arrangements(signature: Signature) -> list[Maps]:
+    """Return the ways in which outputs can be score maps and edge maps of several strides, the usual ones first."""
+    shapes = [signature.shape(number) for number in range(len(signature.outputs))]
+    count = len(shapes)
+    if count < 4 or count % 2 or len(signature.inputs) != 1 or any(len(shape) != 3 for shape in shapes):
+        return []
+    first, second = tuple(range(count // 2)), tuple(range(count // 2, count))
+    even, odd = tuple(range(0, count, 2)), tuple(range(1, count, 2))
+    ways = [Maps(first, second), Maps(even, odd), Maps(second, first), Maps(odd, even)]
+    return [way for way in ways if _fits(way, shapes)]
+
+
+def _fits(way: Maps, shapes: Sequence[tuple[int | None, ...]]) -> bool:
+    columns = {shapes[number][2] for number in way.scores}
+    edges = {shapes[number][2] for number in way.edges}
+    cells = [shapes[number][1] for number in way.scores]
+    known = [count for count in cells if count is not None]
+    width = edges.pop()
+    return (
+        len(columns) == 1
+        and not edges
+        and width is not None
+        and width >= 8
+        and width % 4 == 0
+        and cells == [shapes[number][1] for number in way.edges]
+        and all(one > other for one, other in pairwise(known))
+    )
+
+
+def _likeliest(found: Sequence[Maps], signature: Signature, graph: Graph | None, names: Sequence[str]) -> Maps:
+    """Return the arrangement whose scores have as many columns as there are names, or come from a sigmoid."""
+    shapes = [signature.shape(number) for number in range(len(signature.outputs))]
+    fitting = [way for way in found if shapes[way.scores[0]][2] == len(names)] or list(found)
+    likely = [way for way in fitting if score_kind(graph, signature.outputs[way.scores[0]].name) == "probabilities"]
+    return (likely or fitting)[0]
+
+
+def strides_of(cells: Sequence[int | None], size: tuple[int, int]) -> tuple[int, ...]:
+    """Return the stride of each map from its number of cells; raise if no stride makes so many.
+
+    >>> strides_of([2704, 676, 169, 49], (416, 416))
+    (8, 16, 32, 64)
+    """
+    found: list[int] = []
+    for number, count in enumerate(cells):
+        fitting = [stride for stride in STRIDES if count_cells(size, (stride,)) == count]
+        if count is not None and not fitting:
+            raise InputError(
+                f"no stride makes {count} cells of an input of {size[0]} x {size[1]}",
+                remedy="name another family, or give the size that the model was exported for",
+            )
+        found.append(fitting[0] if fitting else FIRST_STRIDE * 2**number)
+    return tuple(found)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families.base import Candidates, Family, Signature, channels_first
+from probox.detect.families.detr import are_logits
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
 from probox.errors import InputError
@@ -46,7 +47,13 @@ class Ssd(Family):
     @classmethod
     def matches(cls, signature: Signature) -> bool:
         """One image input, two outputs: boxes [1, N, 4] and scores [1, N, C]."""
-        return len(signature.inputs) == 1 and _boxes_and_scores(signature) is not None
+        one = len(signature.inputs) == 1 and len(signature.inputs[0].shape) == 4
+        return one and _boxes_and_scores(signature) is not None
+
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Such outputs whose scores are no logits, as those of DETR and its kin are."""
+        return cls.matches(signature) and not are_logits(signature, graph)
 
     def count_columns(self) -> int:
         return self.last_dimension(self._scores)
@@ -76,10 +83,10 @@ def _boxes_and_scores(signature: Signature) -> tuple[int, int] | None:
     """Return which output holds boxes and which scores."""
     if len(signature.outputs) != 2:
         return None
-    shapes = [output.shape for output in signature.outputs]
+    shapes = [signature.shape(number) for number in range(len(signature.outputs))]
     for boxes, scores in ((0, 1), (1, 0)):
         is_boxes = len(shapes[boxes]) in (3, 4) and shapes[boxes][-1] == 4
-        is_boxes &= len(shapes[boxes]) == 3 or shapes[boxes][2] == 1
+        is_boxes = is_boxes and (len(shapes[boxes]) == 3 or shapes[boxes][2] == 1)
         if is_boxes and len(shapes[scores]) == 3 and shapes[scores][1] == shapes[boxes][1]:
             return boxes, scores
     return None

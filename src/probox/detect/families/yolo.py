@@ -1,4 +1,4 @@
-"""YOLO in its ONNX dialects: v3 as in the model zoo, v5, v8, and YOLOX with raw outputs."""
+"""YOLO in older ONNX dialects: v3 as in the model zoo, v5, and YOLOX."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.detect.families.base import Candidates, Family, Signature, channels_first, corners_of_centres, grid
+from probox.detect.families.cells import count_cells
+from probox.detect.families.exported import Exported, check_scores, only_output
+from probox.detect.families.yolov8 import has_cells
 from probox.detect.images import Pixels, Placement, place_image
+from probox.errors import InputError
 
-__all__ = ["YoloV3", "YoloV5", "YoloV8", "YoloX"]
+__all__ = ["YoloV3", "YoloV5", "YoloX"]
 
 Array = npt.NDArray[Any]
 
 STRIDES = (8, 16, 32)
-
-
-def _single_output(signature: Signature) -> tuple[int | None, ...] | None:
-    """Return the shape of the only output of a graph with one image input, if it has three dimensions."""
-    one = len(signature.inputs) == 1 and len(signature.outputs) == 1
-    fits = one and len(signature.outputs[0].shape) == 3 and len(signature.inputs[0].shape) == 4
-    return signature.outputs[0].shape if fits else None
-
-
-def _cells(signature: Signature) -> int | None:
-    high, wide = signature.inputs[0].shape[-2:]
-    return None if high is None or wide is None else len(grid((wide, high), STRIDES)[0])
+ANCHORS = 3
+"""Boxes of YOLOv5 for each cell."""
 
 
 class YoloV3(Family):
@@ -46,7 +40,8 @@ class YoloV3(Family):
         if len(signature.inputs) != 2 or len(signature.outputs) < 2:
             return False
         boxes, scores = signature.outputs[0].shape, signature.outputs[1].shape
-        return len(boxes) == 3 and boxes[2] == 4 and len(scores) == 3
+        takes_size = len(signature.inputs[1].shape) == 2  # a mask of pixels has three dimensions
+        return takes_size and len(boxes) == 3 and boxes[2] == 4 and len(scores) == 3
 
     def count_columns(self) -> int:
         return self.last_dimension(1, axis=1)
@@ -66,8 +61,8 @@ class YoloV3(Family):
         return Candidates(boxes, self.columns.select(outputs[1][0].T))
 
 
-class YoloV5(Family):
-    """YOLOv5 (and v6, v7 exported alike): [1, N, 5 + C] with centre, size, objectness and class scores."""
+class YoloV5(Exported):
+    """YOLOv5 (and v7 exported alike): [1, N, 5 + C] with centre, size, objectness and class scores."""
 
     name = "yolov5"
     labels = "best"
@@ -75,54 +70,24 @@ class YoloV5(Family):
     @classmethod
     def matches(cls, signature: Signature) -> bool:
         """One output [1, N, 5 + C] with three anchors for each cell."""
-        shape, cells = _single_output(signature), _cells(signature)
-        if shape is None or shape[1] is None or shape[2] is None or cells is None:
+        shape = only_output(signature)
+        if shape is None or shape[1] is None or shape[2] is None or shape[1] % ANCHORS:
             return False
-        return shape[1] == 3 * cells and shape[2] > 5
+        return has_cells(signature, shape[1] // ANCHORS) and shape[2] > 5
 
     def count_columns(self) -> int:
-        return self.last_dimension(0) - 5
-
-    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
-        placed, placement = place_image(image, self.input_size(), keep_aspect=True, centred=True, fill=114)
-        return {self.signature.inputs[0].name: channels_first(placed, bgr=False, std=255.0)}, placement
+        columns = self.signature.shape(0)[2]
+        return self.checked_columns(None if columns is None else columns - 5)
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         rows = outputs[0][0]
+        check_scores(rows[:, 4:], self.name)
         boxes = placement.boxes_to_image(corners_of_centres(rows[:, :4]))
-        return Candidates(boxes, self.columns.select(rows[:, 4:5] * rows[:, 5:]))
-
-
-class YoloV8(Family):
-    """YOLOv8 (and those exported alike): [1, 4 + C, N] with centre, size and class scores."""
-
-    name = "yolov8"
-    labels = "best"
-
-    @classmethod
-    def matches(cls, signature: Signature) -> bool:
-        """One output [1, 4 + C, N] with more candidates than rows."""
-        shape = _single_output(signature)
-        if shape is None or shape[1] is None or shape[1] <= 4:
-            return False
-        cells = _cells(signature)
-        return shape[2] == cells if cells is not None and shape[2] is not None else (shape[2] or 0) > shape[1]
-
-    def count_columns(self) -> int:
-        return self.last_dimension(0, axis=1) - 4
-
-    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
-        placed, placement = place_image(image, self.input_size(), keep_aspect=True, centred=True, fill=114)
-        return {self.signature.inputs[0].name: channels_first(placed, bgr=False, std=255.0)}, placement
-
-    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
-        rows = outputs[0][0].T
-        boxes = placement.boxes_to_image(corners_of_centres(rows[:, :4]))
-        return Candidates(boxes, self.columns.select(rows[:, 4:]))
+        return Candidates(boxes, rows[:, 4:5] * rows[:, 5 : 5 + len(self.classes)])
 
 
 class YoloX(Family):
-    """YOLOX without decoding in the graph: [1, N, 5 + C], offsets and log sizes in strides of 8, 16 and 32."""
+    """YOLOX: [1, N, 5 + C], offsets and log sizes in strides of 8, 16 and 32, or decoded by the graph to pixels."""
 
     name = "yolox"
     labels = "best"
@@ -130,12 +95,15 @@ class YoloX(Family):
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One output [1, N, 5 + C] with one row for each cell."""
-        shape, cells = _single_output(signature), _cells(signature)
-        return shape is not None and shape[1] is not None and shape[1] == cells and (shape[2] or 0) > 5
+        """One output [1, N, 5 + C] with one row for each cell; exports of Ultralytics are none."""
+        shape, size = only_output(signature), signature.image_size()
+        if shape is None or size is None or signature.metadata.task is not None:
+            return False
+        return shape[1] == count_cells(size, STRIDES) and (shape[2] or 0) > 5
 
     def count_columns(self) -> int:
-        return self.last_dimension(0) - 5
+        columns = self.signature.shape(0)[2]
+        return self.last_dimension(0) - 5 if columns is None else columns - 5
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         placed, placement = place_image(image, self.input_size(), keep_aspect=True, fill=114, round_down=True)
@@ -143,9 +111,28 @@ class YoloX(Family):
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         rows = outputs[0][0]
+        check_scores(rows[:, 4:], self.name)
         cells, strides = grid(self.input_size(), STRIDES)
-        centres = (rows[:, :2] + cells) * strides[:, None]
-        # A raw size of 20 is already wider than any image; more would overflow.
-        sizes = np.exp(np.minimum(rows[:, 2:4].astype(np.float64), 20.0)) * strides[:, None]
+        if self._decoded(rows, cells, strides):
+            centres, sizes = rows[:, :2].astype(np.float64), rows[:, 2:4].astype(np.float64)
+        else:
+            centres = (rows[:, :2] + cells) * strides[:, None]
+            # A raw size of 20 is already wider than any image; more would overflow.
+            sizes = np.exp(np.minimum(rows[:, 2:4].astype(np.float64), 20.0)) * strides[:, None]
         boxes = placement.boxes_to_image(corners_of_centres(np.concatenate([centres, sizes], axis=1)))
         return Candidates(boxes, self.columns.select(rows[:, 4:5] * rows[:, 5:]))
+
+    def _decoded(self, rows: Array, cells: Array, strides: Array) -> bool:
+        """Return whether the graph has decoded its boxes itself: centres lie at their cells, not near 0."""
+        from_cell = np.median(np.abs(rows[:, :2] / strides[:, None] - cells))
+        from_zero = np.median(np.abs(rows[:, :2]))
+        if not from_cell < from_zero:
+            return False
+        if (rows[:, 4] == 1.0).all():
+            raise InputError(
+                f"{self.signature.describe()} looks like YOLOv6, whose objectness is always 1, not like YOLOX",
+                remedy="export a family that is known",
+            )
+        if (rows[:, 2:4] < 0).any():
+            raise InputError(f"the boxes of {self.signature.describe()} have no size", remedy="name another family")
+        return True

@@ -53,6 +53,7 @@ RVC1_DETECTIONS = DetectionFormat(
     check=lambda source: check_rvc1(source.content(), source.name),
     copy=copier(check_rvc1),
     kind=JSON_DETECTIONS,
+    heatmaps=True,
 )
 
 RVC1_TRUTH = TruthFormat(

@@ -1,0 +1,209 @@
+"""Detectors that answer a fixed number of queries: DETR, its deformable kin and RF-DETR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detect.families.base import Candidates, Family, Signature, Tensor, channels_first, corners_of_centres
+from probox.detect.families.evidence import has_operation, score_kind, stem_of
+from probox.detect.graph import Graph
+from probox.detect.images import Pixels, Placement, place_image
+from probox.errors import InputError
+
+__all__ = ["DeformableDetr", "Detr", "Queries", "RfDetr", "are_logits", "boxes_and_logits", "refines"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+IMAGENET_MEAN = (123.675, 116.28, 103.53)
+IMAGENET_STD = (58.395, 57.12, 57.375)
+"""Of red, green and blue from 0 to 255."""
+
+COCO_AND_NO_OBJECT = 92
+"""Columns of the published DETR and YOLOS: COCO's ids 0 to 90, then no object."""
+
+_INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
+
+
+class Queries(Family):
+    """Logits [1, N, C] and boxes [1, N, 4] (cx, cy, w, h from 0 to 1), as transformers' models are exported.
+
+    Every query is a detection with all its class scores; the network was trained to answer once for each object, so
+    nothing is suppressed. Subclasses say what turns logits into scores and how the network saw images in training:
+    neither is in the outputs, so ``auto`` looks inside the graph.
+    """
+
+    suppresses = True
+    scores: ClassVar[Literal["softmax", "sigmoid"]] = "sigmoid"
+    """``softmax``: over all columns, the last of which is "no object"."""
+    stretched: ClassVar[bool] = True
+    """Whether images are stretched to a square; otherwise they keep their shape where the graph takes any size."""
+    mean: ClassVar[Sequence[float]] = IMAGENET_MEAN
+    std: ClassVar[Sequence[float]] = IMAGENET_STD
+
+    def __init__(
+        self,
+        signature: Signature,
+        classes: Sequence[str] | None = None,
+        size: tuple[int, int] | None = None,
+        graph: Graph | None = None,
+    ) -> None:
+        found = boxes_and_logits(signature)
+        if found is None:
+            raise InputError(f"expected outputs logits [1, N, C] and boxes [1, N, 4], but got {signature.describe()}")
+        self._boxes, self._logits = found
+        self._image = next((tensor for tensor in signature.inputs if len(tensor.shape) == 4), signature.inputs[0])
+        names = classes if classes is not None else signature.metadata.names
+        columns = signature.shape(self._logits)[-1]
+        if names is not None and columns is not None and len(names) != columns - (self.scores == "softmax"):
+            last = " and no object" if self.scores == "softmax" else ""
+            raise InputError(
+                f"{len(names)} class names do not fit {columns} columns of logits, which {self.name} has for each "
+                f"class{last}",
+                remedy="give as many names, or name another family",
+            )
+        super().__init__(signature, classes, size, graph)
+        self.batches = self.stretched or None not in self.open_size()
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """An image and perhaps a mask of its pixels in; boxes and logits of as many queries out."""
+        ranks = sorted(len(tensor.shape) for tensor in signature.inputs)
+        return ranks in ([4], [3, 4]) and boxes_and_logits(signature) is not None
+
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Logits by name or by what makes them, and a head and a stem that are this family's alone."""
+        return cls.matches(signature) and are_logits(signature, graph) and cls.is_inside(signature, graph)
+
+    @classmethod
+    def is_inside(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Return whether the graph's inside is this family's."""
+        raise NotImplementedError
+
+    def count_columns(self) -> int:
+        return self.last_dimension(self._logits) - (self.scores == "softmax")
+
+    def open_size(self) -> tuple[int | None, int | None]:
+        return self._image.shape[-1], self._image.shape[-2]
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        size = self.input_size() if self.batches or self.size else self._fitted(image)
+        placed, placement = place_image(image, size, keep_aspect=False)
+        feeds = {self._image.name: channels_first(placed, bgr=False, mean=self.mean, std=self.std)}
+        for tensor in self.signature.inputs:
+            if tensor.name != self._image.name:
+                feeds[tensor.name] = _whole_mask(tensor, size)
+        return feeds, placement
+
+    def _fitted(self, image: Pixels) -> tuple[int, int]:
+        """Return the size at which the shorter side is 800, or the longer one 1333 if it would be more."""
+        height, width = image.shape[:2]
+        ratio = min(800.0 / min(height, width), 1333.0 / max(height, width))
+        wide, high = self.open_size()
+        return wide or max(1, round(width * ratio)), high or max(1, round(height * ratio))
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        logits = outputs[self._logits][0].astype(np.float32)
+        width, height = placement.image_size
+        shares = corners_of_centres(outputs[self._boxes][0])
+        boxes = shares * np.array([width, height, width, height], np.float64)
+        return Candidates(boxes, self.columns.select(self._scores(logits)), self.corner_covariances(outputs, placement))
+
+    def corner_covariances(self, outputs: Sequence[Array], placement: Placement) -> Floats | None:
+        """Return the corners' covariances where the head predicts them."""
+        return None
+
+    def _scores(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        if self.scores == "sigmoid":
+            return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -80.0, 80.0))), np.float32)
+        shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        return np.asarray((shares / shares.sum(axis=-1, keepdims=True))[:, :-1], np.float32)
+
+
+class Detr(Queries):
+    """DETR, YOLOS and Table Transformer: a softmax whose last column is "no object".
+
+    RGB with ImageNet's mean and deviation; the shorter side 800 pixels, the longer one at most 1333 (DETR's own
+    evaluation), or stretched where the graph's size is fixed.
+    """
+
+    name = "detr"
+    labels = "best"
+    scores = "softmax"
+    stretched = False
+    default_size = (800, 800)
+
+    @classmethod
+    def is_inside(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Boxes straight from a layer, not moved from a reference point; a ResNet or patches."""
+        return graph is not None and not refines(graph) and stem_of(graph) in ("large", "patches")
+
+
+class DeformableDetr(Queries):
+    """Deformable, Conditional and DAB-DETR: a sigmoid for each class, images as for DETR."""
+
+    name = "deformable-detr"
+    stretched = False
+    default_size = (800, 800)
+
+    @classmethod
+    def is_inside(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Boxes moved from reference points, after a ResNet."""
+        return refines(graph) and stem_of(graph) == "large"
+
+
+class RfDetr(Queries):
+    """RF-DETR and LW-DETR: a sigmoid for each class; RGB with ImageNet's mean and deviation, stretched to a square."""
+
+    name = "rf-detr"
+    default_size = (560, 560)
+
+    @classmethod
+    def is_inside(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Boxes moved from reference points, after a transformer's patches."""
+        return refines(graph) and stem_of(graph) == "patches"
+
+
+def boxes_and_logits(signature: Signature) -> tuple[int, int] | None:
+    """Return which output holds boxes and which logits: by name, else the only two of that shape."""
+    at = {tensor.name: number for number, tensor in enumerate(signature.outputs)}
+    pairs: list[tuple[int, int]] = []
+    if "pred_boxes" in at and ("logits" in at or "pred_logits" in at):
+        pairs = [(at["pred_boxes"], at["logits"] if "logits" in at else at["pred_logits"])]
+    elif len(signature.outputs) == 2:
+        pairs = [(0, 1), (1, 0)]
+    fitting = []
+    for boxes, logits in pairs:
+        first, second = signature.shape(boxes), signature.shape(logits)
+        if len(first) == len(second) == 3 and first[2] == 4 and first[1] == second[1]:
+            fitting.append((boxes, logits))
+    if len(fitting) == 2:  # three classes and no object are four columns too
+        fitting = [pair for pair in fitting if "box" in signature.outputs[pair[0]].name.lower()]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def are_logits(signature: Signature, graph: Graph | None) -> bool:
+    """Return whether the scores of boxes and scores are logits: they are called so, or come from a linear layer."""
+    found = boxes_and_logits(signature)
+    if found is None:
+        return False
+    name = signature.outputs[found[1]].name
+    kind = score_kind(graph, name)
+    return kind == "logits" or (kind is None and "logits" in name.lower())
+
+
+def refines(graph: Graph | None) -> bool:
+    """Return whether boxes move from reference points: by an inverse sigmoid, or by sampling around points."""
+    return has_operation(graph, "Log", "GridSample")
+
+
+def _whole_mask(tensor: Tensor, size: tuple[int, int]) -> Array:
+    """Return the mask that says that all pixels are the image's, in the shape that the graph wants."""
+    free = (1, size[1], size[0])
+    shape = [given or wanted for given, wanted in zip(tensor.shape[-3:], free, strict=True)]
+    return np.ones((1, *shape[1:]), _INTEGERS.get(tensor.type, np.float32))

@@ -1,0 +1,271 @@
+"""Graphs that suppress candidates themselves and give boxes with one label and one score each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.detect.families.base import Candidates, Family, Signature, Tensor, channels_first
+from probox.detect.families.evidence import first_step, stem_of
+from probox.detect.graph import Graph
+from probox.detect.images import Pixels, Placement, place_image
+from probox.errors import InputError
+from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+
+__all__ = ["MmDeploy", "RtDetrTop", "TensorFlow", "Torchvision", "one_label_each"]
+
+Array = npt.NDArray[Any]
+
+BGR_MEAN, BGR_STD = (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)
+
+
+def one_label_each(boxes: Array, labels: npt.NDArray[np.int64], scores: Array, count: int) -> Candidates:
+    """Return candidates whose label has its score, while the other classes share the rest, none more than the label."""
+    given = scores.astype(np.float64)
+    share = np.minimum((1.0 - given) / max(count - 1, 1), given)
+    probs = np.repeat(share[:, None], count, axis=1)
+    probs[np.arange(len(labels)), labels] = given
+    return Candidates(boxes.astype(np.float64), probs.astype(np.float32), labels=labels)
+
+
+class Suppressed(Family):
+    """Boxes with one label and one score each: there is no full distribution to be had, nor candidates to cluster."""
+
+    suppresses = True
+    labels = "best"
+    first_label: ClassVar[int] = 0
+    """What the graph calls the first class; without names, a graph that counts from 1 says COCO's ids."""
+
+    def __init__(
+        self,
+        signature: Signature,
+        classes: Sequence[str] | None = None,
+        size: tuple[int, int] | None = None,
+        graph: Graph | None = None,
+    ) -> None:
+        self._named = classes if classes is not None else signature.metadata.names
+        if self.find(signature) is None:
+            raise InputError(f"the outputs {signature.describe()} are not those of {self.name}")
+        super().__init__(signature, classes, size, graph)
+
+    @classmethod
+    def matches(cls, signature: Signature) -> bool:
+        """Return whether the outputs are all there."""
+        return cls.find(signature) is not None
+
+    @classmethod
+    def find(cls, signature: Signature) -> tuple[int, ...] | None:
+        """Return which outputs hold what, None if this is not the family's graph."""
+        raise NotImplementedError
+
+    def count_columns(self) -> int:
+        return len(COCO_CLASSES) if self._named is None else len(self._named)
+
+    def candidates_of(self, boxes: Array, labels: Array, scores: Array) -> Candidates:
+        """Return candidates of boxes of the image; rows without a score are what graphs fill up with."""
+        rows = np.flatnonzero(~(scores.reshape(-1) <= 0))  # NaN stays, to be refused
+        columns = self._columns_of(labels.reshape(-1)[rows].astype(np.int64))
+        known = columns >= 0
+        rows, columns = rows[known], columns[known]
+        return one_label_each(boxes.reshape(-1, 4)[rows], columns, scores.reshape(-1)[rows], len(self.classes))
+
+    def _columns_of(self, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the class of each label, -1 for COCO's ids that stand for nothing."""
+        most = len(self.classes) if self._named is not None or not self.first_label else max(COCO_CATEGORY_IDS)
+        wrong = labels[(labels < self.first_label) | (labels >= self.first_label + most)]
+        if len(wrong):
+            last = self.first_label + most - 1
+            raise InputError(
+                f"the graph gives the label {wrong[0]}, but its classes are {self.first_label} to {last}",
+                remedy="give the names of its classes in the order of its labels",
+            )
+        if self._named is not None or not self.first_label:
+            return labels - self.first_label
+        by_id = np.full(most + 1, -1, np.int64)
+        by_id[list(COCO_CATEGORY_IDS)] = np.arange(len(COCO_CATEGORY_IDS))
+        return by_id[labels]
+
+
+class TensorFlow(Suppressed):
+    """TensorFlow's object detection API: the number, boxes (y1, x1, y2, x2 from 0 to 1), scores and classes from 1.
+
+    Outputs come in any order; where their names do not tell classes from scores, whole numbers are the classes. RGB
+    from 0 to 255, channels last; the graph resizes images itself unless its input is fixed.
+    """
+
+    name = "tensorflow"
+    batches = False
+    first_label = 1
+
+    @classmethod
+    def find(cls, signature: Signature) -> tuple[int, ...] | None:
+        """Return which outputs are boxes, and which two are scores and classes, in that order if names tell."""
+        image = signature.inputs[0].shape if len(signature.inputs) == 1 else ()
+        if len(image) != 4 or image[3] not in (3, None) or image[1] == 3:
+            return None
+        named = {
+            word: [at for at, tensor in enumerate(signature.outputs) if f"detection_{word}" in tensor.name.lower()]
+            for word in ("boxes", "scores", "classes")
+        }
+        picked = [next((at for at in found if not _is_raw(signature.outputs[at])), None) for found in named.values()]
+        if None not in picked:
+            return tuple(at for at in picked if at is not None)
+        ranks = [len(tensor.shape) for tensor in signature.outputs]
+        if sorted(ranks) != [1, 2, 2, 3] or signature.outputs[ranks.index(3)].shape[2] != 4:
+            return None
+        first, second = (at for at, rank in enumerate(ranks) if rank == 2)
+        swapped = "class" in signature.outputs[first].name.lower() or "score" in signature.outputs[second].name.lower()
+        return (ranks.index(3), second, first) if swapped else (ranks.index(3), first, second)
+
+    def open_size(self) -> tuple[int | None, int | None]:
+        _, high, wide, _ = self.signature.inputs[0].shape
+        return wide, high
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        fixed = self.size is not None or None not in self.open_size()
+        size = self.input_size() if fixed else (image.shape[1], image.shape[0])
+        placed, placement = place_image(image, size, keep_aspect=False, from_origin=True)
+        return {self.signature.inputs[0].name: placed[None]}, placement
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        boxes, scores, classes = (outputs[at] for at in self.find(self.signature) or ())
+        if not _whole(classes) or (_whole(scores) and scores.max(initial=0.0) > 1.0):
+            scores, classes = classes, scores
+        if not _whole(classes):
+            raise ValueError("neither of two outputs holds whole numbers as classes")
+        width, height = placement.image_size
+        corners = boxes.reshape(-1, 4)[:, [1, 0, 3, 2]] * np.array([width, height, width, height], np.float64)
+        return self.candidates_of(corners, classes, scores)
+
+
+class MmDeploy(Suppressed):
+    """MMDetection's models exported by mmdeploy (RTMDet and others): dets [1, N, 5] (x1, y1, x2, y2, score), labels.
+
+    Boxes are in pixels of the input; images keep their shape, from the upper left corner on grey 114. What pixels
+    were in training follows from the network's first convolution: BGR with ImageNet's mean and deviation for RTMDet,
+    RGB with them for a ResNet, BGR from 0 to 255 for YOLOX.
+    """
+
+    name = "mmdeploy"
+
+    @classmethod
+    def find(cls, signature: Signature) -> tuple[int, ...] | None:
+        """Return which outputs are boxes with scores, and labels."""
+        if len(signature.inputs) != 1 or len(signature.inputs[0].shape) != 4:
+            return None
+        dets = [at for at, tensor in enumerate(signature.outputs) if len(tensor.shape) == 3 and tensor.shape[2] == 5]
+        labels = [at for at, tensor in enumerate(signature.outputs) if len(tensor.shape) == 2 and _is_integer(tensor)]
+        return (dets[0], labels[0]) if len(dets) == 1 and len(labels) == 1 else None
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        placed, placement = place_image(image, self.input_size(), keep_aspect=True, fill=114)
+        stem = stem_of(self.graph)
+        if stem == "packed":
+            pixels = channels_first(placed, bgr=True)
+        elif stem == "large":
+            pixels = channels_first(placed, bgr=False, mean=BGR_MEAN[::-1], std=BGR_STD[::-1])
+        else:
+            pixels = channels_first(placed, bgr=True, mean=BGR_MEAN, std=BGR_STD)
+        return {self.signature.inputs[0].name: pixels}, placement
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        dets, labels = (outputs[at] for at in self.find(self.signature) or ())
+        rows = dets.reshape(-1, 5)
+        return self.candidates_of(placement.boxes_to_image(rows[:, :4]), labels, rows[:, 4])
+
+
+class RtDetrTop(Suppressed):
+    """RT-DETR and D-FINE as their authors export them: image and its size in; the best labels, boxes and scores out.
+
+    The graph takes the size (width, height) of the photo and gives boxes in its pixels. RGB from 0 to 1, stretched.
+    An export of logits and boxes (family rt-detr or d-fine) has all class scores, and D-FINE's edges.
+    """
+
+    name = "rt-detr-top"
+
+    @classmethod
+    def find(cls, signature: Signature) -> tuple[int, ...] | None:
+        """Return which outputs are boxes, labels and scores."""
+        shapes = [tensor.shape for tensor in signature.inputs]
+        if [len(shape) for shape in shapes] != [4, 2] or shapes[1][1] not in (2, None):
+            return None
+        if not _is_integer(signature.inputs[1]):
+            return None
+        boxes = [at for at, one in enumerate(signature.outputs) if len(one.shape) == 3 and one.shape[2] == 4]
+        flat = [at for at, one in enumerate(signature.outputs) if len(one.shape) == 2]
+        labels = [at for at in flat if _is_integer(signature.outputs[at])]
+        scores = [at for at in flat if at not in labels]
+        alone = len(boxes) == len(labels) == len(scores) == 1
+        return (boxes[0], labels[0], scores[0]) if alone and len(signature.outputs) == 3 else None
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        placed, placement = place_image(image, self.input_size(), keep_aspect=False)
+        pixels, size = self.signature.inputs
+        kind = np.int32 if size.type == "tensor(int32)" else np.int64
+        feeds: dict[str, Array] = {pixels.name: channels_first(placed, bgr=False, std=255.0)}
+        feeds[size.name] = np.array([placement.image_size], kind)
+        return feeds, placement
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        boxes, labels, scores = (outputs[at] for at in self.find(self.signature) or ())
+        return self.candidates_of(boxes.astype(np.float64), labels, scores)
+
+
+class Torchvision(Suppressed):
+    """torchvision's detectors, exported: boxes [n, 4] in pixels of the input, labels [n] and scores [n] in any order.
+
+    RGB from 0 to 1: the graph subtracts the mean and resizes itself, which also tells it from the model zoo's Faster
+    R-CNN. An input of fixed size gets the image in its upper left corner. Labels count from 1, as COCO's ids do.
+    """
+
+    name = "torchvision"
+    batches = False
+    first_label = 1
+
+    @classmethod
+    def find(cls, signature: Signature) -> tuple[int, ...] | None:
+        """Return which outputs are boxes, labels and scores."""
+        if len(signature.inputs) != 1 or len(signature.inputs[0].shape) not in (3, 4):
+            return None
+        boxes = [at for at, one in enumerate(signature.outputs) if len(one.shape) == 2 and one.shape[1] == 4]
+        flat = [at for at, one in enumerate(signature.outputs) if len(one.shape) == 1]
+        labels = [at for at in flat if _is_integer(signature.outputs[at])]
+        scores = [at for at in flat if at not in labels]
+        return (boxes[0], labels[0], scores[0]) if len(boxes) == len(labels) == len(scores) == 1 else None
+
+    @classmethod
+    def recognises(cls, signature: Signature, graph: Graph | None) -> bool:
+        """Boxes, labels and scores of a graph that begins by subtracting the mean."""
+        return cls.matches(signature) and normalises(signature, graph)
+
+    def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
+        fixed = self.size is not None or None not in self.open_size()
+        size = self.input_size() if fixed else (image.shape[1], image.shape[0])
+        placed, placement = place_image(image, size, keep_aspect=True)
+        pixels = channels_first(placed, bgr=False, std=255.0)
+        tensor = self.signature.inputs[0]
+        return {tensor.name: pixels if len(tensor.shape) == 4 else pixels[0]}, placement
+
+    def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
+        boxes, labels, scores = (outputs[at] for at in self.find(self.signature) or ())
+        return self.candidates_of(placement.boxes_to_image(boxes.reshape(-1, 4)), labels, scores)
+
+
+def normalises(signature: Signature, graph: Graph | None) -> bool:
+    """Return whether the graph subtracts a mean from the image before anything else."""
+    return first_step(graph, signature.inputs[0].name) in ("Sub", "Div")
+
+
+def _is_raw(tensor: Tensor) -> bool:
+    return "raw" in tensor.name.lower() or "multiclass" in tensor.name.lower()
+
+
+def _is_integer(tensor: Tensor) -> bool:
+    return tensor.type in ("tensor(int64)", "tensor(int32)")
+
+
+def _whole(values: Array) -> bool:
+    return bool((values == np.rint(values)).all())

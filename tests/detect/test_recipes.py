@@ -1,0 +1,202 @@
+"""The constant sigma, the paper's recipes to the letter, and what is kept of a network without masks."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import probox
+from probox.detect import Candidates, Detector, Dropout, Options, detect
+from probox.detect.cost import mask_cost
+from probox.detect.uncertainty import finish, look
+from probox.errors import InputError
+from probox.formats import read_detections
+from probox.formats.writing import write_detections
+from probox.fusion import Spread
+from probox.fusion.definition import box_iou, cluster_sequentially, suppress
+from probox.fusion.gaussian import keep_inside
+
+from .test_uncertainty import CLASSES, IMAGE, SIZE, Scripted, _candidates
+
+LITERAL = {"recipe": "paper"}
+
+
+def _random(seed: int, count: int = 14) -> Candidates:
+    """Boxes around two places, some of them over the border, each sure of one of two classes."""
+    rng = np.random.default_rng(seed)
+    centres = np.array([[14.0, 12.0], [46.0, 26.0]])[rng.integers(0, 2, count)] + rng.normal(0, 1.0, (count, 2))
+    half = rng.uniform(11, 14, (count, 2))
+    scores = np.zeros((count, 3), np.float32)
+    scores[np.arange(count), rng.integers(0, 2, count)] = rng.uniform(0.3, 0.9, count)
+    return Candidates(np.concatenate([centres - half, centres + half], axis=1), scores)
+
+
+def test_constant_is_a_share_of_the_side_and_the_boxes_are_the_plain_ones() -> None:
+    detector = Scripted(
+        _candidates(([20, 10, 40, 30], [0.9, 0, 0]), ([12, 12, 52, 20], [0, 0.8, 0]), ([0, 5, 30, 40], [0, 0, 0.7]))
+    )
+    plain = detect(detector, [IMAGE], [7], Options())[0]
+    found = detect(detector, [IMAGE], [7], Options(uncertainty="constant", relative_std=0.05))[0]
+    for name in ("labels", "scores", "label_probs", "image_ids"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
+    # Inside the image: sigma = share x side, exactly.
+    np.testing.assert_array_equal(found.boxes[:2], plain.boxes[:2])
+    for row, (width, height) in enumerate([(20.0, 20.0), (40.0, 8.0)]):
+        wanted = np.diag([(0.05 * width) ** 2, (0.05 * height) ** 2])
+        np.testing.assert_allclose(found.covariances[row], [wanted, wanted], rtol=1e-14)
+    # At the border: the rule of every other way, or none.
+    whole = np.diag([1.5**2, 1.75**2])
+    boxes, covariances = keep_inside(plain.boxes[2:], np.array([[whole, whole]]), SIZE)
+    np.testing.assert_array_equal(found.boxes[2:], boxes)
+    np.testing.assert_allclose(found.covariances[2:], covariances, rtol=1e-14)
+    literal = detect(detector, [IMAGE], [7], Options(uncertainty="constant", relative_std=0.05, recipe="paper"))[0]
+    np.testing.assert_array_equal(literal.boxes, plain.boxes)
+    np.testing.assert_allclose(literal.covariances[2], [whole, whole], rtol=1e-14)
+    assert Options().relative_std == 0.07
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, float("inf"), float("nan")])
+def test_a_share_is_above_0_and_finite(share: float) -> None:
+    with pytest.raises(InputError, match="relative_std"):
+        Options(uncertainty="constant", relative_std=share)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_papers_clusters_to_the_letter(seed: int) -> None:
+    """probFRCNN: survivors with all they suppress at an IoU above 0.75, moments weighted by winning confidence."""
+    candidates = _random(seed)
+    boxes = candidates.boxes.clip(0, [*SIZE, *SIZE])
+    scores, labels = candidates.scores.max(axis=1), candidates.scores.argmax(axis=1)
+    order = np.argsort(-scores, kind="stable")
+    stands_for = suppress(boxes, labels, order, 0.5)
+    survivors = [row for row in order if stands_for[row] == row]
+    found = detect(Scripted(candidates), [IMAGE], [7], Options(uncertainty="nms-clusters", **LITERAL))[0]
+    assert found.scores.tolist() == scores[survivors].astype(float).tolist()
+    for row, survivor in enumerate(survivors):
+        members = [survivor] + [
+            other
+            for other in range(len(boxes))
+            if stands_for[other] != other
+            and labels[other] == labels[survivor]
+            and box_iou(boxes[survivor], boxes[other]) > 0.75
+        ]
+        weights = scores[members].astype(float)
+        np.testing.assert_allclose(found.boxes[row], np.average(boxes[members], axis=0, weights=weights))
+        for corner in (0, 1):
+            wanted = np.zeros((2, 2))  # one alone has no covariance: a plain box
+            if len(members) > 1:
+                wanted = np.cov(boxes[members][:, 2 * corner : 2 * corner + 2].T, aweights=weights)
+            np.testing.assert_allclose(found.covariances[row, corner], wanted, atol=1e-9)
+    assert len(found) < len(boxes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_papers_samples_to_the_letter(seed: int) -> None:
+    """MC-Dropout SSD: BSAS at IoU 0.7 with the same label, distributions averaged over samples, mean and covariance."""
+    passes = [_random(10 * seed + number) for number in range(5)]
+    options = Options(uncertainty="mc-dropout", passes=5, **LITERAL)
+    found = detect(Scripted(*passes), [IMAGE], [7], options)[0]
+    alone = [detect(Scripted(one), [IMAGE], [7], Options())[0] for one in passes]
+    boxes = np.concatenate([one.boxes for one in alone])
+    probs = np.concatenate([one.label_probs for one in alone]).astype(float)
+    cluster = cluster_sequentially(boxes, 0.7, probs.argmax(axis=1))
+    assert len(found) == cluster.max() + 1
+    expected = []
+    for number in range(cluster.max() + 1):
+        own = cluster == number
+        corners = boxes[own].reshape(-1, 2, 2)
+        spread = [np.cov(corners[:, k].T) if own.sum() > 1 else np.zeros((2, 2)) for k in (0, 1)]
+        expected.append((probs[own].mean(axis=0), boxes[own].mean(axis=0), np.array(spread)))
+    expected.sort(key=lambda entry: -entry[0].max())
+    np.testing.assert_allclose(found.label_probs, [entry[0] for entry in expected], rtol=1e-5)
+    np.testing.assert_allclose(found.boxes, [entry[1] for entry in expected], rtol=1e-9)
+    np.testing.assert_allclose(found.covariances, [entry[2] for entry in expected], atol=1e-9)
+
+
+def test_plain_and_probabilistic_boxes_are_judged_side_by_side(tmp_path: Path) -> None:
+    """A covariance of 0 in a table of others is the plain box, to the bit, also after a file."""
+    masks = np.zeros((2, 60, 80), bool)
+    masks[0, 10:30, 10:40], masks[1, 30:50, 45:70] = True, True
+    truth = probox.GroundTruth.from_masks(CLASSES, [(1, list(masks), [0, 1])])
+    mixed = probox.Detections(
+        classes=CLASSES,
+        image_ids=[1, 1],
+        boxes=[[10, 10, 40, 29], [46, 31, 68, 48]],
+        label_probs=[[0.9, 0, 0], [0, 0.8, 0]],
+        covariances=[np.zeros((2, 2, 2)), np.stack([np.diag([4.0, 2.0])] * 2)],
+    )
+    both = probox.evaluate(truth, mixed)
+    alone = [
+        probox.evaluate(truth, mixed.select([0]).replace(covariances=None)).detections.quality("spatial")[0],
+        probox.evaluate(truth, mixed.select([1])).detections.quality("spatial")[0],
+    ]
+    assert both.detections.quality("spatial").tolist() == alone
+    assert all(0 < value < 1 for value in alone)
+    for name in ("found.json", "found.coco.json"):
+        write_detections(tmp_path / name, mixed, truth)
+        back = read_detections(tmp_path / name, truth)
+        assert probox.evaluate(truth, back).pdq == pytest.approx(both.pdq, rel=1e-12)
+
+
+def test_the_papers_recipe_has_no_numbers_of_ours() -> None:
+    with pytest.raises(InputError, match=r"no part of the paper's recipe; leave them out"):
+        Options(recipe="paper", spread=Spread(min_std=2.0))
+    assert Options(spread=Spread(min_std=2.0)).fusing["min_std"] == 2.0
+    assert Options(recipe="paper").fusing == {"min_std": 0.0, "prior_std": 0.0, "shrinkage": 0.0}
+    with pytest.raises(InputError, match="recipe to be one of probox, paper"):
+        Options(recipe="other")  # type: ignore[arg-type]
+
+
+def test_edges_keep_their_own_variances_to_the_letter() -> None:
+    covariances = np.array([[np.diag([400.0, 0.01])] * 2])
+    head = Candidates(np.array([[0.0, 10, 30, 30]]), np.array([[0.8, 0, 0]], np.float32), covariances)
+    found = detect(
+        Scripted(head, has_edges=True), [IMAGE], [1], Options(uncertainty="edge-distribution", recipe="paper")
+    )[0]
+    np.testing.assert_array_equal(found.covariances, covariances)
+    np.testing.assert_array_equal(found.boxes, head.boxes)
+
+
+def test_what_the_network_says_without_masks_is_kept(ssd: Path) -> None:
+    detector = Detector(ssd, classes=CLASSES, dropout=Dropout(rate=0.4), threads=1)
+    options = Options(uncertainty="mc-dropout", passes=3)
+    (seen,) = look(detector, [IMAGE], [5], options)
+    assert len(seen.passes) == 3
+    kept = finish(seen, detector.family, SIZE, 5, options)
+    plain = detect(Detector(ssd, classes=CLASSES, threads=1), [IMAGE], [5], Options())[0]
+    np.testing.assert_allclose(kept.plain_scores, plain.scores, rtol=1e-5)
+    assert not np.array_equal(kept.detections.scores, plain.scores)
+    # A detector of one's own says it by its candidates; other ways have nothing to compare.
+    own = Scripted(_candidates(([10, 10, 30, 30], [0.8, 0.0, 0.0])))
+    (seen,) = look(own, [IMAGE], [1], options)
+    assert finish(seen, own.family, SIZE, 1, options).plain_scores.tolist() == [np.float32(0.8)]
+    for uncertainty in ("none", "flip-scale"):
+        other = dataclasses.replace(options, uncertainty=uncertainty)
+        (seen,) = look(own, [IMAGE], [1], other)
+        assert finish(seen, own.family, SIZE, 1, other).plain_scores is None
+
+
+def test_the_cost_of_masks_is_said() -> None:
+    cost = mask_cost([0.9, 0.7, 0.5, 0.2], [0.9, 0.8, 0.6, 0.5, 0.1])  # 0.5 itself is not above
+    assert (cost.plain, cost.masked, cost.level) == (3, 2, 0.5)
+    assert cost.notes[0] == (
+        "Masks cost score: detections above 0.5 went from 3 to 2, their mean score from 0.77 to 0.80."
+    )
+    assert "33% of what the detector is sure of" in cost.notes[1]
+    assert "Lower --dropout-rate" in cost.notes[1]
+    # Three of ten lost is just not large, and gains are none.
+    assert len(mask_cost([0.9] * 7, [0.9] * 10).notes) == 1
+    assert mask_cost([0.9] * 69, [0.9] * 100).large
+    assert not mask_cost([0.9] * 12, [0.9] * 10).large
+    assert (
+        mask_cost([0.9] * 10, [0.9] * 10).notes[0].startswith("Masks cost no score: detections above 0.5 went from 10")
+    )
+    # All are gone; a detector that is never sure; nothing at all.
+    gone = mask_cost([0.4], [0.9, 0.8])
+    assert gone.notes[0] == "Masks cost score: detections above 0.5 went from 2 to 0."
+    assert gone.as_dict()["masked_mean"] is None
+    assert mask_cost([0.3], [0.4, 0.2]).notes[0].startswith("Masks cost score: detections above 0 went from 2 to 1")
+    assert "not known" in mask_cost([], []).notes[0]
