@@ -44,6 +44,51 @@ def fixed_outputs(
     return save(path, helper.make_graph(nodes, "fixed", ins, values))
 
 
+def small_yolo(
+    path: Path,
+    *,
+    shape: Sequence[int | str] = ("n", 3, 64, 64),
+    out_shape: Sequence[int | str] = ("n", 7, 84),
+    keeps_batch: bool = True,
+    half: bool = False,
+) -> Path:
+    """A real, tiny YOLOv8: one convolution for each stride, three classes; any batch, any size.
+
+    With `keeps_batch` off it puts the candidates of all images into one list, as graphs do whose shapes were fixed
+    for one image. `half` makes inputs, weights and outputs of half precision.
+    """
+    rng = np.random.default_rng(5)
+    kind, number = (TensorProto.FLOAT16, np.float16) if half else (TensorProto.FLOAT, np.float32)
+    centre = np.zeros(7, number)
+    centre[:4], centre[4:] = [32, 32, 20, 14], -1.0
+    spread = np.array([8, 8, 4, 4, 1, 1, 1], number)[None, :, None]
+    constants = {"rows": np.array([0 if keeps_batch else 1, 7, -1], np.int64), "centre": centre[None, :, None]}
+    nodes, maps = [], []
+    for stride in (8, 16, 32):
+        constants[f"w{stride}"] = rng.normal(0, 0.3, (7, 3, stride, stride)).astype(number)
+        nodes.append(
+            helper.make_node(
+                "Conv", ["images", f"w{stride}"], [f"c{stride}"], f"conv{stride}", strides=[stride, stride]
+            )
+        )
+        nodes.append(helper.make_node("Reshape", [f"c{stride}", "rows"], [f"r{stride}"]))
+        maps.append(f"r{stride}")
+    constants |= {"spread": spread, "parts": np.array([4, 3], np.int64)}
+    nodes += [
+        helper.make_node("Concat", maps, ["all"], axis=2),
+        helper.make_node("Tanh", ["all"], ["between"]),
+        helper.make_node("Mul", ["between", "spread"], ["moves"]),
+        helper.make_node("Add", ["moves", "centre"], ["raw"]),
+        helper.make_node("Split", ["raw", "parts"], ["boxes", "logits"], axis=1),
+        helper.make_node("Sigmoid", ["logits"], ["scores"]),
+        helper.make_node("Concat", ["boxes", "scores"], ["output0"], axis=1),
+    ]
+    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    ins = [helper.make_tensor_value_info("images", kind, shape)]
+    outs = [helper.make_tensor_value_info("output0", kind, out_shape)]
+    return save(path, helper.make_graph(nodes, "small_yolo", ins, outs, weights))
+
+
 def any_graph(
     path: Path,
     inputs: Sequence[tuple[str, int, Sequence[int | str] | None]],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from detect_graphs import small_yolo
 
 from probox.cli import main
 
@@ -59,9 +60,55 @@ def test_json_says_what_happened(
     assert all(len(entry["all_scores"]) == 3 and len(entry["covars"]) == 2 for entry in entries)
 
 
+def test_without_out_the_file_is_called_like_the_model(
+    capsys: pytest.CaptureFixture[str], ssd: Path, names: Path, photos: Path, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = ("detect", ssd, "--images", photos, "--classes", names, "--threads", 1)
+    assert _run(capsys, *line)[0] == 0
+    entries = json.loads((tmp_path / "ssd.coco.json").read_text())
+    assert {entry["image_id"] for entry in entries} == {3, 7, 12, 20}
+    status, _, words = _run(capsys, *line)
+    assert status == 1
+    assert "ssd.coco.json: is already there; give its name with --out to replace it" in " ".join(words.split())
+    (photos / "3.png").rename(photos / "cat.png")
+    status, _, words = _run(capsys, *line)
+    assert status == 0
+    assert "note: images are counted from 0" in words
+    assert "add --truth FILE to use its image ids" in " ".join(words.split())
+    assert json.loads((tmp_path / "ssd.rvc1.json").read_text())["img_names"] == ["12.png", "20.png", "7.png", "cat.png"]
+    status, _, words = _run(capsys, *line, "--out", "x.coco.json")
+    assert status == 1
+    assert "add --truth FILE, which knows their ids, or write .rvc1.json" in " ".join(words.split())
+
+
+def test_photos_may_follow_as_a_shell_writes_them(
+    capsys: pytest.CaptureFixture[str], names: Path, photos: Path, tmp_path: Path
+) -> None:
+    model = small_yolo(tmp_path / "m.onnx", shape=("n", 3, "h", "w"), out_shape=("n", 7, "cells"))
+    out = tmp_path / "found.coco.json"
+    line = ["detect", model, "--family", "yolov8", "--classes", names, "--out", out, "--json", "--threads", 1]
+    chosen = ["--images", photos / "3.png", photos / "7.png", "--images", photos / "20.png"]
+    status, printed, _ = _run(capsys, *line, *chosen, "--size", "96x64", "--batch", 2)
+    assert status == 0
+    said = json.loads(printed)
+    assert said["images"] == 3
+    assert said["notes"][0].startswith("COCO results hold numbers of classes: 1 is cup")
+    assert "add --truth FILE" in said["notes"][0]
+    wide = out.read_text()
+    assert _run(capsys, *line, *chosen, "--size", "64", "--workers", 3)[0] == 0
+    assert out.read_text() != wide
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
+        (("--out", "x.json", "--size", "0x5"), 2, "expected a size such as 640x480, or 640"),
+        (("--out", "x.json", "--size", "64x64x3"), 2, "expected a size such as 640x480, or 640"),
+        (("--out", "x.json", "--size", "64", "--classes", "NAMES"), 1, "the graph's input is 32 x 32"),
+        (("--out", "x.json", "--workers", "0"), 2, "--workers"),
+        (("--out", "x.json", "--truth", "nowhere.json"), 1, "nowhere.json"),
+        (("--out", "x.json", "--images", "nowhere"), 1, "nowhere: no such file or folder"),
         (("--out", "x.json"), 1, "--classes"),  # three classes are not COCO's
         (("--out", "x.txt"), 1, "file name"),
         (("--out", "x.json", "--family", "yolov9"), 2, "yolov9"),

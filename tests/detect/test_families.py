@@ -207,25 +207,6 @@ def test_faster_rcnn_of_the_zoo_spreads_one_score(tmp_path: Path) -> None:
         detect(detector, [IMAGE], [1], Options(uncertainty="nms-clusters"))
 
 
-def test_batches_are_stacked_and_split(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    rows = np.zeros((1, 7, 84), np.float32)
-    rows[0, :4, 0], rows[0, 5, 0] = [32, 32, 16, 8], 0.9
-    fixed_outputs(
-        path, {"images": ["n", 3, 64, 64]}, {"output0": np.repeat(rows, 2, axis=0)}, {"output0": ["n", 7, 84]}
-    )
-    detector = Detector(path, classes=CLASSES, batch=2)
-    assert detector.batch == 2
-    tall = np.full((200, 100, 3), 90, np.uint8)
-    wide_found, tall_found = detector.candidates([IMAGE, tall])
-    np.testing.assert_allclose(wide_found.boxes[0], [75, 37.5, 125, 62.5])
-    np.testing.assert_allclose(tall_found.boxes[0], [25, 87.5, 75, 112.5])
-
-
-def test_a_fixed_batch_is_kept(tmp_path: Path, ssd: Path) -> None:
-    assert Detector(ssd, classes=CLASSES, batch=8).batch == 1
-
-
 def test_a_broken_model_is_named(tmp_path: Path) -> None:
     path = tmp_path / "broken.onnx"
     path.write_bytes(b"nonsense")

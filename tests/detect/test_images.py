@@ -1,68 +1,14 @@
-"""Finding, reading and placing photos."""
+"""Reading and placing photos."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from probox.detect.images import find_images, place_image, read_image, resize
+from probox.detect.images import place_image, read_image, resize
 from probox.errors import InputError
-
-
-def test_ids_are_the_numbers_in_the_names(photos: Path) -> None:
-    found = find_images(photos)
-    assert [image.image_id for image in found] == [3, 7, 12, 20]
-    assert [image.path.name for image in found] == ["3.png", "7.png", "12.png", "20.png"]
-
-
-def test_ids_run_when_a_name_is_no_number_or_two_are_the_same(photos: Path) -> None:
-    (photos / "3.png").rename(photos / "cat.png")
-    assert [(image.image_id, image.path.name) for image in find_images(photos)] == [
-        (0, "12.png"), (1, "20.png"), (2, "7.png"), (3, "cat.png"),
-    ]  # fmt: skip
-    (photos / "cat.png").rename(photos / "007.png")
-    assert [image.image_id for image in find_images(photos)] == [0, 1, 2, 3]
-
-
-def test_ids_come_from_the_truth(photos: Path, tmp_path: Path) -> None:
-    truth = tmp_path / "truth.json"
-    entries = [
-        {"id": 900, "file_name": "12.png"},
-        {"id": 5, "file_name": "val/7.png"},
-        {"id": 6, "file_name": "no.png"},
-    ]
-    truth.write_text(json.dumps({"images": entries}))
-    assert [(image.image_id, image.path.name) for image in find_images(photos, truth)] == [
-        (5, "7.png"),
-        (900, "12.png"),
-    ]
-    truth.write_text(json.dumps({"images": entries[2:]}))
-    with pytest.raises(InputError, match="none of its images"):
-        find_images(photos, truth)
-    truth.write_text("[]")
-    with pytest.raises(InputError, match="COCO annotations"):
-        find_images(photos, truth)
-
-
-def test_no_folder_and_no_images_are_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="folder of images"):
-        find_images(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="no images"):
-        find_images(tmp_path)
-
-
-def test_any_mode_becomes_rgb(tmp_path: Path) -> None:
-    from PIL import Image
-
-    grey = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
-    for mode in ("L", "1", "P", "RGBA", "I;16"):
-        path = tmp_path / f"{mode.replace(';', '')}.png"
-        image = Image.fromarray(grey.astype(np.uint16) * 257) if mode == "I;16" else Image.fromarray(grey).convert(mode)
-        image.save(path)
-        assert read_image(path).shape == (3, 4, 3)
 
 
 @pytest.mark.parametrize("content", [b"", b"not an image", b"\xff\xd8\xff\xe0" + b"\0" * 40])

@@ -1,26 +1,52 @@
-"""`probox detect`: run a detector over a folder of images."""
+"""`probox detect`: run a detector over photos."""
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar
-from probox.cli.output import detections_option
+from probox.cli.console import in_flags, note, print_json, progress_bar
+from probox.cli.output import optional_detections_option
 from probox.detect.families import FAMILIES, LABELS
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
 from probox.detect.opening import DEVICES
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
+from probox.errors import InputError
 from probox.support.optional import check_installed
+
+MOST_WORKERS = 4
+"""More images at a time would take more memory than they save time."""
+
+
+class Size(click.ParamType[Any]):
+    """A width and height, as 640x480, or one number for both."""
+
+    name = "WIDTHxHEIGHT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return width and height."""
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"([1-9]\d{0,4})(?:[xX]([1-9]\d{0,4}))?", str(value).strip())
+        if found is None:
+            self.fail(f"expected a size such as 640x480, or 640, but got {value!r}", param, ctx)
+        return int(found[1]), int(found[2] or found[1])
 
 
 @click.command("detect", context_settings={"show_default": True})
 @click.argument("model", metavar="MODEL")
-@click.option("--images", required=True, type=click.Path(path_type=Path), help="Folder of photos.")
-@detections_option
+@click.argument("photos", nargs=-1, type=click.Path(path_type=Path), metavar="[PHOTO]...")
+@click.option(
+    "--images",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A photo, a folder, a pattern in quotes, or a text file with a photo in each line; may be given again.",
+)
+@optional_detections_option("MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids")
 @click.option("--family", type=click.Choice(["auto", *FAMILIES]), default="auto", help="Kind of detector.")
 @click.option(
     "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Where covariances come from."
@@ -76,38 +102,65 @@ from probox.support.optional import check_installed
 )
 @click.option("--device", type=click.Choice(DEVICES), help="Where torch runs the model.  [default: cpu]")
 @click.option("--classes", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
-@click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="COCO file that knows the images' ids.")
-@click.option("--batch", type=click.IntRange(1), default=1, help="Images at once, where the model allows it.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of the runtime.  [default: its own choice]")
+@click.option(
+    "--truth",
+    type=click.Path(path_type=Path),
+    help="Ground truth that knows the images' ids, sizes and categories.  [default: ids are the numbers in names]",
+)
+@click.option(
+    "--size", type=Size(), help="Input of a model that takes any.  [default: what the model says, or the family's]"
+)
+@click.option("--batch", type=click.IntRange(1), default=1, help="Images in one run of the model, where it allows it.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help=f"Images worked on at a time.  [default: as many as threads, up to {MOST_WORKERS}]",
+)
+@click.option("--threads", type=click.IntRange(1), help="Threads in all.  [default: one for each processor]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(model: str, images: Path, out: Path, as_json: bool, **given: Any) -> None:
-    """Run a detector over a folder of photos.
+def command(
+    model: str, photos: tuple[Path, ...], images: tuple[Path, ...], out: Path | None, as_json: bool, **given: Any
+) -> None:
+    """Run a detector over photos.
 
     MODEL is an ONNX file; torchvision:NAME with --weights FILE; ultralytics:FILE.pt; transformers:DIR, a folder
     written by save_pretrained; or one's own, python:FILE.py:FUNCTION. Nothing is ever downloaded. Old versions of
     ultralytics run any code that is hidden in a .pt file.
 
+    Image ids are those of --truth, found by file name, or else the numbers that the names are (000000000139.jpg is
+    139). Photos whose names are no numbers have no ids without --truth: RVC1 holds their names instead, and no other
+    format is written. Photos are turned upright as their cameras noted (EXIF), unless the sizes of --truth say
+    otherwise.
+
     An interrupted run goes on where it stopped when the same command is given again; one run at a time works on an
     output. A file that is there is replaced if it holds detections, and one of --save-graph if it is such a graph.
 
     \b
-    probox detect yolox_nano.onnx --images photos --out found.json --uncertainty nms-clusters
+    probox detect yolox_nano.onnx --images photos --uncertainty nms-clusters
+    probox detect yolov8n.onnx --images 'photos/**/*.jpg' --size 640x384 --out found.json
     probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out found.coco.json \\
         --uncertainty mc-dropout --dropout-rate 0.2
     probox detect torchvision:ssd300 --weights ssd300_vgg16_coco-b556d3b4.pth --images photos --out found.json
     """
     check_installed(("PIL",), extra="detect", purpose="running detectors needs")
-    from probox.detect import detect_images, find_images
+    from probox.detect import choose_images, detect_images
     from probox.detect.classes import read_classes
     from probox.detect.opening import files_of, open_detector, split_model
+    from probox.detect.output import check_ids
     from probox.files.output import write_files
     from probox.files.replacing import GRAPH, check_not_input, check_replaceable
     from probox.formats.writing import check_output
     from probox.fusion import Spread
+    from probox.support.parallel import thread_count
 
+    if not (images or photos):
+        raise click.UsageError("Missing option '--images'.")
     inputs = (*files_of(model, given["weights"]), given["truth"], given["classes"])
+    chosen = choose_images([*images, *photos], given["truth"])
+    out = out or _default_out(split_model(model)[1], chosen)
     check_output(out)
     check_not_input(out, inputs)
+    check_ids(out, chosen.images)
     if given["save_graph"]:
         check_not_input(given["save_graph"], (*inputs, out))
         check_replaceable(given["save_graph"], GRAPH, folder=True)
@@ -125,7 +178,6 @@ def command(model: str, images: Path, out: Path, as_json: bool, **given: Any) ->
         absent_counts=given["absent_counts"],
         spread=Spread(**spread),
     )
-    found_images = find_images(images, given["truth"])
     dropout = None
     if options.uncertainty == "mc-dropout":
         dropout = Dropout(
@@ -138,6 +190,7 @@ def command(model: str, images: Path, out: Path, as_json: bool, **given: Any) ->
         raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
     if given["save_graph"] and split_model(model)[0] != "onnx":
         raise click.UsageError("--save-graph needs an ONNX model")
+    at_a_time = min(thread_count(given["threads"]), MOST_WORKERS)
     detector = open_detector(
         model,
         family=given["family"],
@@ -145,15 +198,22 @@ def command(model: str, images: Path, out: Path, as_json: bool, **given: Any) ->
         dropout=dropout,
         batch=given["batch"],
         threads=given["threads"],
+        workers=given["workers"] or at_a_time,
+        size=given["size"],
         weights=given["weights"],
         device=given["device"],
     )
+    notes = list(chosen.notes)
     if detector.batch != given["batch"]:
-        note(f"The model takes batches of {detector.batch}.")
-    settings = {"images": str(images.resolve()), "family": detector.family.name, "dropout": str(dropout)}
+        notes.append(f"the model takes {_images(detector.batch)} at once")
+    for sentence in notes:
+        note(_as_note(sentence))
+    settings = {"family": detector.family.name, "size": given["size"], "dropout": str(dropout)}
     started = time.monotonic()
     with progress_bar(f"{detector.family.name}", quiet=as_json) as progress:
-        run = detect_images(detector, found_images, out, options, settings=settings, progress=progress)
+        run = detect_images(
+            detector, chosen.images, out, options, settings=settings, categories=chosen.categories, progress=progress
+        )
     seconds = time.monotonic() - started
     dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)
     if given["save_graph"] and graph is not None:
@@ -162,7 +222,7 @@ def command(model: str, images: Path, out: Path, as_json: bool, **given: Any) ->
     for sentence in run.skipped:
         note(f"Skipped {sentence}")
     for sentence in run.notes:
-        note(f"note: {sentence}")
+        note(_as_note(sentence))
     if as_json:
         print_json(
             {
@@ -171,6 +231,7 @@ def command(model: str, images: Path, out: Path, as_json: bool, **given: Any) ->
                 "images": run.images,
                 "resumed": run.resumed,
                 "skipped": list(run.skipped),
+                "notes": [in_flags(sentence) for sentence in (*notes, *run.notes)],
                 "detections": len(run.found),
                 "dropout_layers": list(dropout_layers),
                 "cost": None if run.cost is None else run.cost.as_dict(),
@@ -182,3 +243,21 @@ def command(model: str, images: Path, out: Path, as_json: bool, **given: Any) ->
     note(
         f"{out}: {len(run.found)} detections in {run.images} images{resumed}, {seconds:.1f} s ({detector.family.name})"
     )
+
+
+def _as_note(sentence: str) -> str:
+    return sentence if sentence.startswith("warning: ") else f"note: {sentence}"
+
+
+def _images(count: int) -> str:
+    return f"{count} image" + ("" if count == 1 else "s")
+
+
+def _default_out(model: str, chosen: Any) -> Path:
+    """Return a name for the file where none was given, called like the model; what is there is not replaced."""
+    named = any(image.counted for image in chosen.images)
+    stem = re.sub(r"[^\w.-]+", "_", Path(model).stem).strip("._") or "found"
+    out = Path(f"{stem}.{'rvc1' if named else 'coco'}.json")
+    if out.exists():
+        raise InputError("is already there", file=str(out), remedy="give its name with --out to replace it")
+    return out

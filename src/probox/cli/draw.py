@@ -233,16 +233,16 @@ def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, qui
     ):
         for done, (image_id, file_name) in enumerate(job.images):
             progress(done, len(job.images))
-            photo, path = None, job.photos.get(image_id)
-            if path is not None:
-                try:
-                    photo = load_photo(path)
-                except InputError as error:
-                    job.notes.append(f"{error}: plain ground")
             if isinstance(job.source, Detections):
                 view = view_of_detections(job.source, image_id, job.sizes[image_id], file_name)
             else:
                 view = view_of_image(job.source, image_id, job.heatmaps)
+            photo, path = None, job.photos.get(image_id)
+            if path is not None:
+                try:
+                    photo = load_photo(path, (view.width, view.height))
+                except InputError as error:
+                    job.notes.append(f"{error}: plain ground")
             axes = draw_view(view, photo=photo, **options)
             figure: Any = axes.get_figure()
             picture = io.BytesIO()

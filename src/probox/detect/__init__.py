@@ -10,7 +10,8 @@ Detections(14 detections in 1 images, 80 classes, 14 probabilistic)
 
 from probox.detect.dropout import insert_dropout
 from probox.detect.families import FAMILIES, Candidates, choose_family
-from probox.detect.images import ImageFile, find_images, read_image
+from probox.detect.finding import Chosen, ImageFile, choose_images, find_images
+from probox.detect.images import read_image
 from probox.detect.masks import Dropout, draw_mask
 from probox.detect.output import save_detections
 from probox.detect.run import Run, detect_images
@@ -22,6 +23,7 @@ __all__ = [
     "FAMILIES",
     "UNCERTAINTIES",
     "Candidates",
+    "Chosen",
     "Detector",
     "Dropout",
     "ImageFile",
@@ -30,6 +32,7 @@ __all__ = [
     "Runner",
     "Traits",
     "choose_family",
+    "choose_images",
     "detect",
     "detect_images",
     "draw_mask",

@@ -1,36 +1,37 @@
-"""A detector over many images: in order, with what is done kept on disk until all is done."""
+"""A detector over many images: several at a time, with what is done kept on disk until all is done."""
 
 from __future__ import annotations
 
 import dataclasses
-import errno
-import io
-import json
-import os
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
-
-import numpy as np
-import numpy.typing as npt
 
 from probox.detect.cost import Cost, mask_cost
-from probox.detect.heatmaps import COLUMNS, pack_heatmaps, unpack_heatmaps
-from probox.detect.images import ImageFile, Pixels, read_image
-from probox.detect.output import save_detections
+from probox.detect.finding import ImageFile
+from probox.detect.output import check_ids, save_detections
+from probox.detect.overlap import in_order
+from probox.detect.partial import Partial, stamp_of
 from probox.detect.runner import Runner
 from probox.detect.uncertainty import Found, Options, check_options, finish, look
 from probox.errors import InputError
-from probox.files.output import write_files
-from probox.files.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
+from probox.files.photos import Photo, read_photo
 from probox.formats.writing import check_output
+from probox.support.optional import require
 from probox.tables.detections import Detections
 
 __all__ = ["Run", "detect_images"]
 
 Progress = Callable[[int, int], None]
+
+_REMARKS = {
+    "turned": "{photos} turned upright, as the camera noted beside the pixels (EXIF)",
+    "as stored": "{photos} not turned as the camera noted (EXIF), since the truth's sizes fit the stored pixels",
+    "other size": "warning: {photos} of another size than the truth says, so boxes will not fit its objects",
+    "frames": "{photos} with several frames, of which the first was looked at",
+    "dark": "warning: {photos} nearly black, since of 16 bits only the lowest are used; scale such photos first",
+}
+"""What is said of photos that were not simply read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,9 @@ class Run:
     skipped: tuple[str, ...]
     """Why images could not be read, one sentence each."""
     notes: tuple[str, ...]
-    """What the file could not hold, and what random masks cost, one sentence each."""
+    """What is to be said of photos, random masks and the file, one sentence each."""
+    sizes: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
+    """Width and height of the images that could be read, by id."""
     cost: Cost | None = None
     """What random masks cost in score."""
 
@@ -56,14 +59,18 @@ def detect_images(
     options: Options,
     *,
     settings: dict[str, Any] | None = None,
+    categories: Mapping[int, str] | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Run:
     """Run a detector over images and write what it finds to `out`.
 
     The detections of each image are kept in the folder ``OUT.partial`` until all images are done; the same call after
-    an interruption goes on from there. A folder made with other settings (or another model) is refused, and so is one
-    that another run is using. An image that can't be read is skipped and named in the result; every other one is in the
-    output, or there is none.
+    an interruption goes on from there, and looks again at photos that have changed. A folder made with other settings
+    (or another model) is refused, and so is one that another run is using. An image that can't be read is skipped and
+    named in the result; every other one is in the output, or there is none.
+
+    Photos are read on a thread while the detector works. If it has an attribute `workers` above 1, that many threads
+    take whole images, or batches, from the photo to its detections.
 
     Parameters
     ----------
@@ -77,209 +84,126 @@ def detect_images(
         How detections are made.
     settings : dict, optional
         What else decides the result, in words or numbers, to be compared when resuming.
+    categories : dict of category id to name, optional
+        The truth's, see `save_detections`.
     progress : callable
         Called with the number of images done and of all.
     """
+    require("PIL.Image", extra="detect", purpose="reading photos needs")
     check_output(out, heatmaps=options.uncertainty == "masks")
     check_options(detector.family, options)
     if not images:
         raise InputError("no images to look at")
-    described = {"model": detector.fingerprint, **dataclasses.asdict(options), **(settings or {})}
+    check_ids(out, images)
+    described = {
+        "model": detector.fingerprint,
+        "batch": detector.batch,
+        **dataclasses.asdict(options),
+        **(settings or {}),
+    }
     with Partial(Path(out), described) as kept:
-        return _detect_all(detector, images, Path(out), options, kept, progress)
+        done = _detect_all(detector, images, options, kept, progress)
+        notes = save_detections(out, done.found, images, done.sizes, categories) + tuple(getattr(detector, "notes", ()))
+        kept.remove()
+    return dataclasses.replace(done, notes=done.notes + notes)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Seen:
+    """A photo that was read, or why it could not be."""
+
+    image: ImageFile
+    stamp: str
+    photo: Photo | None
+    problem: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+def _see(chunk: Sequence[ImageFile]) -> list[_Seen]:
+    """Read photos; stamps are taken before, so that one replaced meanwhile will not pass for the one that was read."""
+    seen: list[_Seen] = []
+    for image in chunk:
+        stamp = stamp_of(image)
+        try:
+            photo = read_photo(image.path, image.size)
+            seen.append(_Seen(image, stamp, photo, remarks=photo.remarks))
+        except InputError as error:
+            seen.append(_Seen(image, stamp, None, str(error)))
+    return seen
+
+
+@dataclasses.dataclass(frozen=True)
+class _Done:
+    """What was found in a photo that could be read."""
+
+    seen: _Seen
+    size: tuple[int, int]
+    found: Found | None
+
+
+def _look(detector: Runner, seen: Sequence[_Seen], options: Options) -> list[_Done]:
+    """Return what is found in photos."""
+    pixels = [one.photo.pixels for one in seen if one.photo is not None]
+    ids = [one.image.image_id for one in seen if one.photo is not None]
+    looks = iter(look(detector, pixels, ids, options) if pixels else [])
+    done: list[_Done] = []
+    for one in seen:
+        if one.photo is None:
+            done.append(_Done(one, (0, 0), None))
+            continue
+        height, width = one.photo.pixels.shape[:2]
+        found = finish(next(looks), detector.family, (width, height), one.image.image_id, options)
+        done.append(_Done(dataclasses.replace(one, photo=None), (width, height), found))
+    return done
+
+
+def _results(detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options) -> Iterator[list[_Done]]:
+    """Yield what is found in each chunk, in order."""
+    workers = int(getattr(detector, "workers", 1))
+    if workers > 1:
+        yield from in_order(lambda chunk: _look(detector, _see(chunk), options), chunks, workers=workers)
+        return
+    for seen in in_order(_see, chunks, workers=1):
+        yield _look(detector, seen, options)
 
 
 def _detect_all(
-    detector: Runner, images: Sequence[ImageFile], out: Path, options: Options, kept: Partial, progress: Progress
+    detector: Runner, images: Sequence[ImageFile], options: Options, kept: Partial, progress: Progress
 ) -> Run:
-    resumed = sum(kept.has(image) for image in images)
+    states = {image.image_id: kept.state_of(image) for image in images}
+    chunks = [images[start : start + detector.batch] for start in range(0, len(images), detector.batch)]
+    # A batch is done as a whole or again: its numbers may depend, in their last bits, on how many run together.
+    todo = [chunk for chunk in chunks if any(states[image.image_id] != "done" for image in chunk)]
+    done = resumed = len(images) - sum(map(len, todo))
     skipped: dict[int, str] = {}
-    done = 0
-    for chunk in _chunks(images, detector.batch):
-        todo = [image for image in chunk if not kept.has(image)]
-        readable: list[ImageFile] = []
-        pixels: list[Pixels] = []
-        for image in todo:
-            try:
-                pixels.append(read_image(image.path))
-                readable.append(image)
-            except InputError as error:
-                skipped[image.image_id] = str(error)
-        if readable:
-            looks = look(detector, pixels, [image.image_id for image in readable], options)
-            for image, shown, seen in zip(readable, pixels, looks, strict=True):
-                size = (shown.shape[1], shown.shape[0])
-                kept.put(image, size, finish(seen, detector.family, size, image.image_id, options))
-        done += len(chunk)
+    remarks: dict[str, list[ImageFile]] = {}
+    if todo:
+        progress(done, len(images))
+    for results in _results(detector, todo, options):
+        for one in results:
+            image = one.seen.image
+            if one.found is None:
+                skipped[image.image_id] = one.seen.problem
+                continue
+            for remark in one.seen.remarks:
+                remarks.setdefault(remark, []).append(image)
+            kept.put(image, one.seen.stamp, one.size, one.found)
+        done += len(results)
         progress(done, len(images))
     readable = [image for image in images if image.image_id not in skipped]
     if not readable:
-        raise InputError("none of the images could be read", file=str(images[0].path.parent))
+        first = skipped[images[0].image_id]
+        raise InputError(f"none of the images could be read (the first: {first})", file=str(images[0].path.parent))
     found, sizes, plain = kept.collect(readable, detector.family.classes)
-    notes = save_detections(out, found, images, sizes) + tuple(getattr(detector, "notes", ()))
-    kept.remove()
+    changed = [image for image in images if states[image.image_id] == "changed"]
+    notes = [_said("{photos} changed since the interrupted run, and looked at again", changed)] if changed else []
+    notes += [_said(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]
     cost = None if plain is None else mask_cost(found.scores, plain)
     notes += () if cost is None else cost.notes
-    return Run(found, len(images), resumed, tuple(skipped.values()), notes, cost)
+    return Run(found, len(images), resumed, tuple(skipped.values()), tuple(notes), sizes, cost)
 
 
-class Partial:
-    """Detections of images done so far, in a folder beside the output, which one run at a time may use."""
-
-    def __init__(self, out: Path, settings: dict[str, Any]) -> None:
-        self.folder = out.with_name(out.name + ".partial")
-        self._note = self.folder / "settings.json"
-        self._lock = self.folder / "lock"
-        self._described = json.loads(json.dumps(settings, default=str))
-        self._claim: int | None = None
-        self._removed = False
-
-    def __enter__(self) -> Partial:
-        with named_errors(self.folder):
-            self._refuse_others()
-            self._take()
-        try:
-            self._check_settings()
-            sweep(self.folder)
-        except BaseException:
-            self._give_up()
-            raise
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if not self._removed and not any(self.folder.glob("*.npz")):  # once removed, it may be the next run's
-            self.remove()  # nothing to go on from
-        self._give_up()
-
-    def _refuse_others(self) -> None:
-        """Raise if a folder of this name is there that no run made.
-
-        One that was killed while it wrote its settings, or is just writing them, has a hidden folder for that.
-        """
-        if not os.path.lexists(self.folder):
-            return
-        inside = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else {"not a folder"}
-        inside = {name for name in inside if not is_staging_name(name, self._note.name)}
-        if self.folder.is_symlink() or not (inside <= {self._lock.name} or self._note.name in inside):
-            raise InputError(
-                "is in the way: kept results of `probox detect` would go here",
-                file=str(self.folder),
-                remedy="move it away, or choose another output",
-            )
-
-    def _take(self) -> None:
-        """Claim the folder for this process, whose end gives it up again."""
-        while True:
-            self.folder.mkdir(exist_ok=True)
-            try:
-                self._claim = claim(self._lock)
-            except FileNotFoundError:
-                continue  # another run has just ended and removed it
-            except OSError as error:
-                if error.errno not in (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                    raise
-                return  # no locks here: nothing can be done about two runs at a time
-            if self._claim is None:
-                raise InputError(
-                    "another run is working on this output",
-                    file=str(self.folder),
-                    remedy="wait for it, or choose another output",
-                )
-            return
-
-    def _give_up(self) -> None:
-        if self._claim is not None:
-            os.close(self._claim)
-            self._claim = None
-
-    def _check_settings(self) -> None:
-        if not self._note.exists():
-            write_files({self._note: json.dumps(self._described, indent=1).encode()})
-            return
-        try:
-            before = json.loads(self._note.read_bytes())
-        except (OSError, ValueError):
-            before = None
-        if before != self._described:
-            raise InputError(
-                "an interrupted run with other settings left its results here",
-                file=str(self.folder),
-                remedy="delete this folder, or choose another output",
-            )
-
-    def _file(self, image: ImageFile) -> Path:
-        return self.folder / f"{image.image_id}.npz"
-
-    def has(self, image: ImageFile) -> bool:
-        """Return whether this image is done; what a power cut left of a file does not count."""
-        return self._file(image).exists() and self._read(image) is not None
-
-    def put(self, image: ImageFile, size: tuple[int, int], found: Found) -> None:
-        """Keep this image's detections."""
-        table = found.detections
-        columns = {name: getattr(table, name) for name in ("boxes", "label_probs", "labels", "scores")}
-        if table.covariances is not None:
-            columns["covariances"] = table.covariances
-        if found.plain_scores is not None:
-            columns["plain_scores"] = found.plain_scores
-        columns |= pack_heatmaps(table.heatmaps)
-        buffer = io.BytesIO()
-        np.savez(buffer, size=np.array(size), **columns)
-        write_files({self._file(image): buffer.getvalue()}, lasting=False)
-
-    def _read(self, image: ImageFile) -> dict[str, Any] | None:
-        """Return what is kept of an image, None if it can't be read."""
-        try:
-            with np.load(io.BytesIO(self._file(image).read_bytes()), allow_pickle=False) as columns:
-                read = dict(columns)
-            return read if len(read.get("size", ())) == 2 and "boxes" in read else None
-        except (OSError, ValueError, EOFError, KeyError, TypeError, BadZipFile, zlib.error):
-            return None
-
-    def collect(
-        self, images: Sequence[ImageFile], classes: Sequence[str]
-    ) -> tuple[Detections, dict[int, tuple[int, int]], npt.NDArray[np.float32] | None]:
-        """Return all detections as one table, the sizes of the images, and with masks the scores without any.
-
-        Every image must be there.
-        """
-        parts: list[dict[str, Any]] = []
-        ids: list[Any] = []
-        heatmaps: list[Any] = []
-        sizes: dict[int, tuple[int, int]] = {}
-        plain: list[Any] = []
-        for image in images:
-            part = self._read(image)
-            if part is None:
-                raise InputError(
-                    "the results of this image have disappeared",
-                    file=str(self._file(image)),
-                    image=image.image_id,
-                    remedy="run the same command again, which does what is missing",
-                )
-            width, height = part.pop("size").tolist()
-            sizes[image.image_id] = (width, height)
-            if "plain_scores" in part:
-                plain.append(part.pop("plain_scores"))
-            ids.append(np.full(len(part["boxes"]), image.image_id, np.int64))
-            if COLUMNS[0] in part:
-                heatmaps += unpack_heatmaps({name: part.pop(name) for name in COLUMNS}, (width, height))
-            parts.append(part)
-        joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        if heatmaps:
-            joined["heatmaps"] = heatmaps
-        found = Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined)
-        return found, sizes, np.concatenate(plain) if plain else None
-
-    def remove(self) -> None:
-        """Remove what was kept: the output is written. Anything else in the folder stays, and the folder with it."""
-        self._removed = True
-        for path in [*self.folder.glob("*.npz"), self._note, self._lock]:
-            if path.stem.lstrip("-").isdigit() or path in (self._note, self._lock):
-                path.unlink(missing_ok=True)
-        remove_if_empty(self.folder)
-
-
-def _chunks(images: Sequence[ImageFile], size: int) -> Iterator[Sequence[ImageFile]]:
-    for start in range(0, len(images), size):
-        yield images[start : start + size]
+def _said(text: str, images: Sequence[ImageFile]) -> str:
+    """Return a sentence about photos with how many there are, and the first of them."""
+    photos = f"{len(images)} photo" + ("" if len(images) == 1 else "s")
+    return f"{text.format(photos=photos)} (the first: {images[0].path.name})"

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from probox.detect.metadata import read_metadata
 from probox.detect.sampling import MaskedGraph
 from probox.errors import InputError
 from probox.support.optional import require
+from probox.support.parallel import thread_count
 
 if TYPE_CHECKING:
     import onnx
@@ -39,6 +41,13 @@ _NUMPY_TYPES = {
 }
 """What an image input may be made of; others get what the family prepares."""
 
+ALIKE = 1e-3
+"""How much, of the largest number, outputs of the same image may differ with the images beside it: half precision has
+three digits."""
+
+_SHARED = frozenset({"CPUExecutionProvider", "CUDAExecutionProvider", "AzureExecutionProvider"})
+"""Providers whose sessions may be run from several threads at a time."""
+
 
 class Detector:
     """An ONNX detector of a known family.
@@ -54,9 +63,12 @@ class Detector:
     dropout : Dropout, optional
         Insert random masks, for `sample`.
     batch : int
-        How many images to run at once, where the graph allows it.
+        How many images to run at once, where the graph allows it: one whose outputs for two images together are not
+        those of each alone runs one at a time, and `batch` says so.
     threads : int, optional
-        Threads of the runtime. Default: its own choice.
+        Threads of the runtime, those of all workers together. Default: its own choice, or as many as there are cores.
+    workers : int
+        From how many threads `candidates` and `sample` will be called at the same time, see `detect_images`.
     size : (width, height), optional
         The input of a graph that takes any size. Default: what the export says, or the family's usual.
 
@@ -75,10 +87,15 @@ class Detector:
         dropout: Dropout | None = None,
         batch: int = 1,
         threads: int | None = None,
+        workers: int = 1,
         size: tuple[int, int] | None = None,
     ) -> None:
         self.path = Path(model)
-        self._threads = threads
+        if workers < 1:
+            raise InputError(f"expected at least 1 worker, but got {workers}")
+        self.workers = workers
+        # Each worker is a thread of the runtime itself; what is left goes to the pool that they share.
+        self._threads = threads if workers == 1 else max(1, thread_count(threads) - workers + 1)
         if not self.path.is_file():
             raise InputError("expected an ONNX file", file=str(model))
         self._masked: MaskedGraph | None = None
@@ -101,8 +118,9 @@ class Detector:
         if taps:
             self._session = self._open(with_outputs(load_model(self.path), taps).SerializeToString())
             self._output_names += [name for name in taps if name not in self._output_names]
-        self.batch = self._usable_batch(batch)
-        self._plausible = Plausibility(self.family.name, self._output_names, str(model))
+        self._described = repr((self.family.name, self.family.classes, size))
+        self._plausible, self._checking = Plausibility(self.family.name, self._output_names, str(model)), Lock()
+        self.batch = self._usable_batch(batch, dropout)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -111,8 +129,8 @@ class Detector:
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this model, and the masks it gets, from others."""
-        digest = hashlib.sha256()
+        """Return what tells this model, how it is run and the masks it gets, from others."""
+        digest = hashlib.sha256(self._described.encode())
         with open(self.path, "rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
@@ -208,17 +226,40 @@ class Detector:
                     file=str(self.path),
                     remedy="name another family",
                 ) from None
-            if judged:
+            if not judged:
+                continue
+            with self._checking:  # it counts, and several workers may be here
                 self._plausible.check(decoded[-1], given, placement.image_size)
         return decoded
 
     def _fixed_batch(self) -> int | None:
         return self.family.signature.inputs[0].shape[0] if self.family.batches else None
 
-    def _usable_batch(self, wanted: int) -> int:
+    def _usable_batch(self, wanted: int, dropout: Dropout | None) -> int:
         if wanted < 1:
             raise InputError(f"expected a batch of at least 1, but got {wanted}")
-        return (self._fixed_batch() or wanted) if self.family.batches else 1
+        if self._fixed_batch() is not None:
+            return self._fixed_batch() or 1
+        together = wanted > 1 and self.family.batches and dropout is None and self._takes_batches()
+        return wanted if together else 1
+
+    def _takes_batches(self) -> bool:
+        """Return whether two images together give what each gives alone; a graph may say so and yet not do it."""
+        if any(output.shape[:1] == (1,) for output in self.family.signature.outputs):
+            return False
+        wide, high = self.family.input_size()
+        noise = np.random.default_rng(0).integers(0, 256, (2, high, wide, 3), dtype=np.uint8)
+        rows = [self.family.prepare(image)[0] for image in noise]
+        alone = [self._run(self._session, self._output_names, feeds) for feeds in rows]
+        try:
+            joined = {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}
+            together = self._run(self._session, self._output_names, joined)
+        except (InputError, ValueError):
+            return False
+        return all(
+            len(both.shape) == len(first.shape) and _alike(both, np.concatenate([first, second]))
+            for both, first, second in zip(together, *alone, strict=True)
+        )
 
     def _open_masked(self, dropout: Dropout) -> MaskedGraph:
         try:
@@ -237,9 +278,21 @@ class Detector:
         if self._threads is not None:
             options.intra_op_num_threads = self._threads
         try:
-            return onnxruntime.InferenceSession(model, options, providers=onnxruntime.get_available_providers())
+            session = onnxruntime.InferenceSession(model, options, providers=onnxruntime.get_available_providers())
         except Exception as error:  # the runtime's exceptions share no public base class
             raise InputError(f"ONNX Runtime can't load this model: {_reason(error)}", file=str(self.path)) from None
+        if not _SHARED.issuperset(session.get_providers()):
+            self.workers = 1
+        return session
+
+
+def _alike(one: Array, other: Array) -> bool:
+    """Return whether two outputs are the same but for rounding."""
+    if one.shape != other.shape:
+        return False
+    wide, reference = one.astype(np.float64), other.astype(np.float64)
+    tolerance = ALIKE * float(np.abs(reference).max(initial=0.0))
+    return bool(np.allclose(wide, reference, rtol=ALIKE, atol=tolerance, equal_nan=True))
 
 
 def _reason(error: Exception) -> str:

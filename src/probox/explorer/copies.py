@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from probox.files.folder import OutputFolder
-from probox.files.photos import UNREADABLE
+from probox.files.photos import UNREADABLE, orientation_of, rgb_of, turned
 from probox.support.optional import require
 
 __all__ = ["copy_photos", "embedded_photos", "small_png"]
@@ -19,7 +19,6 @@ __all__ = ["copy_photos", "embedded_photos", "small_png"]
 _SHOWN = {".jpg": ".jpg", ".jpeg": ".jpg", ".png": ".png", ".webp": ".webp", ".gif": ".gif", ".bmp": ".bmp"}
 _THUMB = 480
 _EMBEDDED = 1024
-_ORIENTATION = 274  # EXIF's tag
 
 Progress = Callable[[int, int], None]
 Read = TypeVar("Read")
@@ -97,10 +96,10 @@ def _copy(path: Path, size: tuple[int, int]) -> tuple[str, bytes, bytes]:
     """Return the ending and bytes of a photo that a browser can show, and a small one."""
     pillow = require("PIL.Image", extra="report")
     with pillow.open(path) as image:
-        turned = image.getexif().get(_ORIENTATION, 1) != 1
+        as_it_is = orientation_of(image) == 1
     thumb = _jpeg(_reduced(path, size, _THUMB), 80)
     ending = _SHOWN.get(path.suffix.lower(), "")
-    if ending and not turned:
+    if ending and as_it_is:
         return ending, path.read_bytes(), thumb
     return ".jpg", _jpeg(_reduced(path, size, 1 << 20), 92), thumb
 
@@ -113,12 +112,8 @@ def _jpeg(image: Any, quality: int) -> bytes:
 
 def _reduced(path: Path, size: tuple[int, int], longest: int) -> Any:
     """Return a photo, turned as the truth's size says, scaled down if it is larger than `longest`."""
-    pillow, ops = (require(name, extra="report") for name in ("PIL.Image", "PIL.ImageOps"))
-    with pillow.open(path) as image:
-        image.draft("RGB", (longest, longest))  # JPEG files can be decoded smaller, much faster
-        turned = image if image.size[0] == 0 else ops.exif_transpose(image)
-        upright = (turned.size[0] >= turned.size[1]) == (size[0] >= size[1])
-        chosen = (turned if upright else image).convert("RGB")
+    with require("PIL.Image", extra="report").open(path) as image:
+        chosen, _ = rgb_of(turned(image, size, longest=longest))
         chosen.thumbnail((longest, longest))
         return chosen
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from probox.errors import InputError
-from probox.files.photos import ENDINGS, UNREADABLE, find_photo
+from probox.files.photos import find_photo, is_photo_name, photo_size
 from probox.files.reading import is_folder, read_bytes
 from probox.files.source import Source
 from probox.formats import read_detections, read_parquet
@@ -19,7 +19,6 @@ from probox.formats.parquet.columns import is_parquet
 from probox.formats.registry import format_of_detections
 from probox.formats.rvc1.format import RVC1_DETECTIONS
 from probox.formats.rvc1.heatmaps import HeatmapFile
-from probox.support.optional import require
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 
@@ -96,7 +95,7 @@ def _of_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[D
     lists = content.get("detections")
     lists = lists if isinstance(lists, list) else []
     names = tuple(name for name in classes if isinstance(name, str)) if isinstance(classes, list) else ()
-    files = sorted(file for file in images.iterdir() if file.suffix.lower() in ENDINGS) if images else []
+    files = sorted(file for file in images.iterdir() if is_photo_name(file)) if images else []
     photos: dict[int, Path | None] = {
         number: files[number] if len(files) == len(lists) else None for number in range(len(lists))
     }
@@ -146,12 +145,4 @@ def _map_size(folder: Path, name: str) -> tuple[int, int] | None:
 
 
 def _photo_size(path: Path | None) -> tuple[int, int] | None:
-    if path is None:
-        return None
-    pillow = require("PIL.Image", extra="report")
-    try:
-        with pillow.open(path) as image:
-            width, height = image.size
-            return int(width), int(height)
-    except UNREADABLE:
-        return None
+    return None if path is None else photo_size(path)

@@ -92,7 +92,7 @@ def draw(
         image_id = int(ids[0])
     if isinstance(source, Evaluation):
         view = view_of_image(source, image_id, detections)
-        photo = _photo(image, image_id, view.file_name)
+        photo = _photo(image, image_id, view.file_name, (view.width, view.height))
     else:
         photo = _photo(image, image_id, "")
         view = view_of_detections(source, image_id, _size_of(source, image_id, photo))
@@ -128,7 +128,9 @@ def draw_view(
     return axes
 
 
-def _photo(image: str | Path | npt.ArrayLike | None, image_id: int, name: str) -> npt.NDArray[np.uint8] | None:
+def _photo(
+    image: str | Path | npt.ArrayLike | None, image_id: int, name: str, size: tuple[int, int] | None = None
+) -> npt.NDArray[np.uint8] | None:
     if image is None:
         return None
     if isinstance(image, str | Path):
@@ -136,7 +138,7 @@ def _photo(image: str | Path | npt.ArrayLike | None, image_id: int, name: str) -
         found = find_photo(path, image_id, name) if path.is_dir() else path
         if found is None:
             raise InputError("no photo of this image", file=str(path), image=image_id, remedy="name the photo itself")
-        return load_photo(found)
+        return load_photo(found, size)
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (3, 4)):
         raise InputError(f"expected a photo of shape H x W x 3, but got {' x '.join(map(str, pixels.shape))}")

@@ -99,8 +99,8 @@ from probox.detect import run
 from probox.cli import main
 
 real = run.Partial.put
-def put(self, image, size, found):
-    real(self, image, size, found)
+def put(self, *given):
+    real(self, *given)
     print("one image done", flush=True)
     sys.stdin.readline()
 

@@ -218,10 +218,13 @@ def channels_first(
     image: Pixels, *, bgr: bool, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0
 ) -> Array:
     """Return (1, 3, H, W) float32 of an RGB image: channels reversed if asked, then minus `mean`, over `std`."""
-    pixels = (image[:, :, ::-1] if bgr else image).astype(np.float32)
-    pixels -= np.asarray(mean, np.float32)
-    pixels /= np.asarray(std, np.float32)
-    return np.ascontiguousarray(pixels.transpose(2, 0, 1))[None]
+    planes = np.empty((1, 3, *image.shape[:2]), np.float32)
+    means, stds = (np.broadcast_to(np.asarray(given, np.float32), 3) for given in (mean, std))
+    for number, plane in enumerate(planes[0]):
+        plane[...] = image[:, :, 2 - number if bgr else number]
+        plane -= means[number]
+        plane /= stds[number]
+    return planes
 
 
 def corners_of_centres(centres: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -1,0 +1,313 @@
+"""Which photos a detector is to look at, and which image each of them shows."""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from probox.errors import InputError
+from probox.files.photos import ENDINGS, is_photo_name
+from probox.files.reading import TRUTH_EXPANDS, file_head, first_character, read_regular
+from probox.files.source import Source
+from probox.formats import read_truth
+from probox.formats.image_names import rows_by_name
+
+__all__ = ["Chosen", "ImageFile", "choose_images", "find_images"]
+
+Places = str | Path | Sequence[str | Path]
+Size = tuple[int, int]
+
+_PICTURES_AS_TEXT = re.compile(rb"P[1-7]\s")
+"""How PPM and its kin begin: they may be text all through."""
+_LONGEST_NUMBER = 18
+"""So many digits fit an image id."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageFile:
+    """An image to look at, and the id its detections get."""
+
+    image_id: int
+    path: Path
+    size: Size | None = None
+    """Width and height that the ground truth says."""
+    name: str = ""
+    """What the truth calls it."""
+    counted: bool = False
+    """Whether the id only says which place the image has among the others: no file of truth will have the same."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    """Images to look at, in order of their ids, and what is to be said of the choice."""
+
+    images: tuple[ImageFile, ...]
+    notes: tuple[str, ...] = ()
+    categories: dict[int, str] | None = None
+    """The truth's classes by category id."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    """An image of the truth."""
+
+    image_id: int
+    name: str
+    size: Size | None
+
+
+def find_images(images: Places, truth: str | Path | None = None) -> list[ImageFile]:
+    """Return the images of a folder, or of other places, in order of their ids; see `choose_images`."""
+    return list(choose_images(images, truth).images)
+
+
+def choose_images(images: Places, truth: str | Path | None = None) -> Chosen:
+    """Return the images that places name, in order of their ids, and what is to be said of them.
+
+    Parameters
+    ----------
+    images : path, or sequence of paths
+        A photo; a folder, whose photos are taken but not those of its subfolders; a pattern such as
+        ``photos/**/*.jpg``; or a text file with one photo in each line, relative to the file's own folder.
+    truth : path, optional
+        Ground truth, which knows the images' ids by their file names, and their sizes: any that probox reads, or a
+        COCO file with nothing but ``images``. Photos that it does not have are left out. Without it, ids are the
+        numbers that all file names are (``000000000139.jpg`` is 139); if one is no number, or two are the same,
+        images are counted from 0 in order of their paths, and `ImageFile.counted` says so.
+
+    Examples
+    --------
+    >>> choose_images("photos", "truth.json").notes                                               # doctest: +SKIP
+    ('3 photos are not in truth.json and are left out (the first: cat.jpg)',)
+    """
+    places = [images] if isinstance(images, str | Path) else list(images)
+    if not places:
+        raise InputError("no images to look at", remedy="name a photo, a folder, a pattern or a list")
+    notes: list[str] = []
+    found = _once([path for place in places for path in _photos_of(Path(place), notes)], notes)
+    categories = None
+    if truth is None:
+        numbered = _by_number(found, notes)
+    else:
+        known, categories = _images_of(Path(truth))
+        numbered = _by_truth(found, known, str(truth), notes)
+    return Chosen(tuple(sorted(numbered, key=lambda image: image.image_id)), tuple(notes), categories)
+
+
+def _photos_of(place: Path, notes: list[str]) -> list[Path]:
+    """Return the photos that a place names."""
+    try:
+        if place.is_dir():
+            return _of_folder(place, notes)
+        if place.is_file():
+            return _of_list(place) if _is_list(place) else [place]
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=str(place)) from None
+    if glob.has_magic(str(place)):
+        matching = map(Path, glob.glob(os.path.expanduser(place), recursive=True))
+        found = sorted(path for path in matching if is_photo_name(path) and path.is_file())
+        if found:
+            return found
+        raise InputError("no photo is called like this", file=str(place), remedy=f"expected {_endings()}")
+    raise InputError(
+        "no such file or folder",
+        file=str(place),
+        remedy="name a photo, a folder of photos, a pattern in quotes, or a text file with one photo per line",
+    )
+
+
+def _of_folder(folder: Path, notes: list[str]) -> list[Path]:
+    inside = sorted(folder.iterdir())
+    found = [path for path in inside if is_photo_name(path) and path.is_file()]
+    below = [path for path in inside if path.is_dir() and any(is_photo_name(file) for file in _files(path))]
+    pattern = f"'{folder}/**/*{found[0].suffix if found else '.jpg'}'"
+    if found:
+        if below:
+            notes.append(
+                f"photos in {_count(below, 'subfolder')} of {folder} are not looked at (the first: {below[0].name}); "
+                f"name the subfolders, or a pattern such as {pattern}"
+            )
+        return found
+    if below:
+        raise InputError(
+            f"no images in this folder itself, but in {_count(below, 'subfolder')} of it (the first: {below[0].name})",
+            file=str(folder),
+            remedy=f"name the subfolders, or a pattern such as {pattern}",
+        )
+    raise InputError("no images in this folder", file=str(folder), remedy=f"expected {_endings()}")
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    try:
+        yield from folder.iterdir()
+    except OSError:  # a folder that is not for us
+        return
+
+
+def _endings() -> str:
+    return ", ".join(ENDINGS)
+
+
+def _count(things: Sequence[object], name: str) -> str:
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
+
+
+def _is_list(path: Path) -> bool:
+    """Return whether a file lists photos: it is text, and none of the formats of pictures that are."""
+    head = file_head(path)
+    if _PICTURES_AS_TEXT.match(head) or (is_photo_name(path) and not head.strip()):
+        return False
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 3:  # the last character may be cut in two
+            return False
+        text = head[: error.start].decode("utf-8-sig")
+    return not re.search(r"[\x00-\x08\x0e-\x1f]", text)
+
+
+def _of_list(path: Path) -> list[Path]:
+    try:
+        lines = read_regular(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InputError("expected a list of photos in UTF-8", file=str(path)) from None
+    named = {number: path.parent / line.strip() for number, line in enumerate(lines, 1) if line.strip()}
+    missing = [number for number, photo in named.items() if not _is_there(photo)]
+    if missing:
+        others = f" (and {len(missing) - 1} more are missing)" if len(missing) > 1 else ""
+        raise InputError(
+            f"no such photo: {lines[missing[0] - 1].strip()[:80]!r}{others}",
+            file=str(path),
+            entry=f"line {missing[0]}",
+            remedy=f"write one photo per line, relative to {path.parent}",
+        )
+    if not named:
+        raise InputError("lists no photos", file=str(path), remedy="write one photo per line")
+    return list(named.values())
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file system would take
+        return False
+
+
+def _once(paths: Sequence[Path], notes: list[str]) -> list[Path]:
+    """Return each file once, in order of names."""
+    found: dict[Path, Path] = {}
+    again: list[Path] = []
+    for path in paths:
+        real = path.resolve()
+        if real in found:
+            again.append(path)
+        found.setdefault(real, path)
+    if again:
+        notes.append(f"{_count(again, 'photo')} named more than once, and looked at once (the first: {again[0]})")
+    return sorted(found.values())
+
+
+def _by_number(found: Sequence[Path], notes: list[str]) -> list[ImageFile]:
+    by_number: dict[int, Path] = {}
+    why = ""
+    for path in found:
+        stem = path.stem
+        if not (stem.isascii() and stem.isdigit() and len(stem) <= _LONGEST_NUMBER):
+            why = f"{path.name} is no number"
+            break
+        first = by_number.setdefault(int(stem), path)
+        if first is not path:
+            why = f"{first} and {path} have the same number"
+            break
+    if not why:
+        return [ImageFile(number, path) for number, path in by_number.items()]
+    if len(found) > 1:
+        notes.append(
+            f"images are counted from 0 in order of their paths, since {why}; "
+            "give the ground truth to use its image ids"
+        )
+    return [ImageFile(number, path, counted=True) for number, path in enumerate(found)]
+
+
+def _by_truth(found: Sequence[Path], known: Sequence[_Known], truth: str, notes: list[str]) -> list[ImageFile]:
+    rows = _rows(found, known)
+    photos: dict[int, Path] = {}
+    for path, row in zip(found, rows, strict=True):
+        if row >= 0 and row in photos:
+            raise InputError(
+                f"{photos[row]} and {path} both fit the image {known[row].name or known[row].image_id}",
+                file=truth,
+                remedy="name one of them only",
+            )
+        if row >= 0:
+            photos[row] = path
+    if not photos:
+        theirs = known[0].name or str(known[0].image_id) if known else "none"
+        raise InputError(
+            f"none of its images is among the photos (there the first is {theirs}, here {found[0].name})",
+            file=truth,
+            remedy="check the folder and the file",
+        )
+    unknown = [path for path, row in zip(found, rows, strict=True) if row < 0]
+    if unknown:
+        notes.append(f"{_count(unknown, 'photo')} not in {truth} and left out (the first: {unknown[0].name})")
+    missing = [image for row, image in enumerate(known) if row not in photos]
+    if missing:
+        first = missing[0].name or missing[0].image_id
+        notes.append(f"{_count(missing, 'image')} of {truth} without a photo here (the first: {first})")
+    return [ImageFile(known[row].image_id, path, known[row].size, known[row].name) for row, path in photos.items()]
+
+
+def _rows(found: Sequence[Path], known: Sequence[_Known]) -> list[int]:
+    """Return which image of the truth each photo shows, -1 for none: by name, with its folder where that is needed."""
+    names = [image.name for image in known]
+    if not any(names):
+        ids = {image.image_id: row for row, image in enumerate(known)}
+        return [ids.get(int(path.stem), -1) if path.stem.isascii() and path.stem.isdigit() else -1 for path in found]
+    alike: dict[str, int] = {}
+    for path in found:
+        alike[path.name] = alike.get(path.name, 0) + 1
+    with_folder = [f"{path.resolve().parent.name}/{path.name}" for path in found]
+    plain = [path.name if alike[path.name] == 1 else longer for path, longer in zip(found, with_folder, strict=True)]
+    rows = rows_by_name(plain, names)
+    left = np.flatnonzero(rows < 0)
+    second = rows_by_name([with_folder[at] for at in left], names)
+    rows[left] = np.where(np.isin(second, rows), -1, second)
+    return [int(row) for row in rows]
+
+
+def _images_of(truth: Path) -> tuple[list[_Known], dict[int, str]]:
+    """Return images and categories of ground truth; of COCO's files nothing else is read."""
+    if not truth.is_file() or first_character(file_head(truth)) != "{":
+        dataset = read_truth(str(truth)).dataset
+        columns = (dataset.image_ids.tolist(), dataset.file_names, map(tuple, dataset.shapes.tolist()))
+        known = [_Known(image_id, name, size) for image_id, name, size in zip(*columns, strict=True)]
+        return known, dict(zip(dataset.category_ids.tolist(), dataset.classes, strict=True))
+    try:
+        content = json.loads(Source(truth).content(TRUTH_EXPANDS))
+        images = [_of_entry(entry) for entry in content["images"]]
+        categories = {int(entry["id"]): str(entry["name"]) for entry in content.get("categories", ())}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"expected COCO annotations with a list of images ({error!r})", file=str(truth)) from None
+    seen: set[int] = set()
+    for image in images:
+        if image.image_id in seen:
+            raise InputError("two images have this id", file=str(truth), image=image.image_id, remedy="correct one")
+        seen.add(image.image_id)
+    return images, categories
+
+
+def _of_entry(entry: dict[str, object]) -> _Known:
+    image_id, name = entry["id"], entry.get("file_name")
+    if not isinstance(image_id, int) or isinstance(image_id, bool):
+        raise TypeError(f"an image's id is {image_id!r:.40}")
+    width, height = entry.get("width"), entry.get("height")
+    size = (width, height) if isinstance(width, int) and isinstance(height, int) and min(width, height) > 0 else None
+    return _Known(image_id, name if isinstance(name, str) else "", size)
