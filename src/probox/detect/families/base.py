@@ -56,7 +56,8 @@ class Signature:
 
     def image_size(self) -> tuple[int, int] | None:
         """Return width and height of the (channels first) image that `shape` is about; None if they are open."""
-        high, wide = self.inputs[0].shape[-2:]
+        shape = self.inputs[0].shape
+        high, wide = shape[-2:] if len(shape) == 4 else (None, None)
         if high is not None and wide is not None:
             return wide, high
         return self.trial_size
