@@ -71,6 +71,12 @@ def test_scores_that_are_probabilities_are_an_ssd_s(tmp_path: Path) -> None:
     assert Detector(path, classes=(*CLASSES, "bus")).family.name == "ssd"
 
 
+@pytest.mark.parametrize(("scores", "family"), [("Sigmoid", "ssd"), ("Relu", "rt-detr")])
+def test_names_tell_only_what_the_graph_does_not(tmp_path: Path, scores: str, family: str) -> None:
+    path = queries(tmp_path / "m.onnx", LOGITS, BOXES, scores=scores, stem=DEEP, refined=True)
+    assert Detector(path, classes=(*CLASSES, "bus")).family.name == family
+
+
 def test_names_must_fit_the_head(tmp_path: Path) -> None:
     soft = queries(tmp_path / "s.onnx", LOGITS, BOXES)
     with pytest.raises(InputError, match=r"4 class names do not fit 4 columns of logits.* and no object"):
