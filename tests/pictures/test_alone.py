@@ -26,6 +26,16 @@ def test_eighty_scores_are_those_of_coco(tmp_path: Path, seen: tuple[int, ...]) 
     assert [found.classes[label] for label in found.label_probs.argmax(axis=1)] == [names[number] for number in seen]
 
 
+def test_eighty_classes_of_ones_own_are_not_taken_for_those_of_coco(tmp_path: Path) -> None:
+    scores = [0.001] * 80
+    scores[61] = 0.9  # COCO's 62 is its 57th class
+    entry = {"image_id": 3, "category_id": 62, "bbox": [1, 2, 3, 4], "score": 0.9, "all_scores": scores}
+    path = tmp_path / "found.coco.json"
+    path.write_text(json.dumps([entry]))
+    found = read_alone(str(path), None).detections
+    assert found.classes[found.label_probs[0].argmax()] == "class 62"
+
+
 def test_fewer_scores_are_numbered_from_one(tmp_path: Path) -> None:
     entry = {"image_id": 3, "category_id": 2, "bbox": [1, 2, 3, 4], "score": 0.9, "all_scores": [0, 0.9, 0.1]}
     path = tmp_path / "found.coco.json"

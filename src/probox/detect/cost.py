@@ -52,7 +52,8 @@ class Cost:
         share = f"{lost:.0%} of what the detector is sure of" if lost > 0 else f"{-lost:.0%} more than without masks"
         return (
             said,
-            f"warning: that is {share}: it was not trained for masks like these. Lower --dropout-rate, or mask other layers.",
+            f"warning: that is {share}: it was not trained for masks like these. "
+            "Lower --dropout-rate, or mask other layers.",
         )
 
     def as_dict(self) -> dict[str, Any]:

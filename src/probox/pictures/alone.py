@@ -39,8 +39,9 @@ def read_alone(path: str, images: Path | None) -> Alone:
     """Read COCO results, an RVC1 file or Parquet with nothing to compare with.
 
     Sizes come from the photos in `images`, else from heatmaps, else from how far the boxes reach. COCO
-    results name images by id and classes by number (80 scores and COCO's numbers are taken for COCO's classes), Parquet both by what they are; an RVC1 file names classes, and
-    its images are the photos in order of their names, if there are as many.
+    results name images by id and classes by number, Parquet both by what they are; an RVC1 file names classes, and
+    its images are the photos in order of their names, if there are as many. 80 scores are COCO's classes, if these
+    fit the numbers of the categories.
     """
     if is_parquet(path):
         return _of_parquet(read_parquet(path), images)
@@ -79,8 +80,7 @@ def _of_coco(content: Any, images: Path | None) -> tuple[Dataset, dict[int, Path
     given = [entry.get("all_scores", entry.get("cls_prob")) for entry in entries]
     scores = [len(values) for values in given if isinstance(values, list)]
     names: dict[int, str] = {}
-    if scores and max(scores) == len(COCO_CLASSES) and categories <= set(COCO_CATEGORY_IDS):
-        # Before counting from 1: ids that COCO leaves out are what tells the two apart, and a file may show none of them.
+    if scores and max(scores) == len(COCO_CLASSES) and _is_coco(entries, categories):
         names = dict(zip(COCO_CATEGORY_IDS, COCO_CLASSES, strict=True))
         categories = set(names)
     elif scores and categories and max(categories) <= max(scores):
@@ -118,6 +118,29 @@ def _of_rvc1(content: dict[str, Any], path: str, images: Path | None) -> tuple[D
                 _stretch(reach, number, entry["bbox"][2], entry["bbox"][3])
         sizes[number] = sizes.get(number) or _photo_size(photos[number]) or reach.get(number, (64, 64))
     return Dataset.from_sizes(names, sizes), photos
+
+
+def _is_coco(entries: list[dict[str, Any]], categories: set[int]) -> bool:
+    """Return whether categories have COCO's ids, which leave numbers out, and are not simply counted from 1.
+
+    Where both are possible, the best score of each entry says which of them more often names its category.
+    """
+    if not categories <= set(COCO_CATEGORY_IDS):
+        return False
+    if max(categories, default=0) > len(COCO_CLASSES):
+        return True
+    by_id = counted = 0
+    for entry in entries:
+        values = entry.get("all_scores", entry.get("cls_prob"))
+        if not isinstance(values, list) or len(values) != len(COCO_CLASSES):
+            continue
+        try:
+            best = values.index(max(values))
+        except TypeError:  # no numbers: the reader says so
+            continue
+        by_id += entry.get("category_id") == COCO_CATEGORY_IDS[best]
+        counted += entry.get("category_id") == best + 1
+    return by_id >= counted
 
 
 def _is_id(value: Any) -> bool:
