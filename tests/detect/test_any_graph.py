@@ -12,13 +12,13 @@ import numpy as np
 import onnx
 import pytest
 from detect_graphs import any_graph
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from PIL import Image
 
 from probox.cli import main
-from probox.detect import FAMILIES
+from probox.detect import FAMILIES, UNCERTAINTIES
 
 
 def _detect(folder: Path, model: Path, *options: str) -> tuple[int, str]:
@@ -127,18 +127,32 @@ def _values(kind: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     return values[kind]
 
 
+def _found(shapes: list[tuple[int, ...]]) -> list[tuple[str, np.ndarray, tuple]]:
+    """Outputs that were once too much."""
+    return [
+        (NAMES[at], _values("probabilities", shape, at).astype(np.float32), shape) for at, shape in enumerate(shapes)
+    ]
+
+
 @settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@example(inputs=INPUTS[-2], outputs=_found(PLAUSIBLE["yolov8"]), family="auto", names="a\nb\nc", uncertainty="none")
+@example(
+    inputs=INPUTS[-2], outputs=_found(PLAUSIBLE["classifier"]), family="yolov8", names="a\nb\nc", uncertainty="none"
+)
+@example(inputs=INPUTS[7], outputs=_found(PLAUSIBLE["ssd"]), family="auto", names="a\nb\nc", uncertainty="none")
+@example(inputs=INPUTS[0], outputs=_found([(), ()]), family="auto", names="a\nb\nc", uncertainty="none")
 @given(
     inputs=st.sampled_from(INPUTS),
     outputs=outputs(),
     family=st.sampled_from(["auto", "auto", *FAMILIES]),
     names=st.sampled_from(["a\nb\nc", "a\nb", None]),
+    uncertainty=st.sampled_from(["none", *UNCERTAINTIES]),
 )
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-def test_any_graph_ends_well(inputs: list, outputs: list, family: str, names: str | None) -> None:
+def test_any_graph_ends_well(inputs: list, outputs: list, family: str, names: str | None, uncertainty: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        options = ["--family", family]
+        options = ["--family", family, "--uncertainty", uncertainty]
         if names is not None:
             (folder / "names.txt").write_text(names)
             options += ["--classes", str(folder / "names.txt")]
@@ -161,7 +175,7 @@ def test_files_that_are_no_graphs(tmp_path: Path, ssd: Path) -> None:
         assert f"{name}: ONNX Runtime can't load this model: " in text
         assert "onnxruntime_src" not in text
     (tmp_path / "folder.onnx").mkdir()
-    assert _detect(tmp_path, tmp_path / "folder.onnx")[0] == 2
+    assert _detect(tmp_path, tmp_path / "folder.onnx")[0] == 1
     assert "expected an ONNX file" in _detect(tmp_path, tmp_path / "missing.onnx")[1]
 
 

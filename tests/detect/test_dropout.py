@@ -168,6 +168,25 @@ def test_masks_belong_to_seed_image_and_pass_and_to_nothing_else(ssd: Path) -> N
         assert set(passes([4], masks=masks, seed=1)[0]).isdisjoint(both[0])
 
 
+@pytest.mark.parametrize("masks", ["channels", "elements"])
+def test_a_network_in_half_precision_gets_masks(ssd: Path, tmp_path: Path, masks: str) -> None:
+    model = onnx.load(str(ssd))
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for value in [*model.graph.input, *model.graph.output]:
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    onnx.save(model, str(tmp_path / "half.onnx"))
+    dropout = Dropout(rate=0.3, masks=masks)
+    half, full = (
+        Detector(path, classes=CLASSES, dropout=dropout, threads=1).sample([IMAGE], 2, [5])[0]
+        for path in (tmp_path / "half.onnx", ssd)
+    )
+    for one, other in zip([half.plain, *half], [full.plain, *full], strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, atol=0.01)
+    assert np.abs(full[0].scores - full[1].scores).max() > 0.05
+
+
 def test_masks_are_the_same_in_any_number_of_threads(ssd: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -335,7 +354,8 @@ def test_weights_that_are_computed_are_left_alone(tmp_path: Path) -> None:
             helper.make_node("MatMul", ["a", "wt"], ["b"], "behind"),
             helper.make_node("Gemm", ["w", "b"], ["c"], "backwards"),
             helper.make_node("MatMul", ["w", "w"], ["ww"], "constant"),
-            helper.make_node("Add", ["c", "ww"], ["d"]),
+            helper.make_node("Gemm", ["ww", "w"], ["www"], "constant too"),
+            helper.make_node("Add", ["c", "www"], ["d"]),
             helper.make_node("MatMul", ["d", "w"], ["y"], "plain"),
         ],
         "g",

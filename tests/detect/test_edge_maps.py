@@ -62,8 +62,8 @@ def test_picodet_decodes(tmp_path: Path, order: str) -> None:
     expected = np.array([point[0] - 16, point[1] - 32, point[0] + 32, point[1] + 16])
     scale = np.array([200 / 96, 100 / 64, 200 / 96, 100 / 64])
     np.testing.assert_allclose(found.boxes[best], expected * scale, rtol=1e-6)
-    np.testing.assert_allclose(found.covariances[best, 0], np.diag([0, (16 * 100 / 64) ** 2]), atol=1e-3)
-    np.testing.assert_allclose(found.covariances[best, 1], np.diag([0, (16 * 100 / 64) ** 2]), atol=1e-3)
+    np.testing.assert_allclose(found.covariances[[best]][0, 0], np.diag([0, (16 * 100 / 64) ** 2]), atol=1e-3)
+    np.testing.assert_allclose(found.covariances[[best]][0, 1], np.diag([0, (16 * 100 / 64) ** 2]), atol=1e-3)
     sure = detect(detector, [IMAGE], [1], Options(uncertainty="edge-distribution", score=0.5))[0]
     assert len(sure) == 1
 
@@ -114,7 +114,7 @@ def test_nanodet_plus_decodes(tmp_path: Path) -> None:
     # Column 0, row 1 of stride 32: the point is its first pixel.
     expected = np.array([0 - 32, 32 - 64, 0 + 64, 32 + 32]) * np.array([200 / 64, 100 / 64] * 2)
     np.testing.assert_allclose(found.boxes[best], expected, rtol=1e-6)
-    np.testing.assert_allclose(found.covariances[best, 0], np.diag([0, (32 * 100 / 64) ** 2]), atol=1e-3)
+    np.testing.assert_allclose(found.covariances[[best]][0, 0], np.diag([0, (32 * 100 / 64) ** 2]), atol=1e-3)
     fed, _ = detector.family.prepare(IMAGE)
     expected = (90 - np.array([103.53, 116.28, 123.675])) / np.array([57.375, 57.12, 58.395])
     np.testing.assert_allclose(fed["data"][0, :, 9, 9], expected, rtol=1e-5)

@@ -6,16 +6,21 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from detect_graphs import choosing_detector, dfl_detector, dfl_logits, fixed_outputs, joined_detector, with_metadata
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper
 
 from probox.cli import main
 from probox.detect import Candidates, Detector, Options, choose_family, detect
 from probox.detect.families import Signature, Tensor
 from probox.detect.families.base import grid
 from probox.detect.families.cells import LEVELS, count_cells, strides_of
+from probox.detect.families.dfl import find_edges
+from probox.detect.families.topk import Chosen, find_chosen
+from probox.detect.graph import Graph
 from probox.detect.metadata import Metadata
 from probox.detect.uncertainty import detections_from
 from probox.errors import InputError
@@ -115,7 +120,7 @@ def test_distributions_that_are_not_those_of_the_boxes_are_refused(tmp_path: Pat
 
 
 def test_a_small_disagreement_is_seen_too(tmp_path: Path) -> None:
-    graph, _ = _head(tmp_path / "stretched.onnx", stretch=1.02)
+    graph, _ = _head(tmp_path / "stretched.onnx", stretch=1.0003)
     with pytest.raises(InputError, match="are not those of its boxes"):
         Detector(graph).candidates([SQUARE])[0].covariances[:]
 
@@ -129,6 +134,18 @@ def test_distributions_that_cannot_be_counted_out_are_refused(tmp_path: Path) ->
     detector = Detector(graph, family="yolov8", classes=CLASSES)
     with pytest.raises(InputError, match="can't tell which of 84 edge distributions"):
         detect(detector, [SQUARE], [1], Options(uncertainty="edge-distribution"))
+
+
+def test_distributions_that_the_output_is_not_made_from_are_others(tmp_path: Path) -> None:
+    model = onnx.load(str(_head(tmp_path / "head.onnx", form="sum")[0]))
+    model.graph.node.extend(
+        [
+            helper.make_node("Softmax", ["edges"], ["auxiliary"], axis=2),
+            helper.make_node("Mul", ["auxiliary", "bins"], ["unused"]),
+        ]
+    )
+    assert [edge.tensor for edge in find_edges(Graph(model), "output0")] == ["distributions"]
+    assert [edge.tensor for edge in find_edges(Graph(model), "unused")] == ["auxiliary"]
 
 
 def test_covariances_are_worked_out_for_survivors_only() -> None:
@@ -180,6 +197,8 @@ def test_usual_heads_are_told_apart() -> None:
     for size in ((320, 320), (640, 640), (640, 384), (1280, 1280)):
         for levels in LEVELS[:4]:
             assert strides_of(size, count_cells(size, levels)) == levels
+    assert strides_of((8, 8), 2) is None  # 8 and 16, or 16 and 32?
+    assert strides_of((8, 8), 2, 32) == (16, 32)
 
 
 # --- what graphs are taken for ----------------------------------------------------------------------------------------
@@ -263,6 +282,8 @@ def test_every_column_needs_a_name_of_its_own() -> None:
         choose_family(_signature([(1, 85, 8400)]))
     with pytest.raises(InputError, match="does not say how many classes"):
         choose_family(_signature([(1, None, 8400)]))
+    with pytest.raises(InputError, match="name the detector's family"):
+        choose_family(_signature([(1, 4, 8400)]))  # boxes, and nothing else
     assert choose_family(_signature([(1, None, 8400)], names=CLASSES)).classes == CLASSES
     assert choose_family(_signature([(1, 7, 8400)], names=("a", "b", "c")), classes=CLASSES).classes == CLASSES
     with pytest.raises(InputError, match="multiples of 32"):
@@ -284,7 +305,7 @@ def test_candidates_are_read_from_before_the_choice(tmp_path: Path) -> None:
     assert found.labels.tolist() == [0, 1, 2, 2]
     np.testing.assert_allclose(found.boxes, BOXES[[0, 1, 0, 3]])
     np.testing.assert_allclose(found.label_probs[1], FOUR[1])  # all scores, not only the best
-    with pytest.raises(InputError, match="suppresses candidates itself"):
+    with pytest.raises(InputError, match="no suppressed candidates to cluster"):
         detect(detector, [SQUARE], [1], Options(uncertainty="nms-clusters"))
 
 
@@ -295,6 +316,26 @@ def test_a_choice_that_is_not_understood_is_refused(tmp_path: Path) -> None:
         )
         with pytest.raises(InputError, match="can't find the candidates"):
             Detector(graph).candidates([SQUARE])
+
+
+@pytest.mark.parametrize("top", [True, False])
+def test_what_rows_are_chosen_from_ends_where_values_are_made(top: bool) -> None:
+    """Scores that were gathered, but not the best of all, were suppressed: that is another choice."""
+    picked = ("TopK", ["flat", "k"], ["picked", "at"]) if top else ("Gather", ["flat", "k"], ["picked"])
+    nodes = [
+        ("Squeeze", ["made"], ["boxes"]),
+        ("GatherElements", ["boxes", "rows"], ["box"]),
+        ("Sigmoid", ["logits"], ["scores"]),
+        ("Flatten", ["scores"], ["flat"]),
+        picked,
+        ("Unsqueeze", ["picked", "axes"], ["score"]),
+        ("Concat", ["box", "score", "class"], ["output0"]),
+    ]
+    made = [helper.make_node(kind, ins, outs) for kind, ins, outs in nodes]
+    graph = Graph(helper.make_model(helper.make_graph(made, "rows", [], [])))
+    assert find_chosen(graph, "output0") == (Chosen("boxes", "scores") if top else None)
+    assert find_chosen(graph, "score") is None
+    assert find_chosen(None, "output0") is None
 
 
 def _rows(path: Path, rows: list[list[float]], **says: str) -> Path:
@@ -370,6 +411,7 @@ def _yolox(decoded: bool, objectness: float | None = None) -> np.ndarray:
     if decoded:
         rows[:, :2] = (raw[:, :2] + cells) * scale[:, None]
         rows[:, 2:4] = np.exp(raw[:, 2:]) * scale[:, None]
+    rows[7, 4] = 1.0
     if objectness is not None:
         rows[:, 4] = objectness
     return rows[None].astype(np.float32)

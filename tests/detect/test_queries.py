@@ -137,7 +137,7 @@ def test_queries_are_not_suppressed(tmp_path: Path) -> None:
     logits = np.array([[3.0, -9, -9], [2.0, -9, -9]])
     detector = Detector(queries(tmp_path / "m.onnx", logits, same, stem=DEEP, refined=True), classes=CLASSES)
     assert len(detect(detector, [IMAGE], [1], Options())[0]) == 2
-    with pytest.raises(InputError, match=r"rt-detr gives final boxes.*use constant or flip-scale"):
+    with pytest.raises(InputError, match=r"boxes of rt-detr are final.*use constant or flip-scale"):
         detect(detector, [IMAGE], [1], Options(uncertainty="nms-clusters"))
     for works in ("constant", "flip-scale"):
         assert len(detect(detector, [IMAGE], [1], Options(uncertainty=works))[0]) > 0
@@ -168,7 +168,7 @@ def test_d_fine_has_variances_of_its_sides(tmp_path: Path) -> None:
 
 def test_rt_detr_has_no_edges_and_d_fine_is_not_taken_without_them(tmp_path: Path) -> None:
     plain = queries(tmp_path / "m.onnx", LOGITS[:, :3], BOXES, stem=DEEP, refined=True)
-    with pytest.raises(InputError, match=r"predicts no distribution of its edges"):
+    with pytest.raises(InputError, match=r"predicts no distribution of its edges; use constant"):
         detect(Detector(plain, classes=CLASSES), [IMAGE], [1], Options(uncertainty="edge-distribution"))
     with pytest.raises(InputError, match="no distributions of sides are found"):
         Detector(plain, classes=CLASSES, family="d-fine")

@@ -191,6 +191,8 @@ def test_the_cost_of_masks_is_said() -> None:
     assert len(mask_cost([0.9] * 7, [0.9] * 10).notes) == 1
     assert mask_cost([0.9] * 69, [0.9] * 100).large
     assert not mask_cost([0.9] * 12, [0.9] * 10).large
+    assert not mask_cost([0.9] * 10, [0.9] * 7).large
+    assert mask_cost([0.9] * 15, [0.9] * 10).notes[1].startswith("That is 50% more than without masks")
     assert (
         mask_cost([0.9] * 10, [0.9] * 10).notes[0].startswith("Masks cost no score: detections above 0.5 went from 10")
     )
@@ -198,5 +200,5 @@ def test_the_cost_of_masks_is_said() -> None:
     gone = mask_cost([0.4], [0.9, 0.8])
     assert gone.notes[0] == "Masks cost score: detections above 0.5 went from 2 to 0."
     assert gone.as_dict()["masked_mean"] is None
-    assert mask_cost([0.3], [0.4, 0.2]).notes[0].startswith("Masks cost score: detections above 0 went from 2 to 1")
+    assert mask_cost([0.3], [0.4, 0.2]).notes[0].startswith("Masks cost score: detections went from 2 to 1")
     assert "not known" in mask_cost([], []).notes[0]

@@ -14,7 +14,7 @@ LEVEL = 0.5
 """The score that detections are counted above."""
 
 LARGE = 0.3
-"""A share of the detections above the level whose loss is worth a warning."""
+"""The share of the detections above the level whose loss, or gain, is worth a warning."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Cost:
 
     @property
     def large(self) -> bool:
-        """Return whether masks took a good part of what the detector was sure of."""
-        return self.plain > 0 and self.masked < (1.0 - LARGE) * self.plain
+        """Return whether masks took a good part of what the detector was sure of, or made as much up."""
+        return self.plain > 0 and not (1.0 - LARGE) * self.plain <= self.masked <= self.plain / (1.0 - LARGE)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -39,14 +39,15 @@ class Cost:
             return ("No detection scores without masks either, so what they cost is not known.",)
         means = f", their mean score from {self.plain_mean:.2f} to {self.masked_mean:.2f}" if self.masked else ""
         verdict = "Masks cost score" if self.masked < self.plain else "Masks cost no score"
-        said = f"{verdict}: detections above {self.level:g} went from {self.plain:,} to {self.masked:,}{means}."
+        which = f" above {self.level:g}" if self.level else ""
+        said = f"{verdict}: detections{which} went from {self.plain:,} to {self.masked:,}{means}."
         if not self.large:
             return (said,)
         lost = (self.plain - self.masked) / self.plain
+        share = f"{lost:.0%} of what the detector is sure of" if lost > 0 else f"{-lost:.0%} more than without masks"
         return (
             said,
-            f"That is {lost:.0%} of what the detector is sure of: it was not trained for masks like these. "
-            "Lower --dropout-rate, or mask other layers.",
+            f"That is {share}: it was not trained for masks like these. Lower --dropout-rate, or mask other layers.",
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -172,8 +172,8 @@ class Detector:
     ) -> tuple[list[Candidates], Candidates]:
         ((feeds, placements),) = self._batches([image])
         runs = masked.sample(feeds, self._output_names, passes, image_id)
-        plain, *drawn = [self._decode(outputs, placements)[0] for outputs in runs]
-        return drawn, plain
+        plain = self._decode(next(runs), placements)[0]
+        return [self._decode(outputs, placements, judged=False)[0] for outputs in runs], plain
 
     def _check_size(self, size: tuple[int, int] | None) -> None:
         if size is not None and self.family.input_size() != size:
@@ -184,7 +184,9 @@ class Detector:
             )
 
     def _run(self, session: onnxruntime.InferenceSession, names: Sequence[str], feeds: Feeds) -> list[Array]:
-        typed = {name: array.astype(self._input_types.get(name) or array.dtype) for name, array in feeds.items()}
+        typed = {
+            name: array.astype(self._input_types.get(name) or array.dtype, copy=False) for name, array in feeds.items()
+        }
         try:
             outputs: list[Array] = session.run(names, typed)
         except Exception as error:  # the runtime's exceptions share no public base class
@@ -204,25 +206,29 @@ class Detector:
             rows += [rows[-1]] * ((fixed or 0) - len(rows))
             yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
 
-    def _decode(self, outputs: Sequence[Array], placements: Sequence[Placement]) -> list[Candidates]:
+    def _decode(
+        self, outputs: Sequence[Array], placements: Sequence[Placement], *, judged: bool = True
+    ) -> list[Candidates]:
+        """Return each image's candidates; what masks have twisted is not `judged`."""
         # Half precision is for the network: what is made of its outputs needs more.
-        outputs = [output.astype(np.float32) if output.dtype == np.float16 else output for output in outputs]
+        wide = [output.astype(np.float32) if output.dtype == np.float16 else output for output in outputs]
         decoded: list[Candidates] = []
         for row, placement in enumerate(placements):
-            given = [output[row : row + 1] for output in outputs] if self.family.batches else outputs
             try:
+                given = [output[row : row + 1] for output in wide] if self.family.batches else wide
                 decoded.append(self.family.decode(given, placement))
             except InputError as error:
-                problem = f"{error.problem} (outputs: {self._plausible.describe(given)})"
+                problem = f"{error.problem} (outputs: {self._plausible.describe(outputs)})"
                 raise InputError(problem, file=str(self.path), remedy=error.remedy) from None
             except (IndexError, ValueError) as error:
                 raise InputError(
-                    f"outputs {self._plausible.describe(given)} are not those of {self.family.name} ({error})",
+                    f"outputs {self._plausible.describe(outputs)} are not those of {self.family.name} ({error})",
                     file=str(self.path),
                     remedy="name another family",
                 ) from None
-            with self._checking:  # it counts, and several workers may be here
-                self._plausible.check(decoded[-1], given, placement.image_size)
+            if judged:
+                with self._checking:  # it counts, and several workers may be here
+                    self._plausible.check(decoded[-1], given, placement.image_size)
         return decoded
 
     def _fixed_batch(self) -> int | None:
@@ -238,8 +244,6 @@ class Detector:
 
     def _takes_batches(self) -> bool:
         """Return whether two images together give what each gives alone; a graph may say so and yet not do it."""
-        if any(output.shape[:1] == (1,) for output in self.family.signature.outputs):
-            return False
         wide, high = self.family.input_size()
         noise = np.random.default_rng(0).integers(0, 256, (2, high, wide, 3), dtype=np.uint8)
         rows = [self.family.prepare(image)[0] for image in noise]

@@ -14,7 +14,7 @@ from probox.detect.images import Pixels
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, Dropout, Passes, draw_mask
 from probox.errors import InputError
 
-__all__ = ["choose_layers", "fingerprint_of", "masked", "sample_masked"]
+__all__ = ["choose_layers", "failures_said", "fingerprint_of", "masked", "sample_masked"]
 
 _ONE_AT_A_TIME = Lock()
 """Masks hang on the modules themselves: two samplings at once would mix them."""
@@ -27,6 +27,19 @@ def fingerprint_of(model: Any, dropout: Dropout | None = None) -> str:
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().float().numpy().tobytes())
     return digest.hexdigest()
+
+
+@contextmanager
+def failures_said(name: str, images: Sequence[Pixels]) -> Iterator[None]:
+    """Turn what a framework raises while a model looks at images (too small, no memory...) into words."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # frameworks share no class of errors
+        sizes = ", ".join(dict.fromkeys(f"{image.shape[1]} x {image.shape[0]}" for image in images))
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"{name} fails on an image of {sizes} pixels: {said}") from error
 
 
 def choose_layers(

@@ -24,7 +24,7 @@ from probox.detect.families import Candidates
 from probox.detect.images import Pixels
 from probox.detect.masks import Dropout, Passes
 from probox.detect.runner import Traits
-from probox.detect.torch_modules import choose_layers, fingerprint_of, sample_masked
+from probox.detect.torch_modules import choose_layers, failures_said, fingerprint_of, sample_masked
 from probox.errors import InputError
 
 __all__ = ["TorchvisionDetector"]
@@ -102,6 +102,7 @@ class TorchvisionDetector:
             if self.family.name == "faster-rcnn":  # masks and keypoints of thousands of candidates would take minutes
                 for has in ("has_mask", "has_keypoint"):
                     changes.enter_context(_replaced(self._stage, has, lambda: False))
+            changes.enter_context(failures_said(self.family.name, images))
             outputs = self.model(tensors)
         return [self._to_candidates(output) for output in outputs]
 

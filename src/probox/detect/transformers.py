@@ -38,7 +38,7 @@ from probox.detect.queries import (
     probabilities_of,
 )
 from probox.detect.runner import Traits
-from probox.detect.torch_modules import choose_layers, fingerprint_of, sample_masked
+from probox.detect.torch_modules import choose_layers, failures_said, fingerprint_of, sample_masked
 from probox.errors import InputError
 
 __all__ = ["TransformersDetector"]
@@ -130,8 +130,8 @@ class TransformersDetector:
         placed = [self._place(image) for image in images]
         found: dict[int, Candidates] = {}
         for rows in equal_shapes([own["pixel_values"].shape for own in placed], self.batch):
-            sizes = [(images[row].shape[1], images[row].shape[0]) for row in rows]
-            found.update(zip(rows, self._run([placed[row] for row in rows], sizes), strict=True))
+            seen = [images[row] for row in rows]
+            found.update(zip(rows, self._run([placed[row] for row in rows], seen), strict=True))
         return [found[row] for row in range(len(images))]
 
     def sample(self, images: Sequence[Pixels], passes: int, image_ids: Sequence[int]) -> list[Passes]:
@@ -149,21 +149,23 @@ class TransformersDetector:
 
     def _place(self, image: Pixels) -> dict[str, Any]:
         """Return the model's inputs for one image, so that no other one decides how it is padded."""
-        made = self.processor(images=[np.array(image)], input_data_format="channels_last", return_tensors="pt")
+        with failures_said(f"the image processor of {self.family.name}", [image]):
+            made = self.processor(images=[np.array(image)], input_data_format="channels_last", return_tensors="pt")
         return {name: made[name] for name in ("pixel_values", "pixel_mask") if name in made}
 
-    def _run(self, placed: Sequence[Mapping[str, Any]], sizes: Sequence[tuple[int, int]]) -> list[Candidates]:
+    def _run(self, placed: Sequence[Mapping[str, Any]], images: Sequence[Pixels]) -> list[Candidates]:
         import torch
 
         weights = next(self.model.parameters())
         inputs = {name: torch.cat([own[name] for own in placed]).to(weights.device) for name in placed[0]}
         inputs["pixel_values"] = inputs["pixel_values"].to(weights.dtype)
-        with torch.no_grad():
+        with torch.no_grad(), failures_said(self.family.name, images):
             outputs = self.model(**inputs)
         logits, boxes = numbers_of(outputs)
         variances = edge_variances(outputs, self.model.config, "required" if self.family.has_edges else "ignore")
         found = []
-        for row, size in enumerate(sizes):
+        for row, image in enumerate(images):
+            size = image.shape[1], image.shape[0]
             probs = probabilities_of(logits[row], self._all_names, "auto", self.model.config)
             found.append(
                 Candidates(

@@ -25,7 +25,7 @@ from probox.detect.families.base import corners_of_centres, grid
 from probox.detect.images import Pixels, Placement
 from probox.detect.masks import Dropout, Passes
 from probox.detect.runner import Traits
-from probox.detect.torch_modules import choose_layers, fingerprint_of, sample_masked
+from probox.detect.torch_modules import choose_layers, failures_said, fingerprint_of, sample_masked
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.tables.arguments import check_classes
@@ -129,7 +129,7 @@ class UltralyticsDetector:
         placed = [letterbox(image, self._size, self._stride, stretch=self._transformer) for image in images]
         weights = next(self.model.parameters())
         pixels = torch.from_numpy(np.stack([canvas.transpose(2, 0, 1) for canvas, _ in placed])).to(weights.device)
-        with torch.no_grad(), _one_to_many(self._head):
+        with torch.no_grad(), failures_said(self.family.name, images), _one_to_many(self._head):
             outputs = self.model(pixels.to(weights.dtype) / 255)
         if self._transformer:
             return _query_candidates(outputs, [placement for _, placement in placed])

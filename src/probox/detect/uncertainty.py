@@ -138,13 +138,14 @@ def check_options(family: Described, options: Options) -> None:
     """Raise if a detector of this family can't do what the options ask."""
     if options.uncertainty == "edge-distribution" and not family.has_edges:
         raise InputError(
-            f"{family.name} predicts no distribution of its edges", remedy="use nms-clusters, mc-dropout or flip-scale"
+            f"{family.name} predicts no distribution of its edges",
+            remedy="use constant or flip-scale" if family.suppresses else "use nms-clusters, mc-dropout or flip-scale",
         )
     if options.uncertainty == "masks" and not getattr(family, "has_masks", False):
         raise InputError(f"{family.name} predicts no masks", remedy="use another uncertainty, or a model that segments")
     if options.uncertainty == "nms-clusters" and family.suppresses:
         raise InputError(
-            f"{family.name} gives final boxes and suppresses candidates itself, so there are none to cluster",
+            f"the boxes of {family.name} are final: there are no suppressed candidates to cluster",
             remedy="use edge-distribution" if family.has_edges else "use constant or flip-scale",
         )
 

@@ -107,9 +107,7 @@ def load_weights(model: Any, state: State, *, file: str, name: str) -> None:
         missing, unexpected = model.load_state_dict(given, strict=False)
     except RuntimeError as error:
         sizes = [line.strip() for line in str(error).splitlines() if "size mismatch" in line]
-        said = (
-            f"{len(sizes)} of its weights have another shape, first {sizes[0][:200]}" if sizes else _first_line(error)
-        )
+        said = f"another shape in {len(sizes)} of them, first {sizes[0][:200]}" if sizes else _first_line(error)
         raise InputError(f"these are not the weights of {name}: {said}", file=file, remedy=_ASK) from None
     missing = [key for key in missing if not key.endswith("num_batches_tracked")]  # counts batches of a training
     if missing or unexpected:

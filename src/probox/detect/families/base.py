@@ -56,7 +56,8 @@ class Signature:
 
     def image_size(self) -> tuple[int, int] | None:
         """Return width and height of the (channels first) image that `shape` is about; None if they are open."""
-        high, wide = self.inputs[0].shape[-2:]
+        shape = self.inputs[0].shape
+        high, wide = shape[-2:] if len(shape) == 4 else (None, None)
         if high is not None and wide is not None:
             return wide, high
         return self.trial_size
@@ -105,7 +106,8 @@ class Candidates:
         shapes = {"boxes": (count, 4), "scores": (count, -1), "covariances": (count, 2, 2, 2), "labels": (count,)}
         for name, wanted in shapes.items():
             values = getattr(self, name)
-            got = wanted if values is None else np.shape(values)
+            worked_out_later = name == "covariances" and not isinstance(values, np.ndarray | list | tuple)
+            got = wanted if values is None or worked_out_later else np.shape(values)
             if len(got) != len(wanted) or any(own not in (-1, size) for own, size in zip(wanted, got, strict=True)):
                 expected = " x ".join("C" if size == -1 else str(size) for size in wanted)
                 raise InputError(

@@ -37,6 +37,20 @@ class Maps(NamedTuple):
     edges: tuple[int, ...]
 
 
+class Spread:
+    """Corner covariances of cells, worked out for the rows that are asked for."""
+
+    def __init__(self, edges: Array, points: Floats, strides: Floats, placement: Placement) -> None:
+        self._edges, self._points, self._strides, self._placement = edges, points, strides, placement
+
+    def __len__(self) -> int:
+        return len(self._edges)
+
+    def __getitem__(self, rows: Any) -> Floats:
+        moments = edge_moments(self._edges[rows])
+        return self._placement.covariances_to_image(edge_corners(self._points[rows], self._strides[rows], *moments)[1])
+
+
 class EdgeMaps(Family):
     """Heads of generalised focal loss: each cell has scores, and for each edge a distribution over 0, 1, 2... strides.
 
@@ -61,9 +75,11 @@ class EdgeMaps(Family):
         edges = logits.reshape(len(scores), 4, -1)
         edges = np.exp(edges - edges.max(axis=2, keepdims=True))
         edges /= edges.sum(axis=2, keepdims=True)
-        boxes, covariances = edge_corners(points, scale, *edge_moments(edges))
+        mean = (edges @ np.arange(edges.shape[2], dtype=edges.dtype)).astype(np.float64)
+        distance = mean * scale[:, None]
+        boxes = np.concatenate([points - distance[:, :2], points + distance[:, 2:]], axis=1)
         return Candidates(
-            placement.boxes_to_image(boxes), self.columns.select(scores), placement.covariances_to_image(covariances)
+            placement.boxes_to_image(boxes), self.columns.select(scores), Spread(edges, points, scale, placement)
         )
 
 
