@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from probox.detect.families.base import channels_first
 from probox.detect.images import place_image, read_image, resize
 from probox.errors import InputError
 
@@ -63,6 +64,16 @@ def test_a_box_finds_its_way_back(centred: bool) -> None:
     top = (64 - 32) // 2 if centred else 0
     assert (placed[:top] == 0).all()
     assert (placed[top + 32 :] == 0).all()
+
+
+@pytest.mark.parametrize("bgr", [False, True])
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 255.0), ((1.0, 2.0, 3.0), (4.0, 5.0, 7.0))])
+def test_channels_come_first_by_their_definition(bgr: bool, mean: object, std: object) -> None:
+    image = np.random.default_rng(4).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    found = channels_first(image, bgr=bgr, mean=mean, std=std)
+    assert (found.shape, found.dtype) == ((1, 3, 5, 7), np.float32)
+    pixels = ((image[:, :, ::-1] if bgr else image).astype(np.float32) - np.float32(mean)) / np.float32(std)
+    np.testing.assert_array_equal(found[0], pixels.transpose(2, 0, 1))
 
 
 def test_covariances_scale_with_the_square() -> None:

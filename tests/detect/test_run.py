@@ -82,6 +82,28 @@ def test_several_at_a_time_find_the_same_to_the_bit(ssd: Path, photos: Path, tmp
     assert (tmp_path / "shared.json").read_bytes() == (tmp_path / "alone.json").read_bytes()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_detector_is_called_from_as_many_threads_as_it_says(
+    ssd: Path, photos: Path, tmp_path: Path, workers: int
+) -> None:
+    good, threads, meeting = _detector(ssd), set(), threading.Barrier(workers, timeout=20)
+
+    class Waiting:
+        batch, family, fingerprint = 1, good.family, "waiting"
+
+        def candidates(self, images: list[np.ndarray]) -> list[Candidates]:
+            threads.add(threading.get_ident())
+            meeting.wait()  # passes only if so many calls are under way
+            return good.candidates(images)
+
+    runner = Waiting()
+    if workers > 1:
+        runner.workers = workers
+    detect_images(runner, find_images(photos), tmp_path / "found.json", Options())
+    assert len(threads) == workers
+    assert (threading.get_ident() in threads) == (workers == 1)
+
+
 def test_a_batch_is_done_as_a_whole_or_again(photos: Path, tmp_path: Path) -> None:
     images, options = find_images(photos), Options(score=0.1)
     detector = Detector(small_yolo(tmp_path / "yolo.onnx"), classes=CLASSES, batch=3, threads=1)
