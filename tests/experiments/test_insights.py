@@ -41,7 +41,7 @@ def test_probabilistic_boxes_have_more_pdq_and_the_same_map(results: dict[str, p
     assert higher.numbers == pytest.approx(apart, abs=1e-12)
     turned = judged(demo={"plain": results["unsure"], "own": results["sure"]})["1"]
     assert not by_words(turned, "PDQ of the probabilistic").holds
-    assert not by_words(turned, "spatial").holds
+    assert not by_words(turned, "Spatial").holds
 
 
 def test_another_detector_is_not_similar(results: dict[str, probox.Evaluation]) -> None:

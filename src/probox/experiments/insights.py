@@ -111,9 +111,9 @@ def _exposes_differences(rows: Sequence[Row], difference: Differ) -> list[Claim]
         _within("Probabilistic and plain have very similar mAP", against_plain, "mAP", SIMILAR),
         _within("Probabilistic and plain have very similar moLRP", against_plain, "moLRP", SIMILAR),
         _above("PDQ of the probabilistic is higher than that of the plain", against_plain, "PDQ"),
-        _above("So is spatial quality", against_plain, "spatial"),
-        _above("So is foreground quality", against_plain, "foreground"),
-        _above("So is background quality", against_plain, "background"),
+        _above("Spatial quality of the probabilistic is higher than that of the plain", against_plain, "spatial"),
+        _above("Foreground quality is higher, too", against_plain, "foreground"),
+        _above("Background quality is higher, too", against_plain, "background"),
     ]
     if against_constant:
         claims.append(
