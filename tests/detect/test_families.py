@@ -83,10 +83,26 @@ def test_score_columns_are_named() -> None:
     assert name_columns(81).take.tolist() == list(range(1, 81))
     assert name_columns(4, CLASSES).take.tolist() == [1, 2, 3]
     assert len(COCO_CATEGORY_IDS) == len(COCO_CLASSES) == 80
+    with pytest.raises(InputError, match="81 classes, which are not COCO's"):
+        name_columns(81, background=False)
+    with pytest.raises(InputError, match="expected 4 class names"):
+        name_columns(4, CLASSES, background=False)
+    assert name_columns(3, CLASSES, background=False).take.tolist() == [0, 1, 2]
     with pytest.raises(InputError, match="give the names of its classes"):
         name_columns(20)
     with pytest.raises(InputError, match="expected 20 class names"):
         name_columns(20, CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("family", "outputs"),
+    [("yolox", [(1, 3549, 5 + 4)]), ("yolov3", [(1, 100, 4), (1, 4, 100), (100, 3)])],
+)
+def test_a_name_too_few_is_no_background(family: str, outputs: list) -> None:
+    inputs = [(1, 3, 416, 416), (1, 2)] if family == "yolov3" else [(1, 3, 416, 416)]
+    assert choose_family(_signature(inputs, outputs), family, (*CLASSES, "bus")).classes[-1] == "bus"
+    with pytest.raises(InputError, match="expected 4 class names for the model's 4 scores, but got 3"):
+        choose_family(_signature(inputs, outputs), family, CLASSES)
 
 
 def test_class_names_are_read(tmp_path: Path) -> None:

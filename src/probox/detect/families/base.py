@@ -142,6 +142,8 @@ class Family:
     """Whether candidates come with covariances of their own; a family may find out from the graph."""
     has_masks: bool = False
     """Whether candidates come with segmentations."""
+    background: ClassVar[bool] = False
+    """Whether the first score column may be that of no object."""
     suppresses: ClassVar[bool] = False
     """Whether the graph's boxes are final: it has suppressed the others itself, or was trained to need none of that."""
     clips_first: ClassVar[bool] = True
@@ -159,7 +161,7 @@ class Family:
         self.size = size
         self.graph = graph
         named = classes if classes is not None else signature.metadata.names
-        self.columns: Columns = name_columns(self.count_columns(), named)
+        self.columns: Columns = name_columns(self.count_columns(), named, background=self.background)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
