@@ -46,7 +46,9 @@ class Suppressed(Family):
         size: tuple[int, int] | None = None,
         graph: Graph | None = None,
     ) -> None:
-        self._named = classes if classes is not None else signature.metadata.names
+        named = classes if classes is not None else signature.metadata.names
+        # COCO's own names say what is known without them: labels that count from 1 are its ids, with gaps.
+        self._named = None if named is not None and tuple(named) == COCO_CLASSES else named
         if self.find(signature) is None:
             raise InputError(f"the outputs {signature.describe()} are not those of {self.name}")
         super().__init__(signature, classes, size, graph)
