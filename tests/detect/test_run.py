@@ -253,12 +253,17 @@ def test_a_run_that_was_killed_goes_on(ssd: Path, photos: Path, tmp_path: Path) 
     assert [path.name for path in out.parent.iterdir()] == ["found.json"]
 
 
-def test_photos_that_were_turned_or_are_dark_are_said(ssd: Path, photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_photos_that_were_turned_or_are_dark_are_said(ssd: Path, photos: Path, tmp_path: Path, stopped: bool) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.open(photos / "7.png").save(photos / "7.png", exif=exif)
     Image.fromarray(np.full((30, 30), 4000, np.uint16)).save(photos / "3.png")
+    if stopped:  # what was seen before an interruption is still to be said
+        with pytest.raises(KeyboardInterrupt):
+            detect_images(_detector(ssd), find_images(photos), tmp_path / "found.json", Options(), progress=Stopper(3))
     run = detect_images(_detector(ssd), find_images(photos), tmp_path / "found.json", Options())
+    assert run.resumed == (3 if stopped else 0)
     assert run.notes == (
         "1 photo turned upright, as the camera noted beside the pixels (EXIF) (the first: 7.png)",
         "warning: 1 photo nearly black, since of 16 bits only the lowest are used; scale such photos first "
