@@ -167,12 +167,32 @@ def test_mirrored_and_shrunk_views_are_moved_back() -> None:
         mirrored = [wide - moved[2], moved[1], wide - moved[0], moved[3]]
         answers += [_candidates((moved, [0.9, 0.0, 0.0])), _candidates((mirrored, [0.9, 0.0, 0.0]))]
     detector = Scripted(*answers)
+    detector.batch = len(answers)
     found = detect(detector, [IMAGE], [1], Options(uncertainty="flip-scale"))[0]
     assert len(found) == 1
     np.testing.assert_allclose(found.boxes[0], object_box)
     np.testing.assert_array_equal(detector.seen[0], IMAGE)
     np.testing.assert_array_equal(detector.seen[1], IMAGE[:, ::-1])
     assert detector.seen[4].shape[1] > IMAGE.shape[1]
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_views_come_no_more_at_once_than_asked_for(batch: int) -> None:
+    class Counting(Scripted):
+        def candidates(self, images: Sequence[np.ndarray]) -> list[Candidates]:
+            assert len(images) <= self.batch
+            return super().candidates(images)
+
+    detector = Counting(_candidates(([10, 10, 30, 30], [0.6, 0.0, 0.0])))
+    detector.batch = batch
+    detect(detector, [IMAGE], [1], Options(uncertainty="flip-scale"))
+    assert len(detector.seen) == 2 * len(ZOOMS)
+
+
+def test_masks_that_do_not_come_are_said() -> None:
+    detector = Scripted(_candidates(([10, 10, 30, 30], [0.6, 0.0, 0.0])), has_masks=True)
+    with pytest.raises(InputError, match="scripted gave no masks for this image"):
+        detect(detector, [IMAGE], [1], Options(uncertainty="masks"))
 
 
 def test_edge_distributions_need_a_head_that_has_them() -> None:
