@@ -49,8 +49,9 @@ def test_another_detector_is_not_similar(results: dict[str, probox.Evaluation]) 
     for words, key in (("similar mAP", "mAP"), ("similar moLRP", "moLRP")):
         claim = by_words(claims, words)
         ends = [results[name].at_threshold(0.6).summary()[key] for name in ("worse unsure", "sure")]
-        assert abs(ends[0] - ends[1]) > SIMILAR
+        assert abs(ends[0] - ends[1]) > SIMILAR[key]
         assert not claim.holds
+        assert claim.required.startswith({"mAP": "at most 1.9 points", "moLRP": "at most 1.3 points"}[key])
         assert claim.numbers["demo, own (0.6)"] == pytest.approx(ends[0] - ends[1], abs=1e-12)
 
 
