@@ -157,11 +157,13 @@ def _d_fine(path: Path, **changed: object) -> Path:
     return queries(path, LOGITS[:, :3], BOXES, **given)
 
 
-def test_d_fine_has_variances_of_its_sides(tmp_path: Path) -> None:
-    detector = Detector(_d_fine(tmp_path / "m.onnx"), classes=CLASSES)
+@pytest.mark.parametrize("scale", [4, 8])  # the largest model's is 8
+def test_d_fine_has_variances_of_its_sides(tmp_path: Path, scale: int) -> None:
+    path = _d_fine(tmp_path / "m.onnx", bins=bin_values(33, 0.5, scale), scale=scale)
+    detector = Detector(path, classes=CLASSES)
     assert (detector.family.name, detector.family.has_edges) == ("d-fine", True)
     found = detector.candidates([IMAGE])[0]
-    mean, var = edges_of(SIDES, BOXES, 0.5, 4)
+    mean, var = edges_of(SIDES, BOXES, 0.5, scale)
     size = np.array([200, 100, 200, 100])
     np.testing.assert_allclose(found.boxes, mean * size, atol=1e-3)
     np.testing.assert_allclose(found.covariances[:, [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1]], var * size**2, rtol=1e-4)
