@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from detect_graphs import small_yolo
+from onnx import helper, numpy_helper
 
 from probox.detect import Detector
 from probox.errors import InputError
@@ -36,6 +38,25 @@ def test_a_graph_that_mixes_the_images_of_a_batch_runs_one_at_a_time(tmp_path: P
     first, second = detector.candidates([IMAGE, IMAGE[::-1]])
     assert first.scores.shape == second.scores.shape == (84, 3)
     assert not np.array_equal(first.scores, second.scores)
+
+
+def test_a_graph_whose_images_colour_each_other_runs_one_at_a_time(tmp_path: Path) -> None:
+    # Shapes are right, but a tenth of every number is the mean over the batch.
+    path = small_yolo(tmp_path / "m.onnx")
+    model = onnx.load(str(path))
+    model.graph.node[-1].output[0] = "own"
+    for name, value in (("most", 0.9), ("little", 0.1)):
+        model.graph.initializer.append(numpy_helper.from_array(np.float32(value), name))
+    model.graph.node.extend(
+        [
+            helper.make_node("ReduceMean", ["own"], ["mean"], axes=[0], keepdims=1),
+            helper.make_node("Mul", ["own", "most"], ["mostly"]),
+            helper.make_node("Mul", ["mean", "little"], ["shared"]),
+            helper.make_node("Add", ["mostly", "shared"], ["output0"]),
+        ]
+    )
+    onnx.save(model, str(path))
+    assert Detector(path, classes=CLASSES, batch=2, threads=1).batch == 1
 
 
 def test_half_precision_goes_in_and_comes_out_as_single(tmp_path: Path) -> None:
