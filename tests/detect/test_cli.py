@@ -100,6 +100,20 @@ def test_photos_may_follow_as_a_shell_writes_them(
     assert out.read_text() != wide
 
 
+def test_options_of_another_uncertainty_are_said(
+    capsys: pytest.CaptureFixture[str], ssd: Path, names: Path, photos: Path, tmp_path: Path
+) -> None:
+    line = ["detect", ssd, "--images", photos / "3.png", "--classes", names, "--out", tmp_path / "x.json", "--json"]
+    mistaken = ["--relative-std", 0.5, "--passes", 20]  # what they are by default would be a mistake as well
+    said = json.loads(_run(capsys, *line, "--uncertainty", "nms-clusters", *mistaken)[1])["notes"]
+    assert said[:2] == [
+        "warning: --relative-std changes nothing here: it is for --uncertainty constant",
+        "warning: --passes changes nothing here: it is for --uncertainty mc-dropout",
+    ]
+    said = json.loads(_run(capsys, *line, "--uncertainty", "constant", "--relative-std", 0.5)[1])["notes"]
+    assert not [note for note in said if "changes nothing" in note]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -115,7 +129,12 @@ def test_photos_may_follow_as_a_shell_writes_them(
         (("--out", "x.json", "--uncertainty", "edge-distribution", "--classes", "NAMES"), 1, "edges"),
         (("--out", "x.json", "--save-graph", "g.onnx", "--classes", "NAMES"), 2, "mc-dropout"),
         (("--out", "x.json", "--dropout-rate", "1.5"), 2, "1.5"),
-        (("--out", "x.json", "--recipe", "paper", "--min-std", "2"), 1, "no part of the paper's recipe"),
+        (
+            ("--out", "x.json", "--recipe", "paper", "--min-std", "2"),
+            1,
+            "--shrinkage are no part of the paper's recipe",
+        ),
+        (("--out", "x.json", "--uncertainty", "mc-dropout", "--dropout-layers", " "), 1, "but got nothing"),
         (
             ("--out", "x.json", "--classes", "NAMES", "--uncertainty", "mc-dropout", "--dropout-layers", "existing"),
             1,

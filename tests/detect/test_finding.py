@@ -39,6 +39,11 @@ def test_a_photo_a_pattern_and_a_list_name_them_too(photos: Path, tmp_path: Path
     assert shown(photos / "3.png", str(photos / "1*.png"), photos / "list") == ALL[:3]
 
 
+def test_text_called_like_a_photo_is_one_unless_it_names_others(photos: Path) -> None:
+    (photos / "5.jpg").write_text("<!DOCTYPE html>\nNot found\n")  # what a failed download leaves
+    assert shown(photos / "5.jpg") == [(5, "5.jpg")]
+
+
 def test_a_list_is_told_by_its_content(photos: Path, tmp_path: Path) -> None:
     (tmp_path / "1.jpg").write_text(f"{photos / '7.png'}\n")
     assert shown(tmp_path / "1.jpg") == ALL[1:2]

@@ -192,10 +192,12 @@ def test_the_cost_of_masks_is_said() -> None:
     assert mask_cost([0.9] * 69, [0.9] * 100).large
     assert not mask_cost([0.9] * 12, [0.9] * 10).large
     assert not mask_cost([0.9] * 10, [0.9] * 7).large
-    assert mask_cost([0.9] * 15, [0.9] * 10).notes[1].startswith("That is 50% more than without masks")
+    assert mask_cost([0.9] * 15, [0.9] * 10).notes[1].startswith("warning: that is 50% more than without masks")
     assert (
         mask_cost([0.9] * 10, [0.9] * 10).notes[0].startswith("Masks cost no score: detections above 0.5 went from 10")
     )
+    # As many, but each is less sure.
+    assert mask_cost([0.02] * 9, [0.04] * 9).notes[0].startswith("Masks cost score: detections went from 9 to 9")
     # All are gone; a detector that is never sure; nothing at all.
     gone = mask_cost([0.4], [0.9, 0.8])
     assert gone.notes[0] == "Masks cost score: detections above 0.5 went from 2 to 0."

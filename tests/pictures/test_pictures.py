@@ -235,3 +235,8 @@ def test_photos_are_found_by_name_or_number_and_never_outside_their_folder(tmp_p
     assert find_photo(inside, 1, "../secret.jpg") is None
     assert find_photo(inside, 1, str(tmp_path / "secret.jpg")) is None
     assert find_photo(inside, 1, "a\0.jpg") is None
+    # Data sets are often folders of links: whoever made the link chose its photo. A linked folder may lead anywhere.
+    (inside / "7.jpg").symlink_to(tmp_path / "secret.jpg")
+    assert find_photo(inside, 7) == inside / "7.jpg"
+    (inside / "away").symlink_to(tmp_path)
+    assert find_photo(inside, 1, "away/secret.jpg") is None

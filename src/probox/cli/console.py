@@ -40,6 +40,8 @@ _FLAGS = (
     ("give a file of weights", "give one with --weights FILE"),
     ("leave out the file of weights", "leave out --weights"),
     ("leave out the family", "leave out --family"),
+    ("min_std, prior_std and shrinkage are no part", "--min-std, --prior-std and --shrinkage are no part"),
+    ('leave them out, or write recipe="probox"', "leave them out, or --recipe paper"),
     ("leave out the size", "leave out --size"),
     ("leave out the device", "leave out --device"),
     ("give it as the file of weights", "give it as --weights"),

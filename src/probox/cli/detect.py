@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.output import optional_detections_option
@@ -20,6 +21,14 @@ from probox.support.optional import check_installed
 
 MOST_WORKERS = 4
 """More images at a time would take more memory than they save time."""
+
+
+_MEANT_FOR = {
+    "relative_std": ("constant",),
+    **dict.fromkeys(("passes", "dropout_rate", "dropout_layers", "dropout_masks", "seed"), ("mc-dropout",)),
+    "min_members": ("mc-dropout", "flip-scale"),
+}
+"""Options that only some uncertainties heed."""
 
 
 class Size(click.ParamType[Any]):
@@ -203,7 +212,7 @@ def command(
         weights=given["weights"],
         device=given["device"],
     )
-    notes = list(chosen.notes)
+    notes = [*chosen.notes, *_idle(options.uncertainty)]
     if detector.batch != given["batch"]:
         notes.append(f"the model takes {_images(detector.batch)} at once")
     for sentence in notes:
@@ -243,6 +252,16 @@ def command(
     note(
         f"{out}: {len(run.found)} detections in {run.images} images{resumed}, {seconds:.1f} s ({detector.family.name})"
     )
+
+
+def _idle(uncertainty: str) -> list[str]:
+    """Return a warning for each option that was given and belongs to another uncertainty."""
+    context = click.get_current_context()
+    return [
+        f"warning: --{name.replace('_', '-')} changes nothing here: it is for --uncertainty {' or '.join(meant)}"
+        for name, meant in _MEANT_FOR.items()
+        if uncertainty not in meant and context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    ]
 
 
 def _as_note(sentence: str) -> str:

@@ -33,12 +33,17 @@ class Cost:
         return self.plain > 0 and not (1.0 - LARGE) * self.plain <= self.masked <= self.plain / (1.0 - LARGE)
 
     @property
+    def _lower(self) -> bool:
+        """Return whether scores above the level sum up to less: as many detections can each be less sure."""
+        return not self.masked or self.masked * self.masked_mean < self.plain * self.plain_mean * (1.0 - 1e-6)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Return what is to be said about it, a sentence or two."""
         if not self.plain:
             return ("No detection scores without masks either, so what they cost is not known.",)
         means = f", their mean score from {self.plain_mean:.2f} to {self.masked_mean:.2f}" if self.masked else ""
-        verdict = "Masks cost score" if self.masked < self.plain else "Masks cost no score"
+        verdict = "Masks cost score" if self.masked < self.plain or self._lower else "Masks cost no score"
         which = f" above {self.level:g}" if self.level else ""
         said = f"{verdict}: detections{which} went from {self.plain:,} to {self.masked:,}{means}."
         if not self.large:
@@ -47,7 +52,7 @@ class Cost:
         share = f"{lost:.0%} of what the detector is sure of" if lost > 0 else f"{-lost:.0%} more than without masks"
         return (
             said,
-            f"That is {share}: it was not trained for masks like these. Lower --dropout-rate, or mask other layers.",
+            f"warning: that is {share}: it was not trained for masks like these. Lower --dropout-rate, or mask other layers.",
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,8 +69,8 @@ def mask_cost(masked: npt.ArrayLike, plain: npt.ArrayLike) -> Cost:
     >>> cost = mask_cost([0.9, 0.6, 0.4], [0.9, 0.8, 0.7, 0.3])
     >>> cost.notes
     ('Masks cost score: detections above 0.5 went from 3 to 2, their mean score from 0.80 to 0.75.', \
-'That is 33% of what the detector is sure of: it was not trained for masks like these. Lower --dropout-rate, or mask \
-other layers.')
+'warning: that is 33% of what the detector is sure of: it was not trained for masks like these. Lower --dropout-rate, \
+or mask other layers.')
     """
     with_masks, without = np.asarray(masked, np.float64), np.asarray(plain, np.float64)
     level = LEVEL if (without > LEVEL).any() else 0.0

@@ -160,7 +160,10 @@ def _count(things: Sequence[object], name: str) -> str:
 
 
 def _is_list(path: Path) -> bool:
-    """Return whether a file lists photos: it is text, and none of the formats of pictures that are."""
+    """Return whether a file lists photos: it is text, and none of the formats of pictures that are.
+
+    Text that is called like a photo, such as a web page that was saved as one, is a list only if it names a file.
+    """
     head = file_head(path)
     if _PICTURES_AS_TEXT.match(head) or (is_photo_name(path) and not head.strip()):
         return False
@@ -170,7 +173,9 @@ def _is_list(path: Path) -> bool:
         if error.start < len(head) - 3:  # the last character may be cut in two
             return False
         text = head[: error.start].decode("utf-8-sig")
-    return not re.search(r"[\x00-\x08\x0e-\x1f]", text)
+    if re.search(r"[\x00-\x08\x0e-\x1f]", text):
+        return False
+    return not is_photo_name(path) or _is_there(path.parent / text.strip().split("\n", 1)[0].strip())
 
 
 def _of_list(path: Path) -> list[Path]:

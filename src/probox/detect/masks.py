@@ -68,6 +68,10 @@ class Dropout:
     def __post_init__(self) -> None:
         if self.rate is not None and not 0.0 < self.rate < 1.0:
             raise InputError(f"expected a dropout rate between 0 and 1, but got {self.rate!r}")
+        if not self.layers.strip():  # as an expression it would name every layer
+            raise InputError(
+                "expected dropout layers to be auto, heads, backbone, existing or a regular expression, but got nothing"
+            )
         if self.masks is not None and self.masks not in MASKS:
             raise InputError(f"expected masks to be 'channels' or 'elements', but got {self.masks!r}")
 

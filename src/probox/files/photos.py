@@ -71,7 +71,7 @@ def find_photo(folder: Path, image_id: int, file_name: str = "") -> Path | None:
 
     Looked for by the truth's file name, with and without its folders, then by the image's number, plain or
     with leading zeros as COCO writes it; without a file name also by the number that a photo's name ends in.
-    Names that lead out of the folder are not followed.
+    Names that lead out of the folder are not followed; a photo in it may be a link to a file elsewhere.
     """
     names = []
     if file_name:
@@ -85,11 +85,15 @@ def find_photo(folder: Path, image_id: int, file_name: str = "") -> Path | None:
     for name in names:
         path = folder / name
         try:
-            if path.is_file() and base in path.resolve().parents:
+            if path.is_file() and _is_within(path.parent.resolve(), base):
                 return path
         except (OSError, ValueError):  # a name that no file system would take
             continue
     return None
+
+
+def _is_within(folder: Path, base: Path) -> bool:
+    return folder == base or base in folder.parents
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,7 @@ from probox.formats.parquet.columns import is_parquet
 from probox.formats.registry import format_of_detections
 from probox.formats.rvc1.format import RVC1_DETECTIONS
 from probox.formats.rvc1.heatmaps import HeatmapFile
+from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 
@@ -38,7 +39,7 @@ def read_alone(path: str, images: Path | None) -> Alone:
     """Read COCO results, an RVC1 file or Parquet with nothing to compare with.
 
     Sizes come from the photos in `images`, else from heatmaps, else from how far the boxes reach. COCO
-    results name images by id and classes by number, Parquet both by what they are; an RVC1 file names classes, and
+    results name images by id and classes by number (80 scores and COCO's numbers are taken for COCO's classes), Parquet both by what they are; an RVC1 file names classes, and
     its images are the photos in order of their names, if there are as many.
     """
     if is_parquet(path):
@@ -77,7 +78,12 @@ def _of_coco(content: Any, images: Path | None) -> tuple[Dataset, dict[int, Path
     categories = {entry["category_id"] for entry in entries if _is_id(entry.get("category_id"))}
     given = [entry.get("all_scores", entry.get("cls_prob")) for entry in entries]
     scores = [len(values) for values in given if isinstance(values, list)]
-    if scores and categories and max(categories) <= max(scores):
+    names: dict[int, str] = {}
+    if scores and max(scores) == len(COCO_CLASSES) and categories <= set(COCO_CATEGORY_IDS):
+        # Before counting from 1: ids that COCO leaves out are what tells the two apart, and a file may show none of them.
+        names = dict(zip(COCO_CATEGORY_IDS, COCO_CLASSES, strict=True))
+        categories = set(names)
+    elif scores and categories and max(categories) <= max(scores):
         categories = set(range(1, max(scores) + 1))  # one score per category: they are numbered from 1
     photos = {image_id: find_photo(images, image_id) if images else None for image_id in ids}
     reach: dict[int, tuple[int, int]] = {}
@@ -86,7 +92,7 @@ def _of_coco(content: Any, images: Path | None) -> tuple[Dataset, dict[int, Path
         if _is_id(entry.get("image_id")) and _is_box(box):
             _stretch(reach, entry["image_id"], box[0] + box[2], box[1] + box[3])
     sizes = {image_id: _photo_size(photos[image_id]) or reach.get(image_id, (64, 64)) for image_id in ids}
-    classes = [f"class {number}" for number in sorted(categories)]
+    classes = [names.get(number, f"class {number}") for number in sorted(categories)]
     return Dataset.from_sizes(classes, sizes, category_ids=sorted(categories)), photos
 
 

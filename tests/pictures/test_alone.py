@@ -1,0 +1,33 @@
+"""Detections that are read without truth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from probox.pictures.alone import read_alone
+from probox.tables.coco_classes import COCO_CATEGORY_IDS
+
+
+@pytest.mark.parametrize("seen", [(1, 90), (1, 62)])
+def test_eighty_scores_are_those_of_coco(tmp_path: Path, seen: tuple[int, ...]) -> None:
+    entries = []
+    for category in seen:  # 90 can't be the number of one of 80 classes; 62 could, but `probox detect` writes COCO's
+        scores = [0.001] * 80
+        scores[COCO_CATEGORY_IDS.index(category)] = 0.9
+        box = [1.0, 2.0, 3.0, 4.0]
+        entries.append({"image_id": 3, "category_id": category, "bbox": box, "score": 0.9, "all_scores": scores})
+    path = tmp_path / "found.coco.json"
+    path.write_text(json.dumps(entries))
+    found = read_alone(str(path), None).detections
+    names = {1: "person", 62: "chair", 90: "toothbrush"}
+    assert [found.classes[label] for label in found.label_probs.argmax(axis=1)] == [names[number] for number in seen]
+
+
+def test_fewer_scores_are_numbered_from_one(tmp_path: Path) -> None:
+    entry = {"image_id": 3, "category_id": 2, "bbox": [1, 2, 3, 4], "score": 0.9, "all_scores": [0, 0.9, 0.1]}
+    path = tmp_path / "found.coco.json"
+    path.write_text(json.dumps([entry]))
+    assert read_alone(str(path), None).detections.classes == ("class 1", "class 2", "class 3")
