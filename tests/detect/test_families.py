@@ -106,6 +106,22 @@ def test_names_of_an_export_that_are_not_unique_are_not_taken_for_coco_s() -> No
 
 
 @pytest.mark.parametrize(
+    ("family", "outputs", "above", "grey"),
+    [
+        ("yolov8", [(1, 84, 84)], 16, 114 / 255),
+        ("yolov5", [(1, 252, 85)], 16, 114 / 255),
+        ("yolox", [(1, 84, 85)], 0, 114),
+    ],
+)
+def test_images_lie_on_the_grey_of_their_training(family: str, outputs: list, above: int, grey: float) -> None:
+    fed, _ = choose_family(_signature([(1, 3, 64, 64)], outputs), family).prepare(IMAGE)
+    ground = np.ones(64, bool)
+    ground[above : above + 32] = False  # 200 x 100 at 64 x 32
+    np.testing.assert_allclose(fed["in0"][0, :, ground], grey, rtol=1e-6)
+    np.testing.assert_allclose(fed["in0"][0, :, ~ground], grey * 90 / 114, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
     ("family", "outputs"),
     [("yolox", [(1, 3549, 5 + 4)]), ("yolov3", [(1, 100, 4), (1, 4, 100), (100, 3)])],
 )
