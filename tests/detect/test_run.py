@@ -104,6 +104,15 @@ def test_a_detector_is_called_from_as_many_threads_as_it_says(
     assert (threading.get_ident() in threads) == (workers == 1)
 
 
+def test_another_batch_is_another_run(photos: Path, tmp_path: Path) -> None:
+    path, out = small_yolo(tmp_path / "yolo.onnx"), tmp_path / "found.json"
+    pair, single = (Detector(path, classes=CLASSES, batch=batch, threads=1) for batch in (2, 1))
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(pair, find_images(photos), out, Options(), progress=Stopper(2))
+    with pytest.raises(InputError, match="other settings"):
+        detect_images(single, find_images(photos), out, Options())
+
+
 def test_a_batch_is_done_as_a_whole_or_again(photos: Path, tmp_path: Path) -> None:
     images, options = find_images(photos), Options(score=0.1)
     detector = Detector(small_yolo(tmp_path / "yolo.onnx"), classes=CLASSES, batch=3, threads=1)

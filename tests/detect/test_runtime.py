@@ -73,6 +73,8 @@ def test_a_graph_that_takes_any_size_gets_what_is_asked_for(tmp_path: Path) -> N
     asked = Detector(path, family="yolov8", classes=CLASSES, size=(96, 64))
     assert len(asked.candidates([IMAGE])[0]) == 12 * 8 + 6 * 4 + 3 * 2
     assert asked.fingerprint != Detector(path, family="yolov8", classes=CLASSES, size=(64, 96)).fingerprint
+    named = Detector(path, family="yolov8", classes=CLASSES[::-1], size=asked.family.input_size())
+    assert asked.fingerprint != named.fingerprint
     fixed = small_yolo(tmp_path / "f.onnx")
     with pytest.raises(InputError, match="the graph's input is 64 x 64, and can't be 96 x 64"):
         Detector(fixed, classes=CLASSES, size=(96, 64))

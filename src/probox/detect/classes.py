@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,6 +39,13 @@ def name_columns(columns: int, classes: Sequence[str] | None = None, *, backgrou
     `background`, where every column is a class and a name that is missing would move all others.
     """
     if classes is not None:
+        # Names that can't be used must not make way for COCO's.
+        twice = [name for name, count in Counter(classes).items() if count > 1]
+        if twice:
+            raise InputError(
+                f"several classes are called {twice[0]!r:.60}",
+                remedy="give names of the classes, each its own, in the order of the model's outputs",
+            )
         if columns != len(classes) and not (background and columns == len(classes) + 1):
             raise InputError(f"expected {columns} class names for the model's {columns} scores, but got {len(classes)}")
         return Columns(tuple(classes), np.arange(len(classes)) + (columns - len(classes)))

@@ -22,6 +22,10 @@ Labels = Literal["all", "best"]
 LABELS: tuple[str, ...] = get_args(Labels)
 """A box makes a detection of each class that is likely enough, or of the best only."""
 
+IMAGENET_MEAN = (123.675, 116.28, 103.53)
+IMAGENET_STD = (58.395, 57.12, 57.375)
+"""Of red, green and blue from 0 to 255."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
@@ -227,6 +231,17 @@ def channels_first(
         plane -= means[number]
         plane /= stds[number]
     return planes
+
+
+def fitted_size(image: Pixels) -> tuple[int, int]:
+    """Return the size at which an image's shorter side is 800, or its longer one 1333 if that would be more.
+
+    >>> fitted_size(np.zeros((480, 640, 3), np.uint8)), fitted_size(np.zeros((300, 900, 3), np.uint8))
+    ((1067, 800), (1333, 444))
+    """
+    height, width = image.shape[:2]
+    ratio = min(800.0 / min(height, width), 1333.0 / max(height, width))
+    return max(1, round(width * ratio)), max(1, round(height * ratio))
 
 
 def corners_of_centres(centres: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
