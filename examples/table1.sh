@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The paper's Table 1 with three small detectors: plain, with a constant sigma as control, with sigmas of their own, by
 # the paper's literal recipes, and calibrated on other images. probox detect makes the files, probox calibrate the
-# calibrated ones, probox table the table of docs/detect.md, and insights.py judges what the paper concludes.
+# calibrated ones, probox table the table of docs/table1.md, and insights.py judges what the paper concludes.
 #
 #   examples/table1.sh COCO_DIR OUT_DIR [TRUTH_JSON]
 #
@@ -27,7 +27,7 @@ make() { # TITLE FILE MODEL OPTIONS...
 
 calibrated() { # TITLE FILE OF: the detections of OF, each with sigmas from a fit to the images of four other folds
   [ -e "$out/$2.json.gz" ] || probox calibrate fit "$truth" "$out/$3.json.gz" --label-threshold 0.5 \
-    --out "$out/$2.calibration.json" --held-out "$out/$2.json.gz"
+    --out "$out/$2.calibration.json" --held-out "$out/$2.json.gz" >&2
   add "$1" "$2"
 }
 
@@ -49,9 +49,9 @@ calibrated "YOLOX-Nano, NMS clusters calibrated" yolox_nano_nms_clusters_calibra
 make "YOLOX-Nano, MC dropout" yolox_nano_mc_dropout $yolox $dropout
 make "NanoDet, plain" nanodet $nanodet
 make "NanoDet, constant" nanodet_constant $nanodet --uncertainty constant
-make "NanoDet, edge distributions" nanodet_edges $nanodet --uncertainty edge-distribution
-make "NanoDet, edge distributions alone" nanodet_edges_paper $nanodet --uncertainty edge-distribution --recipe paper
-calibrated "NanoDet, edge distributions calibrated" nanodet_edges_calibrated nanodet_edges
+make "NanoDet, edge distributions" nanodet_edge_distribution $nanodet --uncertainty edge-distribution
+make "NanoDet, edge distributions alone" nanodet_edge_distribution_paper $nanodet --uncertainty edge-distribution --recipe paper
+calibrated "NanoDet, edge distributions calibrated" nanodet_edge_distribution_calibrated nanodet_edge_distribution
 make "NanoDet, NMS clusters" nanodet_nms_clusters $nanodet $clusters
 make "NanoDet, NMS clusters as published" nanodet_nms_clusters_paper $nanodet $clusters --recipe paper
 

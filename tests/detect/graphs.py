@@ -123,6 +123,7 @@ def queries(
     refined: bool = False,
     sides: np.ndarray | None = None,
     bins: np.ndarray | None = None,
+    scale: float = 4.0,
     shape: Sequence[int | str] = (1, 3, 64, 64),
     mask: tuple[int, Sequence[int | str]] | None = None,
     names: tuple[str, str] = ("logits", "pred_boxes"),
@@ -132,8 +133,8 @@ def queries(
     """A graph that ends as DETR's kin do: logits (N, C) of a linear layer, boxes (N, 4) of a sigmoid.
 
     `stem` is the first convolution's kernel and stride; `refined` boxes pass a logarithm, as reference points do.
-    With `sides` (N, 4 * bins) boxes are D-FINE's: moved from `boxes` by distributions over `bins`. `scores` is an
-    operation after the linear layer.
+    With `sides` (N, 4 * bins) boxes are D-FINE's: moved from `boxes` by distributions over `bins`, in shares of their
+    size over `scale`. `scores` is an operation after the linear layer.
     """
     weights: list[onnx.TensorProto] = []
 
@@ -164,15 +165,16 @@ def queries(
             node("MatMul", ["shares", const("project", bins.astype(np.float32))], ["mean"]),
             node("Reshape", ["mean", const("by_side", np.array([1, -1, 4]))], ["distance"]),
         ]
-        const("half", np.float32(2))
-        const("four", np.float32(4))
+        const("two", np.float32(2))
+        const("half", np.float32(scale / 2))
+        const("scale", np.float32(scale))
         for side, sign in enumerate(("Sub", "Sub", "Add", "Add")):
             centre, extent = const(f"c{side}", np.int64(side % 2)), const(f"e{side}", np.int64(2 + side % 2))
             nodes += [
                 node("Gather", ["distance", const(f"s{side}", np.int64(side))], [f"d{side}"], axis=2),
                 node("Add", ["half", f"d{side}"], [f"far{side}"]),
                 node("Gather", ["reference", extent], [f"long{side}"], axis=2),
-                node("Div", [f"long{side}", "four"], [f"unit{side}"]),
+                node("Div", [f"long{side}", "scale"], [f"unit{side}"]),
                 node("Mul", [f"far{side}", f"unit{side}"], [f"way{side}"]),
                 node("Gather", ["reference", centre], [f"at{side}"], axis=2),
                 node(sign, [f"at{side}", f"way{side}"], [f"x{side}"]),
@@ -180,7 +182,7 @@ def queries(
         for axis in (0, 1):
             nodes += [
                 node("Add", [f"x{axis}", f"x{axis + 2}"], [f"sum{axis}"]),
-                node("Div", [f"sum{axis}", "half"], [f"middle{axis}"]),
+                node("Div", [f"sum{axis}", "two"], [f"middle{axis}"]),
                 node("Sub", [f"x{axis + 2}", f"x{axis}"], [f"extent{axis}"]),
             ]
         last = const("last", np.array([2]))

@@ -118,6 +118,10 @@ def test_nanodet_plus_decodes(tmp_path: Path) -> None:
     fed, _ = detector.family.prepare(IMAGE)
     expected = (90 - np.array([103.53, 116.28, 123.675])) / np.array([57.375, 57.12, 58.395])
     np.testing.assert_allclose(fed["data"][0, :, 9, 9], expected, rtol=1e-5)
+    # Stretched from the first pixel: the second of 64 columns lies 200 / 64 pixels on, between the 4th and the 5th.
+    ramp = np.repeat(np.arange(200, dtype=np.uint8)[None, :, None], 3, axis=2).repeat(100, axis=0)
+    fed, _ = detector.family.prepare(ramp)
+    np.testing.assert_allclose(fed["data"][0, 0, 5, :3] * 57.375 + 103.53, [0, 3, 6], atol=1e-4)
 
 
 def _open(shapes: list[tuple[int, ...]]) -> Signature:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from detect_graphs import fixed_outputs
 from probox.detect import Detector, Options, choose_family, detect
 from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES, name_columns, read_classes
 from probox.detect.families import Signature, Tensor
+from probox.detect.metadata import Metadata, read_metadata
 from probox.errors import InputError
 
 CLASSES = ("cup", "dog", "car")
@@ -83,10 +85,51 @@ def test_score_columns_are_named() -> None:
     assert name_columns(81).take.tolist() == list(range(1, 81))
     assert name_columns(4, CLASSES).take.tolist() == [1, 2, 3]
     assert len(COCO_CATEGORY_IDS) == len(COCO_CLASSES) == 80
+    with pytest.raises(InputError, match="81 classes, which are not COCO's"):
+        name_columns(81, background=False)
+    with pytest.raises(InputError, match="expected 4 class names"):
+        name_columns(4, CLASSES, background=False)
+    assert name_columns(3, CLASSES, background=False).take.tolist() == [0, 1, 2]
     with pytest.raises(InputError, match="give the names of its classes"):
         name_columns(20)
     with pytest.raises(InputError, match="expected 20 class names"):
         name_columns(20, CLASSES)
+
+
+def test_names_of_an_export_that_are_not_unique_are_not_taken_for_coco_s() -> None:
+    names = ("cup", "cup", *(f"class {number}" for number in range(78)))
+    signature = dataclasses.replace(_signature([(1, 3, 64, 64)], [(1, 84, 84)]), metadata=Metadata(names=names))
+    assert read_metadata({"names": str(dict(enumerate(names)))}).names == names
+    with pytest.raises(InputError, match="several classes are called 'cup'; give names"):
+        choose_family(signature, "yolov8")
+    assert choose_family(signature, "yolov8", [str(number) for number in range(80)]).classes[1] == "1"
+
+
+@pytest.mark.parametrize(
+    ("family", "outputs", "above", "grey"),
+    [
+        ("yolov8", [(1, 84, 84)], 16, 114 / 255),
+        ("yolov5", [(1, 252, 85)], 16, 114 / 255),
+        ("yolox", [(1, 84, 85)], 0, 114),
+    ],
+)
+def test_images_lie_on_the_grey_of_their_training(family: str, outputs: list, above: int, grey: float) -> None:
+    fed, _ = choose_family(_signature([(1, 3, 64, 64)], outputs), family).prepare(IMAGE)
+    ground = np.ones(64, bool)
+    ground[above : above + 32] = False  # 200 x 100 at 64 x 32
+    np.testing.assert_allclose(fed["in0"][0, :, ground], grey, rtol=1e-6)
+    np.testing.assert_allclose(fed["in0"][0, :, ~ground], grey * 90 / 114, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "outputs"),
+    [("yolox", [(1, 3549, 5 + 4)]), ("yolov3", [(1, 100, 4), (1, 4, 100), (100, 3)])],
+)
+def test_a_name_too_few_is_no_background(family: str, outputs: list) -> None:
+    inputs = [(1, 3, 416, 416), (1, 2)] if family == "yolov3" else [(1, 3, 416, 416)]
+    assert choose_family(_signature(inputs, outputs), family, (*CLASSES, "bus")).classes[-1] == "bus"
+    with pytest.raises(InputError, match="expected 4 class names for the model's 4 scores, but got 3"):
+        choose_family(_signature(inputs, outputs), family, CLASSES)
 
 
 def test_class_names_are_read(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_list_is_told_by_its_content(photos: Path, tmp_path: Path) -> None:
     assert shown(tmp_path / "5.pgm") == [(5, "5.pgm")]
     (tmp_path / "6.png").write_bytes(b"")  # a photo that is damaged, and will be said to be
     assert shown(tmp_path / "6.png") == [(6, "6.png")]
-    (tmp_path / "umlauts.txt").write_text("ü" * 40_000)
+    (tmp_path / "umlauts.txt").write_text("a" + "ü" * 40_000)  # a character is cut in two
     with pytest.raises(InputError, match="line 1: no such photo"):
         find_images(tmp_path / "umlauts.txt")
 
@@ -172,6 +172,8 @@ def test_images_of_one_name_are_told_apart_by_their_folders(photos: Path, tmp_pa
     pairs = [(image.image_id, image.path) for image in find_images([photos, other], truth)]
     assert pairs == [(1, other / "7.png"), (2, photos / "7.png")]
     assert [(image.image_id, image.path) for image in find_images(photos, truth)] == pairs[1:]
+    beside = coco(tmp_path / "beside.json", {"id": 1, "file_name": "7.png"}, {"id": 2, "file_name": "photos/7.png"})
+    assert (2, photos / "7.png") in [(image.image_id, image.path) for image in find_images([photos, other], beside)]
     one = coco(tmp_path / "one.json", {"id": 1, "file_name": "7.png"})
     with pytest.raises(InputError, match=r"one\.json: .*7\.png and .*7\.png both fit the image 7\.png; name one"):
         find_images([photos, other], one)

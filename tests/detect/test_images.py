@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from probox.detect.families.base import channels_first
 from probox.detect.images import place_image, read_image, resize
 from probox.errors import InputError
 
@@ -63,6 +64,28 @@ def test_a_box_finds_its_way_back(centred: bool) -> None:
     top = (64 - 32) // 2 if centred else 0
     assert (placed[:top] == 0).all()
     assert (placed[top + 32 :] == 0).all()
+
+
+@pytest.mark.parametrize("round_down", [False, True])
+def test_an_odd_pixel_is_below_and_scales_are_those_of_whole_pixels(round_down: bool) -> None:
+    # 100 x 61 fits 64 x 64 at 0.64, as 64 x 39.04; 100 x 65 as 64 x 41.6.
+    image = np.full((61, 100, 3), 50, np.uint8)
+    placed, placement = place_image(image, (64, 64), keep_aspect=True, centred=True, fill=114, round_down=round_down)
+    assert (placed[:, :, 0] == 50).any(axis=1).nonzero()[0].tolist() == list(range(12, 51))  # 12 above, 13 below
+    assert placement.offset == (0.0, 12.0)
+    assert placement.scale == ((0.64, 0.64) if round_down else (0.64, 39 / 61))
+    higher, _ = place_image(np.full((65, 100, 3), 50, np.uint8), (64, 64), keep_aspect=True, round_down=round_down)
+    assert (higher[:, 0, 0] == 50).sum() == (41 if round_down else 42)
+
+
+@pytest.mark.parametrize("bgr", [False, True])
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 255.0), ((1.0, 2.0, 3.0), (4.0, 5.0, 7.0))])
+def test_channels_come_first_by_their_definition(bgr: bool, mean: object, std: object) -> None:
+    image = np.random.default_rng(4).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    found = channels_first(image, bgr=bgr, mean=mean, std=std)
+    assert (found.shape, found.dtype) == ((1, 3, 5, 7), np.float32)
+    pixels = ((image[:, :, ::-1] if bgr else image).astype(np.float32) - np.float32(mean)) / np.float32(std)
+    np.testing.assert_array_equal(found[0], pixels.transpose(2, 0, 1))
 
 
 def test_covariances_scale_with_the_square() -> None:

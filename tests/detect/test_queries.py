@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from probox.detect import Detector, Options, detect
 from probox.detect.classes import COCO_CLASSES
+from probox.detect.queries import edge_variances
 from probox.errors import InputError
 from probox.fusion.edge_bins import bin_values, edges_of
 
@@ -157,11 +158,13 @@ def _d_fine(path: Path, **changed: object) -> Path:
     return queries(path, LOGITS[:, :3], BOXES, **given)
 
 
-def test_d_fine_has_variances_of_its_sides(tmp_path: Path) -> None:
-    detector = Detector(_d_fine(tmp_path / "m.onnx"), classes=CLASSES)
+@pytest.mark.parametrize("scale", [4, 8])  # the largest model's is 8
+def test_d_fine_has_variances_of_its_sides(tmp_path: Path, scale: int) -> None:
+    path = _d_fine(tmp_path / "m.onnx", bins=bin_values(33, 0.5, scale), scale=scale)
+    detector = Detector(path, classes=CLASSES)
     assert (detector.family.name, detector.family.has_edges) == ("d-fine", True)
     found = detector.candidates([IMAGE])[0]
-    mean, var = edges_of(SIDES, BOXES, 0.5, 4)
+    mean, var = edges_of(SIDES, BOXES, 0.5, scale)
     size = np.array([200, 100, 200, 100])
     np.testing.assert_allclose(found.boxes, mean * size, atol=1e-3)
     np.testing.assert_allclose(found.covariances[:, [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1]], var * size**2, rtol=1e-4)
@@ -198,3 +201,17 @@ def test_masked_passes_do_without_edges(tmp_path: Path) -> None:
     _, placement = family.prepare(IMAGE)
     outputs = [LOGITS[None, :, :3].astype(np.float32), BOXES[None].astype(np.float32)]
     assert family.decode(outputs, placement).covariances is None
+
+
+def test_sides_of_a_model_in_memory_are_the_last_layer_s() -> None:
+    rng = np.random.default_rng(1)
+    sides, reference = rng.normal(0, 2, (1, 2, 3, 4 * 33)), rng.uniform(0.2, 0.5, (1, 2, 3, 4))
+    mean, var = edges_of(sides[0, 1], reference[0, 1], 0.5, 4)
+    boxes = np.concatenate([(mean[:, :2] + mean[:, 2:]) / 2, mean[:, 2:] - mean[:, :2]], axis=1)
+    output = {
+        "logits": np.zeros((1, 3, 2)), "pred_boxes": boxes[None],
+        "intermediate_predicted_corners": sides, "initial_reference_points": reference,
+    }  # fmt: skip
+    np.testing.assert_allclose(edge_variances(output, {}, "required")[0], var, rtol=1e-9)
+    with pytest.raises(InputError, match="away from the box"):
+        edge_variances(output, {"reg_scale": 8.0}, "required")

@@ -82,6 +82,37 @@ def test_several_at_a_time_find_the_same_to_the_bit(ssd: Path, photos: Path, tmp
     assert (tmp_path / "shared.json").read_bytes() == (tmp_path / "alone.json").read_bytes()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_detector_is_called_from_as_many_threads_as_it_says(
+    ssd: Path, photos: Path, tmp_path: Path, workers: int
+) -> None:
+    good, threads, meeting = _detector(ssd), set(), threading.Barrier(workers, timeout=20)
+
+    class Waiting:
+        batch, family, fingerprint = 1, good.family, "waiting"
+
+        def candidates(self, images: list[np.ndarray]) -> list[Candidates]:
+            threads.add(threading.get_ident())
+            meeting.wait()  # passes only if so many calls are under way
+            return good.candidates(images)
+
+    runner = Waiting()
+    if workers > 1:
+        runner.workers = workers
+    detect_images(runner, find_images(photos), tmp_path / "found.json", Options())
+    assert len(threads) == workers
+    assert (threading.get_ident() in threads) == (workers == 1)
+
+
+def test_another_batch_is_another_run(photos: Path, tmp_path: Path) -> None:
+    path, out = small_yolo(tmp_path / "yolo.onnx"), tmp_path / "found.json"
+    pair, single = (Detector(path, classes=CLASSES, batch=batch, threads=1) for batch in (2, 1))
+    with pytest.raises(KeyboardInterrupt):
+        detect_images(pair, find_images(photos), out, Options(), progress=Stopper(2))
+    with pytest.raises(InputError, match="other settings"):
+        detect_images(single, find_images(photos), out, Options())
+
+
 def test_a_batch_is_done_as_a_whole_or_again(photos: Path, tmp_path: Path) -> None:
     images, options = find_images(photos), Options(score=0.1)
     detector = Detector(small_yolo(tmp_path / "yolo.onnx"), classes=CLASSES, batch=3, threads=1)
@@ -231,12 +262,17 @@ def test_a_run_that_was_killed_goes_on(ssd: Path, photos: Path, tmp_path: Path) 
     assert [path.name for path in out.parent.iterdir()] == ["found.json"]
 
 
-def test_photos_that_were_turned_or_are_dark_are_said(ssd: Path, photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_photos_that_were_turned_or_are_dark_are_said(ssd: Path, photos: Path, tmp_path: Path, stopped: bool) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.open(photos / "7.png").save(photos / "7.png", exif=exif)
     Image.fromarray(np.full((30, 30), 4000, np.uint16)).save(photos / "3.png")
+    if stopped:  # what was seen before an interruption is still to be said
+        with pytest.raises(KeyboardInterrupt):
+            detect_images(_detector(ssd), find_images(photos), tmp_path / "found.json", Options(), progress=Stopper(3))
     run = detect_images(_detector(ssd), find_images(photos), tmp_path / "found.json", Options())
+    assert run.resumed == (3 if stopped else 0)
     assert run.notes == (
         "1 photo turned upright, as the camera noted beside the pixels (EXIF) (the first: 7.png)",
         "warning: 1 photo nearly black, since of 16 bits only the lowest are used; scale such photos first "

@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from detect_graphs import small_yolo
+from onnx import helper, numpy_helper
 
 from probox.detect import Detector
 from probox.errors import InputError
@@ -38,6 +40,25 @@ def test_a_graph_that_mixes_the_images_of_a_batch_runs_one_at_a_time(tmp_path: P
     assert not np.array_equal(first.scores, second.scores)
 
 
+def test_a_graph_whose_images_colour_each_other_runs_one_at_a_time(tmp_path: Path) -> None:
+    # Shapes are right, but a tenth of every number is the mean over the batch.
+    path = small_yolo(tmp_path / "m.onnx")
+    model = onnx.load(str(path))
+    model.graph.node[-1].output[0] = "own"
+    for name, value in (("most", 0.9), ("little", 0.1)):
+        model.graph.initializer.append(numpy_helper.from_array(np.float32(value), name))
+    model.graph.node.extend(
+        [
+            helper.make_node("ReduceMean", ["own"], ["mean"], axes=[0], keepdims=1),
+            helper.make_node("Mul", ["own", "most"], ["mostly"]),
+            helper.make_node("Mul", ["mean", "little"], ["shared"]),
+            helper.make_node("Add", ["mostly", "shared"], ["output0"]),
+        ]
+    )
+    onnx.save(model, str(path))
+    assert Detector(path, classes=CLASSES, batch=2, threads=1).batch == 1
+
+
 def test_half_precision_goes_in_and_comes_out_as_single(tmp_path: Path) -> None:
     half, single = (small_yolo(tmp_path / f"{half}.onnx", half=half) for half in (True, False))
     found, expected = (Detector(path, classes=CLASSES, batch=2).candidates([IMAGE])[0] for path in (half, single))
@@ -52,6 +73,8 @@ def test_a_graph_that_takes_any_size_gets_what_is_asked_for(tmp_path: Path) -> N
     asked = Detector(path, family="yolov8", classes=CLASSES, size=(96, 64))
     assert len(asked.candidates([IMAGE])[0]) == 12 * 8 + 6 * 4 + 3 * 2
     assert asked.fingerprint != Detector(path, family="yolov8", classes=CLASSES, size=(64, 96)).fingerprint
+    named = Detector(path, family="yolov8", classes=CLASSES[::-1], size=asked.family.input_size())
+    assert asked.fingerprint != named.fingerprint
     fixed = small_yolo(tmp_path / "f.onnx")
     with pytest.raises(InputError, match="the graph's input is 64 x 64, and can't be 96 x 64"):
         Detector(fixed, classes=CLASSES, size=(96, 64))

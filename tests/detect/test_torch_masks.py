@@ -127,6 +127,11 @@ def test_the_models_own_dropout_comes_first_at_its_own_rate() -> None:
     for rate, wanted in ((None, 0.4), (0.1, 0.1)):
         drawn = np.array(_sample(model, Dropout(rate=rate), [0], 20)[0])[:, :16]
         assert (drawn == 0).mean() == pytest.approx(wanted, abs=0.03)
+    # Each image, pass and seed has masks of its own, and the same ones whenever it comes.
+    first, second = _sample(model, Dropout(), [0, 1], 2)
+    others = [*np.array(first), *np.array(second), *np.array(_sample(model, Dropout(seed=1), [0], 1)[0])]
+    assert len({(one == 0).tobytes() for one in others}) == 5
+    np.testing.assert_array_equal(np.array(_sample(model, Dropout(), [1], 2)[0]) == 0, np.array(second) == 0)
     # One that drops nothing is not there.
     assert [name for name, _ in _chosen(_shared_head(p=0.0), "auto")] == ["head"]
     assert [name for name, _ in _chosen(_shared_head(), "auto")] == ["head"]

@@ -422,6 +422,8 @@ def test_how_photos_are_placed_tells_models_apart(
     folder = shutil.copytree(saved("RTDetr")[2], tmp_path / "other")
     before = open_detector(f"transformers:{folder}").fingerprint
     assert before == open_detector(f"transformers:{saved('RTDetr')[2]}").fingerprint
+    masked = [open_detector(f"transformers:{folder}", dropout=Dropout(seed=seed)).fingerprint for seed in (0, 1)]
+    assert len({before, *masked}) == 3
     settings = json.loads((folder / "preprocessor_config.json").read_text())
     settings["size"] = {"height": 96, "width": 96}
     (folder / "preprocessor_config.json").write_text(json.dumps(settings))

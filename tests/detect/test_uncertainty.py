@@ -167,12 +167,51 @@ def test_mirrored_and_shrunk_views_are_moved_back() -> None:
         mirrored = [wide - moved[2], moved[1], wide - moved[0], moved[3]]
         answers += [_candidates((moved, [0.9, 0.0, 0.0])), _candidates((mirrored, [0.9, 0.0, 0.0]))]
     detector = Scripted(*answers)
+    detector.batch = len(answers)
     found = detect(detector, [IMAGE], [1], Options(uncertainty="flip-scale"))[0]
     assert len(found) == 1
     np.testing.assert_allclose(found.boxes[0], object_box)
     np.testing.assert_array_equal(detector.seen[0], IMAGE)
     np.testing.assert_array_equal(detector.seen[1], IMAGE[:, ::-1])
     assert detector.seen[4].shape[1] > IMAGE.shape[1]
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_views_come_no_more_at_once_than_asked_for(batch: int) -> None:
+    class Counting(Scripted):
+        def candidates(self, images: Sequence[np.ndarray]) -> list[Candidates]:
+            assert len(images) <= self.batch
+            return super().candidates(images)
+
+    detector = Counting(_candidates(([10, 10, 30, 30], [0.6, 0.0, 0.0])))
+    detector.batch = batch
+    detect(detector, [IMAGE], [1], Options(uncertainty="flip-scale"))
+    assert len(detector.seen) == 2 * len(ZOOMS)
+
+
+def test_each_box_has_the_variances_of_its_own_candidate() -> None:
+    boxes = np.array([[20, 10, 30, 20], [10, 22, 18, 30], [40, 10, 48, 20], [20.5, 10, 30.5, 20]], float)
+    scores = np.array([[0.3, 0, 0], [0.01, 0, 0], [0, 0.9, 0.4], [0.2, 0, 0]], np.float32)
+    own = np.arange(2.0, 18.0).reshape(4, 2, 2)[..., None] * np.eye(2)
+    detector = Scripted(Candidates(boxes, scores, own), has_edges=True)
+    found = detect(detector, [IMAGE], [1], Options(uncertainty="edge-distribution", recipe="paper"))[0]
+    # Best first: the third candidate in two classes, then the first, which suppresses the last.
+    np.testing.assert_array_equal(found.boxes, boxes[[2, 2, 0]])
+    np.testing.assert_array_equal(found.covariances, own[[2, 2, 0]])
+
+
+def test_what_few_passes_see_is_left_out_by_its_mean_score() -> None:
+    seen, unseen = _candidates(([10, 10, 30, 30], [0.5, 0.0, 0.0])), Candidates(np.zeros((0, 4)), np.zeros((0, 3)))
+    detector = Scripted(seen, unseen, unseen, unseen)
+    for score, left in ((0.1, 1), (0.125, 0)):  # 0.5 in one of four passes
+        options = Options(uncertainty="mc-dropout", passes=4, score=score)
+        assert len(detect(detector, [IMAGE], [1], options)[0]) == left
+
+
+def test_masks_that_do_not_come_are_said() -> None:
+    detector = Scripted(_candidates(([10, 10, 30, 30], [0.6, 0.0, 0.0])), has_masks=True)
+    with pytest.raises(InputError, match="scripted gave no masks for this image"):
+        detect(detector, [IMAGE], [1], Options(uncertainty="masks"))
 
 
 def test_edge_distributions_need_a_head_that_has_them() -> None:

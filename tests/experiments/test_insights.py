@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import probox
 from probox.demo import make_demo
+from probox.experiments import insights
 from probox.experiments.claims import Claim
-from probox.experiments.insights import SIMILAR, UNAFFECTED, judge_insights
+from probox.experiments.insights import SIMILAR, UNAFFECTED, WEAK, judge_insights
 
 THRESHOLDS = (0.6, 0.3)
 
@@ -41,7 +44,7 @@ def test_probabilistic_boxes_have_more_pdq_and_the_same_map(results: dict[str, p
     assert higher.numbers == pytest.approx(apart, abs=1e-12)
     turned = judged(demo={"plain": results["unsure"], "own": results["sure"]})["1"]
     assert not by_words(turned, "PDQ of the probabilistic").holds
-    assert not by_words(turned, "spatial").holds
+    assert not by_words(turned, "Spatial").holds
 
 
 def test_another_detector_is_not_similar(results: dict[str, probox.Evaluation]) -> None:
@@ -49,8 +52,9 @@ def test_another_detector_is_not_similar(results: dict[str, probox.Evaluation]) 
     for words, key in (("similar mAP", "mAP"), ("similar moLRP", "moLRP")):
         claim = by_words(claims, words)
         ends = [results[name].at_threshold(0.6).summary()[key] for name in ("worse unsure", "sure")]
-        assert abs(ends[0] - ends[1]) > SIMILAR
+        assert abs(ends[0] - ends[1]) > SIMILAR[key]
         assert not claim.holds
+        assert claim.required.startswith({"mAP": "at most 1.9 points", "moLRP": "at most 1.3 points"}[key])
         assert claim.numbers["demo, own (0.6)"] == pytest.approx(ends[0] - ends[1], abs=1e-12)
 
 
@@ -115,3 +119,59 @@ def test_a_lower_threshold(results: dict[str, probox.Evaluation]) -> None:
 def test_what_is_plain_must_be_named(results: dict[str, probox.Evaluation]) -> None:
     with pytest.raises(probox.InputError, match="expected a result called 'plain' of demo"):
         judged(demo={"own": results["sure"]})
+
+
+TABLE_1 = {  # Hall et al. (2020): mAP, mLRP, spatial quality at 0.5, then at 0.05
+    "SSD-300": ((15.0, 14.3, 9.7), (19.3, 16.0, 6.4)),
+    "YOLOv3": ((29.7, 30.8, 6.2), (30.1, 27.7, 5.1)),
+    "FRCNN R": ((32.8, 29.1, 10.3), (34.3, 29.1, 9.5)),
+    "FRCNN R+FPN": ((34.6, 31.2, 16.9), (37.0, 30.4, 15.8)),
+    "FRCNN X+FPN": ((37.4, 32.7, 17.6), (39.0, 32.1, 16.7)),
+}
+SSD_WITH_DROPOUT, PROB_FRCNN = ((15.8, 15.6), (19.5, 16.6)), (35.5, 32.2)
+
+
+def test_limits_are_the_papers_own() -> None:
+    pairs = [(PROB_FRCNN, TABLE_1["FRCNN X+FPN"][0])]
+    pairs += zip(SSD_WITH_DROPOUT, TABLE_1["SSD-300"], strict=True)
+    for column, key in enumerate(("mAP", "moLRP")):
+        assert SIMILAR[key] == pytest.approx(max(abs(own[column] - plain[column]) for own, plain in pairs) / 100)
+    assert pytest.approx(max(abs(high[1] - low[1]) for high, low in TABLE_1.values()) / 100) == UNAFFECTED
+    places = [row[2] / 100 for rows in TABLE_1.values() for row in rows]
+    assert pytest.approx((min(places), max(places))) == WEAK
+
+
+def test_one_row_against_it_is_enough() -> None:
+    def change(value: float, low: float, high: float) -> dict:
+        return {"PDQ": SimpleNamespace(difference=SimpleNamespace(value=value, low=low, high=high))}
+
+    sure, unsure = change(0.02, 0.01, 0.03), change(0.02, -0.01, 0.05)
+    assert insights._above("higher", {"a": sure}, "PDQ").holds
+    assert not insights._above("higher", {"a": sure, "b": unsure}, "PDQ").holds
+    assert insights._above("lower", {"a": change(-0.02, -0.03, -0.01)}, "PDQ", sign=-1).holds
+    assert not insights._above("lower", {"a": change(-0.02, -0.05, 0.01)}, "PDQ", sign=-1).holds
+    weak, strong = (
+        SimpleNamespace(variant="plain", value={"spatial": spatial, "label": 0.9}.__getitem__) for spatial in (0.1, 0.2)
+    )
+    assert insights._weak_places([weak])[1].holds
+    assert not insights._weak_places([weak, strong])[1].holds
+
+
+def test_false_positives_must_multiply_in_every_row() -> None:
+    rows = [
+        SimpleNamespace(detector=detector, variant="plain", threshold=threshold, count=count)
+        for detector, counts in {"a": (10, 50), "b": (10, 9)}.items()
+        for threshold, count in zip((0.5, 0.05), counts, strict=True)
+    ]
+
+    def difference(first: SimpleNamespace, second: SimpleNamespace) -> dict:
+        number = SimpleNamespace(
+            first=SimpleNamespace(value=first.count), second=SimpleNamespace(value=second.count),
+            difference=SimpleNamespace(value=0.0, low=0.0, high=0.0),
+        )  # fmt: skip
+        return dict.fromkeys(("FP", "mAP", "moLRP", "PDQ"), number)
+
+    multiply = insights._counts_false_positives(rows, (0.5, 0.05), difference)[0]
+    assert not multiply.holds
+    assert multiply.numbers == {"least": 0.9, "most": 5.0}
+    assert insights._counts_false_positives(rows[:2], (0.5, 0.05), difference)[0].holds

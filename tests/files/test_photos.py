@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from probox.errors import InputError
 from probox.files.photos import load_photo, photo_size, read_photo, to_8_bits, turns
@@ -45,6 +45,16 @@ def test_the_truth_s_size_decides_whether_it_is_turned(tmp_path: Path) -> None:
     assert read_photo(path, (50, 100)).remarks == ("turned", "other size")
     assert read_photo(path, (100, 50)).remarks == ("as stored", "other size")
     assert read_photo(path, (5, 5)).pixels.shape == (8, 4, 3)
+
+
+def test_every_orientation_is_turned_as_pillow_does(tmp_path: Path) -> None:
+    for orientation in range(12):
+        path = lying(tmp_path / "a.png", orientation)
+        with Image.open(path) as image:
+            expected = np.asarray(ImageOps.exif_transpose(image))
+        np.testing.assert_array_equal(load_photo(path), expected)
+        assert photo_size(path) == expected.shape[1::-1]
+        assert read_photo(path).remarks == (("turned",) if 2 <= orientation <= 8 else ())
 
 
 def test_upside_down_looks_the_same_in_size_and_is_turned(tmp_path: Path) -> None:

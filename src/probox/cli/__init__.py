@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("probox.cli.compare", "Say whether one result is better than another, and how sure that is."),
     "validate": ("probox.cli.validate", "Say everything that is wrong or odd in the files."),
     "convert": ("probox.cli.convert", "Write detections in another format."),
-    "detect": ("probox.cli.detect", "Run an ONNX detector over a folder of photos."),
+    "detect": ("probox.cli.detect", "Run a detector over photos: ONNX, torch or one's own."),
     "fuse": ("probox.cli.fuse", "Fuse the files of several detectors into one."),
     "calibrate": ("probox.cli.calibrate", "Fit sigmas and labels on some images, apply them to others."),
     "rank": ("probox.cli.rank", "Which images to annotate next, without truth."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,19 +31,27 @@ class Columns:
         return np.ascontiguousarray(scores[..., self.take])
 
 
-def name_columns(columns: int, classes: Sequence[str] | None = None) -> Columns:
+def name_columns(columns: int, classes: Sequence[str] | None = None, *, background: bool = True) -> Columns:
     """Return the names of a detector's score columns.
 
     Without `classes`, 80 columns are COCO's, 81 have a background first, 90 and 91 are COCO's category ids (from 1,
-    from 0). With `classes`, one more column than names is a background, first.
+    from 0). With `classes`, one more column than names is a background, first; not for a head that has no
+    `background`, where every column is a class and a name that is missing would move all others.
     """
     if classes is not None:
-        if columns not in (len(classes), len(classes) + 1):
+        # Names that can't be used must not make way for COCO's.
+        twice = [name for name, count in Counter(classes).items() if count > 1]
+        if twice:
+            raise InputError(
+                f"several classes are called {twice[0]!r:.60}",
+                remedy="give names of the classes, each its own, in the order of the model's outputs",
+            )
+        if columns != len(classes) and not (background and columns == len(classes) + 1):
             raise InputError(f"expected {columns} class names for the model's {columns} scores, but got {len(classes)}")
         return Columns(tuple(classes), np.arange(len(classes)) + (columns - len(classes)))
     ids = np.array(COCO_CATEGORY_IDS)
     coco = {80: np.arange(80), 81: np.arange(1, 81), 90: ids - 1, 91: ids}
-    if columns not in coco:
+    if columns not in coco or (columns == 81 and not background):
         raise InputError(
             f"the model has {columns} classes, which are not COCO's",
             remedy="give the names of its classes in the order of its outputs",

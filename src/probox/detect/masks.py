@@ -26,7 +26,7 @@ MASKS = ("channels", "elements")
 """What one random number may decide about."""
 
 DEFAULT_RATE = 0.05
-"""The rate for networks that were not trained with dropout: what they stand, see docs/detect.md."""
+"""The rate for networks that were not trained with dropout: what they stand, see docs/dropout.md."""
 
 DEFAULT_MASKS = "elements"
 """What is masked in such networks."""

@@ -52,8 +52,7 @@ def _names(value: Any) -> tuple[str, ...] | None:
     numbered = dict(enumerate(value)) if isinstance(value, list | tuple) else value
     if not isinstance(numbered, dict) or set(numbered) != set(range(len(numbered))) or not numbered:
         return None
-    names = tuple(str(numbered[number]) for number in range(len(numbered)))
-    return names if len(set(names)) == len(names) else None
+    return tuple(str(numbered[number]) for number in range(len(numbered)))
 
 
 def _size(value: Any) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -39,6 +39,17 @@ def stamp_of(image: ImageFile) -> str:
     except OSError:
         written = []
     return json.dumps([str(image.path.resolve()), *written, image.size])
+
+
+class Collected(NamedTuple):
+    """What was kept of all images."""
+
+    found: Detections
+    sizes: dict[int, tuple[int, int]]
+    remarks: dict[str, list[ImageFile]]
+    """What is to be said of photos, and of which."""
+    plain: npt.NDArray[np.float32] | None
+    """With masks: the scores of all detections without any."""
 
 
 class Partial:
@@ -146,8 +157,10 @@ class Partial:
             return "missing"
         return "done" if kept["photo"] == stamp_of(image) else "changed"
 
-    def put(self, image: ImageFile, stamp: str, size: tuple[int, int], found: Found) -> None:
-        """Keep this image's detections, with the stamp that its photo had before it was read."""
+    def put(
+        self, image: ImageFile, stamp: str, size: tuple[int, int], found: Found, remarks: Sequence[str] = ()
+    ) -> None:
+        """Keep this image's detections, the stamp that its photo had before it was read, and remarks on the photo."""
         table = found.detections
         columns = {name: getattr(table, name) for name in ("boxes", "label_probs", "labels", "scores")}
         if table.covariances is not None:
@@ -156,7 +169,7 @@ class Partial:
             columns["plain_scores"] = found.plain_scores
         columns |= pack_heatmaps(table.heatmaps)
         buffer = io.BytesIO()
-        np.savez(buffer, size=np.array(size), photo=np.array(stamp), **columns)
+        np.savez(buffer, size=np.array(size), photo=np.array(stamp), remarks=np.array(remarks, np.str_), **columns)
         write_files({self._file(image): buffer.getvalue()}, lasting=False)
 
     def _read(self, image: ImageFile) -> dict[str, Any] | None:
@@ -169,16 +182,12 @@ class Partial:
         except (OSError, ValueError, EOFError, KeyError, TypeError, BadZipFile, zlib.error):
             return None
 
-    def collect(
-        self, images: Sequence[ImageFile], classes: Sequence[str]
-    ) -> tuple[Detections, dict[int, tuple[int, int]], npt.NDArray[np.float32] | None]:
-        """Return all detections as one table, the sizes of the images, and with masks the scores without any.
-
-        Every image must be there.
-        """
+    def collect(self, images: Sequence[ImageFile], classes: Sequence[str]) -> Collected:
+        """Return all that was kept; every image must be there."""
         parts: list[dict[str, Any]] = []
         ids: list[Any] = []
         sizes: dict[int, tuple[int, int]] = {}
+        remarks: dict[str, list[ImageFile]] = {}
         plain: list[Any] = []
         heatmaps: list[Any] = []
         for image in images:
@@ -192,6 +201,8 @@ class Partial:
                 )
             width, height = part.pop("size").tolist()
             del part["photo"]
+            for remark in part.pop("remarks", np.zeros(0)).tolist():
+                remarks.setdefault(remark, []).append(image)
             sizes[image.image_id] = (width, height)
             if "plain_scores" in part:
                 plain.append(part.pop("plain_scores"))
@@ -203,7 +214,7 @@ class Partial:
         if heatmaps:
             joined["heatmaps"] = heatmaps
         found = Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined)
-        return found, sizes, np.concatenate(plain) if plain else None
+        return Collected(found, sizes, remarks, np.concatenate(plain) if plain else None)
 
     def remove(self) -> None:
         """Remove what was kept: the output is written. Anything else in the folder stays, and the folder with it."""

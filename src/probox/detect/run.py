@@ -176,7 +176,6 @@ def _detect_all(
     todo = [chunk for chunk in chunks if any(states[image.image_id] != "done" for image in chunk)]
     done = resumed = len(images) - sum(map(len, todo))
     skipped: dict[int, str] = {}
-    remarks: dict[str, list[ImageFile]] = {}
     if todo:
         progress(done, len(images))
     for results in _results(detector, todo, options):
@@ -185,16 +184,14 @@ def _detect_all(
             if one.found is None:
                 skipped[image.image_id] = one.seen.problem
                 continue
-            for remark in one.seen.remarks:
-                remarks.setdefault(remark, []).append(image)
-            kept.put(image, one.seen.stamp, one.size, one.found)
+            kept.put(image, one.seen.stamp, one.size, one.found, one.seen.remarks)
         done += len(results)
         progress(done, len(images))
     readable = [image for image in images if image.image_id not in skipped]
     if not readable:
         first = skipped[images[0].image_id]
         raise InputError(f"none of the images could be read (the first: {first})", file=str(images[0].path.parent))
-    found, sizes, plain = kept.collect(readable, detector.family.classes)
+    found, sizes, remarks, plain = kept.collect(readable, detector.family.classes)
     changed = [image for image in images if states[image.image_id] == "changed"]
     notes = [_said("{photos} changed since the interrupted run, and looked at again", changed)] if changed else []
     notes += [_said(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]

@@ -226,10 +226,9 @@ class Detector:
                     file=str(self.path),
                     remedy="name another family",
                 ) from None
-            if not judged:
-                continue
-            with self._checking:  # it counts, and several workers may be here
-                self._plausible.check(decoded[-1], given, placement.image_size)
+            if judged:
+                with self._checking:  # it counts, and several workers may be here
+                    self._plausible.check(decoded[-1], given, placement.image_size)
         return decoded
 
     def _fixed_batch(self) -> int | None:
@@ -245,8 +244,6 @@ class Detector:
 
     def _takes_batches(self) -> bool:
         """Return whether two images together give what each gives alone; a graph may say so and yet not do it."""
-        if any(output.shape[:1] == (1,) for output in self.family.signature.outputs):
-            return False
         wide, high = self.family.input_size()
         noise = np.random.default_rng(0).integers(0, 256, (2, high, wide, 3), dtype=np.uint8)
         rows = [self.family.prepare(image)[0] for image in noise]

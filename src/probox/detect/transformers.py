@@ -120,9 +120,9 @@ class TransformersDetector:
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this model from others: its weights, and how its processor places photos."""
+        """Return what tells this model from others: its weights, its masks, and how its processor places photos."""
         settings: Any = getattr(self.processor, "to_dict", dict)()
-        described = json.dumps([fingerprint_of(self.model), settings], sort_keys=True, default=str)
+        described = json.dumps([fingerprint_of(self.model, self._dropout), settings], sort_keys=True, default=str)
         return hashlib.sha256(described.encode()).hexdigest()
 
     def candidates(self, images: Sequence[Pixels]) -> list[Candidates]:

@@ -309,7 +309,9 @@ def _from_candidates(
         covariances = shares_of_sides(boxes, options.relative_std)
         if not options.as_published:
             boxes, covariances = keep_inside(boxes, covariances, size)
-    elif options.uncertainty == "masks" and candidates.heatmaps is not None:
+    elif options.uncertainty == "masks":
+        if candidates.heatmaps is None:
+            raise InputError(f"{family.name} gave no masks for this image", remedy="use another uncertainty")
         heatmaps = tuple(candidates.heatmaps(found.rows[rows], boxes))
     return Detections(
         classes=family.classes,
@@ -380,8 +382,11 @@ def _flip_and_scale(detector: Runner, image: Pixels) -> list[Candidates]:
         for mirrored in (False, True):
             views.append(np.ascontiguousarray(canvas[:, ::-1]) if mirrored else canvas)
             places.append((Placement((1.0, 1.0), (float(left), float(top)), (width, height)), mirrored))
+    # No more at once than it asks for.
+    chunks = [views[start : start + detector.batch] for start in range(0, len(views), detector.batch)]
+    seen = [candidates for chunk in chunks for candidates in detector.candidates(chunk)]
     moved: list[Candidates] = []
-    for candidates, (placement, mirrored), view in zip(detector.candidates(views), places, views, strict=True):
+    for candidates, (placement, mirrored), view in zip(seen, places, views, strict=True):
         boxes = candidates.boxes
         if mirrored:
             boxes = np.stack(

@@ -39,7 +39,7 @@ def bin_values(bins: int, reach: float, scale: float) -> Floats:
 
 
 def edges_of(
-    logits: npt.NDArray[Any], reference: npt.NDArray[Any], reach: float, scale: float
+    logits: npt.NDArray[Any], reference: npt.NDArray[Any], reach: float, scale: float, bins: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Return mean and variance of ``x1, y1, x2, y2``, in shares of the image.
 
@@ -54,13 +54,15 @@ def edges_of(
         The boxes that distances are counted from: cx, cy, w, h.
     reach, scale : float
         See `bin_values`.
+    bins : (bins,), optional
+        W, where it is known. Default: `bin_values` of `reach` and `scale`.
 
     >>> mean, var = edges_of(np.zeros((1, 4 * 33)), np.array([[0.5, 0.5, 0.2, 0.4]]), 0.5, 4)
     >>> mean.round(6).tolist(), bool((var > 0).all())
     ([[0.4, 0.3, 0.6, 0.7]], True)
     """
     given = np.asarray(logits, np.float64).reshape(*logits.shape[:-1], 4, -1)
-    values = bin_values(given.shape[-1], reach, scale)
+    values = bin_values(given.shape[-1], reach, scale) if bins is None else bins
     shares = np.exp(given - given.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     distance = shares @ values

@@ -22,6 +22,10 @@ Labels = Literal["all", "best"]
 LABELS: tuple[str, ...] = get_args(Labels)
 """A box makes a detection of each class that is likely enough, or of the best only."""
 
+IMAGENET_MEAN = (123.675, 116.28, 103.53)
+IMAGENET_STD = (58.395, 57.12, 57.375)
+"""Of red, green and blue from 0 to 255."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
@@ -142,6 +146,8 @@ class Family:
     """Whether candidates come with covariances of their own; a family may find out from the graph."""
     has_masks: bool = False
     """Whether candidates come with segmentations."""
+    background: ClassVar[bool] = False
+    """Whether the first score column may be that of no object."""
     suppresses: ClassVar[bool] = False
     """Whether the graph's boxes are final: it has suppressed the others itself, or was trained to need none of that."""
     clips_first: ClassVar[bool] = True
@@ -159,7 +165,7 @@ class Family:
         self.size = size
         self.graph = graph
         named = classes if classes is not None else signature.metadata.names
-        self.columns: Columns = name_columns(self.count_columns(), named)
+        self.columns: Columns = name_columns(self.count_columns(), named, background=self.background)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -225,6 +231,17 @@ def channels_first(
         plane -= means[number]
         plane /= stds[number]
     return planes
+
+
+def fitted_size(image: Pixels) -> tuple[int, int]:
+    """Return the size at which an image's shorter side is 800, or its longer one 1333 if that would be more.
+
+    >>> fitted_size(np.zeros((480, 640, 3), np.uint8)), fitted_size(np.zeros((300, 900, 3), np.uint8))
+    ((1067, 800), (1333, 444))
+    """
+    height, width = image.shape[:2]
+    ratio = min(800.0 / min(height, width), 1333.0 / max(height, width))
+    return max(1, round(width * ratio)), max(1, round(height * ratio))
 
 
 def corners_of_centres(centres: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

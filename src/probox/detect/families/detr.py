@@ -8,7 +8,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Family, Signature, Tensor, channels_first, corners_of_centres
+from probox.detect.families.base import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Candidates,
+    Family,
+    Signature,
+    Tensor,
+    channels_first,
+    corners_of_centres,
+    fitted_size,
+)
 from probox.detect.families.evidence import has_operation, score_kind, stem_of
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
@@ -18,13 +28,6 @@ __all__ = ["DeformableDetr", "Detr", "Queries", "RfDetr", "are_logits", "boxes_a
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-
-IMAGENET_MEAN = (123.675, 116.28, 103.53)
-IMAGENET_STD = (58.395, 57.12, 57.375)
-"""Of red, green and blue from 0 to 255."""
-
-COCO_AND_NO_OBJECT = 92
-"""Columns of the published DETR and YOLOS: COCO's ids 0 to 90, then no object."""
 
 _INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
 
@@ -101,11 +104,9 @@ class Queries(Family):
         return feeds, placement
 
     def _fitted(self, image: Pixels) -> tuple[int, int]:
-        """Return the size at which the shorter side is 800, or the longer one 1333 if it would be more."""
-        height, width = image.shape[:2]
-        ratio = min(800.0 / min(height, width), 1333.0 / max(height, width))
-        wide, high = self.open_size()
-        return wide or max(1, round(width * ratio)), high or max(1, round(height * ratio))
+        """Return the size that an image has on an input that takes any, or any width, or any height."""
+        (wide, high), free = self.open_size(), fitted_size(image)
+        return wide or free[0], high or free[1]
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         logits = outputs[self._logits][0].astype(np.float32)

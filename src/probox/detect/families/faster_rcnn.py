@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Family, Signature, channels_first
+from probox.detect.families.base import Candidates, Family, Signature, channels_first, fitted_size
 from probox.detect.families.suppressed import normalises, one_label_each
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
@@ -57,9 +57,7 @@ class FasterRCNN(Family):
         return self._given or self.classes_without_background
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
-        height, width = image.shape[:2]
-        ratio = min(800.0 / min(height, width), 1333.0 / max(height, width))
-        new = max(1, round(width * ratio)), max(1, round(height * ratio))
+        new = fitted_size(image)
         placed, placement = place_image(image, new, keep_aspect=False)
         pixels = channels_first(placed, bgr=True, mean=(102.9801, 115.9465, 122.7717))[0]
         padded = np.zeros((3, -(-new[1] // 32) * 32, -(-new[0] // 32) * 32), np.float32)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Family, Signature, channels_first, grid
+from probox.detect.families.base import IMAGENET_MEAN, IMAGENET_STD, Candidates, Family, Signature, channels_first, grid
 from probox.detect.families.cells import count_cells
 from probox.detect.families.evidence import score_kind
 from probox.detect.graph import Graph
@@ -27,7 +27,6 @@ STRIDES = (4, 8, 16, 32, 64, 128)
 """Strides that a map may have."""
 FIRST_STRIDE = 8
 """The finest one where the graph does not say how many cells there are: others double it."""
-BGR_MEAN, BGR_STD = (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)
 
 
 class Maps(NamedTuple):
@@ -140,7 +139,7 @@ class NanoDet(SplitMaps):
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         placed, placement = place_image(image, self.input_size(), keep_aspect=True, centred=True)
-        pixels = channels_first(placed, bgr=True, mean=BGR_MEAN, std=BGR_STD)
+        pixels = channels_first(placed, bgr=True, mean=IMAGENET_MEAN[::-1], std=IMAGENET_STD[::-1])
         return {self.signature.inputs[0].name: pixels}, placement
 
 
@@ -162,7 +161,7 @@ class PicoDet(SplitMaps):
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         placed, placement = place_image(image, self.input_size(), keep_aspect=False)
-        pixels = channels_first(placed, bgr=False, mean=BGR_MEAN[::-1], std=BGR_STD[::-1])
+        pixels = channels_first(placed, bgr=False, mean=IMAGENET_MEAN, std=IMAGENET_STD)
         return {self.signature.inputs[0].name: pixels}, placement
 
 
@@ -213,7 +212,7 @@ class NanoDetPlus(EdgeMaps):
 
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         placed, placement = place_image(image, self.input_size(), keep_aspect=False, from_origin=True)
-        pixels = channels_first(placed, bgr=True, mean=BGR_MEAN, std=BGR_STD)
+        pixels = channels_first(placed, bgr=True, mean=IMAGENET_MEAN[::-1], std=IMAGENET_STD[::-1])
         return {self.signature.inputs[0].name: pixels}, placement
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:

@@ -15,8 +15,7 @@ from probox.detect.families.sides import find_edges
 from probox.detect.graph import Graph
 from probox.detect.images import Placement
 from probox.errors import InputError
-from probox.fusion.edge_bins import bin_values
-from probox.fusion.edges import edge_moments
+from probox.fusion.edge_bins import edges_of
 
 __all__ = ["DFine", "RtDetr"]
 
@@ -84,18 +83,9 @@ class DFine(RtDetr):
         given = len(self.signature.outputs)
         if len(outputs) < given + 2:  # masked graphs have no taps
             return None
-        logits, reference = (outputs[given + number][0].astype(np.float64) for number in range(2))
-        sides = logits.reshape(len(logits), 4, -1)
-        shares = np.exp(sides - sides.max(axis=2, keepdims=True))
-        shares /= shares.sum(axis=2, keepdims=True)
-        bins = (
-            self._edges.bins if self._edges.bins is not None else bin_values(sides.shape[2], REACH, self._edges.scale)
-        )
-        mean, var = edge_moments(shares, bins)
-        unit = np.tile(reference[:, 2:], 2) / self._edges.scale
-        outwards = np.array([-1.0, -1.0, 1.0, 1.0])
-        sided = np.tile(reference[:, :2], 2) + outwards * (self._edges.scale / 2 + mean) * unit
-        away = float(np.abs(sided - corners_of_centres(outputs[self._boxes][0])).max(initial=0.0))
+        logits, reference = (outputs[given + number][0] for number in range(2))
+        mean, var = edges_of(logits, reference, REACH, self._edges.scale, self._edges.bins)
+        away = float(np.abs(mean - corners_of_centres(outputs[self._boxes][0])).max(initial=0.0))
         if not away <= AGREEMENT:
             raise InputError(
                 f"the mean of the sides' distributions is {away:.3g} of the image away from the boxes",
@@ -103,8 +93,8 @@ class DFine(RtDetr):
             )
         width, height = placement.image_size
         covariances = np.zeros((len(logits), 2, 2, 2))
-        pixels = var * (unit * np.array([width, height, width, height])) ** 2
-        covariances[:, [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1]] = pixels
+        pixels = np.array([width, height, width, height], np.float64)
+        covariances[:, [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1]] = var * pixels**2
         return covariances
 
 

@@ -27,6 +27,7 @@ class Ssd(Family):
     """
 
     name = "ssd"
+    background = True
     default_size = (300, 300)
 
     def __init__(

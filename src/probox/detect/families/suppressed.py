@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Family, Signature, Tensor, channels_first
+from probox.detect.families.base import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Candidates,
+    Family,
+    Signature,
+    Tensor,
+    channels_first,
+)
 from probox.detect.families.evidence import first_step, stem_of
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
@@ -18,8 +26,6 @@ from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 __all__ = ["MmDeploy", "RtDetrTop", "TensorFlow", "Torchvision", "one_label_each"]
 
 Array = npt.NDArray[Any]
-
-BGR_MEAN, BGR_STD = (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)
 
 
 def one_label_each(boxes: Array, labels: npt.NDArray[np.int64], scores: Array, count: int) -> Candidates:
@@ -46,7 +52,9 @@ class Suppressed(Family):
         size: tuple[int, int] | None = None,
         graph: Graph | None = None,
     ) -> None:
-        self._named = classes if classes is not None else signature.metadata.names
+        named = classes if classes is not None else signature.metadata.names
+        # COCO's own names say what is known without them: labels that count from 1 are its ids, with gaps.
+        self._named = None if named is not None and tuple(named) == COCO_CLASSES else named
         if self.find(signature) is None:
             raise InputError(f"the outputs {signature.describe()} are not those of {self.name}")
         super().__init__(signature, classes, size, graph)
@@ -166,9 +174,9 @@ class MmDeploy(Suppressed):
         if stem == "packed":
             pixels = channels_first(placed, bgr=True)
         elif stem == "large":
-            pixels = channels_first(placed, bgr=False, mean=BGR_MEAN[::-1], std=BGR_STD[::-1])
+            pixels = channels_first(placed, bgr=False, mean=IMAGENET_MEAN, std=IMAGENET_STD)
         else:
-            pixels = channels_first(placed, bgr=True, mean=BGR_MEAN, std=BGR_STD)
+            pixels = channels_first(placed, bgr=True, mean=IMAGENET_MEAN[::-1], std=IMAGENET_STD[::-1])
         return {self.signature.inputs[0].name: pixels}, placement
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
