@@ -108,7 +108,8 @@ def _own(tmp_path: Path, code: str) -> str:
     [
         ("def make(): return 1/0", {}, "make fails: ZeroDivisionError"),
         ("import nowhere_at_all", {}, "make fails: ModuleNotFoundError"),
-        ("x = 1", {}, "make fails: AttributeError"),
+        ("x = 1", {}, "has no function make"),
+        ("make = 1", {}, "has no function make"),
         ("def make(): return 3", {}, "has no family, batch, fingerprint, candidates, sample"),
         ("def make(batch=1): return 3", {"batch": 2, "device": "cpu"}, "make takes no device"),
         ("def make(): return 3", {"family": "ssd"}, "make takes no family"),

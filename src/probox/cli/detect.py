@@ -250,7 +250,7 @@ def command(
         return
     resumed = f", {run.resumed} of them from before" if run.resumed else ""
     note(
-        f"{out}: {len(run.found)} detections in {run.images} images{resumed}, {seconds:.1f} s ({detector.family.name})"
+        f"{out}: {len(run.found)} detections in {_images(run.images)}{resumed}, {seconds:.1f} s ({detector.family.name})"
     )
 
 

@@ -230,9 +230,13 @@ def _open_python(rest: str, given: dict[str, Any], family: str) -> Runner:
     try:
         with _said_aside():
             spec.loader.exec_module(module)
-            make = getattr(module, name)
+            make = getattr(module, name, None)
+            if not callable(make):
+                raise InputError(f"has no function {name}", file=file, remedy="write python:FILE.py:FUNCTION")
             takes = inspect.signature(make).parameters
             runner = make(**keywords) if set(keywords) <= set(takes) else None
+    except InputError:
+        raise
     except Exception as error:  # somebody else's code
         raise InputError(f"{name} fails: {type(error).__name__}: {_first_line(error)}", file=file) from None
     strange = sorted(set(keywords) - set(takes)) + ([] if family == "auto" else ["family"])

@@ -139,7 +139,9 @@ def check_options(family: Described, options: Options) -> None:
     if options.uncertainty == "edge-distribution" and not family.has_edges:
         raise InputError(
             f"{family.name} predicts no distribution of its edges",
-            remedy="use constant or flip-scale" if family.suppresses else "use nms-clusters, mc-dropout or flip-scale",
+            remedy="use constant or flip-scale"
+            if family.suppresses
+            else "use nms-clusters, mc-dropout, flip-scale or constant",
         )
     if options.uncertainty == "masks" and not getattr(family, "has_masks", False):
         raise InputError(f"{family.name} predicts no masks", remedy="use another uncertainty, or a model that segments")

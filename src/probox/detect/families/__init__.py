@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from probox.detect.families.base import LABELS, Candidates, Family, Labels, Signature, Tensor
+from probox.detect.families.base import LABELS, Candidates, Family, Given, Labels, Signature, Tensor
 from probox.detect.families.detr import DeformableDetr, Detr, RfDetr
 from probox.detect.families.end_to_end import EndToEnd, UltralyticsRtDetr
 from probox.detect.families.exported import check_task
@@ -80,9 +80,10 @@ def choose_family(
         raise InputError(f"expected family to be auto or one of {', '.join(FAMILIES)}, but got {name!r}")
     check_inputs(signature)
     check_task(signature)
+    given = Given(signature, classes, size, graph)
     if name != "auto":
         try:
-            named = FAMILIES[name](signature, classes, size, graph)
+            named = FAMILIES[name](given)
             named.input_size()
         except InputError:
             raise
@@ -100,4 +101,4 @@ def choose_family(
             f"can't tell the family from the outputs {signature.describe()}: {these} would fit",
             remedy="name the detector's family",
         )
-    return fitting[0](signature, classes, size, graph)
+    return fitting[0](given)

@@ -129,6 +129,22 @@ class Candidates:
         return Candidates(self.boxes[rows], self.scores[rows], covariances, labels, heatmaps)
 
 
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """What a family is made from: the graph, and what the user says of it."""
+
+    signature: Signature
+    classes: Sequence[str] | None = None
+    size: tuple[int, int] | None = None
+    """Width and height of the input, for a graph that takes any."""
+    graph: Graph | None = None
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """Return the names of the classes: the user's, or else the export's."""
+        return self.classes if self.classes is not None else self.signature.metadata.names
+
+
 class Family:
     """A kind of detector: how it wants an image, and what its outputs mean.
 
@@ -154,18 +170,11 @@ class Family:
     """Whether boxes are clipped to the image before suppression, not after it."""
     default_size: ClassVar[tuple[int, int]] = (640, 640)
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        self.signature = signature
-        self.size = size
-        self.graph = graph
-        named = classes if classes is not None else signature.metadata.names
-        self.columns: Columns = name_columns(self.count_columns(), named, background=self.background)
+    def __init__(self, given: Given) -> None:
+        self.signature = given.signature
+        self.size = given.size
+        self.graph = given.graph
+        self.columns: Columns = name_columns(self.count_columns(), given.names, background=self.background)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:

@@ -13,6 +13,7 @@ from probox.detect.families.base import (
     IMAGENET_STD,
     Candidates,
     Family,
+    Given,
     Signature,
     Tensor,
     channels_first,
@@ -48,19 +49,14 @@ class Queries(Family):
     mean: ClassVar[Sequence[float]] = IMAGENET_MEAN
     std: ClassVar[Sequence[float]] = IMAGENET_STD
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
+    def __init__(self, given: Given) -> None:
+        signature = given.signature
         found = boxes_and_logits(signature)
         if found is None:
             raise InputError(f"expected outputs logits [1, N, C] and boxes [1, N, 4], but got {signature.describe()}")
         self._boxes, self._logits = found
         self._image = next((tensor for tensor in signature.inputs if len(tensor.shape) == 4), signature.inputs[0])
-        names = classes if classes is not None else signature.metadata.names
+        names = given.names
         columns = signature.shape(self._logits)[-1]
         if names is not None and columns is not None and len(names) != columns - (self.scores == "softmax"):
             last = " and no object" if self.scores == "softmax" else ""
@@ -69,7 +65,7 @@ class Queries(Family):
                 f"class{last}",
                 remedy="give as many names, or name another family",
             )
-        super().__init__(signature, classes, size, graph)
+        super().__init__(given)
         self.batches = self.stretched or None not in self.open_size()
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Labels, Signature, channels_first, corners_of_centres
+from probox.detect.families.base import Candidates, Given, Labels, Signature, channels_first, corners_of_centres
 from probox.detect.families.dfl import find_edges
 from probox.detect.families.exported import Exported, check_scores, only_output
 from probox.detect.families.topk import Chosen, find_chosen
@@ -38,14 +38,9 @@ class _Choosing(Exported):
     labels: Labels = "best"
     suppresses = True
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        super().__init__(signature, classes, size, graph)
+    def __init__(self, given: Given) -> None:
+        signature, graph = given.signature, given.graph
+        super().__init__(given)
         self.chosen: Chosen | None = None if self.has_all_scores() else find_chosen(graph, signature.outputs[0].name)
         if self.chosen is not None or self.has_all_scores():
             self.labels = "all"  # a row for each class of a box, as the graph itself chooses
@@ -127,14 +122,9 @@ class EndToEnd(_Choosing):
 
     name = "end-to-end"
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        super().__init__(signature, classes, size, graph)
+    def __init__(self, given: Given) -> None:
+        signature = given.signature
+        super().__init__(given)
         self.has_masks = len(signature.outputs) == 2
 
     @classmethod

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Family, Signature, channels_first
+from probox.detect.families.base import Family, Given, Signature, channels_first
 from probox.detect.families.cells import strides_of
 from probox.detect.families.dfl import EdgeRows, Edges
-from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
 from probox.errors import InputError
 
@@ -62,16 +61,11 @@ class Exported(Family):
 
     edges: tuple[Edges, ...] = ()
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
+    def __init__(self, given: Given) -> None:
+        signature = given.signature
         check_task(signature)
-        self._named = classes if classes is not None else signature.metadata.names
-        super().__init__(signature, classes, size, graph)
+        self._named = given.names
+        super().__init__(given)
         wide, high = self.input_size()
         stride = signature.metadata.stride
         if stride is not None and None in self.open_size() and (wide % stride or high % stride):

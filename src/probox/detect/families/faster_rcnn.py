@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Family, Signature, channels_first, fitted_size
+from probox.detect.families.base import Candidates, Family, Given, Signature, channels_first, fitted_size
 from probox.detect.families.suppressed import normalises, one_label_each
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
@@ -31,15 +31,9 @@ class FasterRCNN(Family):
     labels = "best"
     classes_without_background = 80
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        self._given = None if classes is None else len(classes)
-        super().__init__(signature, classes, size, graph)
+    def __init__(self, given: Given) -> None:
+        self._given = None if given.classes is None else len(given.classes)
+        super().__init__(given)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:

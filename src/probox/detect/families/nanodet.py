@@ -9,7 +9,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import IMAGENET_MEAN, IMAGENET_STD, Candidates, Family, Signature, channels_first, grid
+from probox.detect.families.base import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Candidates,
+    Family,
+    Given,
+    Signature,
+    channels_first,
+    grid,
+)
 from probox.detect.families.cells import count_cells
 from probox.detect.families.evidence import score_kind
 from probox.detect.graph import Graph
@@ -85,14 +94,9 @@ class EdgeMaps(Family):
 class SplitMaps(EdgeMaps):
     """For each stride a score map [1, n, C] and an edge map [1, n, 4 * bins], in two halves or in turns."""
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        self._names = classes if classes is not None else signature.metadata.names
+    def __init__(self, given: Given) -> None:
+        signature, graph = given.signature, given.graph
+        self._names = given.names
         found = arrangements(signature)
         if not found:
             raise InputError(
@@ -101,7 +105,7 @@ class SplitMaps(EdgeMaps):
             )
         self.maps = _likeliest(found, signature, graph, COCO_CLASSES if self._names is None else self._names)
         self._raw = score_kind(graph, signature.outputs[self.maps.scores[0]].name) == "logits"
-        super().__init__(signature, classes, size, graph)
+        super().__init__(given)
         cells = [signature.shape(number)[1] for number in self.maps.scores]
         self.strides = strides_of(cells, signature.trial_size or self.input_size())
 
@@ -177,16 +181,10 @@ class NanoDetPlus(EdgeMaps):
     strides = (8, 16, 32, 64)
     default_size = (416, 416)
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        named = classes if classes is not None else signature.metadata.names
+    def __init__(self, given: Given) -> None:
+        named = given.names
         self._count = len(COCO_CLASSES if named is None else named)
-        super().__init__(signature, classes, size, graph)
+        super().__init__(given)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:

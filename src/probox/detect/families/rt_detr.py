@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Signature, corners_of_centres
+from probox.detect.families.base import Given, Signature, corners_of_centres
 from probox.detect.families.detr import Queries, boxes_and_logits, refines
 from probox.detect.families.evidence import stem_of
 from probox.detect.families.sides import find_edges
@@ -56,14 +56,9 @@ class DFine(RtDetr):
     name = "d-fine"
     has_edges = True
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        super().__init__(signature, classes, size, graph)
+    def __init__(self, given: Given) -> None:
+        signature, graph = given.signature, given.graph
+        super().__init__(given)
         found = None if graph is None else find_edges(graph, signature.outputs[self._boxes].name)
         if found is None:
             raise InputError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Family, Signature, channels_first
+from probox.detect.families.base import Candidates, Family, Given, Signature, channels_first
 from probox.detect.families.detr import are_logits
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
@@ -30,20 +30,15 @@ class Ssd(Family):
     background = True
     default_size = (300, 300)
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
+    def __init__(self, given: Given) -> None:
+        signature = given.signature
         found = _boxes_and_scores(signature)
         if found is None:
             raise InputError(f"expected outputs boxes [1, N, 4] and scores [1, N, C], but got {signature.describe()}")
         self._boxes, self._scores = found
         self._channels_last = signature.inputs[0].shape[-1] == 3
         self._y_first = self._channels_last or "postprocessor" in signature.outputs[self._boxes].name.lower()
-        super().__init__(signature, classes, size, graph)
+        super().__init__(given)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:

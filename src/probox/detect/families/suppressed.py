@@ -13,6 +13,7 @@ from probox.detect.families.base import (
     IMAGENET_STD,
     Candidates,
     Family,
+    Given,
     Signature,
     Tensor,
     channels_first,
@@ -45,19 +46,14 @@ class Suppressed(Family):
     first_label: ClassVar[int] = 0
     """What the graph calls the first class; without names, a graph that counts from 1 says COCO's ids."""
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        named = classes if classes is not None else signature.metadata.names
+    def __init__(self, given: Given) -> None:
+        signature = given.signature
+        named = given.names
         # COCO's own names say what is known without them: labels that count from 1 are its ids, with gaps.
         self._named = None if named is not None and tuple(named) == COCO_CLASSES else named
         if self.find(signature) is None:
             raise InputError(f"the outputs {signature.describe()} are not those of {self.name}")
-        super().__init__(signature, classes, size, graph)
+        super().__init__(given)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Signature, corners_of_centres
+from probox.detect.families.base import Candidates, Given, Signature, corners_of_centres
 from probox.detect.families.cells import LEVELS, count_cells
 from probox.detect.families.dfl import find_edges
 from probox.detect.families.exported import Exported, only_output
-from probox.detect.graph import Graph
 from probox.detect.images import Placement
 from probox.detect.prototypes import PrototypeMasks
 
@@ -36,14 +35,9 @@ class YoloV8(Exported):
     name = "yolov8"
     labels = "best"
 
-    def __init__(
-        self,
-        signature: Signature,
-        classes: Sequence[str] | None = None,
-        size: tuple[int, int] | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        super().__init__(signature, classes, size, graph)
+    def __init__(self, given: Given) -> None:
+        signature, graph = given.signature, given.graph
+        super().__init__(given)
         self.edges = find_edges(graph, signature.outputs[0].name)
         self.has_edges = bool(self.edges)
 
