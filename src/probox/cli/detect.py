@@ -249,9 +249,8 @@ def command(
         )
         return
     resumed = f", {run.resumed} of them from before" if run.resumed else ""
-    note(
-        f"{out}: {len(run.found)} detections in {_images(run.images)}{resumed}, {seconds:.1f} s ({detector.family.name})"
-    )
+    seen = f"{_images(run.images)}{resumed}, {seconds:.1f} s ({detector.family.name})"
+    note(f"{out}: {len(run.found)} detections in {seen}")
 
 
 def _idle(uncertainty: str) -> list[str]:
