@@ -219,7 +219,7 @@ def test_rt_detr(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.scores, expected[:, 4], atol=1e-5)
     np.testing.assert_allclose(found.boxes, expected[:, :4], atol=1e-2)
     np.testing.assert_array_equal(found.labels, expected[:, 5])
-    with pytest.raises(InputError, match="none to cluster"):
+    with pytest.raises(InputError, match="no suppressed candidates to cluster"):
         detect(detector, [IMAGE], [5], Options(uncertainty="nms-clusters"))
 
 
