@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.strategies import random_world as mixed_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
-from probox.analysis.rescoring import constant_covariances, golden_section, pixel_covariances, scene_of
+from probox.analysis.rescoring import golden_section, pixel_covariances, scene_of
 from probox.evaluation.joining import without_labels
+from probox.tables.covariances import constant_covariances
 
 
 def random_world(seed):

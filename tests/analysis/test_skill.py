@@ -9,11 +9,12 @@ from tests.worlds import CLASSES, boxes_truth, simulated
 
 from probox import Detections, GroundTruth, evaluate
 from probox.analysis.control import best_constant, best_scale, kept_inside
-from probox.analysis.rescoring import constant_covariances, pixel_covariances, scene_of
+from probox.analysis.rescoring import pixel_covariances, scene_of
 from probox.analysis.skill import RULES, skill_of, skill_of_pdq
 from probox.fusion.gaussian import keep_inside
 from probox.measures.registry import measures_called
 from probox.measures.scoring.box_scores import negative_log_likelihoods
+from probox.tables.covariances import constant_covariances
 
 
 def erring(seed: int = 0, *, told: bool = True, images: int = 60) -> tuple:

@@ -14,9 +14,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.rescoring import Scene, constant_covariances, golden_section
+from probox.analysis.rescoring import Scene, golden_section
 from probox.evaluation.result import Evaluation
 from probox.fusion.gaussian import keep_inside
+from probox.tables.covariances import constant_covariances
 from probox.tables.results import Verdict
 
 __all__ = ["SCALES", "SHARES", "STEPS", "Fitted", "best_constant", "best_scale", "halves", "kept_inside"]

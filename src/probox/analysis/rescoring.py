@@ -20,7 +20,7 @@ from probox.tables.columns import joined
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Scene", "constant_covariances", "golden_section", "pixel_covariances", "scene_of"]
+__all__ = ["Scene", "golden_section", "pixel_covariances", "scene_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -113,20 +113,6 @@ def scene_of(evaluation: Evaluation, *, threads: int | None = None) -> Scene:
     # Masks and covariances are those that were scored, and what a threshold left out is gone.
     convention = evaluation.convention.replace(box_truth=False, set_covariance=None, label_threshold=None)
     return Scene(truth, detections, found.costs, convention, threads)
-
-
-def constant_covariances(boxes: FloatArray, share: float | FloatArray) -> FloatArray:
-    """Return covariances of one standard deviation per axis, a share of the box's width and height.
-
-    It takes nothing from the detector but the box: the control of every uncertainty. A side of less than a pixel counts
-    as one, so that no corner is certain.
-
-    >>> constant_covariances(np.array([[0.0, 0.0, 20.0, 10.0]]), 0.1)[0].tolist()
-    [[[4.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]]
-    """
-    sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 1.0)
-    variances = (np.reshape(share, (-1, 1)) * sides) ** 2
-    return np.asarray(np.broadcast_to(np.eye(2) * variances[:, None, None, :], (len(boxes), 2, 2, 2)).copy())
 
 
 def pixel_covariances(boxes: FloatArray, sigma: float | FloatArray) -> FloatArray:

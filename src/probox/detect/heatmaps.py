@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.tables.lazy_arrays import LazyArray
+
 __all__ = ["WindowHeatmap", "pack_heatmaps", "unpack_heatmaps"]
 
 COLUMNS = ("windows", "heat")
 """What packed heatmaps are called."""
 
 
-class WindowHeatmap(np.lib.mixins.NDArrayOperatorsMixin):
+class WindowHeatmap(LazyArray):
     """An H x W array that is 0 outside a window, made when it is used, and not kept.
 
     >>> heatmap = WindowHeatmap((2, 4), (1, 1), np.array([[0.5, 1.0]], np.float16))
     >>> np.asarray(heatmap).tolist(), heatmap.shape
     ([[0.0, 0.0, 0.0, 0.0], [0.0, 0.5, 1.0, 0.0]], (2, 4))
     """
-
-    ndim = 2
 
     def __init__(self, shape: tuple[int, int], corner: tuple[int, int], window: npt.NDArray[np.float16]) -> None:
         self.shape, self.corner, self.window = shape, corner, window
@@ -35,16 +35,6 @@ class WindowHeatmap(np.lib.mixins.NDArrayOperatorsMixin):
         top, left = self.corner
         values[top : top + self.window.shape[0], left : left + self.window.shape[1]] = self.window
         return values
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        arrays = [np.asarray(value) if isinstance(value, WindowHeatmap) else value for value in inputs]
-        return getattr(ufunc, method)(*arrays, **options)
-
-    def __getitem__(self, key: Any) -> Any:
-        return np.asarray(self)[key]
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __repr__(self) -> str:
         high, wide = self.window.shape

@@ -13,6 +13,7 @@ from probox.fusion.edge_bins import edges_of
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import entry_of, to_numpy
 from probox.tables.box_formats import CORNERS_OF
+from probox.tables.distributions import softmax
 from probox.tables.labels import background_classes
 
 __all__ = [
@@ -101,8 +102,7 @@ def probabilities_of(logits: npt.NDArray[Any], classes: tuple[str, ...], labels:
     given = np.asarray(logits, np.float64)
     if head == "sigmoid":
         return 1.0 / (1.0 + np.exp(-np.clip(given, -700.0, 700.0)))
-    shares = np.exp(given - given.max(axis=-1, keepdims=True))
-    return np.asarray((shares / shares.sum(axis=-1, keepdims=True))[:, :-1])
+    return softmax(given)[:, :-1]
 
 
 def head_of(columns: int, classes: tuple[str, ...], settings: Any) -> Head:

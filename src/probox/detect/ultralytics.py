@@ -29,6 +29,7 @@ from probox.detect.torch_modules import choose_layers, failures_said, fingerprin
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.tables.arguments import check_classes
+from probox.tables.distributions import softmax
 
 __all__ = ["UltralyticsDetector", "letterbox", "names_of", "network_of", "yolo_candidates", "yolo_traits"]
 
@@ -286,9 +287,7 @@ def dfl_corners(
 
     Distances are counted in strides from the middle of each cell.
     """
-    edges = np.exp(logits - logits.max(axis=2, keepdims=True))
-    edges /= edges.sum(axis=2, keepdims=True)
-    return edge_corners((cells + 0.5) * strides[:, None], strides, *edge_moments(edges))
+    return edge_corners((cells + 0.5) * strides[:, None], strides, *edge_moments(softmax(logits)))
 
 
 def _query_candidates(outputs: Any, placements: Sequence[Placement]) -> list[Candidates]:

@@ -16,6 +16,7 @@ from probox.errors import InputError
 from probox.fusion.clustering import survivors_of
 from probox.fusion.fuse import fuse_candidates, fuse_samples
 from probox.fusion.gaussian import Spread, floor_std, keep_inside
+from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne, check_above_one, to_distribution
 from probox.tables.labels import SUMS_TO_ONE
@@ -40,6 +41,9 @@ RECIPES: tuple[str, ...] = get_args(Recipe)
 
 MAX_CANDIDATES = 3000
 """How many candidates of an image, the best, enter suppression: thousands at 0.01 change nothing but the time."""
+
+SEVERAL_LOOKS = ("mc-dropout", "flip-scale")
+"""Uncertainties that look at an image more than once."""
 
 ZOOMS = (1.0, 0.9, 0.8)
 """Sizes at which ``flip-scale`` shows the image, each also mirrored: six samples."""
@@ -127,6 +131,10 @@ class Options:
         """Whether nothing is added to what the paper describes."""
         return self.recipe == "paper"
 
+    def nms_iou_of(self, family: Described) -> float:
+        """Return the IoU of suppression: what was asked for, or the family's."""
+        return family.nms_iou if self.nms_iou is None else self.nms_iou
+
     @property
     def fusing(self) -> dict[str, Any]:
         """Return the words of `Spread` that the recipe asks of the fusion."""
@@ -195,7 +203,7 @@ def look(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], o
 
 def finish(seen: Look, family: Described, size: tuple[int, int], image_id: int, options: Options) -> Found:
     """Return the detections of one image, of this width and height: the part of `detect` that needs no network."""
-    if options.uncertainty not in ("mc-dropout", "flip-scale"):
+    if options.uncertainty not in SEVERAL_LOOKS:
         return Found(_from_candidates(seen.passes, family, size, image_id, options))
     scores = None
     if seen.plain is not None:
@@ -208,7 +216,7 @@ def detections_from(
     candidates: Candidates, family: Described, size: tuple[int, int], image_id: int, options: Options
 ) -> Detections:
     """Return the detections of one image whose candidates are there; `size` is its width and height."""
-    if options.uncertainty in ("mc-dropout", "flip-scale"):
+    if options.uncertainty in SEVERAL_LOOKS:
         raise InputError(
             f"{options.uncertainty} looks at an image several times, but there is one set of candidates",
             remedy="use nms-clusters or edge-distribution",
@@ -277,7 +285,7 @@ def _suppressed(
     found = hypotheses(candidates, size, options.score, mode)
     if family.suppresses:
         return found, np.arange(len(found.boxes))[: options.max_detections]
-    iou = family.nms_iou if options.nms_iou is None else options.nms_iou
+    iou = options.nms_iou_of(family)
     boxes = found.boxes if family.clips_first else found.whole
     _, rows = survivors_of(boxes, found.scores, found.labels, iou, max_detections=options.max_detections)
     return found, rows
@@ -292,7 +300,7 @@ def _from_candidates(
         fused = fuse_candidates(
             found.boxes, _accepted(found.probs, options), labels=found.labels, classes=family.classes,
             image_id=image_id, image_size=None if options.as_published else size,
-            nms_iou=family.nms_iou if options.nms_iou is None else options.nms_iou, cluster_iou=options.cluster_iou,
+            nms_iou=options.nms_iou_of(family), cluster_iou=options.cluster_iou,
             max_detections=options.max_detections, **options.fusing,
         )  # fmt: skip
         return _normalised(fused, options)
@@ -308,7 +316,7 @@ def _from_candidates(
         if not options.as_published:
             boxes, covariances = keep_inside(boxes, floor_std(covariances, options.spread.min_std), size)
     elif options.uncertainty == "constant":
-        covariances = shares_of_sides(boxes, options.relative_std)
+        covariances = constant_covariances(boxes, options.relative_std, least_side=0.0)
         if not options.as_published:
             boxes, covariances = keep_inside(boxes, covariances, size)
     elif options.uncertainty == "masks":
@@ -325,14 +333,6 @@ def _from_candidates(
         labels=found.labels[rows].astype(np.int32),
         scores=found.scores[rows],
     )
-
-
-def shares_of_sides(boxes: Floats, share: float) -> Floats:
-    """Return corner covariances (N, 2, 2, 2) with the standard deviations ``share * width`` and ``share * height``."""
-    sides = boxes[:, 2:] - boxes[:, :2]
-    covariances = np.zeros((len(boxes), 2, 2, 2))
-    covariances[:, :, [0, 1], [0, 1]] = ((share * sides) ** 2)[:, None, :]
-    return covariances
 
 
 def _accepted(probs: npt.NDArray[np.float32], options: Options) -> npt.NDArray[np.float32]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.tables.distributions import softmax
 
 __all__ = ["bin_values", "edges_of"]
 
@@ -63,8 +64,7 @@ def edges_of(
     """
     given = np.asarray(logits, np.float64).reshape(*logits.shape[:-1], 4, -1)
     values = bin_values(given.shape[-1], reach, scale) if bins is None else bins
-    shares = np.exp(given - given.max(axis=-1, keepdims=True))
-    shares /= shares.sum(axis=-1, keepdims=True)
+    shares = softmax(given)
     distance = shares @ values
     spread = (shares * (values - distance[..., None]) ** 2).sum(axis=-1)
     boxes = np.asarray(reference, np.float64)

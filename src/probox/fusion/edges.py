@@ -10,7 +10,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.fusion.gaussian import floor_std, keep_inside
 from probox.tables.detections import Detections
-from probox.tables.distributions import limit_to_distribution
+from probox.tables.distributions import limit_to_distribution, softmax
 
 __all__ = ["edge_corners", "edge_moments", "from_edge_distributions"]
 
@@ -104,8 +104,7 @@ def from_edge_distributions(
             f"expected edges of shape N x 4 x B, but got {' x '.join(map(str, given.shape)) or 'a scalar'}"
         )
     if logits:
-        given = np.exp(given - given.max(axis=2, keepdims=True))
-        given /= given.sum(axis=2, keepdims=True)
+        given = softmax(given)
     elif given.size and (given.min() < 0 or np.abs(given.sum(axis=2) - 1.0).max() > 1e-3):
         raise InputError("expected each edge's probabilities to add up to 1", remedy="pass logits=True for logits")
     mean, var = edge_moments(given, bins)

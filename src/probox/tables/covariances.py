@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["corner_covariances", "nearest_covariances", "smallest_eigenvalues"]
+__all__ = ["constant_covariances", "corner_covariances", "nearest_covariances", "smallest_eigenvalues"]
 
 
 def smallest_eigenvalues(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -23,6 +23,22 @@ def nearest_covariances(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
     values, vectors = np.linalg.eigh(symmetric)
     nearest: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     return np.where((values[..., :1] >= 0)[..., None], symmetric, nearest)  # eigh sorts ascending
+
+
+def constant_covariances(
+    boxes: npt.NDArray[np.float64], share: float | npt.NDArray[np.float64], *, least_side: float = 1.0
+) -> npt.NDArray[np.float64]:
+    """Return covariances of one standard deviation per axis, a share of the box's width and height.
+
+    It takes nothing from the detector but the box: the control of every uncertainty. A side below `least_side` counts
+    as that: by default a pixel, so that no corner is certain.
+
+    >>> constant_covariances(np.array([[0.0, 0.0, 20.0, 10.0]]), 0.1)[0].tolist()
+    [[[4.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]]
+    """
+    sides = np.maximum(boxes[:, 2:] - boxes[:, :2], least_side)
+    variances = (np.reshape(share, (-1, 1)) * sides) ** 2
+    return np.asarray(np.broadcast_to(np.eye(2) * variances[:, None, None, :], (len(boxes), 2, 2, 2)).copy())
 
 
 def corner_covariances(cov: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 
-__all__ = ["AboveOne", "check_above_one", "limit_to_distribution", "to_distribution"]
+__all__ = ["AboveOne", "check_above_one", "limit_to_distribution", "softmax", "to_distribution"]
 
 AboveOne = Literal["limit", "normalise", "refuse"]
 """What to do about rows of scores that add up to more than 1, which one sigmoid per class gives."""
@@ -17,6 +17,17 @@ AboveOne = Literal["limit", "normalise", "refuse"]
 
 ROWS_AT_ONCE = 1 << 16
 """So many rows are made wide at a time: a million of 80 classes would take gigabytes."""
+
+
+def softmax(logits: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return distributions ``e^x_k / sum_j e^x_j`` along the last axis, in the type of the logits.
+
+    >>> softmax(np.array([[1000.0, 1000.0]])).tolist()
+    [[0.5, 0.5]]
+    """
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return np.asarray(shares)
 
 
 def check_above_one(value: Any) -> None:

@@ -24,6 +24,7 @@ from probox.detect.families.evidence import has_operation, score_kind, stem_of
 from probox.detect.graph import Graph
 from probox.detect.images import Pixels, Placement, place_image
 from probox.errors import InputError
+from probox.tables.distributions import softmax
 
 __all__ = ["DeformableDetr", "Detr", "Queries", "RfDetr", "are_logits", "boxes_and_logits", "refines"]
 
@@ -118,8 +119,7 @@ class Queries(Family):
     def _scores(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         if self.scores == "sigmoid":
             return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -80.0, 80.0))), np.float32)
-        shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return np.asarray((shares / shares.sum(axis=-1, keepdims=True))[:, :-1], np.float32)
+        return np.asarray(softmax(logits)[:, :-1], np.float32)
 
 
 class Detr(Queries):

@@ -26,6 +26,7 @@ from probox.detect.images import Pixels, Placement, place_image
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
 from probox.tables.coco_classes import COCO_CLASSES
+from probox.tables.distributions import softmax
 
 __all__ = ["NanoDet", "NanoDetPlus", "PicoDet"]
 
@@ -80,9 +81,7 @@ class EdgeMaps(Family):
         points, scale = self.points(strides)
         if len(points) != len(scores):
             raise ValueError(f"{len(scores)} cells, but strides {', '.join(map(str, strides))} make {len(points)}")
-        edges = logits.reshape(len(scores), 4, -1)
-        edges = np.exp(edges - edges.max(axis=2, keepdims=True))
-        edges /= edges.sum(axis=2, keepdims=True)
+        edges = softmax(logits.reshape(len(scores), 4, -1))
         mean = (edges @ np.arange(edges.shape[2], dtype=edges.dtype)).astype(np.float64)
         distance = mean * scale[:, None]
         boxes = np.concatenate([points - distance[:, :2], points + distance[:, 2:]], axis=1)

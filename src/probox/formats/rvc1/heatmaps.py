@@ -16,6 +16,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.files.reading import open_regular
+from probox.tables.lazy_arrays import LazyArray
 
 __all__ = ["HeatmapFile", "HeatmapFiles", "StoredHeatmap", "box_of"]
 
@@ -103,10 +104,8 @@ class HeatmapFile:
         return InputError("changed while it was in use", file=str(self.path), remedy="start again when it is complete")
 
 
-class StoredHeatmap(np.lib.mixins.NDArrayOperatorsMixin):
+class StoredHeatmap(LazyArray):
     """One map of a file. It acts as an H x W array that is read when it is used, and not kept."""
-
-    ndim = 2
 
     def __init__(self, file: HeatmapFile, number: int) -> None:
         self.file = file
@@ -120,16 +119,6 @@ class StoredHeatmap(np.lib.mixins.NDArrayOperatorsMixin):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         values = self.file.read(self.number)
         return values if dtype is None else values.astype(dtype, copy=False)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        arrays = [np.asarray(value) if isinstance(value, StoredHeatmap) else value for value in inputs]
-        return getattr(ufunc, method)(*arrays, **options)
-
-    def __getitem__(self, key: Any) -> Any:
-        return np.asarray(self)[key]
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __repr__(self) -> str:
         height, width = self.shape
