@@ -58,6 +58,12 @@ def test_constant_is_a_share_of_the_side_and_the_boxes_are_the_plain_ones() -> N
     assert Options().relative_std == 0.07
 
 
+def test_constant_is_a_share_of_sides_below_a_pixel_too() -> None:
+    detector = Scripted(_candidates(([20, 10, 20.5, 30], [0.9, 0, 0])))
+    found = detect(detector, [IMAGE], [7], Options(uncertainty="constant", relative_std=0.1))[0]
+    np.testing.assert_allclose(found.covariances[0, 0], np.diag([0.05**2, 2.0**2]), rtol=1e-12)
+
+
 @pytest.mark.parametrize("share", [0.0, -0.1, float("inf"), float("nan")])
 def test_a_share_is_above_0_and_finite(share: float) -> None:
     with pytest.raises(InputError, match="relative_std"):
