@@ -16,7 +16,8 @@ from tests.strategies import random_mask, random_world
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
 from probox.explorer.constants import constants
-from probox.explorer.payload import chunk_payloads, index_payload, to_script_json
+from probox.explorer.packing import to_script_json
+from probox.explorer.payload import chunk_payloads, index_payload
 from probox.measures.pdq.heatmap import heatmap
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy.typing as npt
 
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
+from probox.explorer.packing import number, packed
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.measure import PDQ
@@ -22,25 +21,12 @@ from probox.plots.precision_recall import mean_curve
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 
-__all__ = ["IOUS", "chunk_payloads", "index_payload", "to_script_json"]
+__all__ = ["IOUS", "chunk_payloads", "index_payload"]
 
-_KINDS = {"u1": "u8", "i2": "i16", "u2": "u16", "i4": "i32", "u4": "u32", "f4": "f32", "f8": "f64"}
 IOUS = {"50": 0.5, "75": 0.75}
 """At which the page shows precision and recall, by the name in its address."""
 
 _THRESHOLDS = np.linspace(0.0, 1.0, 201)
-
-
-def to_script_json(value: Any) -> str:
-    """Return JSON that is safe inside a script element: no text in it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def packed(values: npt.ArrayLike, kind: str) -> list[str]:
-    """Return a column as its type's name and its bytes, little end first, in base64."""
-    array = np.ascontiguousarray(np.asarray(values), dtype=f"<{kind}")
-    return [_KINDS[kind], base64.b64encode(array.tobytes()).decode("ascii")]
 
 
 def index_payload(
@@ -121,7 +107,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         "name": name,
         "about": _about(evaluation),
         "convention": evaluation.convention.to_dict(),
-        "fixed": {column.key: _number(column.shown(summary)) for column in fixed},
+        "fixed": {column.key: number(column.shown(summary)) for column in fixed},
         "detections": detections,
         "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),
@@ -142,8 +128,8 @@ def _events(rematches: Rematches, used: npt.NDArray[np.int64]) -> dict[str, list
 
 def _curve(evaluation: Evaluation, rematches: Rematches) -> dict[str, list[float | None]]:
     curve = threshold_curve(evaluation, _THRESHOLDS, rematches)
-    told: dict[str, list[float | None]] = {"PDQ": [_number(value, 8) for value in curve["PDQ"]]}
-    return told | {name: [_number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
+    told: dict[str, list[float | None]] = {"PDQ": [number(value, 8) for value in curve["PDQ"]]}
+    return told | {name: [number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
 
 
 def _recall(evaluation: Evaluation) -> dict[str, list[float]] | None:
@@ -163,10 +149,6 @@ def _about(evaluation: Evaluation) -> str:
     if evaluation.version:
         parts.append(f"probox {evaluation.version}")
     return "; ".join(parts)
-
-
-def _number(value: float, digits: int = 12) -> float | None:
-    return round(float(value), digits) if math.isfinite(value) else None
 
 
 def _size_bits(area: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -191,9 +173,9 @@ def chunk_payloads(
     object_offsets = first.dataset.offsets(first.objects.image_rows).tolist()
     boxes, runs = masks.boxes.tolist(), encoded_runs(masks)
     found = []
-    for number, evaluation in enumerate(results.values()):
+    for place, evaluation in enumerate(results.values()):
         rows = _detection_rows(evaluation)
-        for row, extra in (heatmaps[number] if number < len(heatmaps) else {}).items():
+        for row, extra in (heatmaps[place] if place < len(heatmaps) else {}).items():
             rows[row] = rows[row][:4] + extra
         found.append((evaluation.dataset.offsets(evaluation.detections.image_rows).tolist(), rows))
     for start in range(0, len(first.dataset), chunk):

@@ -55,7 +55,7 @@
   const tiles = new Map(); // place in the list: element
   let active = 0;
 
-  probox.renderGallery = (store, state) => {
+  function renderGallery(store, state) {
     const { rows, items } = matching(store, state);
     const sums = store.view(state.main, state.t).perImage();
     rows.sort((a, b) => SORTS[state.sort](sums[a], sums[b]) || a - b);
@@ -68,7 +68,7 @@
     byId("nothing").hidden = rows.length > 0;
     measure(store, state, rows);
     place(store, state);
-  };
+  }
 
   function measure(store, state, rows) {
     const grid = byId("grid");
@@ -168,15 +168,18 @@
     tiles.get(target).focus({ preventScroll: true });
   }
 
-  /** Start the gallery: follow scrolling, resizing and keys. */
-  probox.startGallery = (store, current) => {
+  probox.follow(["t", "main", "sort", ...probox.FILTERS], renderGallery, "frame");
+
+  // Scrolling, resizing and keys.
+  probox.onStart((store) => {
+    const current = probox.state;
     window.addEventListener("scroll", probox.eachFrame(() => place(store, current())), { passive: true });
     let width = 0;
     new ResizeObserver(() => {
       const now = byId("grid").clientWidth;
       if (now === width || !layout) return;
       width = now;
-      probox.renderGallery(store, current());
+      renderGallery(store, current());
     }).observe(byId("grid"));
     byId("grid").addEventListener("keydown", (event) => {
       const page = layout.columns * Math.max(1, Math.floor(window.innerHeight / layout.step) - 1);
@@ -190,7 +193,7 @@
       const tile = event.target.closest(".tile");
       if (tile) active = Number(tile.dataset.number);
     });
-  };
+  });
 
   /** Put the focus back on the tile of an image, if it is in the list. */
   probox.focusTile = (store, state, image) => {

@@ -55,11 +55,11 @@
 
   let order = { key: "PDQ", down: true };
 
-  probox.renderSummary = (store, state) => {
+  function renderSummary(store, state) {
     const rows = sorted(summaryRows(store, state.t), order);
     const columns = shownColumns(store, rows);
     const best = bestOf(columns, rows);
-    const change = (next) => { order = next; probox.renderSummary(store, state); };
+    const change = (next) => { order = next; renderSummary(store, state); };
     const head = h("tr", {}, sortable("detector", "name", order, change, null, false),
       columns.map((column) => sortable(column.heading, column.key, order, change, column.hint)));
     const body = rows.map((row) => h("tr", { "data-result": row.number },
@@ -72,9 +72,9 @@
           title: stale ? "of all detections, whatever the threshold" : null }, text);
       })));
     replace(probox.byId("summary"), h("thead", {}, head), h("tbody", {}, body));
-  };
+  }
 
-  probox.summaryAsMarkdown = (store, state) => {
+  function summaryAsMarkdown(store, state) {
     const rows = sorted(summaryRows(store, state.t), order);
     const columns = shownColumns(store, rows);
     const best = bestOf(columns, rows);
@@ -86,11 +86,11 @@
     return [["", ...columns.map((column) => column.heading)], ["---", ...columns.map(() => "---:")],
       ...rows.map((row) => [escape(row.name), ...columns.map((column) => cell(column, row))])]
       .map((cells) => `| ${cells.join(" | ")} |`).join("\n") + "\n";
-  };
+  }
 
   const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
 
-  probox.summaryAsLatex = (store, state) => {
+  function summaryAsLatex(store, state) {
     const rows = sorted(summaryRows(store, state.t), order);
     const columns = shownColumns(store, rows);
     const best = bestOf(columns, rows);
@@ -104,14 +104,22 @@
       line(["", ...columns.map((column) => column.heading)]), "  \\midrule",
       ...rows.map((row) => line([escape(row.name), ...columns.map((column) => cell(column, row))])),
       "  \\bottomrule", "\\end{tabular}"].join("\n") + "\n";
-  };
+  }
+
+  /**
+   * Further columns of the tables of classes and sizes: functions of ("classes" or "sizes", store, state) that give a
+   * list of { key, heading, hint, values, text(value, group), tone(value, group) }, `values` one number per group.
+   */
+  probox.groupColumns = [];
 
   const groupOrder = { classes: { key: "objects", down: true }, sizes: { key: "group", down: false } };
 
   /** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
   function renderGroups(id, store, state, names, tables, chosen, filter) {
     const main = tables[state.main];
+    const further = probox.groupColumns.flatMap((columns) => columns(id, store, state));
     const rows = names.map((name, group) => ({ group, name, ...main[group],
+      ...Object.fromEntries(further.map((column) => [column.key, column.values[group]])),
       ...Object.fromEntries(tables.map((table, r) => [`PDQ-${r}`, table[group].PDQ])) }))
       .filter((row) => tables.some((table) => Number.isFinite(table[row.group].PDQ)));
     const high = Math.max(...rows.flatMap((row) => tables.map((_, r) => row[`PDQ-${r}`]).filter(Number.isFinite)), 1e-9);
@@ -122,20 +130,35 @@
       null, false), sortable("objects", "objects", sort, change),
     store.results.map((result, r) => sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change)),
     details.map((column) => sortable(column.heading, column.key, sort, change,
-      store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint)));
+      store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint)),
+    further.map((column) => sortable(column.heading, column.key, sort, change, column.hint)));
     const body = sorted(rows, sort).map((row) => h("tr", { class: row.group === chosen ? "chosen" : null },
       h("th", { scope: "row" }, h("button", { type: "button", "data-key": `row-${row.group}`,
         "aria-pressed": String(row.group === chosen), onclick: () => filter(row.group === chosen ? null : row.group) }, row.name)),
       h("td", {}, count(row.objects)),
       tables.map((_, r) => h("td", { class: "bar",
         style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}` }, percent(row[`PDQ-${r}`]))),
-      details.map((column) => h("td", {}, show(column, row[column.key])))));
+      details.map((column) => h("td", {}, show(column, row[column.key]))),
+      further.map((column) => h("td", { "data-column": column.key, class: column.tone?.(row[column.key], row.group) || null },
+        column.text(row[column.key], row.group)))));
     replace(probox.byId(id), h("thead", {}, head), h("tbody", {}, body));
   }
 
-  probox.renderClasses = (store, state, filter) => renderGroups("classes", store, state, store.classes,
-    store.results.map((_, r) => store.view(r, state.t).perClass()), state.class, filter);
+  /** Choose a group, and go where its images are. */
+  const choose = (key) => (group) => {
+    probox.update({ [key]: group });
+    if (group !== null) probox.byId("gallery").scrollIntoView({ behavior: "smooth" });
+  };
 
-  probox.renderSizes = (store, state, filter) => renderGroups("sizes", store, state, probox.constants.SIZES,
-    store.results.map((_, r) => store.view(r, state.t).perSize()), state.size, filter);
+  probox.follow(["t"], renderSummary);
+  probox.follow(["t", "main", "class"], (store, state) => renderGroups("classes", store, state, store.classes,
+    store.results.map((_, r) => store.view(r, state.t).perClass()), state.class, choose("class")), "frame");
+  probox.follow(["t", "main", "size"], (store, state) => renderGroups("sizes", store, state, probox.constants.SIZES,
+    store.results.map((_, r) => store.view(r, state.t).perSize()), state.size, choose("size")), "frame");
+
+  probox.onStart((store) => {
+    const on = (id, work) => probox.byId(id).addEventListener("click", work);
+    on("markdown", () => probox.copy(summaryAsMarkdown(store, probox.state()), "Markdown"));
+    on("latex", () => probox.copy(summaryAsLatex(store, probox.state()), "LaTeX"));
+  });
 })();

@@ -6,14 +6,20 @@
   const { QUALITIES, VERDICTS } = probox.constants;
   const { TP, FP, FN, IGNORED, DROPPED } = probox.constants.VERDICT;
 
-  let store, current;
+  const current = probox.state;
+  let store;
   let panes = []; // { r, canvas, box }
   let geometry = null, photo = null, row = -1;
   let zoom = { scale: 1, x: 0, y: 0 }; // of the fitted picture, about its top left, in CSS pixels
   let hover = null; // { kind: "d" | "o", r, row }
 
+  probox.field("image", null, "image", probox.wholeIn(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER));
+  probox.field("other", null, "beside", (text, theStore) => probox.wholeIn(0, theStore.results.length - 1)(text));
+  probox.field("layers", "pmbel", "layers", (text) => (/^[pmbehl]*$/.test(text) ? text : undefined));
+  probox.field("pick", null, "pick", (text) => (/^[do]\d+$/.test(text) ? text : undefined));
+
   /** Open, change or close the view, as the state says. */
-  probox.renderViewer = (theStore, state) => {
+  function renderViewer(theStore, state) {
     const dialog = byId("viewer");
     if (state.image === null) {
       if (dialog.open) dialog.close();
@@ -40,7 +46,9 @@
       probox.withPhoto(theStore, row, false, (image) => { if (asked === row) { photo = image; probox.repaint(); } });
     }
     fill();
-  };
+  }
+
+  probox.follow(["image", "t", "main", "other", "layers", "pick"], renderViewer);
 
   /** Fill heading, panes and lists. */
   function fill() {
@@ -319,9 +327,8 @@
     if (order.length && order[next] !== row) probox.update({ image: store.images.id[order[next]], pick: null });
   }
 
-  probox.startViewer = (theStore, getState) => {
+  probox.onStart((theStore) => {
     store = theStore;
-    current = getState;
     const dialog = byId("viewer");
     const close = () => {
       const image = current().image;
@@ -361,5 +368,5 @@
       keys[event.key]();
     });
     new ResizeObserver(() => { arrange(); probox.repaint(); }).observe(byId("panes"));
-  };
+  });
 })();

@@ -1,0 +1,31 @@
+// The bar at the top: the label threshold, and what PDQ and counts are at it.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const { h, byId, percent } = probox;
+
+  probox.field("t", null, "t", (text, store) => probox.numberIn(store.index.lowest, 1)(text));
+
+  /** Set the threshold; at the lowest there is none. */
+  probox.setThreshold = (value) => probox.update({ t: value > probox.store.index.lowest ? value : null });
+
+  probox.follow(["t"], (store, state) => {
+    byId("threshold").min = byId("exact").min = String(store.index.lowest);
+    byId("threshold").value = String(state.t ?? store.index.lowest);
+    if (document.activeElement !== byId("exact")) byId("exact").value = state.t === null ? "" : String(state.t);
+    byId("threshold").setAttribute("aria-valuetext", state.t === null ? "no threshold" : String(state.t));
+    const rows = store.results.map((result, r) => ({ name: result.name, r, ...store.view(r, state.t).total() }));
+    byId("readout").replaceChildren(...rows.map((row) => h("span", { "data-result": row.r },
+      h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }), h("span", { class: "name" }, row.name),
+      h("b", { "data-value": "PDQ" }, percent(row.PDQ)), h("span", { class: "counts" }, `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`))));
+  });
+
+  probox.onStart((store) => {
+    byId("threshold").addEventListener("input", (event) => probox.setThreshold(Number(event.target.value)));
+    byId("exact").addEventListener("input", (event) => {
+      const value = Number(event.target.value);
+      if (event.target.value === "") probox.update({ t: null });
+      else if (value >= store.index.lowest && value <= 1) probox.update({ t: value });
+    });
+  });
+})();
