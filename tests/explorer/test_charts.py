@@ -1,7 +1,8 @@
-"""Charts in a real browser: ranges chosen by hand and with keys, axes of logarithms, values told under the cross-hair."""
+"""Charts in a real browser: ranges chosen by hand and with keys, axes of logarithms, values under the cross-hair."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ window.told = [];
 window.draw = (brush) => probox.lineChart(place, {
   xRange: [0, 1], xLabel: "quality", yLabel: "share", label: "a trial", format: (v) => v.toFixed(1), brush,
   onBrush: (lo, hi) => { window.told.push([lo, hi]); window.draw(lo === null ? null : [lo, hi]); },
-  brushStep: 0.05, series: [{ name: "one", colour: "red", x: [0, 0.25, 0.5, 0.75, 1], y: [1, 4, 2, 8, 3] }], ...options });
+  brushStep: 0.05,
+  series: [{ name: "one", colour: "red", x: [0, 0.25, 0.5, 0.75, 1], y: [1, 4, 2, 8, 3] }], ...options });
 window.draw(null);
 """
 
@@ -81,11 +83,7 @@ def test_a_range_is_chosen_with_the_keys(chart: Browser) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
 
         actions = ActionChains(chart.driver)
-        if shift:
-            actions = actions.key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT)
-        else:
-            actions = actions.send_keys(key)
-        actions.perform()
+        (actions.key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT) if shift else actions.send_keys(key)).perform()
         return chart.js("return told.at(-1)")
 
     assert press(Keys.ARROW_RIGHT, shift=True) == [0, 0.05]
@@ -110,8 +108,8 @@ def test_a_range_is_chosen_with_the_keys(chart: Browser) -> None:
 def test_a_click_picks_only_where_no_range_is_in_the_way(chart: Browser) -> None:
     chart.js(CHART, {})
     chart.js(
-        "const draw = (brush) => probox.lineChart(document.getElementById('trial'), { xRange: [0, 1], xLabel: 'x', yLabel: 'y',"
-        "label: 'l', format: String, brush, onBrush: (lo) => draw(lo === null ? null : [0.2, 0.4]),"
+        "const draw = (brush) => probox.lineChart(document.getElementById('trial'), { xRange: [0, 1],"
+        "xLabel: 'x', yLabel: 'y', label: 'l', format: String, brush, onBrush: (lo) => draw(lo === null ? null : [0.2, 0.4]),"
         "onPick: (x) => told.push(x), series: [{ name: 'one', colour: 'red', x: [0, 1], y: [1, 2] }] }); draw(null);"
     )
     drag(chart, 0.25, 0.35)
@@ -138,7 +136,7 @@ def test_an_axis_of_logarithms_shows_nought_and_real_numbers(chart: Browser) -> 
         for value in chart.js("return [...document.querySelectorAll('#trial text.tick')].map(e => e.getAttribute('y'))")
     ]
     assert ys[1] == pytest.approx(ticks[2] - 4)
-    gaps = [a - b for a, b in zip(ticks[1:], ticks[2:], strict=False)]
+    gaps = [a - b for a, b in pairwise(ticks[1:])]
     assert gaps == pytest.approx([gaps[0]] * len(gaps))  # a decade each
 
 
@@ -161,7 +159,8 @@ def test_counts_of_false_positives_are_not_cut(browser: Browser, page: Path) -> 
     browser.open(page)
     drawn = browser.js(
         "const chart = document.querySelector('#chart-counts');"
-        "return [...chart.querySelectorAll('.line')].map(line => line.getAttribute('d').split(/[ ML]+/).filter(Boolean).map(Number))"
+        "const numbers = (line) => line.getAttribute('d').split(/[ ML]+/).filter(Boolean).map(Number);"
+        "return [...chart.querySelectorAll('.line')].map(numbers)"
     )
     curves = browser.js("return probox.store.results.flatMap(r => [r.curve.TP, r.curve.FP, r.curve.FN])")
     ticks = browser.texts("#chart-counts text.tick")
