@@ -44,6 +44,7 @@ SCRIPTS = (
     "geometry",
     "heatmap",
     "paint",
+    "brush",
     "charts",
     "threshold",
     "filters",
