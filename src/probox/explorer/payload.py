@@ -108,6 +108,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
     return {
         "name": name,
         "about": _about(evaluation),
+        "measures": list(evaluation.measures),
         "convention": evaluation.convention.to_dict(),
         "words": evaluation.convention.replace(label_threshold=None).describe(),
         # Of all detections: what no threshold leaves, and all that is known of measures that cannot follow one.
