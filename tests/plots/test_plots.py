@@ -15,6 +15,7 @@ from probox import Evaluation
 from probox.pictures.style import DARK, LIGHT
 from probox.plots import PLOTS, Plot, Plots, draw_all
 from probox.tables.results import Verdict
+from tests.pictures.test_saving import font_kinds
 
 LONG = "faster r-cnn, resnet 50, {} passes of dropout, seed 1"
 """Names that differ in the middle, where long names are cut."""
@@ -72,6 +73,19 @@ def test_legends_of_many_results_find_room(results: dict[str, Evaluation], plot:
     figure = np.ravel(getattr(Plots(many), plot)())[0].figure
     figure.canvas.draw()
     check_legends(figure)
+
+
+@pytest.mark.parametrize("plot", ["thresholds", "qualities", "spatial_label"])
+def test_text_stays_text_when_the_user_saves(results: dict[str, Evaluation], tmp_path: Path, plot: str) -> None:
+    axes = np.ravel(getattr(Plots(results), plot)())
+    for ending in ("pdf", "svg"):
+        axes[0].figure.savefig(tmp_path / f"x.{ending}")
+    kinds = font_kinds((tmp_path / "x.pdf").read_bytes())
+    assert "Type3" not in kinds
+    assert {"CIDFontType2", "FontFile2"} <= kinds
+    svg = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    for words in (axes[0].get_title(loc="left"), axes[-1].get_ylabel() or axes[-1].get_xlabel(), *results):
+        assert f">{words}</text>" in svg
 
 
 @pytest.mark.parametrize("plot", ["thresholds", "reliability", "sizes"])

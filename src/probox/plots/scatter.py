@@ -16,6 +16,7 @@ __all__ = ["FOREGROUND_BACKGROUND", "LEVELS", "SPATIAL_LABEL"]
 
 LEVELS = (0.25, 0.5, 0.75)
 """Of pPDQ, along which spatial and label quality trade."""
+_MANY = 1000
 
 
 def spatial_label(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
@@ -42,7 +43,8 @@ def _draw(
             across, up = hits(evaluation, x), hits(evaluation, y)
             alpha = float(np.clip(30.0 / np.sqrt(len(across) + 1), 0.08, 0.6))
             colour = colour_of(theme, number)
-            axes.scatter(across, up, s=12, color=colour, alpha=alpha, linewidths=0)
+            # Points by the thousand would make a file that takes long to open: they are one picture then.
+            axes.scatter(across, up, s=12, color=colour, alpha=alpha, linewidths=0, rasterized=len(across) > _MANY)
             handles += axes.plot([], [], "o", color=colour, markersize=5)
         axes.set(xlabel=f"{x} quality", ylabel=f"{y} quality", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         axes.set_title(title, pad=18 if levels else None)
