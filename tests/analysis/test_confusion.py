@@ -75,9 +75,10 @@ def test_detections_that_name_no_class_of_the_truth_are_counted_apart() -> None:
     result = evaluate(truth, found)
     counted = result.confusion()
     assert (counted.tp, counted.fp, counted.fn) == (result.tp, result.fp, result.fn) == (1, 1, 0)
-    by_name = dict(((t, p), n) for t, p, n in counted.flat().row_values())
-    assert sum(by_name.values()) == 2
-    assert counted.unnamed.tolist() == [int((result.detections.labels[:1] < 0).sum()), 1]
+    assert result.detections.labels.tolist() == [0, -1]  # a cup before all that the truth has, and nothing of it
+    assert counted.matrix.tolist() == [[1, 0], [0, 0]]
+    assert counted.unnamed.tolist() == [0, 1]
+    assert list(counted.flat().row_values()) == [("cup", "cup", 1), ("background", "no class of the truth", 1)]
 
 
 def test_ignored_objects_and_their_matches_are_left_out() -> None:

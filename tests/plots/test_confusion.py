@@ -23,7 +23,7 @@ def test_cells_are_counts_and_colours_shares_of_rows(results: dict[str, Evaluati
     assert shown == [*counted.classes, "background"] == [label.get_text() for label in axes.get_xticklabels()]
     last = len(counted.classes)
     expected = {(row, column): str(counted.matrix[row, column]) for row, column in np.argwhere(counted.matrix).tolist()}
-    assert cells(axes) == expected | {(last, last): "–"}
+    assert cells(axes) == expected | {(last, last): "-"}
     np.testing.assert_allclose(axes.images[0].get_array(), np.nan_to_num(counted.shares()))
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("detection names", "truth")
 

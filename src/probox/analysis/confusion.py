@@ -61,7 +61,8 @@ class Confusion(Readable):
     def shares(self) -> npt.NDArray[np.float64]:
         """Return the matrix divided by the sums of its rows, `unnamed` included; NaN where a row is empty."""
         sums = self.matrix.sum(axis=1) + self.unnamed
-        return np.divide(self.matrix, sums[:, None], out=np.full(self.matrix.shape, np.nan), where=sums[:, None] > 0)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.matrix / sums[:, None], dtype=np.float64)
 
     def mixed(self) -> Counts:
         """Return for each class how many matches mix it up with another: its objects, and those it is named for."""

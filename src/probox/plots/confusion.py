@@ -82,7 +82,7 @@ def _draw_matrix(axes: Any, one: Confusion, classes: list[int], theme: Theme) ->
             words = _short_count(int(counts[row, column]))
             axes.text(column, row, words, ha="center", va="center", fontsize=7, color=ink)
     last = len(classes)
-    axes.text(last, last, "–", ha="center", va="center", fontsize=8, color=theme.ink)  # nothing there, nothing found
+    axes.text(last, last, "-", ha="center", va="center", fontsize=8, color=theme.ink)  # nothing there, nothing found
     names = [short_name(name, _LETTERS) for name in (*(one.classes[label] for label in classes), BACKGROUND)]
     axes.set_xticks(range(len(shown)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_yticks(range(len(shown)), names, parse_math=False)
