@@ -39,6 +39,7 @@ STYLES = (
 SCRIPTS = (
     "dom",
     "store",
+    "boxes",
     "state",
     "geometry",
     "heatmap",

@@ -79,7 +79,7 @@
         const interval = probox.intervalOf(row.number, column.key, state.t);
         return h("td", { "data-column": column.key, class: [isBest && "best", stale && "stale"].filter(Boolean).join(" ") || null,
           title: stale ? "of all detections, whatever the threshold" : null }, text,
-        interval && h("small", { class: "interval" }, intervalText(column, interval)));
+        interval && h("span", { class: "interval" }, intervalText(column, interval)));
       })));
     replace(probox.byId("summary"), h("thead", {}, head), h("tbody", {}, body));
   }
