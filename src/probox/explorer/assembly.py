@@ -43,6 +43,7 @@ SCRIPTS = (
     "geometry",
     "heatmap",
     "paint",
+    "brush",
     "charts",
     "threshold",
     "items",
