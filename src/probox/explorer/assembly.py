@@ -46,7 +46,7 @@ SCRIPTS = (
     "brush",
     "charts",
     "threshold",
-    "items",
+    "selection",
     "filters",
     "tags",
     "tables",

@@ -21,29 +21,33 @@
     return counts.map((n) => (100 * n) / Math.max(total, 1));
   };
 
-  /** Filter by a range of the quality that is shown; one that covers everything, or nothing, is no filter. */
+  /** Let the gallery show true positives of a range of the quality that is drawn; no range, or all of it, is no filter. */
   function brush(lo, hi) {
-    const none = !(hi > lo) || (lo <= 0 && hi >= 1);
-    const round = (value) => Math.round(1000 * Math.min(Math.max(value, 0), 1)) / 1000;
-    probox.update(none ? { lo: 0, hi: 1 } : { quality: probox.state().of, lo: round(lo), hi: round(hi) });
+    const none = lo === null || (lo <= 0 && hi >= 1);
+    probox.update(none ? { lo: 0, hi: 1, verdict: "" } : { quality: probox.state().of, lo, hi, verdict: "TP" });
   }
 
   function renderHistogram(store, state) {
     const filtered = state.quality === state.of && (state.lo > 0 || state.hi < 1);
     probox.lineChart(byId("chart-qualities"), { xRange: [0, 1], xLabel: `${state.of} quality`, yLabel: "true positives, %",
       label: `distribution of ${state.of} quality`, format: (value) => `${value.toFixed(1)} %`,
-      brush: filtered ? [state.lo, state.hi] : null, onBrush: brush,
+      brush: filtered ? [state.lo, state.hi] : null, brushStep: 1 / BINS, onBrush: brush,
       series: store.results.map((result, r) => {
         const shares = probox.histogram(store.view(r, state.t), state.of, BINS);
         return { name: result.name, colour: probox.lineColour(r), step: true,
           x: [...shares.map((_, i) => i / BINS), 1], y: [...shares, shares[BINS - 1]] };
       }) });
     byId("of").value = state.of;
+    const share = (value) => +(100 * value).toFixed(2);
+    byId("brushed").replaceChildren(...(filtered ? [`The gallery shows ${state.of} from ${share(state.lo)} to ${share(state.hi)} %. `,
+      h("button", { type: "button", onclick: () => (probox.jump ? probox.jump("gallery") : byId("gallery").scrollIntoView()) }, "See it"), " ",
+      h("button", { type: "button", onclick: () => brush(null, null) }, "Clear")] : ["Drag over a range to see its true positives in the gallery."]));
   }
 
   probox.follow(["t", "of", "quality", "lo", "hi"], renderHistogram, "frame");
 
   probox.onStart(() => {
+    byId("chart-qualities").after(h("p", { class: "brushed", id: "brushed" }));
     byId("of").append(...QUALITIES.map((quality) => h("option", { value: quality }, quality)));
     byId("of").addEventListener("change", (event) => probox.update({ of: event.target.value }));
   });

@@ -262,13 +262,16 @@
       if (rival) return (by === "ahead" ? -1 : 1) * (pPDQ(view, o) - pPDQ(rival, o));
       return d < 0 ? -bigness(store.objects.size[o]) : sign * quality[view.pair[d]];
     };
-    const buckets = Array.from({ length: 6 }, () => ({ items: [], values: [] }));
+    // Columns rather than objects: without a threshold there may be hundreds of thousands of items.
+    const size = found.length + there.length;
+    const table = { image: new Int32Array(size), d: new Int32Array(size), o: new Int32Array(size), group: new Uint8Array(size), value: new Float64Array(size) };
     let total = 0;
     const add = (image, d, o) => {
-      const bucket = buckets[groups[o < 0 ? 2 : d < 0 ? 1 : 0] + (apart && apart[image] ? 3 : 0)];
-      bucket.items.push({ image, d, o });
-      bucket.values.push(value(d, o));
-      total++;
+      table.image[total] = image;
+      table.d[total] = d;
+      table.o[total] = o;
+      table.group[total] = groups[o < 0 ? 2 : d < 0 ? 1 : 0] + (apart && apart[image] ? 3 : 0);
+      table.value[total++] = value(d, o);
     };
     for (const image of [...images].sort((i, j) => i - j)) {
       for (let d = detections.offsets[image]; d < detections.offsets[image + 1]; d++) {
@@ -278,19 +281,21 @@
         if (there[o] && view.objectVerdict[o] === FN) add(image, -1, o);
       }
     }
-    const items = [];
-    for (const bucket of buckets) items.push(...first(bucket, most - items.length));
-    return { items, total };
+    const places = [];
+    for (let group = 0; group < 6; group++) places.push(...first(table, total, group, most - places.length));
+    return { items: places.map((i) => ({ image: table.image[i], d: table.d[i], o: table.o[i] })), total };
   };
 
-  /** Return the `most` items of least value in order; ties as they stand. Only those are sorted. */
-  function first({ items, values }, most) {
+  /** Return the places of the `most` items of a group with least values, in order; ties as they stand. */
+  function first({ group, value }, total, wanted, most) {
     if (most <= 0) return [];
-    let places = Array.from(values.keys());
-    if (values.length > most) {
-      const limit = Float64Array.from(values).sort()[most - 1];
-      places = places.filter((i) => values[i] <= limit);
+    let places = [];
+    for (let i = 0; i < total; i++) if (group[i] === wanted) places.push(i);
+    if (places.length > most) { // only those that will be shown are sorted by place
+      const limit = Float64Array.from(places, (i) => value[i]).sort()[most - 1];
+      const less = places.filter((i) => value[i] < limit);
+      places = [...less, ...places.filter((i) => value[i] === limit).slice(0, most - less.length)];
     }
-    return places.sort((i, j) => values[i] - values[j] || i - j).slice(0, most).map((i) => items[i]);
+    return places.sort((i, j) => value[i] - value[j] || i - j);
   }
 })();
