@@ -48,6 +48,7 @@ SCRIPTS = (
     "threshold",
     "selection",
     "filters",
+    "ids",
     "tags",
     "tables",
     "plots",

@@ -3,23 +3,10 @@
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, byId } = probox;
-  const { QUALITIES, VERDICT } = probox.constants;
+  const { QUALITIES } = probox.constants;
   const BINS = 25;
 
   probox.field("of", "pPDQ", "distribution", probox.oneOf(QUALITIES));
-
-  /** Return the share of true positives, in per cent, in each of `bins` equal ranges of a quality; 1 is in the last. */
-  probox.histogram = (view, quality, bins) => {
-    const counts = new Array(bins).fill(0);
-    let total = 0;
-    const values = view.result.pairs[quality];
-    for (let d = 0; d < view.verdict.length; d++) {
-      if (view.verdict[d] !== VERDICT.TP) continue;
-      counts[Math.min(bins - 1, Math.floor(values[view.pair[d]] * bins))]++;
-      total++;
-    }
-    return counts.map((n) => (100 * n) / Math.max(total, 1));
-  };
 
   /** Let the gallery show true positives of a range of the quality that is drawn; no range, or all of it, is no filter. */
   function brush(lo, hi) {

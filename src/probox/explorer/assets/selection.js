@@ -298,4 +298,17 @@
     }
     return places.sort((i, j) => value[i] - value[j] || i - j);
   }
+
+  /** Return the share of true positives, in per cent, in each of `bins` equal ranges of a quality; 1 is in the last. */
+  probox.histogram = (view, quality, bins) => {
+    const counts = new Array(bins).fill(0);
+    let total = 0;
+    const values = view.result.pairs[quality];
+    for (let d = 0; d < view.verdict.length; d++) {
+      if (view.verdict[d] !== TP) continue;
+      counts[Math.min(bins - 1, Math.floor(values[view.pair[d]] * bins))]++;
+      total++;
+    }
+    return counts.map((n) => (100 * n) / Math.max(total, 1));
+  };
 })();
