@@ -47,6 +47,7 @@ SCRIPTS = (
     "paint",
     "labels",
     "samples",
+    "brush",
     "charts",
     "threshold",
     "filters",

@@ -164,9 +164,12 @@ def _new_axes(width: int, height: int) -> Axes:
     """Return axes that fill a figure of the image's shape."""
     import matplotlib.pyplot as plt
 
+    from probox.pictures.saving import TextFigure
+
     scale = _LONG_SIDE / max(width, height)
     # A sliver of an image still needs room for words.
-    figure = plt.figure(figsize=(max(width * scale, 1.5), max(height * scale, 1.5)), dpi=150, layout="none")
+    size = max(width * scale, 1.5), max(height * scale, 1.5)
+    figure = plt.figure(figsize=size, dpi=150, layout="none", FigureClass=TextFigure)
     axes: Axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     return axes
 

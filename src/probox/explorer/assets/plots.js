@@ -18,10 +18,9 @@
       label: "PDQ against the label threshold", format: (value) => (Number.isFinite(value) ? value.toFixed(2) : "–"), onPick: pickThreshold,
       series: results.map((r) => ({ ...named(r), x: store.index.thresholds, y: store.results[r].curve.PDQ.map((v) => (v === null ? NaN : 100 * v)) })) });
     const styles = [["TP", ""], ["FP", "7 4"], ["FN", "2 4"]];
-    const cap = 3 * store.objects.class.length || Infinity; // false positives by the thousand would hide the rest
     probox.lineChart(byId("chart-counts"), { xRange: [0, 1], xLabel: "label threshold", yLabel: "count", marker: state.t ?? NaN,
       label: "true positives, false positives and missed objects against the label threshold", format: (value) => (Number.isFinite(value) ? probox.count(value) : "–"),
-      onPick: pickThreshold, yRange: store.results.some((result) => Math.max(...result.curve.FP) > cap) ? [0, cap] : null,
+      onPick: pickThreshold, yScale: "log",
       series: results.flatMap((r) => styles.map(([key, dash]) => ({ ...named(r), name: `${store.results[r].name} ${key}`, dash,
         x: store.index.thresholds, y: store.results[r].curve[key] }))) });
     const bins = 25;

@@ -53,6 +53,14 @@
     if (focused) [...table.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
   }
 
+  /** Return the interval of a result's number at a threshold, as { low, high }, or null; whoever has some replaces it. */
+  probox.intervalOf = () => null;
+
+  /** Draw the summary again, say because intervals have come. */
+  probox.renderSummaryAgain = () => renderSummary(probox.store, probox.state());
+
+  const intervalText = (column, { low, high }) => `${show(column, low)}–${show(column, high)}`;
+
   let order = { key: "PDQ", down: true };
 
   function renderSummary(store, state) {
@@ -68,8 +76,10 @@
         const text = show(column, row[column.key]);
         const isBest = best[column.key] === text;
         const stale = column.fixed && state.t !== null;
+        const interval = probox.intervalOf(row.number, column.key, state.t);
         return h("td", { "data-column": column.key, class: [isBest && "best", stale && "stale"].filter(Boolean).join(" ") || null,
-          title: stale ? "of all detections, whatever the threshold" : null }, text);
+          title: stale ? "of all detections, whatever the threshold" : null }, text,
+        interval && h("small", { class: "interval" }, intervalText(column, interval)));
       })));
     replace(probox.byId("summary"), h("thead", {}, head), h("tbody", {}, body));
   }
