@@ -216,7 +216,7 @@ def test_the_theme_can_be_switched(browser: Browser, page: Path) -> None:
 def test_everything_is_reached_by_tab(browser: Browser, page: Path) -> None:
     browser.open(page)
     seen: list[str] = []
-    while "tile" not in seen and len(seen) < 150:
+    while "tile" not in seen and len(seen) < 200:
         browser.keys("TAB")
         seen.append(browser.js("const e = document.activeElement; return e.id || e.dataset.key || e.className"))
     for name in (

@@ -3,10 +3,7 @@
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, byId, percent } = probox;
-  const { QUALITIES, SIZES, VERDICT } = probox.constants;
-  const { TP } = VERDICT;
-
-  probox.field("of", "pPDQ", "distribution", probox.oneOf(QUALITIES));
+  const { SIZES } = probox.constants;
 
   const named = (r) => ({ name: probox.store.results[r].name, colour: probox.lineColour(r) });
 
@@ -22,28 +19,10 @@
       onPick: pickThreshold, yScale: "log",
       series: results.flatMap((r) => styles.map(([key, dash]) => ({ ...named(r), name: `${store.results[r].name} ${key}`, dash,
         x: store.index.thresholds, y: store.results[r].curve[key] }))) });
-    const bins = 25;
-    probox.lineChart(byId("chart-qualities"), { xRange: [0, 1], xLabel: `${state.of} quality`, yLabel: "true positives, %",
-      label: `distribution of ${state.of} quality`, format: (value) => `${value.toFixed(1)} %`,
-      series: results.map((r) => ({ ...named(r), step: true, ...histogram(r, bins, state) })) });
     probox.barChart(byId("chart-sizes"), { groups: SIZES, label: "PDQ of small, medium and large objects", format: percent,
       series: results.map((r) => ({ ...named(r), values: store.view(r, state.t).perSize().map((row) => row.PDQ) })) });
     byId("legend").replaceChildren(...results.map((r) => h("span", {}, h("i", { class: "swatch",
       style: `background:${probox.line(r)}` }), store.results[r].name)));
-    byId("of").value = state.of;
-  }
-
-  function histogram(r, bins, state) {
-    const view = probox.store.view(r, state.t);
-    const counts = new Array(bins).fill(0);
-    let total = 0;
-    for (let d = 0; d < view.verdict.length; d++) {
-      if (view.verdict[d] !== TP) continue;
-      counts[Math.min(bins - 1, Math.floor(view.result.pairs[state.of][view.pair[d]] * bins))]++;
-      total++;
-    }
-    const shares = counts.map((n) => (100 * n) / Math.max(total, 1));
-    return { x: [...shares.map((_, i) => i / bins), 1], y: [...shares, shares[bins - 1]] };
   }
 
   /** Open the image of a detection, with it picked. */
@@ -55,10 +34,5 @@
     probox.update({ main: r, image: store.images.id[row], pick: `d${d - offsets[row]}` }, true);
   };
 
-  probox.follow(["t", "of"], renderCharts, "frame", "h-plots");
-
-  probox.onStart((store) => {
-    byId("of").append(...QUALITIES.map((quality) => h("option", { value: quality }, quality)));
-    byId("of").addEventListener("change", (event) => probox.update({ of: event.target.value }));
-  });
+  probox.follow(["t"], renderCharts, "frame", "h-plots");
 })();
