@@ -16,6 +16,9 @@ from probox.errors import InputError
 from probox.pictures.drawing import CORNERS, LABELS, SHOWN_ABOVE, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
 
+STORIES = 3
+"""So many examples of each kind, unless somebody says how many."""
+
 
 def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for each way to choose images."""
@@ -33,6 +36,15 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--image", "wanted", multiple=True, metavar="ID", help="This image, by id or file name; may be repeated.")
 @_choices
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N images of all [default: {LIMIT}].")
+@click.option(
+    "--stories",
+    is_flag=False,
+    flag_value=str(STORIES),
+    type=click.IntRange(min=1),
+    metavar="[N]",
+    help=f"Examples of detections that were too sure, not sure enough, and as sure as they should be: N of each "
+    f"[default: {STORIES}].",
+)
 @click.option("--all", "all_images", is_flag=True, help="All images, however many there are.")
 # Not --images, which are the photos here: --image chooses.
 @scoring_options(leave_out=["images"])
@@ -60,6 +72,7 @@ def command(
     out: str,
     wanted: tuple[str, ...],
     limit: int | None,
+    stories: int | None,
     all_images: bool,
     scoring: Scoring,
     show_above: float | None,
@@ -81,6 +94,9 @@ def command(
     thing: detections that are no surer than T are gone before anything is matched, as with `probox evaluate`, and all
     others are drawn. Images that the detector seems not to have seen are drawn by --missed, --image and --all only.
 
+    --stories looks for examples instead and writes a picture of each with its caption, and index.html with all of them:
+    boxes whose errors are far beyond their sigmas, or far below, or as they should be, and wrong labels that were sure.
+
     Heatmaps of probabilistic segmentation are not kept in SOURCE: name the file that was evaluated with
     --detections to see them.
 
@@ -90,19 +106,28 @@ def command(
     \b
     probox draw results --images val2017 --out pictures --worst 20
     probox draw results/ssd --images val2017 --out pictures --image 139 --heatmap --format pdf
+    probox draw results --images val2017 --out stories --stories
     probox draw detections.json --images val2017 --out pictures
     probox draw detections.json --truth truth.json --preset paper --clip corners --out pictures --worst 20
     """
     choices = {name: options.pop(name.replace("-", "_")) for name in CHOICES}
     chosen = [(name, n) for name, n in choices.items() if n is not None]
-    if len(chosen) + bool(wanted) + all_images + (limit is not None) > 1:
+    if len(chosen) + bool(wanted) + all_images + (limit is not None) + (stories is not None) > 1:
         raise click.UsageError(
-            "choose images by --image, by --limit, --all, or by one of --worst, --best, --false-positives, ..."
+            "choose images by --image, by --limit, --all, --stories, or by one of --worst, --best, ..."
         )
     choice = Choice(wanted, chosen[0] if chosen else None, None if all_images else limit or LIMIT)
     if show_above is None:
         show_above = 0.0 if "--label-threshold" in scoring.typed else SHOWN_ABOVE
     options["show_above"] = show_above
+    if stories is not None:
+        from probox.cli.draw_stories import write_stories
+
+        evaluation, found = _judged(source, truth, detections, scoring)
+        if evaluation is None:
+            raise click.UsageError("--stories needs a truth: give --truth, or a folder of results")
+        write_stories(evaluation, found, stories, photo_folder(images), Path(out), ending, options, as_json=as_json)
+        return
     job = _job_of(source, truth, detections, scoring, photo_folder(images), choice)
     written = _write(job, Path(out), ending, options, scoring.threads, quiet=as_json)
     if as_json:
@@ -118,6 +143,18 @@ def _job_of(
     source: str, truth: str | None, detections: str | None, scoring: Scoring, photos: Path | None, choice: Choice
 ) -> Job:
     """Return what to draw of a result, of detections that are judged first, or of detections alone."""
+    threshold = scoring.convention.label_threshold
+    evaluation, found = _judged(source, truth, detections, scoring, at_threshold=False)
+    if evaluation is None:
+        return job_of_detections(source, threshold, photos, choice)
+    at = None if evaluation.convention.label_threshold == threshold else threshold
+    return job_of_evaluation(evaluation, at, found, photos, choice)
+
+
+def _judged(
+    source: str, truth: str | None, detections: str | None, scoring: Scoring, *, at_threshold: bool = True
+) -> tuple[Any, Any]:
+    """Return the evaluation that was made or is made now, and detections with heatmaps; None without any truth."""
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation
     from probox.formats import read_truth
@@ -131,21 +168,21 @@ def _job_of(
         evaluation = Evaluation.load(result)
         if detections is not None:
             found = read_again(detections, evaluation, read_truth(truth) if truth else None)
-    elif truth is not None:
+        if at_threshold and threshold is not None:
+            evaluation = evaluation.at_threshold(threshold)
+        return evaluation, found
+    if truth is not None:
         from probox.evaluation.run import evaluate
 
         table, found = scoring.read(truth, source, "draw")
-        evaluation = evaluate(table, found, convention=scoring.convention, threads=scoring.threads)
-        threshold = None  # it was among the rest
-    elif Path(source).is_dir():
+        return evaluate(table, found, convention=scoring.convention, threads=scoring.threads), found
+    if Path(source).is_dir():
         raise InputError(
             "holds no evaluation.json",
             file=source,
             remedy="give a folder that `probox evaluate --out` wrote, or --truth",
         )
-    else:
-        return job_of_detections(source, threshold, photos, choice)
-    return job_of_evaluation(evaluation, threshold, found, photos, choice)
+    return None, None
 
 
 def _refuse_scoring(scoring: Scoring, why: str) -> None:

@@ -25,7 +25,7 @@ from probox.pictures.view import ImageView
 from probox.support.optional import require
 from probox.support.parallel import thread_count
 
-__all__ = ["Drawn", "Task", "draw_task", "draw_tasks", "process_count"]
+__all__ = ["Drawn", "Task", "draw_image", "draw_task", "draw_tasks", "process_count"]
 
 _EACH = 8
 """So many pictures make up for the start of a process."""
@@ -43,8 +43,8 @@ class Task:
     photo: Path | None
     options: dict[str, Any]
     ending: str
-    draw: str = "probox.pictures.drawing:draw_view"
-    """The function that draws, as module and name: it takes the view, `photo=`, `ax=` (may be None) and the options."""
+    draw: str = "probox.pictures.many:draw_image"
+    """The function that draws, as module and name: it takes the view, `photo=` and the options, and returns axes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,6 @@ def draw_task(task: Task) -> Drawn:
     from importlib import import_module
 
     require("matplotlib", extra="report")
-    from probox.pictures.drawing import new_axes
     from probox.pictures.saving import file_content
 
     photo, problem = None, None
@@ -81,8 +80,15 @@ def draw_task(task: Task) -> Drawn:
     module, name = task.draw.split(":")
     draw: Callable[..., Any] = getattr(import_module(module), name)
     with quietly():
-        axes = draw(task.view, photo=photo, ax=new_axes(task.view.width, task.view.height, shown=False), **task.options)
+        axes = draw(task.view, photo=photo, **task.options)
         return Drawn(file_content(axes.get_figure(), task.ending), problem)
+
+
+def draw_image(view: ImageView, **options: Any) -> Any:
+    """Draw a whole image into a figure that nobody shows; the options are those of `draw_view`."""
+    from probox.pictures.drawing import draw_view, new_axes
+
+    return draw_view(view, ax=new_axes(view.width, view.height, shown=False), **options)
 
 
 def draw_tasks(tasks: Iterable[Task], processes: int = 1) -> Iterator[Drawn]:
