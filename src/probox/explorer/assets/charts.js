@@ -37,7 +37,7 @@
 
   /** Draw axes into a new SVG of the container's size; return it with its scales. */
   function frame(container, options) {
-    const width = Math.max(container.clientWidth, 240), height = options.height || 260;
+    const width = Math.max(probox.widthOf(container), 240), height = options.height || 260;
     const [x0, x1] = options.xRange, [y0, y1] = options.yRange;
     const scale = SCALES[options.yScale || "linear"];
     const [p0, p1] = [scale.place(y0), scale.place(y1)];
@@ -271,7 +271,7 @@
   /** Draw groups of horizontal bars. */
   probox.barChart = (container, options) => {
     container.replaceChildren();
-    const width = Math.max(container.clientWidth, 240);
+    const width = Math.max(probox.widthOf(container), 240);
     const bar = 18, gap = 14, left = 76;
     const height = options.groups.length * (options.series.length * bar + gap) + 8;
     const high = Math.max(...options.series.flatMap((one) => one.values.filter(Number.isFinite)), 1e-9);
