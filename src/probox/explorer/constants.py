@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from probox.explorer.payload import IOUS
+from probox.explorer.resampling import resampling_constants
 from probox.measures.boxes.matching import SIZES
 from probox.measures.pdq.definition_heatmap import EDGE
 from probox.pictures.corners import SIGMA, SIGMAS
@@ -33,4 +34,5 @@ def constants() -> dict[str, Any]:
         "LEVELS": list(LEVELS),
         "LINES": len(LIGHT.lines),
         "EDGE": EDGE,
+        "RESAMPLING": resampling_constants(),
     }
