@@ -6,7 +6,6 @@ from typing import Any
 
 from probox.explorer.payload import IOUS
 from probox.explorer.resampling import resampling_constants
-from probox.measures.boxes.matching import SIZES
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
