@@ -5,7 +5,8 @@
   const probox = (window.probox = window.probox || {});
   const { QUALITIES, RESAMPLING } = probox.constants;
   const { TP, FP, FN } = probox.constants.VERDICT;
-  const { REPLICATES } = RESAMPLING;
+  const { LEVEL, REPLICATES } = RESAMPLING;
+  const { count } = probox;
   const { addDrawn, addSwapped, claimed, holm, interval, pValue } = probox.resampling;
 
   const COUNTS = ["TP", "FP", "FN"];
@@ -183,5 +184,37 @@
     return { columns, classes };
   }
 
-  Object.assign(probox.resampling, { KEYS, compared, sampled, unitOf });
+  // --- words ---
+
+  const pText = (p) => (p < 0.0005 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
+
+  /** Return how many decimals the ends of an interval in points need, as Python's tables have them. */
+  function digitsOf(low, high) {
+    let digits = 1;
+    const width = Number((100 * (high - low)).toFixed(9));
+    if (width * 10 ** digits < 10) digits++;
+    while (digits < 4 && width > 0 && width * 10 ** digits < 2) digits++;
+    return digits;
+  }
+
+  /** Return what may be concluded from a difference of PDQ, in one sentence. */
+  const conclusion = ([a, b], { difference, between, p, claimed }, images) => {
+    if (images < 2) return `Nothing can be concluded about ${a} and ${b} from ${images} image${images === 1 ? "" : "s"}.`;
+    if (!Number.isFinite(difference)) return "In PDQ one of them has no finite number.";
+    if (difference === 0 && between?.low === 0 && between.high === 0) return "In PDQ they are equal.";
+    const many = `${count(images)} images`;
+    const sign = claimed && difference < 0 ? -1 : 1;
+    const points = (value, digits) => (Number((100 * value).toFixed(digits)) + 0).toFixed(digits);
+    let amount = `${points(sign * difference, 2)} points (without an interval, ${many})`;
+    if (between) {
+      const [low, high] = [sign * between.low, sign * between.high].sort((x, y) => x - y);
+      const digits = digitsOf(low, high);
+      amount = `${points(sign * difference, digits)} points (${100 * LEVEL} % interval ${points(low, digits)} to ${points(high, digits)}, ${pText(p)}, ${many})`;
+    }
+    if (!claimed) return `In PDQ no difference can be claimed: ${a} minus ${b} is ${amount}.`;
+    const [ahead, behind] = difference > 0 ? [a, b] : [b, a];
+    return `${ahead} is better than ${behind} in PDQ by ${amount}.`;
+  };
+
+  Object.assign(probox.resampling, { KEYS, compared, conclusion, pText, sampled, unitOf });
 })();

@@ -127,6 +127,7 @@
 
   /** Return the normal distribution's probability of at most x. */
   function normal(x) {
+    if (Math.abs(x) > 10) return x > 0 ? 1 : 0;
     let sum = x, term = x;
     for (let k = 3; Math.abs(term) > 1e-17 * Math.abs(sum); k += 2) sum += term *= (x * x) / k;
     return Math.min(1, Math.max(0, 0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI)));

@@ -4,7 +4,7 @@
   const probox = (window.probox = window.probox || {});
   const { h, byId, percent, count } = probox;
   const { FEW, LEVEL, REPLICATES } = probox.constants.RESAMPLING;
-  const { KEYS, Samples, compared, inSlices, sampled, unitOf } = probox.resampling;
+  const { KEYS, Samples, compared, conclusion, inSlices, pText, sampled, unitOf } = probox.resampling;
 
   const SURE = `${100 * LEVEL} %`;
   const MARK = "✱";
@@ -69,35 +69,6 @@
   const signed = (value, write) => (value < 0 ? `−${write(-value)}` : `+${write(value)}`);
   const whole = (value) => count(Math.round(value));
   const written = (key) => (unitOf(key) === "count" ? whole : percent);
-  const pText = (p) => (p < 0.0005 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
-
-  /** Return how many decimals the ends of an interval in points need, as Python's tables have them. */
-  function digitsOf(low, high) {
-    let digits = 1;
-    const width = Number((100 * (high - low)).toFixed(9));
-    if (width * 10 ** digits < 10) digits++;
-    while (digits < 4 && width > 0 && width * 10 ** digits < 2) digits++;
-    return digits;
-  }
-
-  /** Return what may be concluded from a difference of PDQ, in one sentence. */
-  probox.conclusion = ([a, b], { difference, between, p, claimed }, images) => {
-    if (images < 2) return `Nothing can be concluded about ${a} and ${b} from ${images} image${images === 1 ? "" : "s"}.`;
-    if (!Number.isFinite(difference)) return "In PDQ one of them has no finite number.";
-    if (difference === 0 && between?.low === 0 && between.high === 0) return "In PDQ they are equal.";
-    const many = `${count(images)} images`;
-    const sign = claimed && difference < 0 ? -1 : 1;
-    const points = (value, digits) => (Number((100 * value).toFixed(digits)) + 0).toFixed(digits);
-    let amount = `${points(sign * difference, 2)} points (without an interval, ${many})`;
-    if (between) {
-      const [low, high] = [sign * between.low, sign * between.high].sort((x, y) => x - y);
-      const digits = digitsOf(low, high);
-      amount = `${points(sign * difference, digits)} points (${SURE} interval ${points(low, digits)} to ${points(high, digits)}, ${pText(p)}, ${many})`;
-    }
-    if (!claimed) return `In PDQ no difference can be claimed: ${a} minus ${b} is ${amount}.`;
-    const [ahead, behind] = difference > 0 ? [a, b] : [b, a];
-    return `${ahead} is better than ${behind} in PDQ by ${amount}.`;
-  };
 
   const METHOD = `images drawn anew ${count(REPLICATES)} times (intervals) and swapped between the two (p), as probox compare does`;
 
@@ -138,7 +109,7 @@
     const names = b === null ? [] : [store.results[a].name, store.results[b].name];
     const notes = b === null ? ["Choose a second detector to see by how much they differ, and whether that may be claimed."]
       : reason ? [`They cannot be compared: ${reason}.`]
-        : [store.count < 2 ? probox.conclusion(names, {}, store.count) : found ? probox.conclusion(names, found.columns.PDQ, store.count) : "…"];
+        : [store.count < 2 ? conclusion(names, {}, store.count) : found ? conclusion(names, found.columns.PDQ, store.count) : "…"];
     byId("versus-words").replaceChildren(...notes);
     byId("versus-method").textContent = b === null || reason ? "" : [`${MARK} ${RULE}.`,
       store.count >= 2 && store.count < FEW ? `${store.count} images are few: intervals of fewer than ${FEW} tend to be too narrow.` : "",
