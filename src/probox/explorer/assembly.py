@@ -16,8 +16,10 @@ __all__ = ["page_text", "script", "style_sheet"]
 
 SECTIONS = (
     "summary",
+    "versus",
     "plots",
     "groups",
+    "confusion",
     "gallery",
 )
 """The page from top to bottom: ``sections/NAME.html`` each."""
@@ -29,6 +31,8 @@ STYLES = (
     "base",
     "threshold",
     "tables",
+    "versus",
+    "confusion",
     "charts",
     "gallery",
     "viewer",
@@ -58,6 +62,10 @@ SCRIPTS = (
     "captions",
     "exports",
     "tables",
+    "resampling",
+    "comparing",
+    "versus",
+    "confusion",
     "plots",
     "histogram",
     "recall",

@@ -13,6 +13,7 @@ from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.explorer.boxes import FOLLOWING, box_payload
 from probox.explorer.packing import number, packed
+from probox.explorer.resampling import obstacles
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.heatmap import plain_rows
@@ -60,6 +61,7 @@ def index_payload(
             "class": packed(objects.labels, "u2"),
             "size": packed(_size_bits(objects.areas), "u1"),
         },
+        "obstacles": obstacles(results),
         "results": [_result(name, evaluation, shown) for name, evaluation in results.items()],
     }
 
