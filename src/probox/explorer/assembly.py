@@ -40,6 +40,7 @@ SCRIPTS = (
     "dom",
     "store",
     "boxes",
+    "diagnosis",
     "state",
     "geometry",
     "heatmap",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from probox.explorer.payload import IOUS
+from probox.explorer.why import why_constants
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
@@ -41,4 +42,5 @@ def constants() -> dict[str, Any]:
         "LEVELS": list(LEVELS),
         "LINES": len(LIGHT.lines),
         "EDGE": EDGE,
+        "WHY": why_constants(),
     }
