@@ -21,6 +21,10 @@ _WORDS = {"TP": "true positive", "FP": "false positive", "FN": "missed", "IGNORE
 """Verdicts in words, those that can be filtered by first."""
 
 
+_HEAT = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
+"""Colours of probabilities from 0 to 1: matplotlib's viridis, which every kind of colour vision reads in order."""
+
+
 def constants() -> dict[str, Any]:
     """Return the constants of the script by the names it calls them."""
     verdicts = {name: getattr(Verdict, name) for name in _WORDS}
@@ -42,5 +46,6 @@ def constants() -> dict[str, Any]:
         "LEVELS": list(LEVELS),
         "LINES": len(LIGHT.lines),
         "EDGE": EDGE,
+        "HEAT": list(_HEAT),
         "WHY": why_constants(),
     }

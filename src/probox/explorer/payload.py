@@ -17,6 +17,7 @@ from probox.explorer.packing import number, packed
 from probox.explorer.why import why_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
+from probox.measures.pdq.heatmap import plain_rows
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.pictures.view import scored_boxes, scored_covariances
@@ -110,6 +111,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
     return {
         "name": name,
         "about": _about(evaluation),
+        "measures": list(evaluation.measures),
         "convention": evaluation.convention.to_dict(),
         "words": evaluation.convention.replace(label_threshold=None).describe(),
         # Of all detections: what no threshold leaves, and all that is known of measures that cannot follow one.
@@ -166,7 +168,7 @@ def chunk_payloads(
 
     Per image: ``o``, its objects as ``x0, y0, x1, y1`` and encoded runs unless the mask fills its box; and
     ``d``, for each result its detections as box and corner covariances ``xx, xy, yy`` (twice) unless they
-    are all 0; or as box and a stored heatmap, `heatmaps` having those by detection row.
+    count as none; or as box and a stored heatmap, `heatmaps` having those by detection row.
     """
     first = next(iter(results.values()))
     object_offsets = first.dataset.offsets(first.objects.image_rows).tolist()
@@ -197,7 +199,7 @@ def _detection_rows(evaluation: Evaluation) -> list[list[Any]]:
     boxes = np.round(scored, 2).tolist()
     covariances = scored_covariances(evaluation.convention, table.covariances)
     numbers = covariances[:, :, [0, 0, 1], [0, 1, 1]].reshape(len(table), 6)
-    certain = np.asarray(~numbers.any(axis=1))
+    certain = plain_rows(covariances, evaluation.convention)  # what counts as a plain box is shown as one
     rows: list[list[Any]] = boxes
     for row, values in enumerate(numbers.tolist()):
         if not certain[row]:
