@@ -15,8 +15,10 @@ from probox.version import __version__
 __all__ = ["page_text", "script", "style_sheet"]
 
 SECTIONS = (
+    "verdict",
     "summary",
     "plots",
+    "why",
     "groups",
     "gallery",
 )
@@ -30,6 +32,7 @@ STYLES = (
     "threshold",
     "tables",
     "charts",
+    "why",
     "gallery",
     "viewer",
     "narrow",
@@ -49,8 +52,10 @@ SCRIPTS = (
     "paint",
     "labels",
     "samples",
+    "axes",
     "brush",
     "charts",
+    "bars",
     "threshold",
     "selection",
     "filters",
@@ -63,6 +68,9 @@ SCRIPTS = (
     "histogram",
     "recall",
     "clouds",
+    "verdict",
+    "why",
+    "sigmas",
     "objects",
     "gallery",
     "items",

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.analysis.box_sweep import BoxRematches
-from probox.analysis.budget import PARTS
 from probox.analysis.rescoring import scene_of
 from probox.analysis.short_verdict import short_verdict
 from probox.analysis.sweep import Rematches
@@ -22,10 +21,14 @@ from probox.evaluation.result import Evaluation
 from probox.explorer.packing import number, packed
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
 from probox.measures.scoring.covariances import invertible
+from probox.measures.scoring.detection_rows import IOU
 from probox.measures.scoring.honesty import PIT_BINS, box_levels, edge_levels, pit_values
+from probox.measures.scoring.normal import normal_quantile
 from probox.measures.scoring.pair_rows import with_sigma
 from probox.measures.scoring.sense_measures import relative_edges
+from probox.plots.budget import SEGMENTS
 from probox.plots.coverage import SHARES
+from probox.plots.pit import BAND, SHAPES
 from probox.plots.reliability import BINS as SCORE_BINS
 from probox.plots.sigma_error import BINS as SIGMA_BINS
 from probox.plots.sigma_error import LEAST
@@ -45,7 +48,7 @@ START = -1.0
 def why_constants() -> dict[str, Any]:
     """Return what the script must know of it, by the names it calls them."""
     return {
-        "PARTS": PARTS,
+        "PARTS": {name: {"name": words, "line": line} for name, (words, line) in SEGMENTS.items()},
         "WHAT_IF": TITLES,
         "EDGES": list(EDGES),
         "FEW": FEW_PAIRS,
@@ -55,6 +58,9 @@ def why_constants() -> dict[str, Any]:
         "SIGMA_BINS": SIGMA_BINS.number,
         "SHARES": len(SHARES),
         "LEAST": LEAST,
+        "SHAPES": SHAPES,
+        "BAND": normal_quantile(0.5 + BAND / 2),
+        "IOU": IOU,
     }
 
 
@@ -82,6 +88,7 @@ def why_payload(evaluation: Evaluation, rematches: Rematches, box_rematches: Box
         "verdict": list(diagnosis.verdict),
         "left_out": list(left_out),
         "threshold": evaluation.convention.label_threshold,
+        "now": number(evaluation.pdq),
         "best": None if best is None else {"threshold": best.threshold, "PDQ": number(best.value)},
         "whole": _rescored(evaluation),
     }

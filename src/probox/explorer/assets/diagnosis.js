@@ -4,7 +4,7 @@
 "use strict";
 (() => {
   const probox = (window.probox = window.probox || {});
-  const { NOTHING, PARTS, SCORE_BINS, PIT_BINS, SIGMA_BINS, SHARES } = probox.constants.WHY;
+  const { NOTHING, SCORE_BINS, PIT_BINS, SIGMA_BINS, SHARES } = probox.constants.WHY;
   const { FP, TP } = probox.constants.VERDICT;
   const EDGES = 4;
 
@@ -65,10 +65,10 @@
       const p = 3 * view.pair[d];
       for (let i = 0; i < 3; i++) sums[i] += losses[p + i];
     }
-    const rounding = found - quality - sums[0] - sums[1] - sums[2];
-    const parts = [missed, wrong, ...sums, rounding];
-    return { pdq: quality / counted,
-      ...Object.fromEntries(Object.keys(PARTS).map((name, i) => [name, parts[i] / counted])) };
+    const [label, foreground, background] = sums;
+    const parts = { pdq: quality, missed, false_positives: wrong, label, foreground, background,
+      rounding: found - quality - label - foreground - background };
+    return Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, value / counted]));
   }
 
   /** Return the false positives that repeat the detection of an object that was found, and what they cost. */
