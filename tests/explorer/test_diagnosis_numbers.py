@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.explorer.node import needs_node, run
 from tests.explorer.test_box_numbers import box_world, thresholds_of
-from tests.explorer.test_script import NODE, run
 from tests.strategies import random_covariance
 
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
@@ -29,7 +29,7 @@ from probox.plots.pairs import caption_of_edges, sigmas_of_edges, why_no_sigma
 from probox.plots.reliability import score_bins
 from probox.plots.sigma_error import binned
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not on this machine")
+pytestmark = needs_node
 
 DIAGNOSIS = """
 const list = (values) => Array.from(values);

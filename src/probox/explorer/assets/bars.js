@@ -4,7 +4,7 @@
   const probox = (window.probox = window.probox || {});
   const { h, s } = probox;
   const { shape } = probox.axes;
-  const BAR = 18;
+  const BAR = 18, LETTER = 6.8;
 
   const words = (options) => options.groups.map((group, g) => `${group}: ${options.series
     .filter((one) => Number.isFinite(one.values[g])).map((one) => `${one.name} ${options.format(one.values[g], g, one)}`).join(", ") || "none"}`).join("; ");
@@ -24,7 +24,8 @@
     const height = options.groups.length * one + 8;
     const high = options.high || Math.max(...options.series.flatMap((series) => series.values.filter(Number.isFinite)), 1e-9);
     const svg = s("svg", { width, height, role: "img", "aria-label": `${options.label}; ${words(options)}` });
-    const room = width - left - (options.room || 64);
+    const texts = options.series.flatMap((series) => series.values.map((value, g) => (Number.isFinite(value) ? options.format(value, g, series) : "–")));
+    const room = width - left - 12 - LETTER * Math.max(...texts.map((text) => text.length), 1);
     options.groups.forEach((name, g) => {
       const top = g * one + 4 + title;
       svg.append(above ? s("text", { class: "group", x: 0, y: top - 5 }, name)

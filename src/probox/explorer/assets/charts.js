@@ -177,7 +177,7 @@
       }
     }
     const total = options.series.reduce((sum, one) => sum + one.x.length, 0);
-    context.globalAlpha = Math.min(0.7, Math.max(0.12, 30 / Math.sqrt(total + 1)));
+    context.globalAlpha = Math.min(options.lines ? 0.35 : 0.7, Math.max(0.12, 30 / Math.sqrt(total + 1)));
     for (const one of options.series) {
       context.fillStyle = one.colour;
       for (let i = 0; i < one.x.length; i++) {
@@ -192,6 +192,7 @@
     }
     const ring = s("circle", { class: "ring", r: 6, visibility: "hidden" });
     const lines = (options.lines || []).map((one) => [
+      one.reference ? null : s("path", { class: "halo", d: pathOf(one, x, y) }),
       s("path", { class: one.reference ? "reference" : "line over-points", d: pathOf(one, x, y), stroke: one.colour || null }),
       one.mark === undefined ? null : marksOf(one, x, y)]);
     const over = s("svg", { width, height, class: "over" }, words, lines, ring);

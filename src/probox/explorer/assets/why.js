@@ -46,7 +46,7 @@
     const best = store.results.map(({ why }) => why.best);
     if (best.some(Boolean)) {
       rows.push({ key: "best_threshold", name: WHAT_IF.best_threshold, base: now.map((one) => one.now), values: best.map((one) => one?.PDQ ?? NaN),
-        notes: best.map((one) => (!one ? "" : one.threshold === null ? "none is better" : `above ${+one.threshold.toPrecision(3)}`)) });
+        notes: best.map((one) => (!one ? "" : one.threshold === null ? "none is better" : `at ${+one.threshold.toPrecision(3)}`)) });
     }
     for (const key of ["labels_right", "truth_boxes"]) {
       const values = store.results.map(({ why }) => why.whole.find((one) => one.key === key)?.PDQ ?? NaN);
@@ -61,7 +61,7 @@
   function renderWhatIf(store, state) {
     const rows = repairs(store, state);
     const gain = (row, r) => { const more = 100 * (row.values[r] - row.base[r]); return `${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(2)}`; };
-    probox.barChart(byId("chart-what-if"), { above: true, room: 150, groups: rows.map((row) => row.name), label: "PDQ after each repair",
+    probox.barChart(byId("chart-what-if"), { above: true, groups: rows.map((row) => row.name), label: "PDQ after each repair",
       format: (value, g, { r }) => `${percent(value)} (${gain(rows[g], r)})${rows[g].notes[r] ? `, ${rows[g].notes[r]}` : ""}`,
       series: store.results.map((_, r) => ({ ...named(r), values: rows.map((row) => row.values[r]) })) });
     const dear = store.results.filter(({ why }) => why.whole.length < 2).map(({ name }) => name);
@@ -96,7 +96,7 @@
 
   probox.follow(["t"], (store, state) => {
     const still = store.results.filter(({ why }) => !why.follows).map(({ name }) => name);
-    byId("why-of").textContent = `${state.t === null ? "Of all detections" : `Of detections above ${state.t}`}: everything below follows the threshold`
+    byId("why-of").textContent = `${state.t === null ? "Of all detections" : `Of detections above ${state.t}`}: all of this follows the threshold unless it says otherwise`
       + `${still.length ? `, but for scores and sigmas of ${still.join(", ")}: which boxes match at other thresholds would take too long to find` : ""}.`;
   });
 
