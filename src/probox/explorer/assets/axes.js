@@ -111,5 +111,5 @@
     };
   }
 
-  probox.axes = { MARGIN, frame, tooltip, shape };
+  probox.chartParts = { MARGIN, frame, tooltip, shape };
 })();

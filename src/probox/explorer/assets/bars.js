@@ -3,7 +3,7 @@
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, s } = probox;
-  const { shape } = probox.axes;
+  const { shape } = probox.chartParts;
   const BAR = 18, LETTER = 6.8;
 
   const words = (options) => options.groups.map((group, g) => `${group}: ${options.series
@@ -81,7 +81,7 @@
     const svg = s("svg", { width, height, role: "img", "aria-label": `${options.label}; ${told.join("; ")}` });
     const ids = parts.map(() => `part-${made++}`);
     svg.append(s("defs", {}, parts.map((part, p) => patternOf(p, part.colour, probox.css("--panel"), ids[p]))));
-    const tip = probox.axes.tooltip(container);
+    const tip = probox.chartParts.tooltip(container);
     options.rows.forEach((row, n) => {
       const top = n * (bar + title + gap) + title;
       svg.append(shape(row.mark, 6, top - 10, row.colour), s("text", { class: "group", x: 16, y: top - 6 }, row.name),

@@ -3,7 +3,7 @@
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, s } = probox;
-  const { MARGIN, frame, tooltip, shape } = probox.axes;
+  const { MARGIN, frame, tooltip, shape } = probox.chartParts;
 
   /** Return a path through a series, broken where it has no value. */
   function pathOf(one, x, y) {
