@@ -160,8 +160,12 @@
    */
   probox.cloudChart = (container, options) => {
     container.replaceChildren();
-    const { svg, x, y, width, height } = frame(container, { xRange: [0, 1], yRange: [0, 1], ...options });
     const format = options.format || probox.percent;
+    const middle = (values) => format(values.reduce((sum, value) => sum + value, 0) / values.length);
+    const points = options.series.map((one) => `${one.name}: ${one.x.length
+      ? `${probox.count(one.x.length)}, on average ${middle(one.x)} across and ${middle(one.y)} up` : "none"}`);
+    const { svg, x, y, width, height } = frame(container, { xRange: [0, 1], yRange: [0, 1], ...options,
+      label: `${options.label}; points of ${points.join("; ")}` });
     const ratio = window.devicePixelRatio || 1;
     const canvas = h("canvas", { width: width * ratio, height: height * ratio, class: "cloud",
       style: `width:${width}px;height:${height}px` });
