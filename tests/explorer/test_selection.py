@@ -137,7 +137,7 @@ def two_of_a_world(seed: int, convention: Convention) -> dict[str, Evaluation]:
     """Return two detectors of a random world: the second lacks some detections, and names other classes."""
     truth, found = random_world(seed, heatmaps=False, max_images=8)
     rng = np.random.default_rng(seed)
-    some = found.select(np.flatnonzero(rng.random(len(found)) < 0.7))
+    some = found[rng.random(len(found)) < 0.7]
     turned = some.replace(label_probs=np.roll(some.label_probs, 1, axis=1), scores=None, labels=None)
     return {
         "all": evaluate(truth, found, convention=convention),
@@ -216,7 +216,7 @@ def with_unseen(demo: Demo) -> dict[str, Evaluation]:
     ids = demo.truth.image_ids
     lacking = [ids[[2, 7]], ids[[4]]]
     return {
-        name: evaluate(demo.truth, found.select(np.flatnonzero(~np.isin(found.image_ids, without))), measures=("pdq",))
+        name: evaluate(demo.truth, found[~np.isin(found.image_ids, without)], measures=("pdq",))
         for (name, found), without in zip(demo.detectors.items(), lacking, strict=True)
     }
 
