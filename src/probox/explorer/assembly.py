@@ -22,7 +22,7 @@ SECTIONS = (
 )
 """The page from top to bottom: ``sections/NAME.html`` each."""
 
-DIALOGS = ("viewer",)
+DIALOGS = ("viewer", "keys")
 """What opens over it, in the same folder."""
 
 STYLES = (
@@ -33,16 +33,21 @@ STYLES = (
     "gallery",
     "viewer",
     "narrow",
+    "print",
 )
 """``style/NAME.css``; what comes later rules."""
 
 SCRIPTS = (
     "dom",
     "store",
+    "boxes",
     "state",
     "geometry",
     "heatmap",
+    "heat",
     "paint",
+    "labels",
+    "samples",
     "brush",
     "charts",
     "threshold",
@@ -50,12 +55,21 @@ SCRIPTS = (
     "filters",
     "ids",
     "tags",
+    "captions",
+    "exports",
     "tables",
     "plots",
     "histogram",
+    "recall",
+    "clouds",
     "objects",
     "gallery",
+    "items",
+    "gestures",
     "viewer",
+    "keys",
+    "nav",
+    "print",
     "app",
 )
 """``NAME.js``, in the order in which they need each other; what follows from a change is done in this order too."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from probox.explorer.payload import IOUS
-from probox.measures.boxes.matching import SIZES
+from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
+from probox.measures.boxes.mean_ap import RECALL_POINTS
+from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq.definition_heatmap import EDGE
 from probox.pictures.corners import SIGMA, SIGMAS
 from probox.pictures.style import LIGHT
@@ -18,6 +20,10 @@ _WORDS = {"TP": "true positive", "FP": "false positive", "FN": "missed", "IGNORE
 """Verdicts in words, those that can be filtered by first."""
 
 
+_HEAT = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
+"""Colours of probabilities from 0 to 1: matplotlib's viridis, which every kind of colour vision reads in order."""
+
+
 def constants() -> dict[str, Any]:
     """Return the constants of the script by the names it calls them."""
     verdicts = {name: getattr(Verdict, name) for name in _WORDS}
@@ -28,9 +34,16 @@ def constants() -> dict[str, Any]:
         "VERDICT": {**verdicts, "DROPPED": len(verdicts)},
         "VERDICTS": {verdicts[name]: words for name, words in _WORDS.items()},
         "IOUS": {text: f"{iou:.2f}" for text, iou in IOUS.items()},
+        "BOXES": {
+            "OVERLAPS": [f"{iou:.2f}" for iou in IOU_THRESHOLDS],
+            "RECALLS": RECALL_POINTS.tolist(),
+            "GRID": GRID.tolist(),
+            "RANGES": len(SIZES),
+        },
         "SIGMAS": list(SIGMAS),
         "SIGMA": SIGMA,
         "LEVELS": list(LEVELS),
         "LINES": len(LIGHT.lines),
         "EDGE": EDGE,
+        "HEAT": list(_HEAT),
     }

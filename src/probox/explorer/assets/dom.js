@@ -30,10 +30,22 @@
   /** Say something for a few seconds, also to screen readers. */
   probox.say = (text) => {
     const place = probox.byId("message");
+    // What is open over the page would hide what is said below it.
+    ([...document.querySelectorAll("dialog[open]")].pop() || document.body).append(place);
     place.textContent = text;
     place.hidden = false;
     clearTimeout(probox.say.timer);
     probox.say.timer = setTimeout(() => { place.hidden = true; }, 4000);
+  };
+
+  /** Tell screen readers, once nothing has changed for a moment: a slider that moves is not to be talked over. */
+  probox.announce = (text) => {
+    clearTimeout(probox.announce.timer);
+    probox.announce.timer = setTimeout(() => {
+      const place = probox.byId("spoken");
+      ([...document.querySelectorAll("dialog[open]")].pop() || document.body).append(place);
+      if (place.textContent !== text) place.textContent = text;
+    }, 700);
   };
 
   /** Put text on the clipboard, also where the page may not use the modern way. */

@@ -3,10 +3,7 @@
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, byId, percent } = probox;
-  const { IOUS, SIZES, VERDICT } = probox.constants;
-  const { TP } = VERDICT;
-
-  probox.field("iou", "50", "iou", probox.oneOf(Object.keys(IOUS)));
+  const { SIZES } = probox.constants;
 
   const named = (r) => ({ name: probox.store.results[r].name, colour: probox.lineColour(r) });
 
@@ -22,36 +19,10 @@
       onPick: pickThreshold, yScale: "log",
       series: results.flatMap((r) => styles.map(([key, dash]) => ({ ...named(r), name: `${store.results[r].name} ${key}`, dash,
         x: store.index.thresholds, y: store.results[r].curve[key] }))) });
-    const cloud = (id, x, y, levels) => probox.cloudChart(byId(id), { xLabel: `${x} quality`, yLabel: `${y} quality`, height: 320,
-      levels, label: `${y} against ${x} quality of every true positive`,
-      series: results.map((r) => ({ ...named(r), r, ...points(r, x, y, state) })),
-      onPick: (one, i) => probox.openDetection(one.r, one.rows[i]) });
-    cloud("chart-spatial", "label", "spatial", true);
-    cloud("chart-ground", "background", "foreground", false);
-    probox.lineChart(byId("chart-recall"), { xRange: [0, 1], yRange: [0, 1.02], xLabel: "recall", yLabel: "precision",
-      label: "precision against recall, mean over classes", height: 320, format: (value) => percent(value, 1),
-      series: results.filter((r) => store.results[r].recall).map((r) => ({ ...named(r),
-        name: `${store.results[r].name} (AP ${percent(mean(store.results[r].recall[state.iou]), 1)})`,
-        x: store.results[r].recall[state.iou].map((_, i) => i / 100), y: store.results[r].recall[state.iou] })) });
     probox.barChart(byId("chart-sizes"), { groups: SIZES, label: "PDQ of small, medium and large objects", format: percent,
       series: results.map((r) => ({ ...named(r), values: store.view(r, state.t).perSize().map((row) => row.PDQ) })) });
     byId("legend").replaceChildren(...results.map((r) => h("span", {}, h("i", { class: "swatch",
       style: `background:${probox.line(r)}` }), store.results[r].name)));
-    byId("iou").value = state.iou;
-  }
-
-  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-
-  function points(r, x, y, state) {
-    const view = probox.store.view(r, state.t);
-    const found = { x: [], y: [], rows: [] };
-    for (let d = 0; d < view.verdict.length; d++) {
-      if (view.verdict[d] !== TP) continue;
-      found.x.push(view.result.pairs[x][view.pair[d]]);
-      found.y.push(view.result.pairs[y][view.pair[d]]);
-      found.rows.push(d);
-    }
-    return found;
   }
 
   /** Open the image of a detection, with it picked. */
@@ -63,11 +34,5 @@
     probox.update({ main: r, image: store.images.id[row], pick: `d${d - offsets[row]}` }, true);
   };
 
-  probox.follow(["t", "iou"], renderCharts, "frame");
-
-  probox.onStart((store) => {
-    byId("iou").append(...Object.entries(IOUS).map(([value, text]) => h("option", { value }, text)));
-    byId("iou").addEventListener("change", (event) => probox.update({ iou: event.target.value }));
-    if (!store.results.some((result) => result.recall)) byId("chart-recall").closest(".card").hidden = true;
-  });
+  probox.follow(["t"], renderCharts, "frame", "h-plots");
 })();

@@ -9,6 +9,8 @@
   /** Set the threshold; at the lowest there is none. */
   probox.setThreshold = (value) => probox.update({ t: value > probox.store.index.lowest ? value : null });
 
+  let told = null; // the threshold that was told last; null: none yet
+
   probox.follow(["t"], (store, state) => {
     byId("threshold").min = byId("exact").min = String(store.index.lowest);
     byId("threshold").value = String(state.t ?? store.index.lowest);
@@ -18,6 +20,11 @@
     byId("readout").replaceChildren(...rows.map((row) => h("span", { "data-result": row.r },
       h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }), h("span", { class: "name" }, row.name),
       h("b", { "data-value": "PDQ" }, percent(row.PDQ)), h("span", { class: "counts" }, `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`))));
+    byId("printed").textContent = state.t === null ? "no label threshold: all detections count" : `label threshold ${state.t}: only detections surer than that count`;
+    if (told !== null && told !== state.t) {
+      probox.announce(`label threshold ${state.t ?? "none"}: ${rows.map((row) => `${row.name} PDQ ${percent(row.PDQ)}`).join(", ")}`);
+    }
+    told = state.t ?? undefined;
   });
 
   probox.onStart((store) => {
