@@ -189,12 +189,12 @@ def test_a_range_drawn_over_the_histogram_filters_the_gallery(
     assert "verdict=TP" in browser.js("return location.hash")
     visible = "return document.querySelector('#chart-qualities .brush').getAttribute('visibility')"
     assert browser.js(visible) == "visible"
-    assert "spatial from 12 to 44 %" in browser.text("#brushed")
+    assert "Gallery: spatial 12 to 44 %" in browser.text("#brushed")
     browser.choose("#of", "label")  # another quality's range is not this one's
     assert browser.js(visible) == "hidden"
     browser.choose("#of", "spatial")
     browser.choose("#from", "20")  # by hand
-    assert "spatial from 20 to 44 %" in browser.text("#brushed")
+    browser.wait(lambda: "Gallery: spatial 20 to 44 %" in browser.text("#brushed"))
     drag(browser, "#chart-qualities svg", 0.7, 0.7)
     browser.wait(lambda: state(browser, "hi") == 1)
     assert (state(browser, "lo"), state(browser, "verdict")) == (0, "")
@@ -305,14 +305,16 @@ def test_steps_in_the_large_view_go_from_object_to_object(browser: Browser, pair
     browser.wait(lambda: browser.text("#h-gallery") == "Images")
     browser.js("history.forward()")
     settled(browser, lambda: browser.text("#h-gallery") == "Objects")
-    steps = browser.js(
-        "const seen = []; probox.update({ image: probox.store.images.id[0], pick: 'd0' });"
-        "for (let i = 0; i < 3; i++) { seen.push([probox.placeInGallery(), probox.state().pick]);"
-        "  probox.update(probox.neighbour(1)); }"
-        "probox.update(probox.neighbour(-1)); seen.push(probox.state().pick); return seen"
-    )
-    total = browser.js("return probox.placeInGallery()").split(" of ")[1]
-    assert steps == [[f"1 of {total}", "d0"], [f"2 of {total}", "d1"], [f"3 of {total}", "d2"], "d2"]
+    browser.js("probox.update({ image: probox.store.images.id[0], pick: 'd0' }, true)")
+    browser.wait(lambda: browser.js("return document.getElementById('viewer').open"))
+    total = browser.text("#place").split(" of ")[1]
+    seen = []
+    for key in ("ARROW_RIGHT", "ARROW_RIGHT", "ARROW_LEFT"):
+        browser.keys(key)
+        seen.append([browser.text("#place"), state(browser, "pick")])
+    assert seen == [[f"2 of {total}", "d1"], [f"3 of {total}", "d2"], [f"2 of {total}", "d1"]]
+    browser.keys("ESCAPE")
+    browser.wait(lambda: browser.js("return document.activeElement.dataset.number") == "1")
 
 
 def test_crops_show_the_photo_and_what_was_found(browser: Browser, pair: Path) -> None:

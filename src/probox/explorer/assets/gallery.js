@@ -7,7 +7,7 @@
   const GAP = 14, LINE = 18, CAPTION = 28; // pixels: between tiles, of a line of a caption, of its first line with its rims
   const MOST = 5000; // objects in the grid; nobody scrolls further, and a grid has a height that browsers bear
   let layout = null; // { count, columns, tile, picture, step }
-  let shown = null; // what renderGallery found: { images, items, passed, sums, rival, rivals, words }
+  let shown = null; // what renderGallery found: { t, images, items, passed, sums, rival, rivals, words }
   const tiles = new Map(); // place in the list: element
   let active = 0;
 
@@ -34,7 +34,7 @@
     const rival = probox.rivalOf(state);
     const rivals = rival === null ? null : probox.imageSums(store, state, rival, probox.passing(store, state, rival));
     const { rows, apart } = probox.sortImages(store, state, chosenImages(store, state, sums, passed.all), sums, rivals);
-    shown = { images: rows, items: null, passed, sums, rival, rivals, words: probox.filterWords(store, state) };
+    shown = { t: state.t, images: rows, items: null, passed, sums, rival, rivals, words: probox.filterWords(store, state) };
     const total = rows.reduce((sum, image) => sum + sums.TP[image] + sums.FP[image] + sums.FN[image], 0);
     const images = plural(rows.length, "image", "images");
     const items = plural(total, "match, miss or false positive", "matches, misses and false positives") + (shown.words ? ` (${shown.words})` : "");
@@ -226,9 +226,9 @@
     if (inside && probox.state().tagged) move(probox.store, probox.state(), number);
   }
 
-  probox.follow(probox.GALLERY, renderGallery, "frame");
+  probox.follow(probox.GALLERY, renderGallery);
+  probox.follow(["t"], (store, state) => { if (shown.t !== state.t) renderGallery(store, state); }, "frame", "grid");
   probox.follow(["tags"], (store, state) => {
-    if (!shown) return;
     if (state.tagged) renderGallery(store, state);
     else for (const element of tiles.values()) mark(element, Number(element.firstChild.dataset.image), state);
   });
@@ -294,7 +294,7 @@
   function placeOf(store, state, row) {
     if (!shown.items) return shown.images.indexOf(row);
     const picked = (number) => shown.items[number].image === row && probox.pickOf(store, state.main, shown.items[number]) === state.pick;
-    if (active < layout.count && picked(active)) return active;
+    if (active < layout.count && (picked(active) || (state.pick === null && shown.items[active].image === row))) return active;
     const exact = shown.items.findIndex((_, number) => picked(number));
     return exact >= 0 ? exact : shown.items.findIndex((item) => item.image === row);
   }

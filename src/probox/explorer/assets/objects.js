@@ -83,7 +83,8 @@
         const own = geometry.results[state.main].filter((one) => one.row === d);
         const objects = geometry.objects.filter((one) => one.row === o);
         crop = probox.cropAround([...own.map((one) => one.box), ...objects.map((one) => [one.x0, one.y0, one.x1, one.y1])], width, height);
-        scene = { ...geometry, heat: null, results: geometry.results.map((_, r) => (r === state.main ? own : [])) };
+        const near = geometry.objects.filter((one) => one.x0 < crop[0] + crop[2] && one.x1 >= crop[0] - 1 && one.y0 < crop[1] + crop[2] && one.y1 >= crop[1] - 1);
+        scene = { ...geometry, heat: null, objects: near, results: geometry.results.map((_, r) => (r === state.main ? own : [])) };
         soon();
         probox.withPhoto(store, row, true, (small) => {
           photo ||= small;
