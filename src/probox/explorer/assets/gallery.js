@@ -49,6 +49,7 @@
     for (const tile of tiles.values()) tile.remove();
     tiles.clear();
     byId("nothing").hidden = rows.length > 0;
+    byId("tag-all").hidden = !rows.length;
     measure(state);
     place(store, state);
   }
@@ -120,7 +121,7 @@
     const { label, lines } = shown.items ? probox.itemCaption(store, state, shown.items[number], shown.rival)
       : imageCaption(store, state, row);
     const element = h("div", { class: "cell", style: `width:${tile}px;left:${(number % columns) * (tile + GAP)}px;top:${Math.floor(number / columns) * step}px` },
-      h("button", { type: "button", class: "tile", "data-number": number, tabindex: number === active ? "0" : "-1", "data-image": id,
+      h("button", { type: "button", class: "tile", "data-number": number, tabindex: number === active ? "0" : "-1", "data-image": id, "aria-keyshortcuts": "t",
         "data-label": `${name}: ${label}`, title: shown.items ? name : null,
         onclick: () => { active = number; probox.update(opening(store, state, number), true); } },
       canvas, h("span", { class: "caption" }, shown.items ? null : h("span", { class: "name" }, name), lines)),
@@ -244,6 +245,7 @@
       width = now;
       renderGallery(store, current());
     }).observe(byId("grid"));
+    byId("tag-all").addEventListener("click", () => probox.tagImages((shown.items ? probox.order : shown.images).map((row) => store.images.id[row])));
     byId("unseen").addEventListener("click", () => probox.update({ unseen: current().unseen === "last" ? "among" : "last" }, true));
     byId("grid").addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;

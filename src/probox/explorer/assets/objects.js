@@ -42,7 +42,7 @@
     const against = rival === null ? null : o < 0 ? "" : `${store.results[rival].name}: ${againstWords(store.view(rival, state.t), o)}`;
     return {
       label: [taken, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
-      lines: [h("span", { class: "name", title: taken }, taken, score ? h("span", { class: "score" }, ` ${score}`) : null),
+      lines: [h("span", { class: "said", title: taken }, h("span", { class: "name" }, taken), score ? h("span", { class: "score" }, score) : null),
         h("span", { class: `numbers ${o >= 0 && d >= 0 ? "right" : "wrong"}` }, verdict),
         against === null ? null : h("span", { class: "against", title: against }, against)],
     };

@@ -25,6 +25,13 @@
     probox.say(`${ids.has(id) ? "tagged" : "not tagged any more"}; ${ids.size} tagged`);
   };
 
+  /** Tag many images at once; the back button undoes it. */
+  probox.tagImages = (ids) => {
+    const all = new Set([...probox.taggedIds(probox.state()), ...ids]);
+    probox.update({ tags: probox.packIds(all) }, true);
+    probox.say(`${probox.count(all.size)} tagged; the browser's back button takes that back`);
+  };
+
   /** Return the text of the list: one id per line, in ascending order. */
   const listed = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
 
