@@ -124,9 +124,9 @@ def test_sorts_by_the_difference_of_two_detectors_and_opens_both(
     row = order[0]
     difference = 100 * (mine[row] - others[row])
     assert difference < 0
-    shown = f"unsure {100 * others[row]:.1f}, difference \N{MINUS SIGN}{abs(difference):.1f}"
+    shown = f"\N{MINUS SIGN}{abs(difference):.1f} against {100 * others[row]:.1f} of unsure"
     assert browser.text('.tile[data-number="0"] .against') == shown
-    assert shown in label(browser)
+    assert label(browser).endswith(f"; difference {shown}")
     browser.click('.tile[data-number="0"]')
     browser.wait(lambda: browser.count(".pane") == 2)
     assert "beside=1" in browser.js("return location.hash")

@@ -183,17 +183,19 @@ def test_numbers_of_an_image_are_those_of_what_passes(seed: int, preset: str) ->
     assert seen > 100
 
 
-def test_a_class_in_an_image_has_the_numbers_that_the_table_of_classes_gives_it(
-    results: dict[str, Evaluation],
-) -> None:
+def test_a_class_or_size_in_an_image_has_the_numbers_that_the_tables_give_it(results: dict[str, Evaluation]) -> None:
     result = next(iter(results.values()))
     for threshold in (None, 0.45):
         at = result if threshold is None else result.at_threshold(threshold)
-        alone = [at.on([image]).per_class() for image in result.dataset.image_ids.tolist()]
-        states = [{"class": label, "t": threshold} for label in range(len(result.classes))]
-        for name, told in zip(result.classes, select(results, states), strict=True):
-            expected = {key: np.array([table[name][key] for table in alone]) for key in ("PDQ", "TP", "FP", "FN")}
-            check_sums(told["sums"], expected)
+        alone = [at.on([image]) for image in result.dataset.image_ids.tolist()]
+        for key, names, tables in (
+            ("class", result.classes, [image.per_class() for image in alone]),
+            ("size", ("small", "medium", "large"), [image.per_size() for image in alone]),
+        ):
+            states = [{key: number, "t": threshold} for number in range(len(names))]
+            for name, told in zip(names, select(results, states), strict=True):
+                numbers = ("PDQ", "TP", "FP", "FN")
+                check_sums(told["sums"], {key: np.array([table[name][key] for table in tables]) for key in numbers})
 
 
 def test_filters_say_what_passes(results: dict[str, Evaluation]) -> None:

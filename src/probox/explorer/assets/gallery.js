@@ -148,10 +148,10 @@
     const { sums, rival, rivals, words } = shown;
     const PDQ = percent(sums.PDQ[row], 1);
     const against = rival === null ? null
-      : `${store.results[rival].name} ${percent(rivals.PDQ[row], 1)}, difference ${probox.signed(sums.PDQ[row] - rivals.PDQ[row])}`;
+      : `${probox.signed(sums.PDQ[row] - rivals.PDQ[row])} against ${percent(rivals.PDQ[row], 1)} of ${store.results[rival].name}`;
     const what = words ? `PDQ of ${words}` : "PDQ";
     const label = `${what} ${PDQ}, ${plural(sums.TP[row], "true positive", "true positives")}, ${plural(sums.FP[row], "false positive", "false positives")}, `
-      + `${sums.FN[row]} missed${against ? `; ${against}` : ""}`;
+      + `${sums.FN[row]} missed${against ? `; difference ${against}` : ""}`;
     return { label, lines: [
       words ? h("span", { class: "of", title: what }, what) : null,
       h("span", { class: "numbers" }, h("b", {}, PDQ), h("span", { class: "right" }, `${sums.TP[row]} TP`),

@@ -39,7 +39,7 @@
     const there = o < 0 ? said : name(store.objects.class[o]);
     const taken = d >= 0 && o >= 0 && said !== there ? `${there}, said ${said}` : there;
     const verdict = o < 0 ? "false positive" : d < 0 ? "missed" : `pPDQ ${percent(pairs.pPDQ[view.pair[d]], 1)}`;
-    const against = rival === null ? null : o < 0 ? "" : `${store.results[rival].name}: ${againstWords(store.view(rival, state.t), o)}`;
+    const against = rival === null ? null : o < 0 ? "" : `${againstWords(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
     return {
       label: [taken, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
       lines: [h("span", { class: "said", title: taken }, h("span", { class: "name" }, taken), score ? h("span", { class: "score" }, score) : null),
