@@ -225,8 +225,8 @@ def with_unseen(demo: Demo) -> dict[str, Evaluation]:
 
 def test_the_rival_is_measured_by_the_same_objects(with_unseen: dict[str, Evaluation]) -> None:
     sure, unsure = with_unseen.values()
-    duels = [{"rival": 1, "duel": duel, "t": 0.6} for duel in ("won", "lost", "neither")]
-    won, lost, neither = select(with_unseen, duels)
+    duels = [{"rival": 1, "duel": duel, "t": 0.6} for duel in ("won", "lost", "neither", "alone")]
+    won, lost, neither, alone = select(with_unseen, duels)
     both = [items_of(evaluation, 0.6) for evaluation in (sure, unsure)]
     found = [{item[2] for item in items if verdict_of(item) == "TP"} for items in both]
     missed = [{item[2] for item in items if verdict_of(item) == "FN"} for items in both]
@@ -234,6 +234,13 @@ def test_the_rival_is_measured_by_the_same_objects(with_unseen: dict[str, Evalua
     assert sum(lost["sums"]["FN"]) == sum(lost["rivals"]["TP"]) == len(missed[0] & found[1]) > 0
     assert sum(neither["sums"]["FN"]) == sum(neither["rivals"]["FN"]) == len(missed[0] & missed[1]) > 0
     assert sum(won["rivals"]["TP"]) + sum(won["rivals"]["FP"]) + sum(won["sums"]["FN"]) == 0
+    assert sum(alone["sums"]["FP"]) > 0
+    assert sum(sum(alone["rivals"][name]) for name in ("TP", "FP", "FN")) == 0  # it has none of them
+
+
+def test_nobody_is_their_own_rival(with_unseen: dict[str, Evaluation]) -> None:
+    itself, plain = select(with_unseen, [{"rival": 0, "duel": "won", "sort": "ahead", "by": "ahead"}, {}])
+    assert itself == plain
 
 
 def test_order_of_images(with_unseen: dict[str, Evaluation]) -> None:
