@@ -42,7 +42,10 @@ def test_one_experiment_writes_its_files(capsys: pytest.CaptureFixture[str], tmp
         rows = list(csv.DictReader(file))
     assert [float(row["PDQ"]) for row in rows] == pytest.approx([1 / n for n in range(1, 11)])
     assert (tmp_path / "duplicates.png").read_bytes().startswith(b"\x89PNG")
-    assert ElementTree.parse(tmp_path / "duplicates.svg").getroot().tag.endswith("svg")
+    drawn = ElementTree.parse(tmp_path / "duplicates.svg").getroot()
+    assert drawn.tag.endswith("svg")
+    words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"PDQ", "mAP", "score"} <= set(words)
     assert not (tmp_path / "index.html").exists()
 
 

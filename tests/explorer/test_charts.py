@@ -30,6 +30,8 @@ window.draw(null);
 @pytest.fixture
 def chart(browser: Browser, page: Path) -> Browser:
     browser.open(page)
+    # The focus must not move before the page was drawn once: the browser would have a word to say about that.
+    browser.driver.execute_async_script("const [done] = arguments; requestAnimationFrame(() => setTimeout(done, 20));")
     browser.js(CHART, {})
     return browser
 
@@ -109,7 +111,8 @@ def test_a_click_picks_only_where_no_range_is_in_the_way(chart: Browser) -> None
     chart.js(CHART, {})
     chart.js(
         "const draw = (brush) => probox.lineChart(document.getElementById('trial'), { xRange: [0, 1],"
-        "xLabel: 'x', yLabel: 'y', label: 'l', format: String, brush, onBrush: (lo) => draw(lo === null ? null : [0.2, 0.4]),"
+        "xLabel: 'x', yLabel: 'y', label: 'l', format: String, brush,"
+        "onBrush: (lo) => draw(lo === null ? null : [0.2, 0.4]),"
         "onPick: (x) => told.push(x), series: [{ name: 'one', colour: 'red', x: [0, 1], y: [1, 2] }] }); draw(null);"
     )
     drag(chart, 0.25, 0.35)

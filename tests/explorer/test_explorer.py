@@ -82,13 +82,13 @@ def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> 
 
 def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page)
-    browser.click("#markdown")
+    browser.click("#summary-markdown")
     markdown = browser.wait(lambda: browser.js("return probox.copied"))
     lines = markdown.splitlines()
-    assert lines[0] == "|  | mAP | mLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
+    assert lines[0] == "| detector | mAP | mLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
     assert lines[2].startswith("| unsure | ")
     assert f"**{percent(results['unsure'].pdq)}**" in lines[2]
-    browser.click("#latex")
+    browser.click("#summary-latex")
     browser.wait(lambda: browser.js("return probox.copied") != markdown)
     latex = browser.js("return probox.copied")
     assert latex.startswith("\\begin{tabular}{lrrrrrrrrrrr}\n")
@@ -222,8 +222,8 @@ def test_everything_is_reached_by_tab(browser: Browser, page: Path) -> None:
     for name in (
         "threshold",
         "exact",
-        "markdown",
-        "latex",
+        "summary-markdown",
+        "summary-csv",
         "PDQ",
         "of",
         "row-0",

@@ -84,7 +84,7 @@ def test_index_is_plain_json(results: dict[str, Evaluation]) -> None:
     index = index_payload(results, [""] * 12, 50, [f"{n}.jpg" for n in range(12)])
     told = json.loads(to_script_json(index))
     assert [result["name"] for result in told["results"]] == ["sure", "unsure"]
-    assert told["results"][1]["fixed"]["mAP"] == round(results["unsure"].summary()["mAP"], 12)
+    assert told["results"][1]["whole"]["mAP"] == round(results["unsure"].summary()["mAP"], 12)
     confidence = np.frombuffer(base64.b64decode(told["results"][0]["detections"]["confidence"][1]), "<f4")
     np.testing.assert_array_equal(confidence, results["sure"].detections.confidences)
 

@@ -54,8 +54,9 @@ def command(
     Results of the same names are replaced, all of them or none; others in DIR must have been measured alike, on the
     same images.
 
-    --csv writes summary.csv, per_class.csv, per_size.csv, per_image.csv, detections.csv and objects.csv into DIR, or
-    for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where there is none.
+    --csv writes summary.csv, per_class.csv, per_size.csv, per_image.csv, confusion.csv, detections.csv and objects.csv
+    into DIR, or for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where
+    there is none.
 
     \b
     probox evaluate instances_val2017.json detections.json

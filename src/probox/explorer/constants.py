@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from probox.explorer.payload import IOUS
-from probox.measures.boxes.matching import SIZES
+from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
+from probox.measures.boxes.mean_ap import RECALL_POINTS
+from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq.definition_heatmap import EDGE
 from probox.pictures.corners import SIGMA, SIGMAS
 from probox.pictures.style import LIGHT
@@ -32,6 +34,12 @@ def constants() -> dict[str, Any]:
         "VERDICT": {**verdicts, "DROPPED": len(verdicts)},
         "VERDICTS": {verdicts[name]: words for name, words in _WORDS.items()},
         "IOUS": {text: f"{iou:.2f}" for text, iou in IOUS.items()},
+        "BOXES": {
+            "OVERLAPS": [f"{iou:.2f}" for iou in IOU_THRESHOLDS],
+            "RECALLS": RECALL_POINTS.tolist(),
+            "GRID": GRID.tolist(),
+            "RANGES": len(SIZES),
+        },
         "SIGMAS": list(SIGMAS),
         "SIGMA": SIGMA,
         "LEVELS": list(LEVELS),

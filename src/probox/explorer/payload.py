@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
+from probox.explorer.boxes import FOLLOWING, box_payload
 from probox.explorer.packing import number, packed
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
@@ -18,9 +19,9 @@ from probox.measures.pdq.heatmap import plain_rows
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.pictures.view import scored_boxes, scored_covariances
-from probox.plots.precision_recall import mean_curve
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
+from probox.version import __version__
 
 __all__ = ["IOUS", "chunk_payloads", "index_payload"]
 
@@ -41,6 +42,7 @@ def index_payload(
         "classes": list(first.classes),
         "columns": [_column(measure, column) for measure in shown for column in measure.table_columns],
         "chunk": chunk,
+        "version": __version__,
         "thresholds": [round(float(value), 4) for value in _THRESHOLDS],
         # Detections below a result's own threshold are gone: the slider begins at the highest of them.
         "lowest": max(evaluation.convention.label_threshold or 0.0 for evaluation in results.values()),
@@ -66,20 +68,20 @@ def _shown(evaluations: Iterable[Evaluation]) -> list[Measure]:
     return [measure for measure in in_table_order() if measure.standard or measure.name in asked]
 
 
-def _is_fixed(measure: Measure) -> bool:
-    """Return whether the page shows a measure of all detections: with PDQ alone it can follow the threshold."""
-    return measure.name != PDQ.name
+_FOLLOWING = (PDQ.name, *FOLLOWING)
+"""Measures that follow the page's threshold; of others it has the number of all detections alone."""
 
 
 def _column(measure: Measure, column: Column) -> dict[str, Any]:
-    fixed = _is_fixed(measure)
     return {
         "key": column.key,
         "heading": column.heading,
-        "hint": f"{column.hint or column.heading}, of all detections" if fixed else column.hint,
+        "hint": column.hint,
         "unit": column.unit,
         "better": column.shown_better,
-        "fixed": fixed,
+        "complement": column.complement,
+        "measure": measure.name,
+        "follows": measure.name in _FOLLOWING,
     }
 
 
@@ -103,18 +105,21 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         detections["cost"] = packed(table.costs, "f4")
     qualities = {q: packed(pairs.quality(q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
     summary = evaluation.summary()
-    fixed = [column for measure in shown if _is_fixed(measure) for column in measure.table_columns]
+    of_all = [column for measure in shown if measure is not PDQ for column in measure.table_columns]
     return {
         "name": name,
         "about": _about(evaluation),
+        "measures": list(evaluation.measures),
         "convention": evaluation.convention.to_dict(),
-        "fixed": {column.key: number(column.shown(summary)) for column in fixed},
+        "words": evaluation.convention.replace(label_threshold=None).describe(),
+        # Of all detections: what no threshold leaves, and all that is known of measures that cannot follow one.
+        "whole": {column.key: number(column.shown(summary)) for column in of_all},
         "detections": detections,
         "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),
         "small": packed(evaluation.objects.ignored, "u1"),
         "curve": _curve(evaluation, rematches),
-        "recall": _recall(evaluation),
+        "boxes": box_payload(evaluation),
     }
 
 
@@ -131,14 +136,6 @@ def _curve(evaluation: Evaluation, rematches: Rematches) -> dict[str, list[float
     curve = threshold_curve(evaluation, _THRESHOLDS, rematches)
     told: dict[str, list[float | None]] = {"PDQ": [number(value, 8) for value in curve["PDQ"]]}
     return told | {name: [number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
-
-
-def _recall(evaluation: Evaluation) -> dict[str, list[float]] | None:
-    """Return the mean precision at 101 recalls for IoU 0.50 and 0.75, or None where it was not asked for."""
-    if "map" not in evaluation.measures:
-        return None
-    curves = {text: mean_curve(evaluation, iou) for text, iou in IOUS.items()}
-    return {text: np.round(curve[1], 5).tolist() for text, curve in curves.items() if curve is not None} or None
 
 
 def _about(evaluation: Evaluation) -> str:

@@ -21,10 +21,14 @@ from probox.tables.results import Verdict
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CORNERS", "LABELS", "draw", "draw_view"]
+__all__ = ["CORNERS", "LABELS", "SHOWN_ABOVE", "VEIL", "draw", "draw_view", "new_axes"]
 
 CORNERS = ("ellipse", "arrow", "none")
 LABELS = ("full", "class", "none")
+SHOWN_ABOVE = 0.3
+"""Detections without a match are drawn if they are surer than this, unless one asks for others."""
+VEIL = 0.12
+"""How much of a photo is covered with white, so that colours on it mean something."""
 _GROUND = "#eceef1"
 _LONG_SIDE = 8.0  # inches
 
@@ -39,6 +43,8 @@ def draw(
     corners: str = "ellipse",
     heatmap: bool = False,
     labels: str = "full",
+    show_above: float = SHOWN_ABOVE,
+    veil: float = VEIL,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw one image with its objects and detections.
@@ -61,9 +67,14 @@ def draw(
     corners : {"ellipse", "arrow", "none"}
         Corner Gaussians as ellipses at 1, 2 and 3 standard deviations, or as arrows of 2, along their axes.
     heatmap : bool
-        Draw P(x), the probability of every pixel to belong to a detected object.
+        Draw P(x), the probability of every pixel to belong to a detected object, with a scale.
     labels : {"full", "class", "none"}
         Text at detections: class, score, pPDQ, spatial and label quality; the class alone; nothing.
+    show_above : float
+        Detections without a match are drawn if their highest label probability is above this; true positives always.
+        It changes what is seen, not what was judged, and the picture says how many it leaves out. 0 shows all.
+    veil : float
+        How much of the photo is covered with white, 0 (none) to 1.
     ax : matplotlib axes, optional
         Where to draw. Default: a figure of its own.
 
@@ -96,7 +107,17 @@ def draw(
     else:
         photo = _photo(image, image_id, "")
         view = view_of_detections(source, image_id, _size_of(source, image_id, photo))
-    return draw_view(view, photo=photo, colours=colours, corners=corners, heatmap=heatmap, labels=labels, ax=ax)
+    return draw_view(
+        view,
+        photo=photo,
+        colours=colours,
+        corners=corners,
+        heatmap=heatmap,
+        labels=labels,
+        show_above=show_above,
+        veil=veil,
+        ax=ax,
+    )
 
 
 def draw_view(
@@ -107,24 +128,38 @@ def draw_view(
     corners: str = "ellipse",
     heatmap: bool = False,
     labels: str = "full",
+    show_above: float = SHOWN_ABOVE,
+    veil: float = VEIL,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw what `probox.draw` draws of an image that is at hand."""
     for name, value, allowed in (("corners", corners, CORNERS), ("labels", labels, LABELS)):
         if value not in allowed:
             raise InputError(f"expected {name} to be one of {', '.join(allowed)}, got {value!r}")
+    for name, number in (("show_above", show_above), ("veil", veil)):
+        if isinstance(number, bool) or not isinstance(number, int | float | np.number) or not 0 <= number <= 1:
+            raise InputError(f"expected {name} to be a number from 0 to 1, got {number!r:.40}")
     palette = palette_called(colours)
     require("matplotlib", extra="report")
-    axes = _new_axes(view.width, view.height) if ax is None else ax
-    _draw_ground(axes, view, photo)
+    axes = new_axes(view.width, view.height) if ax is None else ax
+    rows = view.shown(show_above or None)
+    _draw_ground(axes, view, photo, veil)
     _draw_masks(axes, view, palette, filled=not heatmap)
+    taken: list[tuple[float, float, float, float]] = []
     if heatmap:
-        _draw_heatmaps(axes, view, palette)
-    _draw_boxes(axes, view, palette, corners)
-    if labels != "none":
-        from probox.pictures.labelling import add_labels
+        from probox.pictures.heat import add_heat
 
-        add_labels(axes, view, palette, full=labels == "full")
+        taken.append(add_heat(axes, view, rows))
+    _draw_boxes(axes, view, palette, corners, rows, filled=not heatmap)
+    if labels != "none":
+        from probox.pictures.labelling import add_labels, add_remark
+
+        hidden = len(view.detections) - len(rows)
+        if hidden:
+            taken.append(
+                add_remark(axes, view, f"{hidden} {'unmatched ' * view.judged}not above {show_above:g}: not drawn")
+            )
+        add_labels(axes, view, palette, rows, full=labels == "full", taken=taken)
     return axes
 
 
@@ -160,98 +195,129 @@ def _size_of(found: Detections, image_id: int, photo: npt.NDArray[np.uint8] | No
     return int(reach[0]) + 17, int(reach[1]) + 17
 
 
-def _new_axes(width: int, height: int) -> Axes:
-    """Return axes that fill a figure of the image's shape."""
-    import matplotlib.pyplot as plt
-
+def new_axes(width: int, height: int, *, shown: bool = True) -> Axes:
+    """Return axes that fill a figure of the image's shape; `shown`: one that notebooks and `plt.show` know of."""
     from probox.pictures.saving import TextFigure
 
     scale = _LONG_SIDE / max(width, height)
     # A sliver of an image still needs room for words.
-    size = max(width * scale, 1.5), max(height * scale, 1.5)
-    figure = plt.figure(figsize=size, dpi=150, layout="none", FigureClass=TextFigure)
+    options: Any = {
+        "figsize": (max(width * scale, 1.5), max(height * scale, 1.5)),
+        "dpi": 150,
+        "layout": "none",
+    }
+    figure = TextFigure(**options) if not shown else _shown_figure(FigureClass=TextFigure, **options)
     axes: Axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     return axes
 
 
-def _draw_ground(axes: Axes, view: ImageView, photo: npt.NDArray[np.uint8] | None) -> None:
-    extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
-    if photo is None:
-        from matplotlib.colors import to_rgb
+def _shown_figure(**options: Any) -> Any:
+    import matplotlib.pyplot as plt
 
-        axes.imshow(np.array([[to_rgb(_GROUND)]]), extent=extent, interpolation="nearest")
-    else:
-        axes.imshow(photo, extent=extent, interpolation="antialiased")
-        # A veil, so that colours on it mean something.
-        axes.imshow(np.array([[(1.0, 1.0, 1.0, 0.16)]]), extent=extent, interpolation="nearest")
+    return plt.figure(**options)
+
+
+def _draw_ground(axes: Axes, view: ImageView, photo: npt.NDArray[np.uint8] | None, veil: float) -> None:
+    from matplotlib.colors import to_rgb
+
+    if photo is None:
+        photo = np.full((1, 1, 3), np.rint(255 * np.array(to_rgb(_GROUND))), np.uint8)
+    elif veil:
+        shades = np.rint(np.arange(256) * (1.0 - veil) + 255.0 * veil).astype(np.uint8)
+        photo = shades[photo]
+    _add_picture(axes, view, photo, zorder=0.0, smooth=True)
     axes.set_xlim(-0.5, view.width - 0.5)
     axes.set_ylim(view.height - 0.5, -0.5)
     axes.set_aspect("equal")
     axes.set_axis_off()
 
 
+def _add_picture(
+    axes: Axes, view: ImageView, pixels: npt.NDArray[np.uint8], *, zorder: float, smooth: bool = False
+) -> None:
+    from probox.pictures.artists import Picture
+
+    extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
+    picture = Picture(axes, extent=extent, interpolation="antialiased" if smooth else "nearest", zorder=zorder)
+    picture.set_data(pixels)
+    picture.set_clip_path(axes.patch)
+    axes.add_image(picture)
+
+
 def _draw_masks(axes: Axes, view: ImageView, palette: Palette, *, filled: bool) -> None:
     from contourpy import contour_generator
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import to_rgb
+    from matplotlib.colors import to_rgba
+    from matplotlib.path import Path as Outline
 
-    overlay = np.zeros((view.height, view.width, 4))
+    from probox.pictures.artists import Shapes
+
+    if not len(view.objects):
+        return
+    overlay = np.zeros((view.height, view.width, 4), np.uint8)
+    outlines, colours, names = [], [], []
     # The largest first, so that small ones stay visible on them.
     for row in np.argsort(-view.masks.pixels, kind="stable").tolist():
+        if not view.masks.pixels[row]:
+            continue
         colour = palette.of_verdict(int(view.objects.verdicts[row]))
-        mask = view.mask(row)
-        missed = view.objects.verdicts[row] == Verdict.FN
-        overlay[mask] = (*to_rgb(colour), 0.40 if filled or missed else 0.0)
-        padded = np.pad(mask, 1).astype(np.float64)
-        lines: Any = contour_generator(z=padded).lines(0.5)
-        outline = [line - 1.0 for line in lines]
-        axes.add_collection(LineCollection(outline, colors="white", linewidths=2.2, alpha=0.55, zorder=2.0))
-        axes.add_collection(LineCollection(outline, colors=colour, linewidths=1.2, zorder=2.1, gid=f"mask-{row}"))
-    if len(view.objects):
-        extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
-        axes.imshow(overlay, extent=extent, interpolation="nearest", zorder=1.5)
+        left, top, mask = view.mask_in_box(row)
+        opaque = 0.40 if filled or view.objects.verdicts[row] == Verdict.FN else 0.0
+        here = overlay[top : top + mask.shape[0], left : left + mask.shape[1]]
+        here[mask] = np.rint(255 * np.array(to_rgba(colour, opaque)))
+        traced: Any = contour_generator(z=np.pad(mask, 1).astype(np.float64), line_type="ChunkCombinedCode").lines(0.5)
+        (points,), (codes,) = traced
+        outlines.append(Outline(points + np.array([left - 1.0, top - 1.0]), codes))
+        colours.append(to_rgba(colour))
+        names.append(f"mask-{row}")
+    common: dict[str, Any] = {"facecolors": "none", "transform": axes.transData}
+    axes.add_artist(Shapes(outlines, edgecolors=(1.0, 1.0, 1.0, 0.55), linewidths=2.2, zorder=2.0, **common))
+    axes.add_artist(Shapes(outlines, names, edgecolors=colours, linewidths=1.2, zorder=2.1, **common))
+    _add_picture(axes, view, overlay, zorder=1.5)
 
 
-def _draw_heatmaps(axes: Axes, view: ImageView, palette: Palette) -> None:
-    """Draw P(x): where several detections claim a pixel, the one that claims it most."""
+def _draw_boxes(
+    axes: Axes, view: ImageView, palette: Palette, corners: str, rows: npt.NDArray[np.int64], *, filled: bool
+) -> None:
     from matplotlib.colors import to_rgb
+    from matplotlib.path import Path as Outline
 
-    highest = np.zeros((view.height, view.width))
-    overlay = np.zeros((view.height, view.width, 4))
-    for row in range(len(view.detections)):
-        probability = view.heatmap(row)
-        colour = to_rgb(_detection_colour(view, palette, row))
-        more = probability > highest
-        highest[more] = probability[more]
-        overlay[more, :3] = colour
-    overlay[..., 3] = 0.55 * highest
-    extent = (-0.5, view.width - 0.5, view.height - 0.5, -0.5)
-    axes.imshow(overlay, extent=extent, interpolation="nearest", zorder=1.6)
-
-
-def _draw_boxes(axes: Axes, view: ImageView, palette: Palette, corners: str) -> None:
-    from matplotlib.patches import Rectangle
-    from matplotlib.patheffects import withStroke
+    from probox.pictures.artists import Shapes
 
     table = view.detections
-    thin = float(np.clip(40.0 / max(len(table), 1), 0.35, 1.0))  # many boxes in fine lines
-    # The surest last, on top.
-    for row in np.argsort(table.confidences, kind="stable").tolist():
-        colour = _detection_colour(view, palette, row)
-        right = table.verdicts[row] == Verdict.TP or not view.judged
-        strength = 1.0 if right else (0.4 + 0.6 * float(table.confidences[row])) * thin
-        x1, y1, x2, y2 = table.boxes[row]
-        effects: list[Any] = [withStroke(linewidth=1.3 + 1.5 * thin, foreground="white", alpha=0.6 * strength)]
-        axes.add_patch(
-            Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=colour, linewidth=1.5 * thin, alpha=strength,
-                      zorder=3.0, path_effects=effects, gid=f"box-{row}")
-        )  # fmt: skip
-        for corner in range(2):
-            mean, covariance = table.boxes[row, 2 * corner : 2 * corner + 2], table.covariances[row, corner]
-            if corners == "ellipse":
-                add_ellipses(axes, mean, covariance, colour, strength * thin, gid=f"corner-{row}-{corner}")
-            elif corners == "arrow":
-                add_arrows(axes, mean, covariance, colour, strength, gid=f"corner-{row}-{corner}")
+    if not len(rows):
+        return
+    thin = float(np.clip(40.0 / len(rows), 0.35, 1.0))  # many boxes in fine lines
+    rows = rows[np.argsort(table.confidences[rows], kind="stable")]  # the surest last, on top
+    right = (table.verdicts[rows] == Verdict.TP) | (not view.judged)
+    strengths = np.where(right, 1.0, (0.4 + 0.6 * table.confidences[rows].astype(np.float64)) * thin)
+    colours = np.array([to_rgb(_detection_colour(view, palette, row)) for row in rows.tolist()])
+    turns = np.array([0, 1, 2, 1, 2, 3, 0, 3, 0, 1])
+    codes = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
+    outlines = [Outline(points, codes) for points in table.boxes[rows][:, turns].reshape(-1, 5, 2)]
+    # Each box on a white edge of its own, so that it also parts those below it.
+    white = np.column_stack([np.ones((len(rows), 3)), 0.6 * strengths])
+    both = np.stack([white, np.column_stack([colours, strengths])], axis=1).reshape(-1, 4)
+    axes.add_artist(
+        Shapes(
+            [outline for outline in outlines for _ in range(2)],
+            [name for row in rows.tolist() for name in ("", f"box-{row}")],
+            facecolors="none",
+            edgecolors=both,
+            linewidths=[1.3 + 1.5 * thin, 1.5 * thin] * len(rows),
+            transform=axes.transData,
+            zorder=3.0,
+        )
+    )
+    both_corners: dict[str, Any] = {
+        "means": table.boxes[rows].reshape(-1, 2),
+        "covariances": table.covariances[rows].reshape(-1, 2, 2),
+        "colours": np.repeat(colours, 2, axis=0),
+        "names": [f"corner-{row}-{corner}" for row in rows.tolist() for corner in range(2)],
+    }
+    if corners == "ellipse":
+        add_ellipses(axes, **both_corners, strengths=np.repeat(strengths * thin, 2), filled=filled)
+    elif corners == "arrow":
+        add_arrows(axes, **both_corners, strengths=np.repeat(strengths, 2))
 
 
 def _detection_colour(view: ImageView, palette: Palette, row: int) -> str:

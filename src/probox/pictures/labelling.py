@@ -1,14 +1,15 @@
-"""Text at detections and missed objects: measured, placed without collisions, drawn."""
+"""Text at detections and missed objects: measured, placed without collisions, tied to what it names, drawn."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.pictures.placement import place_labels
+from probox.pictures.placement import gap, place_labels
 from probox.pictures.style import Palette
 from probox.pictures.view import ImageView
 from probox.tables.results import Verdict
@@ -16,10 +17,51 @@ from probox.tables.results import Verdict
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["add_labels"]
+__all__ = ["Canvas", "add_card", "add_labels", "add_remark"]
+
+Rectangle = tuple[float, float, float, float]
 
 _SIZES = (7.0, 5.8)  # points
 _PAD = 0.45  # of the text's size, around it
+_LINE = 1.18  # of the text's size, from line to line
+_BASE = 0.86  # of the text's size, from the top of a line to its baseline
+_APART = 0.6
+"""Of a label's height: a label farther from its box than this needs a line to it."""
+_ASTRAY = 0.25
+"""Of a label's area over objects that it does not name: from here on it needs a line to its own."""
+
+_AT_HIGH = np.array(
+    [(0, 0), (1, 0), (1, 0), (1, 0), (1, 1), (1, 1), (1, 1), (0, 1), (0, 1), (0, 1), (0, 0), (0, 0), (0, 0)], bool
+)
+"""Of each point of a card's outline: is it at the high or the low end of x and of y?"""
+_TO_ROUND = np.array(
+    [(1, 0), (-1, 0), (0, 0), (0, 1), (0, -1), (0, 0), (-1, 0), (1, 0), (0, 0), (0, -1), (0, 1), (0, 0), (1, 0)], float
+)
+"""How far each point is from its corner, in radii; the corner itself bends the curve between two others."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Canvas:
+    """How the picture's pixels lie on the canvas."""
+
+    width: float
+    height: float
+    """In pixels of the canvas."""
+    pixel: float
+    """The size of a canvas pixel, in the picture's pixels."""
+    dpi: float
+
+    @classmethod
+    def of(cls, axes: Axes, view: ImageView) -> Canvas:
+        """Return that of axes that show a view."""
+        figure: Any = axes.get_figure()
+        axes.apply_aspect()
+        (x1, y1), (x2, y2) = axes.transData.transform([(-0.5, view.height - 0.5), (view.width - 0.5, -0.5)])
+        return cls(float(x2 - x1), float(y2 - y1), view.width / float(x2 - x1), float(figure.dpi))
+
+    def text_height(self, points: float) -> float:
+        """Return the size of text in the picture's pixels."""
+        return points * self.dpi / 72.0 * self.pixel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,64 +71,205 @@ class _Variant:
     lines: tuple[str, ...]
     points: float
 
+    def size(self, canvas: Canvas) -> tuple[float, float]:
+        """Return width and height with margins, in pixels of the canvas."""
+        from probox.pictures.artists import word_width
+
+        height = self.points * canvas.dpi / 72.0
+        width = max(word_width(line, self.points, canvas.dpi) for line in self.lines)
+        return width + 2 * _PAD * height, (_LINE * len(self.lines) + 2 * _PAD - (_LINE - 1.0)) * height
+
 
 @dataclasses.dataclass(frozen=True)
 class _Label:
     colour: str
-    box: tuple[float, float, float, float]
+    box: Rectangle
     variants: tuple[_Variant, ...]
+    own: int
+    """The object that it is about, or -1."""
+    missed: bool = False
 
 
-def add_labels(axes: Axes, view: ImageView, palette: Palette, *, full: bool) -> None:
-    """Write what was found, and what was missed, where there is room."""
-    labels = [_detection_label(view, palette, row, full) for row in _by_importance(view)]
+def add_labels(
+    axes: Axes,
+    view: ImageView,
+    palette: Palette,
+    rows: npt.NDArray[np.int64],
+    *,
+    full: bool,
+    taken: Sequence[Rectangle] = (),
+) -> None:
+    """Write what was found, and what was missed, where there is room; `taken` are places of other things."""
+    labels = [_detection_label(view, palette, row, full) for row in _by_importance(view, rows)]
     labels += [
         _missed_label(view, palette, row) for row in np.flatnonzero(view.objects.verdicts == Verdict.FN).tolist()
     ]
-    figure: Any = axes.get_figure()
-    axes.apply_aspect()
-    to_display = axes.transData
-    origin = to_display.transform((-0.5, view.height - 0.5))
-    corner = to_display.transform((view.width - 0.5, -0.5))
-    bounds = float(corner[0] - origin[0]), float(corner[1] - origin[1])
-
-    def on_canvas(box: Any) -> list[float]:
-        """Return a box in display pixels, counted from the picture's top left."""
-        (x1, y1), (x2, y2) = to_display.transform(np.reshape(box, (2, 2)))
-        return [x1 - origin[0], corner[1] - y1, x2 - origin[0], corner[1] - y2]
-
-    measure = _Measure(figure)
+    if not labels:
+        return
+    canvas = Canvas.of(axes, view)
+    covered = _objects_at(view)
     places = place_labels(
-        [on_canvas(label.box) for label in labels],
-        [[measure.size(variant) for variant in label.variants] for label in labels],
-        bounds,
-        _busy(view),
+        (np.array([label.box for label in labels]) + 0.5) / canvas.pixel,
+        [[variant.size(canvas) for variant in label.variants] for label in labels],
+        (canvas.width, canvas.height),
+        _busy(view, rows, covered),
+        taken=(np.array(taken, dtype=np.float64).reshape(-1, 4) + 0.5) / canvas.pixel,
     )
-    pixel = view.width / bounds[0]
+    drawn: list[tuple[_Label, _Variant, Rectangle]] = []
     for label, place in zip(labels, places, strict=True):
         if place is not None:
-            left, top = place.left * pixel - 0.5, place.top * pixel - 0.5
-            _write(axes, label, label.variants[place.variant], measure, left, top, pixel)
+            variant = label.variants[place.variant]
+            left, top = place.left * canvas.pixel - 0.5, place.top * canvas.pixel - 0.5
+            width, height = (length * canvas.pixel for length in variant.size(canvas))
+            drawn.append((label, variant, (left, top, left + width, top + height)))
+    _add_leaders(axes, view, canvas, covered, drawn)
+    for points in _SIZES:
+        some = [(label, place) for label, variant, place in drawn if variant.points == points]
+        if some:
+            add_card(
+                axes, [place for _, place in some], [label.colour for label, _ in some], canvas.text_height(points)
+            )
+    for _, variant, (left, top, _, _) in drawn:
+        _write(axes, variant, canvas, left, top)
 
 
-def _busy(view: ImageView) -> npt.NDArray[np.bool_]:
+def add_remark(axes: Axes, view: ImageView, text: str) -> Rectangle:
+    """Write a line in the lower left corner; return where it is."""
+    canvas, variant = Canvas.of(axes, view), _Variant((text,), _SIZES[1])
+    width, height = (length * canvas.pixel for length in variant.size(canvas))
+    inset = 0.4 * canvas.text_height(variant.points)
+    left, top = inset - 0.5, view.height - 0.5 - inset - height
+    if width + inset > view.width or top < 0:
+        return (0.0, 0.0, 0.0, 0.0)
+    place = (left, top, left + width, top + height)
+    add_card(axes, [place], ["#9aa1ab"], canvas.text_height(variant.points), names=["remark"], zorder=4.2)
+    _write(axes, variant, canvas, left, top, zorder=4.3)
+    return place
+
+
+def add_card(
+    axes: Axes,
+    places: Sequence[Rectangle],
+    colours: Sequence[str],
+    text: float,
+    *,
+    names: Sequence[str] | None = None,
+    zorder: float = 4.0,
+) -> None:
+    """Draw white cards with round corners to write on; `text` is the size of text on them."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.path import Path
+
+    from probox.pictures.artists import Shapes
+
+    inset, radius = 0.12 * text, 0.3 * text
+    codes = [Path.MOVETO, *[Path.LINETO, Path.CURVE3, Path.CURVE3] * 4]
+    paths = []
+    for x1, y1, x2, y2 in places:
+        low, high = np.array([x1 + inset, y1 + inset]), np.array([x2 - inset, y2 - inset])
+        paths.append(Path(np.where(_AT_HIGH, high, low) + radius * _TO_ROUND, codes))
+    axes.add_artist(
+        Shapes(
+            paths, names if names is not None else ["label"] * len(paths), facecolors=(1.0, 1.0, 1.0, 0.9),
+            edgecolors=[to_rgba(colour, 0.9) for colour in colours], linewidths=0.9, transform=axes.transData,
+            zorder=zorder,
+        )
+    )  # fmt: skip
+
+
+def _objects_at(view: ImageView) -> npt.NDArray[np.int16]:
+    """Return how many objects each pixel belongs to."""
+    count = np.zeros((view.height, view.width), np.int16)
+    for row in np.flatnonzero(view.masks.pixels).tolist():
+        left, top, mask = view.mask_in_box(row)
+        count[top : top + mask.shape[0], left : left + mask.shape[1]] += mask
+    return count
+
+
+def _busy(view: ImageView, rows: npt.NDArray[np.int64], covered: npt.NDArray[np.int16]) -> npt.NDArray[np.bool_]:
     """Return where there is something to see: objects, and the corners of detections."""
-    busy = np.zeros((view.height, view.width), bool)
-    for row in range(len(view.objects)):
-        busy |= view.mask(row)
-    for (x, y), covariance in zip(
-        view.detections.boxes.reshape(-1, 2), view.detections.covariances.reshape(-1, 2, 2), strict=True
-    ):
-        dx, dy = 2.0 + 2.0 * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        rows = slice(int(np.clip(y - dy, 0, view.height)), int(np.clip(y + dy, 0, view.height)) + 1)
-        busy[rows, int(np.clip(x - dx, 0, view.width)) : int(np.clip(x + dx, 0, view.width)) + 1] = True
+    busy = covered > 0
+    corners, spread = view.detections.boxes[rows].reshape(-1, 2), view.detections.covariances[rows].reshape(-1, 2, 2)
+    reach = 2.0 + 2.0 * np.sqrt(np.maximum(np.diagonal(spread, axis1=1, axis2=2), 0.0))
+    size = np.array([view.width, view.height])
+    low = np.clip(corners - reach, 0, size).astype(int)
+    high = np.clip(corners + reach, 0, size).astype(int) + 1
+    for (x1, y1), (x2, y2) in zip(low.tolist(), high.tolist(), strict=True):
+        busy[y1:y2, x1:x2] = True
     return busy
 
 
-def _by_importance(view: ImageView) -> list[int]:
+def _add_leaders(
+    axes: Axes,
+    view: ImageView,
+    canvas: Canvas,
+    covered: npt.NDArray[np.int16],
+    drawn: Sequence[tuple[_Label, _Variant, Rectangle]],
+) -> None:
+    """Draw lines from labels to what they name, where this is not plain: see `_needs_leader`."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.path import Path
+
+    from probox.pictures.artists import Shapes
+
+    lines, colours, names = [], [], []
+    for number, (label, _, place) in enumerate(drawn):
+        if not _needs_leader(view, covered, label, place):
+            continue
+        end = _end_of_leader(view, label, place)
+        start = np.clip(end, place[:2], place[2:])  # the nearest point of the label
+        lines.append(Path(np.stack([start, end])))
+        colours.append(to_rgba(label.colour))
+        names.append(f"leader-{number}")
+    if not lines:
+        return
+    common: dict[str, Any] = {"facecolors": "none", "transform": axes.transData}
+    axes.add_artist(Shapes(lines, edgecolors=(1.0, 1.0, 1.0, 0.85), linewidths=2.4, zorder=3.8, **common))
+    axes.add_artist(Shapes(lines, names, edgecolors=colours, linewidths=1.1, zorder=3.9, **common))
+    radius = 0.28 * canvas.text_height(_SIZES[0])
+    circle: Any = Path.unit_circle()
+    dots = [Path(np.asarray(line.vertices)[1] + radius * circle.vertices, circle.codes) for line in lines]
+    axes.add_artist(
+        Shapes(dots, facecolors=colours, edgecolors="white", linewidths=0.7, transform=axes.transData, zorder=3.95)
+    )
+
+
+def _needs_leader(view: ImageView, covered: npt.NDArray[np.int16], label: _Label, place: Rectangle) -> bool:
+    """Return whether a label is away from its box, or lies on objects that it does not name."""
+    if gap(place, label.box) > _APART * (place[3] - place[1]):
+        return True
+    x1, y1 = (max(int(np.ceil(value)), 0) for value in place[:2])
+    x2, y2 = int(place[2]) + 1, int(place[3]) + 1
+    others = covered[y1:y2, x1:x2].copy()
+    if label.own >= 0 and view.masks.pixels[label.own]:
+        left, top, mask = view.mask_in_box(label.own)
+        here = mask[max(y1 - top, 0) : max(y2 - top, 0), max(x1 - left, 0) : max(x2 - left, 0)]
+        down, right = max(top - y1, 0), max(left - x1, 0)
+        others[down : down + here.shape[0], right : right + here.shape[1]] -= here[
+            : others.shape[0] - down, : others.shape[1] - right
+        ]
+    return bool(others.size) and float((others > 0).mean()) > _ASTRAY
+
+
+def _end_of_leader(view: ImageView, label: _Label, place: Rectangle) -> npt.NDArray[np.float64]:
+    """Return where a line from a label ends: in its box, not far from the border; on the object if it was missed."""
+    centre = np.array([place[0] + place[2], place[1] + place[3]]) / 2.0
+    low, high = np.array(label.box[:2]), np.array(label.box[2:])
+    inner = np.minimum(0.3 * (high - low), 14.0)
+    end = np.clip(centre, low + inner, high - inner)
+    if label.missed and view.masks.pixels[label.own]:
+        left, top, mask = view.mask_in_box(label.own)
+        y, x = np.nonzero(mask)
+        nearest = int(np.argmin((x + left - end[0]) ** 2 + (y + top - end[1]) ** 2))
+        end = np.array([x[nearest] + left, y[nearest] + top], np.float64)
+    return end
+
+
+def _by_importance(view: ImageView, rows: npt.NDArray[np.int64]) -> list[int]:
     """Return detections, those with a match first, then the surest."""
     table = view.detections
-    return np.lexsort((-table.confidences, table.verdicts != Verdict.TP)).tolist()  # type: ignore[no-any-return]
+    order = np.lexsort((-table.confidences[rows], table.verdicts[rows] != Verdict.TP))
+    return rows[order].tolist()  # type: ignore[no-any-return]
 
 
 def _detection_label(view: ImageView, palette: Palette, row: int, full: bool) -> _Label:
@@ -103,65 +286,25 @@ def _detection_label(view: ImageView, palette: Palette, row: int, full: bool) ->
             values = (table.quality(name)[row] for name in ("pPDQ", "spatial", "label"))
             words = "  ".join(f"{n} {100 * v:.0f}" for n, v in zip(("pPDQ", "Sp", "Lbl"), values, strict=True))
             variants = [_Variant((title, words), large), _Variant((title, words), small), *variants]
-    return _Label(colour, (x1, y1, x2, y2), tuple(variants))
+    return _Label(colour, (x1, y1, x2, y2), tuple(variants), int(table.partners[row]))
 
 
 def _missed_label(view: ImageView, palette: Palette, row: int) -> _Label:
     name = f"missed {view.class_name(int(view.objects.labels[row]))}"
     x1, y1, x2, y2 = (float(value) for value in view.objects.mask_boxes[row])
-    return _Label(palette.wrong, (x1, y1, x2, y2), tuple(_Variant((name,), points) for points in _SIZES))
+    variants = tuple(_Variant((name,), points) for points in _SIZES)
+    return _Label(palette.wrong, (x1, y1, x2, y2), variants, row, missed=True)
 
 
-class _Measure:
-    """How large text is on a figure's canvas, in display pixels."""
+def _write(axes: Axes, variant: _Variant, canvas: Canvas, left: float, top: float, zorder: float = 4.1) -> None:
+    """Write a label's lines."""
+    from probox.pictures.artists import Words
 
-    def __init__(self, figure: Any) -> None:
-        from matplotlib.backends import backend_agg
-
-        self.dpi = float(figure.dpi)
-        renderer: Any = backend_agg.RendererAgg
-        self._renderer: Any = renderer(8, 8, self.dpi)
-        self._widths: dict[tuple[str, float], float] = {}
-
-    def pixels(self, points: float) -> float:
-        """Return the height of text of this size."""
-        return points * self.dpi / 72.0
-
-    def size(self, variant: _Variant) -> tuple[float, float]:
-        """Return width and height of a label with its margins."""
-        height = self.pixels(variant.points)
-        width = max(self._width(line, variant.points) for line in variant.lines)
-        return width + 2 * _PAD * height, (1.18 * len(variant.lines) + 2 * _PAD - 0.18) * height
-
-    def _width(self, line: str, points: float) -> float:
-        from matplotlib.font_manager import FontProperties
-
-        key = line, points
-        if key not in self._widths:
-            font = FontProperties(size=points)
-            self._widths[key] = self._renderer.get_text_width_height_descent(line, font, ismath=False)[0]
-        return self._widths[key]
-
-
-def _write(
-    axes: Axes, label: _Label, variant: _Variant, measure: _Measure, left: float, top: float, pixel: float
-) -> None:
-    """Draw one label; `pixel` is a display pixel's size in the picture's pixels."""
-    from matplotlib.patches import FancyBboxPatch
-
-    width, height = (length * pixel for length in measure.size(variant))
-    text = measure.pixels(variant.points) * pixel
-    inset = 0.12 * text
-    axes.add_patch(
-        FancyBboxPatch(
-            (left + inset, top + inset), width - 2 * inset, height - 2 * inset,
-            boxstyle=f"round,pad=0,rounding_size={0.3 * text}", facecolor="white", edgecolor=label.colour,
-            linewidth=0.9, alpha=0.9, zorder=4.0,
-        )
-    )  # fmt: skip
+    text = canvas.text_height(variant.points)
     for number, line in enumerate(variant.lines):
-        axes.text(
-            left + _PAD * text, top + (_PAD + 0.5 + 1.18 * number) * text, line,
-            fontsize=variant.points, color="#14181f" if number == 0 else "#3b4352", va="center_baseline", ha="left",
-            parse_math=False, zorder=4.1, clip_on=True,
+        axes.add_artist(
+            Words(
+                left + _PAD * text, top + (_PAD + _BASE + _LINE * number) * text, line, fontsize=variant.points,
+                color="#14181f" if number == 0 else "#3b4352", parse_math=False, zorder=zorder, clip_on=True,
+            )
         )  # fmt: skip

@@ -15,7 +15,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.pdq.heatmap import heatmap
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ObjectTable, unmatched
+from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched
 
 __all__ = ["ImageView", "scored_boxes", "scored_covariances", "view_of_detections", "view_of_image"]
 
@@ -43,6 +43,25 @@ class ImageView:
     def mask(self, row: int) -> npt.NDArray[np.bool_]:
         """Return object `row`'s pixels as an (H, W) array."""
         return self.masks.to_array(row, self.height, self.width)
+
+    def mask_in_box(self, row: int) -> tuple[int, int, npt.NDArray[np.bool_]]:
+        """Return left and top of object `row`'s mask, and its pixels from there on: no more than it needs."""
+        x0, y0, x1, y1 = (int(value) for value in self.masks.boxes[row])
+        runs = self.masks.runs[self.masks.offsets[row] : self.masks.offsets[row + 1]]
+        if not len(runs):  # the box says it all
+            return x0, y0, np.ones((y1 - y0 + 1, x1 - x0 + 1), bool)
+        steps = np.zeros((y1 - y0 + 1, x1 - x0 + 2), np.int8)
+        steps[runs[:, 0] - y0, runs[:, 1] - x0] = 1
+        steps[runs[:, 0] - y0, runs[:, 2] - x0] = -1
+        return x0, y0, np.cumsum(steps, axis=1, dtype=np.int8)[:, :-1] > 0
+
+    def shown(self, above: float | None) -> npt.NDArray[np.int64]:
+        """Return the detections to draw: those that are matched, and the others whose confidence is above a limit."""
+        table = self.detections
+        kept = np.ones(len(table), bool) if above is None else table.confidences > np.float32(above)
+        if self.judged:
+            kept |= table.verdicts == Verdict.TP
+        return np.flatnonzero(kept)
 
     def heatmap(self, row: int) -> npt.NDArray[np.float64]:
         """Return P(x) of detection `row`: as given, or as its box and corner covariances induce it."""

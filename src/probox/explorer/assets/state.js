@@ -36,9 +36,10 @@
    * Do `work(store, state)` whenever one of `keys` changes, and at the start.
    *
    * `when`: "now"; "frame", in the next frame if the threshold changed, so that dragging its slider stays smooth;
-   * "rest", once nothing has changed for a moment, for what takes long.
+   * "rest", once nothing has changed for a moment, for what takes long. Where `id` names an element, and the card or
+   * section around it is out of sight, the work waits for rest too.
    */
-  probox.follow = (keys, work, when = "now") => works.push({ keys, work, when });
+  probox.follow = (keys, work, when = "now", id = null) => works.push({ keys, work, when, id });
 
   /** Do `work(store)` once, before anything is drawn. */
   probox.onStart = (work) => starts.push(work);
@@ -81,6 +82,19 @@
     render(before);
   });
 
+  // What is in sight, or nearly.
+  const seen = new Set();
+  const placeOf = (id) => probox.byId(id)?.closest(".card, section");
+  function watch() {
+    const watcher = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) seen.add(target);
+        else seen.delete(target);
+      }
+    }, { rootMargin: "150px" });
+    for (const place of new Set(works.map(({ id }) => id && placeOf(id)))) if (place) watcher.observe(place);
+  }
+
   const inFrame = new Set(), atRest = new Set();
   const doAll = (waiting) => {
     const due = works.filter((one) => waiting.has(one));
@@ -91,12 +105,31 @@
   let timer = 0;
   probox.resting = true; // whether all that waits for rest is done
 
+  // One work at a time, so that whoever moves the slider again waits for one of them at most.
+  function rest() {
+    const next = works.find((one) => atRest.has(one));
+    if (next) {
+      atRest.delete(next);
+      timer = setTimeout(rest, 0); // also if the work fails
+      next.work(probox.store, state);
+    } else probox.resting = true;
+  }
+
+  /** Do at once all that waits. */
+  probox.settle = () => {
+    clearTimeout(timer);
+    doAll(inFrame);
+    doAll(atRest);
+    probox.resting = true;
+  };
+
   function render(before) {
     const changed = new Set(Object.keys(state).filter((key) => !before || before[key] !== state[key]));
     let now = [], frames = false, rests = false;
     for (const one of works) {
       if (!one.keys.some((key) => changed.has(key))) continue;
-      if (one.when === "rest") { atRest.add(one); rests = true; }
+      const hidden = before && one.id && !seen.has(placeOf(one.id));
+      if (one.when === "rest" || hidden) { atRest.add(one); rests = true; }
       else if (one.when === "frame" && changed.has("t")) { inFrame.add(one); frames = true; }
       else now.push(one);
     }
@@ -105,7 +138,7 @@
     if (rests) {
       probox.resting = false;
       clearTimeout(timer);
-      timer = setTimeout(() => { doAll(atRest); probox.resting = true; }, 180);
+      timer = setTimeout(rest, 180);
     }
   }
 
@@ -120,6 +153,7 @@
     probox.store = new probox.Store(index);
     for (const work of starts) work(probox.store);
     state = read();
+    watch();
     render(null);
     document.documentElement.dataset.ready = "true";
   };
