@@ -244,7 +244,8 @@ def test_on_paper(browser: Browser, page: Path) -> None:
             const outside = (e) => e.getBoundingClientRect().right > innerWidth + 1;
             const hidden = (e) => e.scrollHeight > e.clientHeight + 2 && getComputedStyle(e).overflowY !== 'visible';
             return [...document.querySelectorAll('.scroll, .card, .chart svg')]
-              .filter((e) => e.getClientRects().length && (outside(e) || hidden(e))).map((e) => e.outerHTML.slice(0, 80));
+              .filter((e) => e.getClientRects().length && (outside(e) || hidden(e)))
+              .map((e) => e.outerHTML.slice(0, 80));
             """
         )
         assert cut == []
