@@ -9,7 +9,8 @@ import numpy as np
 
 from probox.analysis.confusion import BACKGROUND, Confusion, confusion
 from probox.pictures.style import Theme
-from probox.plots.base import Plot, Results, pdq_measured, short_name, styled, subplots
+from probox.plots.base import Plot, Results, pdq_measured, styled, subplots
+from probox.plots.legends import short_name
 from probox.plots.pairs import CAPTION_SIZE, put_words, wrapped
 
 __all__ = ["MOST_CLASSES", "PLOT"]
