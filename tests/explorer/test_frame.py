@@ -148,7 +148,7 @@ def test_every_layer_has_a_key_and_the_list_knows_it(browser: Browser, page: Pat
     browser.wait(lambda: browser.count("#items .item"))
     keys = browser.js("return [...document.querySelectorAll('#layers input')].map(e => [e.dataset.key, e.value])")
     listed = browser.js(
-        "return probox.keys.filter(([, , where]) => where === 'image').map(([k]) => k).join(' ').split(' ')"
+        "return probox.keys.filter(([, , where]) => where === 'large view').map(([k]) => k).join(' ').split(' ')"
     )
     for key, layer in keys:
         assert key in listed

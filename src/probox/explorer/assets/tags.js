@@ -53,7 +53,7 @@
       event.preventDefault();
       tagShown();
     });
-    probox.keys?.push(["t", "tag the image", "gallery and large view"]);
+    probox.keys?.push(["t", "tag the image", "gallery"], ["t", "tag the image", "large view"]);
     byId("tag-copy").addEventListener("click", () => probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`));
     byId("tag-save").addEventListener("click", () => {
       const link = h("a", { download: "tagged.txt", href: URL.createObjectURL(new Blob([`${listed(current())}\n`], { type: "text/plain" })) });
