@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.pictures.test_saving import font_kinds
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, evaluate
 from probox.cli import main
 from probox.plots import PLOTS
-from tests.pictures.test_saving import font_kinds
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

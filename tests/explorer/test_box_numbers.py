@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.explorer.test_script import NODE, run
+from tests.explorer.node import needs_node, run
 
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
 from probox.analysis import box_sweep
 from probox.analysis.box_sweep import find_box_rematches
 from probox.explorer.payload import index_payload
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not on this machine")
+pytestmark = needs_node
 
 CLASSES = ("person", "cup", "dog", "empty")
 KEYS = ("mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.explorer.test_script import NODE, run
+from tests.explorer.node import needs_node, run
 from tests.strategies import random_world
 
 from probox import Convention, Evaluation, evaluate
@@ -16,7 +16,7 @@ from probox.explorer.payload import index_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.tables.results import Verdict
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not on this machine")
+pytestmark = needs_node
 
 STATE = {
     "main": 0, "rival": None, "t": None, "class": None, "size": None, "verdict": "", "quality": "pPDQ", "lo": 0,

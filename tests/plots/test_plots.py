@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from tests.pictures.test_saving import font_kinds
 
 import probox
 from probox import Evaluation
 from probox.pictures.style import DARK, LIGHT
 from probox.plots import PLOTS, Plot, Plots, draw_all
 from probox.tables.results import Verdict
-from tests.pictures.test_saving import font_kinds
 
 LONG = "faster r-cnn, resnet 50, {} passes of dropout, seed 1"
 """Names that differ in the middle, where long names are cut."""
