@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.explorer.test_script import NODE, run
+from tests.explorer.node import needs_node, run
 
 import probox
 from probox import Convention
 from probox.explorer.constants import constants
 from probox.explorer.payload import chunk_payloads
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not on this machine")
+pytestmark = needs_node
 
 # --- samples --------------------------------------------------------------------------------------------------------
 

@@ -96,8 +96,12 @@ def page_heatmaps(convention: Convention, columns: int, rows: int) -> list[np.nd
 
 @pytest.mark.parametrize("convention", CONVENTIONS.values(), ids=CONVENTIONS.keys())
 def test_heatmaps_are_the_kernels_under_the_results_convention(convention: Convention) -> None:
-    for (box, both), shown in zip(boxes_and_corners(), page_heatmaps(convention, 100, 80), strict=True):
-        expected = heatmap(box, both, 100, 80, convention.replace(sum_zero_is_plain=False))
+    # Every other pixel will do; all of them under the first.
+    step = 1 if convention == Convention() else 2
+    shown_ones = page_heatmaps(convention, 100 // step, 80 // step)
+    for (box, both), shown in zip(boxes_and_corners(), shown_ones, strict=True):
+        whole = heatmap(box, both, 100, 80, convention.replace(sum_zero_is_plain=False))
+        expected = whole[step // 2 :: step, step // 2 :: step]
         close = SINGLE if convention.single_precision else CLOSE
         # What lies as near to the cut as the page can tell may fall on either side of it.
         doubtful = np.abs(np.maximum(shown, expected) - convention.min_probability) < close
