@@ -33,7 +33,8 @@ class BoxRematches(NamedTuple):
     """Detections that fare otherwise when others have dropped out, in the order in which it happens.
 
     From thresholds of at least `threshold` on, `detection` takes part with `matched`, `ignored` and `ious` as in
-    `BoxMatches`; until it drops out itself or changes again.
+    `BoxMatches`; until it drops out itself or changes again. `partner` is the row of its match at an overlap of 0.5,
+    any size, or -1.
     """
 
     threshold: npt.NDArray[np.float32]
@@ -41,6 +42,7 @@ class BoxRematches(NamedTuple):
     matched: npt.NDArray[np.uint16]
     ignored: npt.NDArray[np.uint16]
     ious: npt.NDArray[np.float64]
+    partner: Ints = np.zeros(0, np.int64)
 
 
 def score_order(evaluation: Evaluation) -> tuple[Ints, Ints]:
@@ -147,12 +149,14 @@ def _changes(evaluation: Evaluation, doubtful: _Doubtful, states: States) -> Box
     order = np.argsort(key)
     key, of_state, detection = key[order], of_state[order], detection[order]
     matched, ignored, ious = (found[name][order] for name in ("matched", "ignored", "ious"))
+    number = found["matched_objects"][order].astype(np.int64)
+    partner = np.full(len(number), -1)
+    partner[number >= 0] = there[object_offsets[of_state[number >= 0]] + number[number >= 0]]
     later = np.flatnonzero(~states.first[of_state])
     before = np.minimum(np.searchsorted(key, key[later] - span), len(key) - 1)
     same = (key[before] == key[later] - span) & (matched[before] == matched[later]).all(axis=1)
-    same &= (ignored[before] == ignored[later]).all(axis=1)
+    same &= (ignored[before] == ignored[later]).all(axis=1) & (partner[before] == partner[later])
     same &= np.where(np.isnan(ious[later]), np.isnan(ious[before]), ious[before] == ious[later]).all(axis=1)
     changed = later[~same]
-    return BoxRematches(
-        states.step[of_state[changed]], detection[changed], matched[changed], ignored[changed], ious[changed]
-    )
+    columns = (column[changed] for column in (detection, matched, ignored, ious, partner))
+    return BoxRematches(states.step[of_state[changed]], *columns)

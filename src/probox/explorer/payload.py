@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.analysis.box_sweep import find_box_rematches
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.explorer.boxes import FOLLOWING, box_payload
 from probox.explorer.packing import number, packed
+from probox.explorer.resampling import obstacles
+from probox.explorer.why import why_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.heatmap import plain_rows
@@ -60,6 +63,7 @@ def index_payload(
             "class": packed(objects.labels, "u2"),
             "size": packed(_size_bits(objects.areas), "u1"),
         },
+        "obstacles": obstacles(results),
         "results": [_result(name, evaluation, shown) for name, evaluation in results.items()],
     }
 
@@ -88,7 +92,7 @@ def _column(measure: Measure, column: Column) -> dict[str, Any]:
 
 
 def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict[str, Any]:
-    rematches = find_rematches(evaluation)
+    rematches, box_rematches = find_rematches(evaluation), find_box_rematches(evaluation)
     table, pairs = evaluation.detections, evaluation.pairs
     # Only pairs that are a match at some threshold are told; -1 stands for none.
     is_match = table.partners[pairs.detections] == pairs.objects if len(pairs) else np.zeros(0, bool)
@@ -121,7 +125,8 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         "events": _events(rematches, used),
         "small": packed(evaluation.objects.ignored, "u1"),
         "curve": _curve(evaluation, rematches),
-        "boxes": box_payload(evaluation),
+        "boxes": box_payload(evaluation, box_rematches),
+        "why": why_payload(evaluation, rematches, box_rematches),
     }
 
 
