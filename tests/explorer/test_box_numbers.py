@@ -158,6 +158,42 @@ def test_box_measures_are_those_of_measuring_anew_at_every_threshold(kind: str) 
             check(one, alone if threshold is None else alone.at_threshold(threshold))
 
 
+def by_hand(boxes: list[list[float]], scores: list[float], sure: list[float]) -> Evaluation:
+    """Return one object and detections that state its class with a score, but another class with a confidence."""
+    truth = GroundTruth.from_boxes(["cup", "dog"], {1: (200, 200)}, [1], [[10, 10, 50, 50]], [0])
+    found = Detections(
+        classes=["cup", "dog"], image_ids=[1] * len(boxes), boxes=boxes, label_probs=[[0.0, one] for one in sure],
+        labels=[0] * len(boxes), scores=scores,
+    )  # fmt: skip
+    return evaluate(truth, found)
+
+
+FAR, NEAR = [100.0, 100.0, 140.0, 140.0], [10.0, 10.0, 50.0, 50.0]
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "before", "after"),
+    [
+        (by_hand([FAR, NEAR], [0.9, 0.5], [0.3, 0.6]), 0.5, 1.0),  # the wrong one is surer of its score alone
+        (by_hand([NEAR, NEAR], [0.9, 0.5], [0.3, 0.6]), 1.0, 1.0),  # the second gets the object of the first
+        (by_hand([NEAR, NEAR], [0.9, 0.5], [0.6, 0.3]), 1.0, 1.0),
+        (by_hand([FAR, NEAR, FAR], [0.305, 0.3, 0.295], [0.9] * 3), 0.5, 0.5),  # a score on LRP's grid
+        (by_hand([FAR] * 100 + [NEAR], [0.9] * 100 + [0.5], [0.3] * 100 + [0.6]), 0.0, 1.0),  # the 101st comes in
+    ],
+)
+def test_a_threshold_that_drops_out_of_turn(evaluation: Evaluation, before: float, after: float) -> None:
+    told = {"index": index_payload({"one": evaluation}, [""], 50, evaluation.dataset.file_names)}
+    (answers,) = run(BOXES, [told | {"thresholds": [None, 0.3, 0.45]}], "store.js", "boxes.js")
+    assert [answer["classes"][0]["AP50"] for answer in answers] == pytest.approx([before, after, after])
+    check(answers[0], evaluation)
+    check(answers[1], evaluation.at_threshold(0.3))
+
+
+def test_nothing_is_matched_anew_where_scores_are_confidences() -> None:
+    for seed in range(5):
+        assert len(box_sweep._doubtful_groups(evaluate(*box_world(seed, "scores"))).row) == 0
+
+
 def test_what_would_take_too_long_to_follow_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, found = box_world(0, "stated")
     evaluation = evaluate(truth, found)
