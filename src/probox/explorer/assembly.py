@@ -65,6 +65,7 @@ SCRIPTS = (
     "resampling",
     "comparing",
     "versus",
+    "mixing",
     "confusion",
     "plots",
     "histogram",
