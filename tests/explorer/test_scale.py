@@ -79,6 +79,11 @@ def test_report_of_all_of_val2017(all_of_val2017: Evaluation, tmp_path: Path, br
     expected = all_of_val2017.at_threshold(0.75).summary()
     assert browser.text('#summary td[data-column="PDQ"]') == f"{100 * expected['PDQ']:.2f}"
 
+    browser.choose("#exact", "")
+    browser.click('#show button[value="objects"]')
+    browser.wait(lambda: browser.text("#found").endswith("The first 5,000 are shown."))
+    assert 0 < scroll(browser) < 150
+
 
 def scroll(browser: Browser) -> int:
     """Scroll through the gallery for 120 frames; return how many tiles exist then."""

@@ -7,6 +7,7 @@ from typing import Any
 from probox.analysis.confusion import BACKGROUND, UNNAMED
 from probox.explorer.payload import IOUS
 from probox.explorer.resampling import resampling_constants
+from probox.explorer.why import why_constants
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
@@ -51,4 +52,5 @@ def constants() -> dict[str, Any]:
         "RESAMPLING": resampling_constants(),
         "CONFUSION": {"BACKGROUND": BACKGROUND, "UNNAMED": UNNAMED, "MOST": MOST_CLASSES},
         "HEAT": list(_HEAT),
+        "WHY": why_constants(),
     }
