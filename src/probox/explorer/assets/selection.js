@@ -170,12 +170,6 @@
     return sums;
   };
 
-  /** Return for each image whether a detector has no detection there, whatever the threshold. */
-  probox.unseen = (store, r) => {
-    const { offsets } = store.results[r].detections;
-    return Uint8Array.from({ length: store.count }, (_, image) => Number(offsets[image] === offsets[image + 1]));
-  };
-
   // What comes first has the least of these; `a` and `b` are sums of the chosen detector and of its rival.
   const SORTS = {
     worst: (a) => (i) => a.PDQ[i],
@@ -196,16 +190,17 @@
   probox.sortOf = (state) => (DIFFERENCES.includes(state.sort) && probox.rivalOf(state) === null ? "worst" : state.sort);
   probox.orderOf = (state) => (DIFFERENCES.includes(state.by) && probox.rivalOf(state) === null ? "missed" : state.by);
 
+  // Images that a detector seems never to have been run on: the evaluation's own rule, which is told.
   const neverSeen = (store, state, sort) => {
     const rival = probox.rivalOf(state);
-    const own = probox.unseen(store, state.main);
+    const own = store.results[state.main].unseen;
     if (!DIFFERENCES.includes(sort)) return own;
-    const others = probox.unseen(store, rival);
+    const others = store.results[rival].unseen;
     return own.map((value, image) => value | others[image]);
   };
 
   /**
-   * Sort rows of images; images without a value come last, before them those without detections.
+   * Sort rows of images; images without a value come last, before them those that the detector never saw.
    *
    * Ties go by number; of images of the same lowest PDQ, often 0, those with more mistakes come first.
    * `sums` and `rivals` are `imageSums`. Returns the rows and how many of them were put apart.
@@ -239,7 +234,7 @@
    * there are.
    *
    * Misses: the large ones first. Matches: by the chosen quality. False positives: the surest first. Differences are of
-   * an object's pPDQ, 0 where it is missed. What lies in images without detections comes last, as images do.
+   * an object's pPDQ, 0 where it is missed. What lies in images never seen comes last, as images do.
    */
   probox.itemList = (store, state, { found, there }, most, images) => {
     const by = probox.orderOf(state);
