@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.explorer.browser import Browser
+from tests.explorer.browser import Browser, summary_cell
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
@@ -41,8 +41,7 @@ def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Pa
     browser.open(page)
     total = results["nanodet"].at_threshold(0.3).summary()
     browser.choose("#exact", "0.3")
-    shown = browser.text('#summary tr[data-result="2"] td[data-column="PDQ"]')
-    assert shown == f"{100 * total['PDQ']:.2f}"
+    assert summary_cell(browser, 2, "PDQ") == f"{100 * total['PDQ']:.2f}"
 
 
 @pytest.fixture(scope="module")
