@@ -129,13 +129,11 @@
       for (const test of tests) if (!test(d, o)) return 0;
       return 1;
     };
-    const { verdict, pair, objectVerdict } = view;
+    const { pair, objectVerdict } = view;
     const partner = view.result.pairs.object;
-    const found = new Uint8Array(verdict.length), there = new Uint8Array(objectVerdict.length);
-    for (let d = 0; d < verdict.length; d++) {
-      if (verdict[d] === TP) found[d] = there[partner[pair[d]]] = passes(d, partner[pair[d]]);
-      else if (verdict[d] === FP) found[d] = passes(d, -1);
-    }
+    const found = new Uint8Array(view.verdict.length), there = new Uint8Array(objectVerdict.length);
+    for (const d of view.right) found[d] = there[partner[pair[d]]] = passes(d, partner[pair[d]]);
+    for (const d of view.wrong) found[d] = passes(d, -1);
     for (let o = 0; o < objectVerdict.length; o++) if (objectVerdict[o] === FN) there[o] = passes(-1, o);
     return { found, there, all: !tests.length };
   };
@@ -144,30 +142,22 @@
   probox.imageSums = (store, state, r, { found, there }) => {
     const view = store.view(r, state.t);
     const { detections, pairs } = view.result;
-    const { verdict, pair, objectVerdict } = view;
-    const sums = { PDQ: new Float64Array(store.count), TP: new Uint32Array(store.count), FP: new Uint32Array(store.count),
-      FN: new Uint32Array(store.count) };
-    for (let image = 0; image < store.count; image++) {
-      let quality = 0, cost = 0, right = 0, wrong = 0, missed = 0;
-      for (let d = detections.offsets[image]; d < detections.offsets[image + 1]; d++) {
-        if (!found[d]) continue;
-        if (verdict[d] === TP) {
-          right++;
-          quality += pairs.pPDQ[pair[d]];
-        } else {
-          wrong++;
-          cost += detections.cost ? detections.cost[d] : 1;
-        }
-      }
-      for (let o = store.objects.offsets[image]; o < store.objects.offsets[image + 1]; o++) {
-        if (there[o] && objectVerdict[o] === FN) missed++;
-      }
-      sums.TP[image] = right;
-      sums.FP[image] = wrong;
-      sums.FN[image] = missed;
-      sums.PDQ[image] = quality / (right + cost + missed); // 0 / 0 is NaN
+    const image = probox.imageOfRows(detections.offsets), imageThere = probox.imageOfRows(store.objects.offsets);
+    const quality = new Float64Array(store.count), cost = new Float64Array(store.count);
+    const [right, wrong, missed] = [0, 1, 2].map(() => new Uint32Array(store.count));
+    for (const d of view.right) {
+      if (!found[d]) continue;
+      right[image[d]]++;
+      quality[image[d]] += pairs.pPDQ[view.pair[d]];
     }
-    return sums;
+    for (const d of view.wrong) {
+      if (!found[d]) continue;
+      wrong[image[d]]++;
+      cost[image[d]] += detections.cost ? detections.cost[d] : 1;
+    }
+    for (let o = 0; o < there.length; o++) if (there[o] && view.objectVerdict[o] === FN) missed[imageThere[o]]++;
+    const PDQ = quality.map((sum, i) => sum / (right[i] + cost[i] + missed[i])); // 0 / 0 is NaN
+    return { PDQ, TP: right, FP: wrong, FN: missed };
   };
 
   // What comes first has the least of these; `a` and `b` are sums of the chosen detector and of its rival.
@@ -291,7 +281,7 @@
   /** Return the share of true positives, in per cent, in each of `bins` equal ranges of a quality; 1 is in the last. */
   probox.histogram = (view, quality, bins) => {
     const counts = new Array(bins).fill(0);
-    const values = view.result.pairs[quality], rows = view.right();
+    const values = view.result.pairs[quality], rows = view.right;
     for (const d of rows) counts[Math.min(bins - 1, Math.floor(values[view.pair[d]] * bins))]++;
     return counts.map((n) => (100 * n) / Math.max(rows.length, 1));
   };
