@@ -137,7 +137,8 @@
     const pixels = (count, size) => Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
     const xs = pixels(columns, width), ys = pixels(rows, height);
     if (!corners) {
-      const across = xs.map((x) => cover(x, x1, x2)), down = ys.map((y) => cover(y, y1, y2));
+      const round = rounding(convention);
+      const across = xs.map((x) => round(cover(x, x1, x2))), down = ys.map((y) => round(cover(y, y1, y2)));
       for (let j = 0; j < rows; j++) for (let i = 0; i < columns; i++) values[j * columns + i] = across[i] * down[j];
       return values;
     }

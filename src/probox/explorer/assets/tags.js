@@ -60,7 +60,7 @@
       event.preventDefault();
       tagShown();
     });
-    for (const where of ["gallery", "image"]) probox.keys.push(["t", "tag the image, or take its tag away", where]);
+    for (const where of ["gallery", "large view"]) probox.keys.push(["t", "tag the image, or take its tag away", where]);
     byId("tag-copy").addEventListener("click", () => probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`));
     byId("tag-save").addEventListener("click", () => {
       const link = h("a", { download: "tagged.txt", href: URL.createObjectURL(new Blob([`${listed(current())}\n`], { type: "text/plain" })) });

@@ -20,7 +20,7 @@
     byId("readout").replaceChildren(...rows.map((row) => h("span", { "data-result": row.r },
       h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }), h("span", { class: "name" }, row.name),
       h("b", { "data-value": "PDQ" }, percent(row.PDQ)), h("span", { class: "counts" }, `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`))));
-    byId("printed").textContent = state.t === null ? "no label threshold: all detections count" : `label threshold ${state.t}: only detections surer than that count`;
+    for (const place of document.querySelectorAll(".printed")) place.textContent = state.t === null ? "no label threshold: all detections count" : `label threshold ${state.t}: only detections surer than that count`;
     if (told !== null && told !== state.t) {
       probox.announce(`label threshold ${state.t ?? "none"}: ${rows.map((row) => `${row.name} PDQ ${percent(row.PDQ)}`).join(", ")}`);
     }
