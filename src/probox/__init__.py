@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from probox.analysis.diagnosis import diagnose
     from probox.analysis.intervals import bootstrap
     from probox.analysis.ranking import Ranking, rank
+    from probox.analysis.stories import stories
     from probox.analysis.thresholds import best_threshold
     from probox.convention import Convention
     from probox.errors import InputError, ProboxError
@@ -97,6 +98,7 @@ __all__ = [
     "read_voc_truth",
     "read_yolo",
     "read_yolo_truth",
+    "stories",
     "write_parquet",
 ]
 
@@ -106,6 +108,7 @@ _HOMES = {
     "probox.analysis.comparison": ("compare",),
     "probox.analysis.diagnosis": ("diagnose",),
     "probox.analysis.intervals": ("bootstrap",),
+    "probox.analysis.stories": ("stories",),
     "probox.analysis.thresholds": ("best_threshold",),
     "probox.analysis.ranking": ("Ranking", "rank"),
     "probox.convention": ("Convention",),

@@ -165,7 +165,7 @@ def test_masks_arrive_pixel_by_pixel_with_their_outlines() -> None:
     results = {"none": evaluate(truth, none)}
     value = {"width": width, "height": height, "offsets": [0, 3, 6, 9],
              "chunks": list(chunk_payloads(results, truth.masks, 2))}  # fmt: skip
-    answers = run(GEOMETRY, value, "geometry.js")
+    answers = run(GEOMETRY, value, "store.js", "geometry.js")
     assert [answer["row"] for answer in answers] == list(range(9))
     for row, (mask, answer) in enumerate(zip(masks, answers, strict=True)):
         assert answer["box"] == truth.masks.boxes[row].tolist()

@@ -137,7 +137,7 @@ def two_of_a_world(seed: int, convention: Convention) -> dict[str, Evaluation]:
     """Return two detectors of a random world: the second lacks some detections, and names other classes."""
     truth, found = random_world(seed, heatmaps=False, max_images=8)
     rng = np.random.default_rng(seed)
-    some = found.select(np.flatnonzero(rng.random(len(found)) < 0.7))
+    some = found[rng.random(len(found)) < 0.7]
     turned = some.replace(label_probs=np.roll(some.label_probs, 1, axis=1), scores=None, labels=None)
     return {
         "all": evaluate(truth, found, convention=convention),
@@ -183,17 +183,19 @@ def test_numbers_of_an_image_are_those_of_what_passes(seed: int, preset: str) ->
     assert seen > 100
 
 
-def test_a_class_in_an_image_has_the_numbers_that_the_table_of_classes_gives_it(
-    results: dict[str, Evaluation],
-) -> None:
+def test_a_class_or_size_in_an_image_has_the_numbers_that_the_tables_give_it(results: dict[str, Evaluation]) -> None:
     result = next(iter(results.values()))
     for threshold in (None, 0.45):
         at = result if threshold is None else result.at_threshold(threshold)
-        alone = [at.on([image]).per_class() for image in result.dataset.image_ids.tolist()]
-        states = [{"class": label, "t": threshold} for label in range(len(result.classes))]
-        for name, told in zip(result.classes, select(results, states), strict=True):
-            expected = {key: np.array([table[name][key] for table in alone]) for key in ("PDQ", "TP", "FP", "FN")}
-            check_sums(told["sums"], expected)
+        alone = [at.on([image]) for image in result.dataset.image_ids.tolist()]
+        for key, names, tables in (
+            ("class", result.classes, [image.per_class() for image in alone]),
+            ("size", ("small", "medium", "large"), [image.per_size() for image in alone]),
+        ):
+            states = [{key: number, "t": threshold} for number in range(len(names))]
+            for name, told in zip(names, select(results, states), strict=True):
+                numbers = ("PDQ", "TP", "FP", "FN")
+                check_sums(told["sums"], {key: np.array([table[name][key] for table in tables]) for key in numbers})
 
 
 def test_filters_say_what_passes(results: dict[str, Evaluation]) -> None:
@@ -216,15 +218,15 @@ def with_unseen(demo: Demo) -> dict[str, Evaluation]:
     ids = demo.truth.image_ids
     lacking = [ids[[2, 7]], ids[[4]]]
     return {
-        name: evaluate(demo.truth, found.select(np.flatnonzero(~np.isin(found.image_ids, without))), measures=("pdq",))
+        name: evaluate(demo.truth, found[~np.isin(found.image_ids, without)], measures=("pdq",))
         for (name, found), without in zip(demo.detectors.items(), lacking, strict=True)
     }
 
 
 def test_the_rival_is_measured_by_the_same_objects(with_unseen: dict[str, Evaluation]) -> None:
     sure, unsure = with_unseen.values()
-    duels = [{"rival": 1, "duel": duel, "t": 0.6} for duel in ("won", "lost", "neither")]
-    won, lost, neither = select(with_unseen, duels)
+    duels = [{"rival": 1, "duel": duel, "t": 0.6} for duel in ("won", "lost", "neither", "alone")]
+    won, lost, neither, alone = select(with_unseen, duels)
     both = [items_of(evaluation, 0.6) for evaluation in (sure, unsure)]
     found = [{item[2] for item in items if verdict_of(item) == "TP"} for items in both]
     missed = [{item[2] for item in items if verdict_of(item) == "FN"} for items in both]
@@ -232,6 +234,13 @@ def test_the_rival_is_measured_by_the_same_objects(with_unseen: dict[str, Evalua
     assert sum(lost["sums"]["FN"]) == sum(lost["rivals"]["TP"]) == len(missed[0] & found[1]) > 0
     assert sum(neither["sums"]["FN"]) == sum(neither["rivals"]["FN"]) == len(missed[0] & missed[1]) > 0
     assert sum(won["rivals"]["TP"]) + sum(won["rivals"]["FP"]) + sum(won["sums"]["FN"]) == 0
+    assert sum(alone["sums"]["FP"]) > 0
+    assert sum(sum(alone["rivals"][name]) for name in ("TP", "FP", "FN")) == 0  # it has none of them
+
+
+def test_nobody_is_their_own_rival(with_unseen: dict[str, Evaluation]) -> None:
+    itself, plain = select(with_unseen, [{"rival": 0, "duel": "won", "sort": "ahead", "by": "ahead"}, {}])
+    assert itself == plain
 
 
 def test_order_of_images(with_unseen: dict[str, Evaluation]) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.evaluation.oddities.checks import check_coverage
+from probox.evaluation.oddities.columns import Columns
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.resampling import pdq_per_image
 
-__all__ = ["CHOICES", "choose_images", "find_images"]
+__all__ = ["CHOICES", "choose_images", "find_images", "seen_images"]
 
 CHOICES = {
     "worst": "of lowest PDQ",
@@ -21,9 +24,40 @@ CHOICES = {
 }
 """Ways to choose images, and what each goes by."""
 
+_UNSEEN_TOO = "missed"
+"""The choice that also has images that the detector did not see: all that is in them was missed."""
 
-def choose_images(evaluation: Evaluation, choice: str, n: int) -> list[int]:
-    """Return the ids of the `n` images that a choice puts first; ties go by id, images with nothing in them last."""
+
+def seen_images(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
+    """Return which images of the data set the detector saw, one bool each.
+
+    An image without any detection is taken for one that the detector was not run on if there are many of them while
+    the others have several each: the rule by which `evaluate` warns of it. Otherwise all were seen: a detector that is
+    rarely sure leaves images empty, too.
+    """
+    seen = np.ones(len(evaluation.dataset), bool)
+    if any(oddity.kind == "images without detections" for oddity in check_coverage(Columns.of_evaluation(evaluation))):
+        seen = np.bincount(evaluation.detections.image_rows, minlength=len(seen)) > 0
+    return seen
+
+
+def choose_images(
+    evaluation: Evaluation, choice: str, n: int, *, seen: npt.NDArray[np.bool_] | None = None
+) -> list[int]:
+    """Return the ids of the `n` images that a choice puts first; ties go by id, images with nothing in them last.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured.
+    choice : str
+        One of `CHOICES`.
+    n : int
+        How many; fewer if there are no more.
+    seen : (images,) bool, optional
+        Images that the detector saw: others are no failures of it and are left out of every choice but ``missed``.
+        Default: `seen_images`, of all detections that were evaluated.
+    """
     table, image_ids = pdq_per_image(evaluation), evaluation.dataset.image_ids
     filled = ~np.isnan(table["PDQ"])
     key = {
@@ -34,6 +68,8 @@ def choose_images(evaluation: Evaluation, choice: str, n: int) -> list[int]:
         "crowded": -(2 * table["TP"] + table["FP"] + table["FN"]),
     }[choice]
     order = np.lexsort((image_ids, key, ~filled))
+    if choice != _UNSEEN_TOO:
+        order = order[(seen_images(evaluation) if seen is None else seen)[order]]
     return [int(image_id) for image_id in image_ids[order[:n]]]
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import io
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +10,14 @@ import click
 
 from probox.analysis.image_ranking import CHOICES
 from probox.cli.console import note, print_json, progress_bar
+from probox.cli.draw_job import LIMIT, Choice, Job, file_names, job_of_detections, job_of_evaluation, photo_folder
 from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
-from probox.pictures.drawing import CORNERS, LABELS
+from probox.pictures.drawing import CORNERS, LABELS, SHOWN_ABOVE, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
+
+STORIES = 3
+"""So many examples of each kind, unless somebody says how many."""
 
 
 def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,11 +35,32 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where pictures go.")
 @click.option("--image", "wanted", multiple=True, metavar="ID", help="This image, by id or file name; may be repeated.")
 @_choices
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N images of all [default: {LIMIT}].")
+@click.option(
+    "--stories",
+    is_flag=False,
+    flag_value=str(STORIES),
+    type=click.IntRange(min=1),
+    metavar="[N]",
+    help=f"Examples of detections that were too sure, not sure enough, and as sure as they should be: N of each "
+    f"[default: {STORIES}].",
+)
+@click.option("--all", "all_images", is_flag=True, help="All images, however many there are.")
 # Not --images, which are the photos here: --image chooses.
 @scoring_options(leave_out=["images"])
+@click.option(
+    "--show-above",
+    type=click.FloatRange(0, 1),
+    metavar="T",
+    help="Leave unmatched detections that are no surer than T out of pictures; verdicts stay, 0 shows all "
+    f"[default: {SHOWN_ABOVE}, or 0 with --label-threshold].",
+)
 @click.option("--colours", type=click.Choice(list(PALETTES)), default="blue-orange", show_default=True)
 @click.option("--corners", type=click.Choice(CORNERS), default="ellipse", show_default=True)
-@click.option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel.")
+@click.option("--heatmap", is_flag=True, help="Show P(x), the probability of every pixel, with a scale.")
+@click.option(
+    "--veil", type=click.FloatRange(0, 1), default=VEIL, show_default=True, help="White over the photo; 0: none."
+)
 @click.option("--labels", type=click.Choice(LABELS), default="full", show_default=True)
 @click.option("--detections", type=click.Path(), metavar="FILE", help="Where to find heatmaps (see above).")
 @click.option("--format", "ending", type=click.Choice(ENDINGS), default=ENDINGS[0], show_default=True)
@@ -49,7 +71,11 @@ def command(
     images: str | None,
     out: str,
     wanted: tuple[str, ...],
+    limit: int | None,
+    stories: int | None,
+    all_images: bool,
     scoring: Scoring,
+    show_above: float | None,
     detections: str | None,
     ending: str,
     as_json: bool,
@@ -63,6 +89,14 @@ def command(
     Options of scoring, from --preset to --threads, say how to judge by --truth; a result was judged when it was made,
     and takes --label-threshold alone.
 
+    Without a choice of images the first 50 are drawn. Of detections, pictures show true positives and those surer than
+    0.3; what is left out counts all the same, and is said in the picture and below. --label-threshold T is another
+    thing: detections that are no surer than T are gone before anything is matched, as with `probox evaluate`, and all
+    others are drawn. Images that the detector seems not to have seen are drawn by --missed, --image and --all only.
+
+    --stories looks for examples instead and writes a picture of each with its caption, and index.html with all of them:
+    boxes whose errors are far beyond their sigmas, or far below, or as they should be, and wrong labels that were sure.
+
     Heatmaps of probabilistic segmentation are not kept in SOURCE: name the file that was evaluated with
     --detections to see them.
 
@@ -72,63 +106,57 @@ def command(
     \b
     probox draw results --images val2017 --out pictures --worst 20
     probox draw results/ssd --images val2017 --out pictures --image 139 --heatmap --format pdf
+    probox draw results --images val2017 --out stories --stories
     probox draw detections.json --images val2017 --out pictures
     probox draw detections.json --truth truth.json --preset paper --clip corners --out pictures --worst 20
     """
     choices = {name: options.pop(name.replace("-", "_")) for name in CHOICES}
-    chosen = {name: n for name, n in choices.items() if n is not None}
-    if len(chosen) + bool(wanted) > 1:
-        raise click.UsageError("choose images by --image or by one of --worst, --best, --false-positives, ...")
-    photos = _folder(images)
-    job: _Job = _judged(source, truth, detections, scoring, photos, chosen, wanted)
-    written = _write(job, Path(out), ending, options, quiet=as_json)
+    chosen = [(name, n) for name, n in choices.items() if n is not None]
+    if len(chosen) + bool(wanted) + all_images + (limit is not None) + (stories is not None) > 1:
+        raise click.UsageError(
+            "choose images by --image, by --limit, --all, --stories, or by one of --worst, --best, ..."
+        )
+    choice = Choice(wanted, chosen[0] if chosen else None, None if all_images else limit or LIMIT)
+    if show_above is None:
+        show_above = 0.0 if "--label-threshold" in scoring.typed else SHOWN_ABOVE
+    options["show_above"] = show_above
+    if stories is not None:
+        from probox.cli.draw_stories import write_stories
+
+        evaluation, found = _judged(source, truth, detections, scoring)
+        if evaluation is None:
+            raise click.UsageError("--stories needs a truth: give --truth, or a folder of results")
+        write_stories(evaluation, found, stories, photo_folder(images), Path(out), ending, options, as_json=as_json)
+        return
+    job = _job_of(source, truth, detections, scoring, photo_folder(images), choice)
+    written = _write(job, Path(out), ending, options, scoring.threads, quiet=as_json)
     if as_json:
         pictures = [{"image_id": i, "file": str(p)} for i, p in written]
-        print_json({"pictures": pictures, **job.judgement(), "notes": job.notes})
+        print_json({"pictures": pictures, **job.judgement(), "show_above": show_above, "notes": job.notes})
         return
     for text in job.notes:
         note(f"note: {text}")
     note(f"{len(written)} pictures written to {out}")
 
 
-@dataclasses.dataclass
-class _Job:
-    """What to draw: a table, its images, and the photo of each."""
-
-    source: Any
-    images: list[tuple[int, str]]
-    photos: dict[int, Path | None]
-    sizes: dict[int, tuple[int, int]]
-    heatmaps: Any
-    notes: list[str]
-
-    def judgement(self) -> dict[str, Any]:
-        """Return how detections were judged and with which numbers, for JSON; nothing if they were not."""
-        convention = getattr(self.source, "convention", None)
-        return {} if convention is None else {"summary": self.source.summary(), "convention": convention.to_dict()}
-
-
-def _folder(images: str | None) -> Path | None:
-    if images is None:
-        return None
-    if not Path(images).is_dir():
-        raise InputError("is not a folder", file=images, remedy="give the folder of photos")
-    return Path(images)
+def _job_of(
+    source: str, truth: str | None, detections: str | None, scoring: Scoring, photos: Path | None, choice: Choice
+) -> Job:
+    """Return what to draw of a result, of detections that are judged first, or of detections alone."""
+    threshold = scoring.convention.label_threshold
+    evaluation, found = _judged(source, truth, detections, scoring, at_threshold=False)
+    if evaluation is None:
+        return job_of_detections(source, threshold, photos, choice)
+    at = None if evaluation.convention.label_threshold == threshold else threshold
+    return job_of_evaluation(evaluation, at, found, photos, choice)
 
 
 def _judged(
-    source: str,
-    truth: str | None,
-    detections: str | None,
-    scoring: Scoring,
-    photos: Path | None,
-    chosen: dict[str, int],
-    wanted: tuple[str, ...],
-) -> _Job:
-    from probox.analysis.image_ranking import choose_images, find_images
+    source: str, truth: str | None, detections: str | None, scoring: Scoring, *, at_threshold: bool = True
+) -> tuple[Any, Any]:
+    """Return the evaluation that was made or is made now, and detections with heatmaps; None without any truth."""
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation
-    from probox.files.photos import find_photo
     from probox.formats import read_truth
 
     found: Any = None
@@ -140,34 +168,21 @@ def _judged(
         evaluation = Evaluation.load(result)
         if detections is not None:
             found = read_again(detections, evaluation, read_truth(truth) if truth else None)
-    elif truth is not None:
+        if at_threshold and threshold is not None:
+            evaluation = evaluation.at_threshold(threshold)
+        return evaluation, found
+    if truth is not None:
         from probox.evaluation.run import evaluate
 
         table, found = scoring.read(truth, source, "draw")
-        evaluation = evaluate(table, found, convention=scoring.convention, threads=scoring.threads)
-        threshold = None  # it was among the rest
-    elif Path(source).is_dir():
+        return evaluate(table, found, convention=scoring.convention, threads=scoring.threads), found
+    if Path(source).is_dir():
         raise InputError(
             "holds no evaluation.json",
             file=source,
             remedy="give a folder that `probox evaluate --out` wrote, or --truth",
         )
-    else:
-        return _alone(source, threshold, photos, chosen, wanted)
-    if threshold is not None:
-        evaluation = evaluation.at_threshold(threshold)
-    if wanted:
-        ids = find_images(evaluation, wanted)
-    elif chosen:
-        ((choice, n),) = chosen.items()
-        ids = choose_images(evaluation, choice, n)
-    else:
-        ids = evaluation.dataset.image_ids.tolist()
-    names = dict(zip(evaluation.dataset.image_ids.tolist(), evaluation.dataset.file_names, strict=True))
-    shown = {image_id: find_photo(photos, image_id, names[image_id]) if photos else None for image_id in ids}
-    job = _Job(evaluation, [(image_id, names[image_id]) for image_id in ids], shown, {}, found, [])
-    _note_missing(job, photos)
-    return job
+    return None, None
 
 
 def _refuse_scoring(scoring: Scoring, why: str) -> None:
@@ -177,85 +192,41 @@ def _refuse_scoring(scoring: Scoring, why: str) -> None:
         raise click.UsageError(f"{idle[0]} says how to judge a file of detections by --truth, but {why}")
 
 
-def _alone(
-    source: str, threshold: float | None, photos: Path | None, chosen: dict[str, int], wanted: tuple[str, ...]
-) -> _Job:
-    import numpy as np
-
-    from probox.pictures.alone import read_alone
-
-    if chosen and set(chosen) != {"crowded"}:
-        raise click.UsageError(f"--{next(iter(chosen))} needs a truth: give --truth, or a folder of results")
-    alone = read_alone(source, photos)
-    table = alone.detections
-    if threshold is not None:
-        table = table.select(table.label_probs.max(axis=1, initial=0.0) > np.float32(threshold))
-    ids, counts = np.unique(table.image_ids, return_counts=True)
-    if chosen:
-        ids = ids[np.argsort(-counts, kind="stable")[: chosen["crowded"]]]
-    listed = ids.tolist()
-    if wanted:
-        unknown = [text for text in wanted if text not in {str(image_id) for image_id in listed}]
-        if unknown:
-            raise InputError(f"no detections in image {unknown[0]!r}", file=source, remedy="give an image id")
-        listed = [int(text) for text in wanted]
-    names = {image_id: alone.photos[image_id].name if alone.photos[image_id] else "" for image_id in listed}  # type: ignore[union-attr]
-    job = _Job(table, [(i, names[i]) for i in listed], alone.photos, alone.sizes, None, list(table.notes))
-    _note_missing(job, photos)
-    return job
-
-
-def _note_missing(job: _Job, photos: Path | None) -> None:
-    missing = [image_id for image_id, _ in job.images if job.photos.get(image_id) is None]
-    if photos is not None and missing:
-        job.notes.append(f"{len(missing)} images have no photo in {photos} (the first: {missing[0]}): plain ground")
-
-
-def _write(job: _Job, folder: Path, ending: str, options: dict[str, Any], *, quiet: bool) -> list[tuple[int, Path]]:
-    from probox.files.photos import load_photo
+def _write(
+    job: Job, folder: Path, ending: str, options: dict[str, Any], threads: int | None, *, quiet: bool
+) -> list[tuple[int, Path]]:
+    from probox.files.folder import output_folder
+    from probox.pictures.many import Task, draw_tasks, process_count
     from probox.support.optional import require
 
-    require("matplotlib", extra="report").use("Agg")
-    import matplotlib.pyplot as plt
-
-    from probox.files.folder import output_folder
-    from probox.pictures.drawing import draw_view
-    from probox.pictures.view import view_of_detections, view_of_image
-    from probox.plots import quietly
-    from probox.tables.detections import Detections
-
+    require("matplotlib", extra="report")
     written: list[tuple[int, Path]] = []
-    names = {image_id: f"{stem}.{ending}" for image_id, stem in _file_names(job.images).items()}
+    hidden = [0, 0]  # detections, pictures
+    names = {image_id: f"{stem}.{ending}" for image_id, stem in file_names(job.images).items()}
+
+    def tasks() -> Iterator[Task]:
+        for image_id, file_name in job.images:
+            view = job.view(image_id, file_name)
+            left_out = len(view.detections) - len(view.shown(options["show_above"] or None))
+            hidden[0] += left_out
+            hidden[1] += left_out > 0
+            yield Task(view, job.photos.get(image_id), options, ending)
+
     with (
-        quietly(),
         output_folder(folder, "draw", names=names.values()) as out,
         progress_bar("pictures", quiet=quiet) as progress,
     ):
-        for done, (image_id, file_name) in enumerate(job.images):
-            progress(done, len(job.images))
-            if isinstance(job.source, Detections):
-                view = view_of_detections(job.source, image_id, job.sizes[image_id], file_name)
-            else:
-                view = view_of_image(job.source, image_id, job.heatmaps)
-            photo, path = None, job.photos.get(image_id)
-            if path is not None:
-                try:
-                    photo = load_photo(path, (view.width, view.height))
-                except InputError as error:
-                    job.notes.append(f"{error}: plain ground")
-            axes = draw_view(view, photo=photo, **options)
-            figure: Any = axes.get_figure()
-            picture = io.BytesIO()
-            figure.savefig(picture, format=ending)
-            plt.close(figure)
-            written.append((image_id, out.write(names[image_id], picture.getvalue())))
+        progress(0, len(job.images))
+        pictures = draw_tasks(tasks(), process_count(threads, len(job.images)))
+        for (image_id, _), drawn in zip(job.images, pictures, strict=True):
+            if drawn.problem is not None:
+                job.notes.append(f"{drawn.problem}: plain ground")
+            written.append((image_id, out.write(names[image_id], drawn.content)))
+            progress(len(written), len(job.images))
+    if hidden[0]:
+        judged = bool(job.judgement())
+        job.notes.append(
+            f"{hidden[0]:,} detections {'without a match ' * judged}that are no surer than {options['show_above']:g}, "
+            f"in {hidden[1]:,} pictures, are not drawn{', though they count' * judged}; --show-above 0 draws all"
+        )
     return written
-
-
-def _file_names(images: list[tuple[int, str]]) -> dict[int, str]:
-    """Return a name per picture: the photo's, if it is fit for a file and no other image has it, else the id."""
-    stems = {i: re.sub(r"[^\w.-]+", "_", Path(name.replace("\\", "/")).stem)[:80] for i, name in images}
-    counts: dict[str, int] = {}
-    for stem in stems.values():
-        counts[stem.lower()] = counts.get(stem.lower(), 0) + 1
-    return {i: stem if stem.strip("._") and counts[stem.lower()] == 1 else f"image-{i}" for i, stem in stems.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.box_sweep import BoxRematches, find_box_rematches, score_order
+from probox.analysis.box_sweep import BoxRematches, score_order
 from probox.evaluation.result import Evaluation
 from probox.explorer.packing import packed
 from probox.measures.boxes.mean_ap import MEAN_AP
@@ -20,7 +20,7 @@ FOLLOWING = (MEAN_AP.name, OPTIMAL_LRP.name)
 """Names of the measures that the page makes from this."""
 
 
-def box_payload(evaluation: Evaluation) -> dict[str, Any] | None:
+def box_payload(evaluation: Evaluation, rematches: BoxRematches | None) -> dict[str, Any] | None:
     """Return the columns, or None where neither mAP nor LRP was asked for or they cannot follow a threshold.
 
     ``order`` has the detections of known classes by class, then descending score; ``starts`` says where classes start,
@@ -30,10 +30,7 @@ def box_payload(evaluation: Evaluation) -> dict[str, Any] | None:
     each size for which they are. All others have no match, and are wrong unless their own area is out of the range; or
     take no part: ``late``. ``events`` are changes from a threshold on, ``objects`` counts those of each class and size.
     """
-    if not any(name in evaluation.measures for name in FOLLOWING):
-        return None
-    rematches = find_box_rematches(evaluation)
-    if rematches is None:
+    if rematches is None or not any(name in evaluation.measures for name in FOLLOWING):
         return None
     matches, table = evaluation.box_matches, evaluation.detections
     order, starts = score_order(evaluation)

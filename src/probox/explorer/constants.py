@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from probox.analysis.confusion import BACKGROUND, UNNAMED
 from probox.explorer.payload import IOUS
+from probox.explorer.resampling import resampling_constants
+from probox.explorer.why import why_constants
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq.definition_heatmap import EDGE
 from probox.pictures.corners import SIGMA, SIGMAS
 from probox.pictures.style import LIGHT
+from probox.plots.confusion import MOST_CLASSES
 from probox.plots.scatter import LEVELS
 from probox.tables.results import QUALITIES, Verdict
 
@@ -45,5 +49,8 @@ def constants() -> dict[str, Any]:
         "LEVELS": list(LEVELS),
         "LINES": len(LIGHT.lines),
         "EDGE": EDGE,
+        "RESAMPLING": resampling_constants(),
+        "CONFUSION": {"BACKGROUND": BACKGROUND, "UNNAMED": UNNAMED, "MOST": MOST_CLASSES},
         "HEAT": list(_HEAT),
+        "WHY": why_constants(),
     }

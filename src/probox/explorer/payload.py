@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.analysis.box_sweep import find_box_rematches
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.explorer.boxes import FOLLOWING, box_payload
 from probox.explorer.packing import number, packed
+from probox.explorer.resampling import obstacles
+from probox.explorer.why import why_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.heatmap import plain_rows
@@ -27,6 +30,8 @@ __all__ = ["IOUS", "chunk_payloads", "index_payload"]
 
 IOUS = {"50": 0.5, "75": 0.75}
 """At which the page shows precision and recall, by the name in its address."""
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 _THRESHOLDS = np.linspace(0.0, 1.0, 201)
 
@@ -58,6 +63,7 @@ def index_payload(
             "class": packed(objects.labels, "u2"),
             "size": packed(_size_bits(objects.areas), "u1"),
         },
+        "obstacles": obstacles(results),
         "results": [_result(name, evaluation, shown) for name, evaluation in results.items()],
     }
 
@@ -86,7 +92,7 @@ def _column(measure: Measure, column: Column) -> dict[str, Any]:
 
 
 def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict[str, Any]:
-    rematches = find_rematches(evaluation)
+    rematches, box_rematches = find_rematches(evaluation), find_box_rematches(evaluation)
     table, pairs = evaluation.detections, evaluation.pairs
     # Only pairs that are a match at some threshold are told; -1 stands for none.
     is_match = table.partners[pairs.detections] == pairs.objects if len(pairs) else np.zeros(0, bool)
@@ -119,7 +125,8 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         "events": _events(rematches, used),
         "small": packed(evaluation.objects.ignored, "u1"),
         "curve": _curve(evaluation, rematches),
-        "boxes": box_payload(evaluation),
+        "boxes": box_payload(evaluation, box_rematches),
+        "why": why_payload(evaluation, rematches, box_rematches),
     }
 
 
@@ -163,19 +170,28 @@ def chunk_payloads(
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the geometry of `chunk` images at a time.
 
-    Per image: ``o``, its objects as ``x0, y0, x1, y1`` and encoded runs unless the mask fills its box; and
-    ``d``, for each result its detections as box and corner covariances ``xx, xy, yy`` (twice) unless they
-    count as none; or as box and a stored heatmap, `heatmaps` having those by detection row.
+    Per image: ``o``, its objects as ``x0, y0, x1, y1`` and encoded runs unless the mask fills its box; and ``d``, for
+    each result the bytes of single numbers in base64: four for each detection, its box, or if corners are uncertain
+    ten, the box and their covariances ``xx, xy, yy`` (twice), which are 0 where they count as none. With stored
+    heatmaps, a list of that text and the heatmaps by the detections' places in the image; `heatmaps` has them by row.
     """
     first = next(iter(results.values()))
     object_offsets = first.dataset.offsets(first.objects.image_rows).tolist()
     boxes, runs = masks.boxes.tolist(), encoded_runs(masks)
-    found = []
-    for place, evaluation in enumerate(results.values()):
-        rows = _detection_rows(evaluation)
-        for row, extra in (heatmaps[place] if place < len(heatmaps) else {}).items():
-            rows[row] = rows[row][:4] + extra
-        found.append((evaluation.dataset.offsets(evaluation.detections.image_rows).tolist(), rows))
+    found = [
+        (evaluation.dataset.offsets(evaluation.detections.image_rows).tolist(), *_detection_numbers(evaluation))
+        for evaluation in results.values()
+    ]
+
+    def detections(place: int, image: int) -> str | list[Any]:
+        offsets, numbers, uncertain = found[place]
+        begin, end = offsets[image], offsets[image + 1]
+        rows = numbers[begin:end] if uncertain[begin:end].any() else numbers[begin:end, :4]
+        text = base64.b64encode(rows.tobytes()).decode("ascii")
+        stored = heatmaps[place] if place < len(heatmaps) else {}
+        maps = {row - begin: stored[row] for row in range(begin, end) if row in stored} if stored else {}
+        return [text, maps] if maps else text
+
     for start in range(0, len(first.dataset), chunk):
         yield [
             {
@@ -183,25 +199,25 @@ def chunk_payloads(
                     boxes[row] + ([runs[row]] if runs[row] else [])
                     for row in range(object_offsets[image], object_offsets[image + 1])
                 ],
-                "d": [rows[offsets[image] : offsets[image + 1]] for offsets, rows in found],
+                "d": [detections(place, image) for place in range(len(found))],
             }
             for image in range(start, min(start + chunk, len(first.dataset)))
         ]
 
 
-def _detection_rows(evaluation: Evaluation) -> list[list[Any]]:
+def _detection_numbers(evaluation: Evaluation) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    """Return boxes and covariances of corners, ten numbers each, and which of them are uncertain."""
     table = evaluation.detections
     widths, heights = evaluation.dataset.shapes[table.image_rows].T
-    scored = scored_boxes(evaluation.convention, table.boxes, widths, heights)
-    boxes = np.round(scored, 2).tolist()
     covariances = scored_covariances(evaluation.convention, table.covariances)
-    numbers = covariances[:, :, [0, 0, 1], [0, 1, 1]].reshape(len(table), 6)
     certain = plain_rows(covariances, evaluation.convention)  # what counts as a plain box is shown as one
-    rows: list[list[Any]] = boxes
-    for row, values in enumerate(numbers.tolist()):
-        if not certain[row]:
-            rows[row] = boxes[row] + [float(f"{value:.4g}") for value in values]
-    return rows
+    numbers = np.zeros((len(table), 10), "<f4")
+    for columns, values in (
+        (slice(4), scored_boxes(evaluation.convention, table.boxes, widths, heights)),
+        (slice(4, 10), covariances[:, :, [0, 0, 1], [0, 1, 1]].reshape(-1, 6) * ~certain[:, None]),
+    ):
+        numbers[:, columns] = np.clip(values, -_LARGEST, _LARGEST)
+    return numbers, ~certain
 
 
 def encoded_runs(masks: Masks) -> list[str]:

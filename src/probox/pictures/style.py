@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from probox.errors import InputError
 from probox.tables.results import Verdict
 
-__all__ = ["DARK", "ENDINGS", "LIGHT", "LINES", "PALETTES", "Palette", "Theme", "palette_called", "theme_called"]
+__all__ = [
+    "DARK",
+    "ENDINGS",
+    "LIGHT",
+    "LINES",
+    "PALETTES",
+    "Palette",
+    "Theme",
+    "palette_called",
+    "quietly",
+    "theme_called",
+]
 
 
 ENDINGS = ("png", "svg", "pdf")
@@ -106,3 +120,11 @@ DARK = Theme(
 def theme_called(dark: bool) -> Theme:
     """Return the light or the dark theme."""
     return DARK if dark else LIGHT
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep matplotlib from warning of every letter that its font lacks: such a letter is shown as a box."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield

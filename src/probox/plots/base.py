@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.evaluation.result import Evaluation
-from probox.pictures.style import Theme, theme_called
+from probox.pictures.style import Theme, quietly, theme_called
 from probox.support.optional import require
 from probox.tables.results import Verdict
 
@@ -71,14 +70,6 @@ def styled(dark: bool) -> Iterator[Theme]:
     theme = theme_called(dark)
     with matplotlib.rc_context(theme.settings()):
         yield theme
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Keep matplotlib from warning of every letter that its font lacks: such a letter is shown as a box."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        yield
 
 
 def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:

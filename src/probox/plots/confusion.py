@@ -79,7 +79,7 @@ def _draw_matrix(axes: Any, one: Confusion, classes: list[int], theme: Theme) ->
     axes.imshow(shares, cmap=colours, vmin=0.0, vmax=1.0, aspect="equal")
     for row, column in np.ndindex(counts.shape):
         if counts[row, column]:
-            ink = theme.ground if shares[row, column] > 0.6 else theme.ink
+            ink = max((theme.ground, theme.ink), key=lambda one: _contrast(one, colours(shares[row, column])))
             words = _short_count(int(counts[row, column]))
             axes.text(column, row, words, ha="center", va="center", fontsize=7, color=ink)
     last = len(classes)
@@ -90,6 +90,22 @@ def _draw_matrix(axes: Any, one: Confusion, classes: list[int], theme: Theme) ->
     axes.grid(visible=False)
     axes.axhline(last - 0.5, color=theme.ink, linewidth=0.8)
     axes.axvline(last - 0.5, color=theme.ink, linewidth=0.8)
+
+
+def _contrast(first: Any, second: Any) -> float:
+    """Return how well two colours are told apart, from 1 to 21 (WCAG 2).
+
+    >>> round(_contrast("black", "white"), 3)
+    21.0
+    """
+    from matplotlib.colors import to_rgb
+
+    light = []
+    for colour in (first, second):
+        parts = np.array(to_rgb(colour))
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        light.append(float(linear @ [0.2126, 0.7152, 0.0722]))
+    return (max(light) + 0.05) / (min(light) + 0.05)
 
 
 def _short_count(count: int) -> str:

@@ -10,14 +10,14 @@
   const EPSILON = Number.EPSILON; // COCO's, against 0 / 0
 
   /** Unpack one result's outcomes, once. */
-  function unpack(store, result) {
+  function unpack(result) {
     const told = result.boxes;
     const own = probox.columns({ order: told.order, starts: told.starts, cuts: told.cuts, late: told.late, objects: told.objects });
     const first = outcomes(told), later = outcomes(told.events);
     const { confidence, size } = result.detections;
     const n = own.order.length;
-    const sure = new Float32Array(n), wrong = new Uint8Array(n), entry = new Int32Array(n).fill(-1);
-    let sorted = true;
+    const sure = new Float32Array(n), wrong = new Uint8Array(n);
+    let sorted = true; // whether what a threshold keeps of a class are always the first ones
     for (let c = 0; c + 1 < own.starts.length; c++) {
       for (let i = own.starts[c]; i < own.starts[c + 1]; i++) {
         const d = own.order[i];
@@ -27,11 +27,47 @@
         wrong[i] = (size[d] ? 1 : 0) | (size[d] << 1);
       }
     }
-    for (const i of own.late) wrong[i] = 0;
-    first.place.forEach((place, e) => { entry[place] = e; });
-    const join = (name, Kind) => Kind.from([...first[name], ...later[name]]);
-    return { ...own, sure, wrong, entry, sorted, matched: join("matched", Uint16Array), ignored: join("ignored", Uint16Array),
-      iou: join("iou", Float64Array), events: { place: later.place, threshold: probox.column(told.events.threshold), first: first.place.length } };
+    for (let i = 0; i < own.late.length; i++) wrong[own.late[i]] = 0;
+    const join = (name) => {
+      const both = new first[name].constructor(first[name].length + later[name].length);
+      both.set(first[name]);
+      both.set(later[name], first[name].length);
+      return both;
+    };
+    // Places with an outcome now or later; the entry of one without is -1, until an event gives it one.
+    const place = join("place").sort().filter((at, i, all) => !i || at !== all[i - 1]);
+    const index = new Map();
+    place.forEach((at, i) => index.set(at, i));
+    const entry = new Int32Array(place.length).fill(-1);
+    first.place.forEach((at, e) => { entry[index.get(at)] = e; });
+    const events = { threshold: probox.column(told.events.threshold), place: later.place.map((at) => index.get(at)), first: first.place.length };
+    const before = place.map((at) => wrong[at]);
+    for (let i = 0; i < place.length; i++) wrong[place[i]] = 0; // they are counted by their outcomes
+    const values = OVERLAPS.map(() => new Float64Array(place.length));
+    return { ...own, sure, wrong, sorted, place, entry, before, events, values, totals: [], matched: join("matched"),
+      ignored: join("ignored"), iou: join("iou") };
+  }
+
+  /** Return the entries of the outcomes that hold above a level. */
+  function entriesAbove(own, level) {
+    const { place, threshold, first } = own.events;
+    if (!threshold.length || threshold[0] > level) return own.entry;
+    const entry = new Int32Array(own.entry);
+    for (let e = 0; e < threshold.length && threshold[e] <= level; e++) entry[place[e]] = first + e;
+    return entry;
+  }
+
+  /** Return how many of the first 0, 1 .. n are wrong without a match of their own, in one range of sizes. */
+  function wrongTotals({ sure, wrong, sorted, totals }, level, range) {
+    if (sorted && totals[range]) return totals[range];
+    const sums = new Uint32Array(sure.length + 1);
+    let sum = 0;
+    for (let i = 0; i < sure.length; i++) {
+      // Where a class is sorted, what is dropped comes last, and is not asked for.
+      if (sorted || sure[i] > level) sum += (wrong[i] >> range) & 1;
+      sums[i + 1] = sum;
+    }
+    return (totals[range] = sums);
   }
 
   /** Return outcomes with an overlap in every cell: that of what is right at the first overlap, else NaN. */
@@ -43,106 +79,114 @@
     return { place, matched, ignored, iou: spread };
   }
 
-  /** Return how many true positives each recall needs, at least one, with so many objects. */
+  /** Return the first place from `begin` on whose value is not above a level, values descending. */
+  function firstNotAbove(values, level, begin, end) {
+    while (begin < end) {
+      const middle = (begin + end) >> 1;
+      if (values[middle] > level) begin = middle + 1;
+      else end = middle;
+    }
+    return begin;
+  }
+
+  /** Return which true positive, from 0, reaches each recall with so many objects. */
+  const reached = new Map();
   function needed(objects) {
-    const counts = new Int32Array(RECALLS.length);
-    let k = 0;
-    RECALLS.forEach((recall, r) => {
-      while (k < objects && (k + 1) / objects < recall) k++;
-      counts[r] = k; // from 0
-    });
-    return counts;
+    if (!reached.has(objects)) {
+      let k = 0;
+      reached.set(objects, Int32Array.from(RECALLS, (recall) => {
+        while (k < objects && (k + 1) / objects < recall) k++;
+        return k;
+      }));
+    }
+    return reached.get(objects);
+  }
+
+  // What the walk through a class counts: right ones and wrong ones that match elsewhere by overlap; on LRP's grid the
+  // right and wrong ones and what is missing in overlaps.
+  const right = new Uint32Array(OVERLAPS.length), astray = new Uint32Array(OVERLAPS.length);
+  const tp = new Uint32Array(GRID.length), fp = new Uint32Array(GRID.length), error = new Float64Array(GRID.length);
+  function keep(s, wrong, misplaced) {
+    tp[s] = right[0];
+    fp[s] = wrong + astray[0];
+    error[s] = misplaced;
   }
 
   /** Box measures of one result at one threshold among the objects of one range of sizes, 0 being all. */
   class Boxes {
-    constructor(store, result, threshold, range) {
-      const own = (result.unpacked ||= unpack(store, result));
+    constructor(result, threshold, range) {
+      const own = (result.unpacked ||= unpack(result));
       const level = threshold === null ? -1 : Math.fround(threshold);
-      let entry = own.entry;
-      const { events } = own;
-      if (events.threshold.length && events.threshold[0] <= level) {
-        entry = Int32Array.from(entry);
-        for (let e = 0; e < events.threshold.length && events.threshold[e] <= level; e++) entry[events.place[e]] = events.first + e;
-      }
+      const entry = entriesAbove(own, level), totals = wrongTotals(own, level, range);
       const classes = own.starts.length - 1;
       const column = () => new Float64Array(classes).fill(NaN);
-      Object.assign(this, { own, entry, level, range, classes,
+      Object.assign(this, { own, entry, totals, level, range, classes, next: 0,
         objects: Uint32Array.from({ length: classes }, (_, c) => own.objects[c * RANGES + range]),
         AP: column(), AP50: column(), AP75: column(), oLRP: column(), loc: column(), fp: column(), fn: column(),
         TP: new Uint32Array(classes), FP: new Uint32Array(classes), precision: new Float64Array(classes * OVERLAPS.length * RECALLS.length) });
       for (let c = 0; c < classes; c++) this.measure(c);
     }
 
-    /** Walk through a class from the highest score down. */
+    /** Walk through the outcomes of a class from the highest score down. */
     measure(c) {
-      const { own, entry, level, range } = this;
-      const begin = own.starts[c], end = own.starts[c + 1], objects = this.objects[c];
-      const overlaps = OVERLAPS.length, grid = GRID.length, every = (1 << overlaps) - 1;
-      const right = new Uint32Array(overlaps), astray = new Uint32Array(overlaps); // wrong ones that match elsewhere
-      const best = Array.from({ length: overlaps }, () => []);
-      let wrong = 0, misplaced = 0;
-      // LRP's grid is passed from its highest score on; what a score keeps is known when the walk comes to its cut.
-      const tp = new Uint32Array(grid), fp = new Uint32Array(grid), error = new Float64Array(grid);
-      let s = grid - 1;
-      const pass = (place) => {
-        for (; s >= 0 && own.cuts[c * grid + s] <= place; s--) {
-          tp[s] = right[0];
-          fp[s] = wrong + astray[0];
-          error[s] = misplaced;
-        }
-      };
-      for (let i = begin; i < end; i++) {
-        if (s >= 0 && own.cuts[c * grid + s] <= i - begin) pass(i - begin);
-        if (!(own.sure[i] > level)) {
-          if (own.sorted) break;
+      const { own, entry, totals, level, range } = this;
+      const { place, matched, ignored, values, cuts, sure } = own;
+      const overlaps = OVERLAPS.length, every = (1 << overlaps) - 1, grid = GRID.length;
+      const begin = own.starts[c], after = own.starts[c + 1];
+      const end = own.sorted ? firstNotAbove(sure, level, begin, after) : after;
+      let misplaced = 0, s = grid - 1;
+      right.fill(0);
+      astray.fill(0);
+      let i = this.next;
+      for (; i < place.length && place[i] < after; i++) {
+        const at = place[i];
+        if (at >= end || !(sure[at] > level)) continue;
+        // LRP's grid is passed from its highest score on: what a score keeps is known when the walk comes to its cut.
+        for (; s >= 0 && begin + cuts[c * grid + s] <= at; s--) keep(s, totals[begin + cuts[c * grid + s]] - totals[begin], misplaced);
+        const cell = entry[i] * RANGES + range;
+        const wrong = totals[at] - totals[begin];
+        if (cell < 0) {
+          if ((own.before[i] >> range) & 1) for (let k = 0; k < overlaps; k++) astray[k]++;
           continue;
         }
-        const e = entry[i];
-        if (e < 0) {
-          wrong += (own.wrong[i] >> range) & 1;
-          continue;
-        }
-        const cell = e * RANGES + range;
-        const hit = own.matched[cell] & ~own.ignored[cell], miss = every & ~(own.matched[cell] | own.ignored[cell]);
-        for (let k = 0; k < overlaps; k++) {
-          if ((miss >> k) & 1) astray[k]++;
-          else if ((hit >> k) & 1) {
+        const hit = matched[cell] & ~ignored[cell];
+        let known = hit | (every & ~(matched[cell] | ignored[cell]));
+        for (let k = 0; known; k++, known >>= 1) {
+          if ((hit >> k) & 1) {
             const n = ++right[k];
-            best[k].push(n / (wrong + astray[k] + n + EPSILON));
-          }
+            values[k][n - 1] = n / (wrong + astray[k] + n + EPSILON);
+          } else astray[k] += known & 1;
         }
         if (hit & 1) misplaced += 1 - own.iou[cell];
       }
-      pass(Infinity);
+      this.next = i;
+      for (; s >= 0; s--) keep(s, totals[Math.min(begin + cuts[c * grid + s], end)] - totals[begin], misplaced);
       this.TP[c] = right[0];
-      this.FP[c] = wrong + astray[0];
+      this.FP[c] = totals[end] - totals[begin] + astray[0];
+      const objects = this.objects[c];
       if (!objects) return;
-      this.average(c, best, needed(objects));
-      this.optimum(c, objects, tp, fp, error);
+      this.average(c, values, needed(objects));
+      this.optimum(c, objects);
     }
 
     /** Keep the highest precision at each recall or a higher one, and its means. */
-    average(c, best, counts) {
+    average(c, values, counts) {
+      const recalls = RECALLS.length;
       let total = 0;
-      best.forEach((values, k) => {
-        for (let i = values.length - 1; i > 0; i--) if (values[i] > values[i - 1]) values[i - 1] = values[i];
-        const at = (c * OVERLAPS.length + k) * RECALLS.length;
+      for (let k = 0; k < OVERLAPS.length; k++) {
+        const own = values[k], n = right[k], at = (c * OVERLAPS.length + k) * recalls;
+        for (let i = n - 1; i > 0; i--) if (own[i] > own[i - 1]) own[i - 1] = own[i];
         let sum = 0;
-        for (let r = 0; r < RECALLS.length; r++) {
-          const value = counts[r] < values.length ? values[counts[r]] : 0;
-          this.precision[at + r] = value;
-          sum += value;
-        }
+        for (let r = 0; r < recalls && counts[r] < n; r++) sum += this.precision[at + r] = own[counts[r]];
         total += sum;
-        if (OVERLAPS[k] === IOUS[50]) this.AP50[c] = sum / RECALLS.length;
-        if (OVERLAPS[k] === IOUS[75]) this.AP75[c] = sum / RECALLS.length;
-      });
-      this.AP[c] = total / (RECALLS.length * OVERLAPS.length);
+        if (OVERLAPS[k] === IOUS[50]) this.AP50[c] = sum / recalls;
+        if (OVERLAPS[k] === IOUS[75]) this.AP75[c] = sum / recalls;
+      }
+      this.AP[c] = total / (recalls * OVERLAPS.length);
     }
 
     /** Keep the lowest LRP on the grid of scores, the lowest score of equal ones, and its components. */
-    optimum(c, objects, tp, fp, error) {
+    optimum(c, objects) {
       const slack = 1 - Number(OVERLAPS[0]);
       let at = 0, lowest = Infinity;
       for (let s = 0; s < tp.length; s++) {
@@ -192,6 +236,6 @@
     if (!this.result.boxes) return null;
     const range = size === null ? 0 : size + 1;
     this._boxes ||= [];
-    return (this._boxes[range] ||= new Boxes(this.store, this.result, this.threshold, range));
+    return (this._boxes[range] ||= new Boxes(this.result, this.threshold, range));
   };
 })();

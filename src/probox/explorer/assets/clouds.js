@@ -5,7 +5,7 @@
 
   /** Return two qualities of a result's true positives, and their rows. */
   function points(view, x, y) {
-    const rows = view.right(), { pairs } = view.result;
+    const rows = view.right, { pairs } = view.result;
     const found = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), rows };
     for (let i = 0; i < rows.length; i++) {
       const p = view.pair[rows[i]];

@@ -25,7 +25,19 @@
   /** Show a quality in per cent, or a dash. */
   probox.percent = (value, digits = 2) => (Number.isFinite(value) ? (100 * value).toFixed(digits) : "–");
 
-  probox.count = (value) => value.toLocaleString("en-US");
+  const grouped = new Intl.NumberFormat("en-US");
+  probox.count = (value) => grouped.format(value);
+
+  /** Return an element's width inside; asked anew only when it changes, since asking makes the browser lay out the page. */
+  const widths = new WeakMap();
+  const watcher = globalThis.ResizeObserver && new ResizeObserver((entries) => { for (const { target } of entries) widths.delete(target); });
+  probox.widthOf = (element) => {
+    if (!widths.has(element)) {
+      widths.set(element, element.clientWidth);
+      watcher.observe(element);
+    }
+    return widths.get(element);
+  };
 
   /** Say something for a few seconds, also to screen readers. */
   probox.say = (text) => {

@@ -63,8 +63,7 @@
     offer("detector", store.results.map((result, r) => [r, result.name]));
     offer("rival", store.results.map((result, r) => [r, result.name]));
     for (const id of ["detector", "rival"]) byId(id).closest("label").hidden = store.results.length < 2;
-    const used = new Set([...store.objects.class, ...store.results.flatMap((result) => [...result.detections.class])]);
-    offer("class", store.classes.map((name, number) => [number, name]).filter(([number]) => used.has(number))
+    offer("class", store.usedClasses().map((number) => [number, store.classes[number]])
       .sort((a, b) => a[1].localeCompare(b[1])));
   }
 

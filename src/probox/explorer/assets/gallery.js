@@ -7,7 +7,7 @@
   const GAP = 14, LINE = 18, CAPTION = 28; // pixels: between tiles, of a line of a caption, of its first line with its rims
   const MOST = 5000; // objects in the grid; nobody scrolls further, and a grid has a height that browsers bear
   let layout = null; // { count, columns, tile, picture, step }
-  let shown = null; // what renderGallery found: { images, items, passed, sums, rival, rivals, words }
+  let shown = null; // what renderGallery found: { t, images, items, passed, sums, rival, rivals, words }
   const tiles = new Map(); // place in the list: element
   let active = 0;
 
@@ -34,7 +34,7 @@
     const rival = probox.rivalOf(state);
     const rivals = rival === null ? null : probox.imageSums(store, state, rival, probox.passing(store, state, rival));
     const { rows, apart } = probox.sortImages(store, state, chosenImages(store, state, sums, passed.all), sums, rivals);
-    shown = { images: rows, items: null, passed, sums, rival, rivals, words: probox.filterWords(store, state) };
+    shown = { t: state.t, images: rows, items: null, passed, sums, rival, rivals, words: probox.filterWords(store, state) };
     const total = rows.reduce((sum, image) => sum + sums.TP[image] + sums.FP[image] + sums.FN[image], 0);
     const images = plural(rows.length, "image", "images");
     const items = plural(total, "match, miss or false positive", "matches, misses and false positives") + (shown.words ? ` (${shown.words})` : "");
@@ -49,6 +49,7 @@
     for (const tile of tiles.values()) tile.remove();
     tiles.clear();
     byId("nothing").hidden = rows.length > 0;
+    byId("tag-all").hidden = !rows.length;
     measure(state);
     place(store, state);
   }
@@ -120,7 +121,7 @@
     const { label, lines } = shown.items ? probox.itemCaption(store, state, shown.items[number], shown.rival)
       : imageCaption(store, state, row);
     const element = h("div", { class: "cell", style: `width:${tile}px;left:${(number % columns) * (tile + GAP)}px;top:${Math.floor(number / columns) * step}px` },
-      h("button", { type: "button", class: "tile", "data-number": number, tabindex: number === active ? "0" : "-1", "data-image": id,
+      h("button", { type: "button", class: "tile", "data-number": number, tabindex: number === active ? "0" : "-1", "data-image": id, "aria-keyshortcuts": "t",
         "data-label": `${name}: ${label}`, title: shown.items ? name : null,
         onclick: () => { active = number; probox.update(opening(store, state, number), true); } },
       canvas, h("span", { class: "caption" }, shown.items ? null : h("span", { class: "name" }, name), lines)),
@@ -147,10 +148,10 @@
     const { sums, rival, rivals, words } = shown;
     const PDQ = percent(sums.PDQ[row], 1);
     const against = rival === null ? null
-      : `${store.results[rival].name} ${percent(rivals.PDQ[row], 1)}, difference ${probox.signed(sums.PDQ[row] - rivals.PDQ[row])}`;
+      : `${probox.signed(sums.PDQ[row] - rivals.PDQ[row])} against ${percent(rivals.PDQ[row], 1)} of ${store.results[rival].name}`;
     const what = words ? `PDQ of ${words}` : "PDQ";
     const label = `${what} ${PDQ}, ${plural(sums.TP[row], "true positive", "true positives")}, ${plural(sums.FP[row], "false positive", "false positives")}, `
-      + `${sums.FN[row]} missed${against ? `; ${against}` : ""}`;
+      + `${sums.FN[row]} missed${against ? `; difference ${against}` : ""}`;
     return { label, lines: [
       words ? h("span", { class: "of", title: what }, what) : null,
       h("span", { class: "numbers" }, h("b", {}, PDQ), h("span", { class: "right" }, `${sums.TP[row]} TP`),
@@ -226,9 +227,9 @@
     if (inside && probox.state().tagged) move(probox.store, probox.state(), number);
   }
 
-  probox.follow(probox.GALLERY, renderGallery, "frame");
+  probox.follow(probox.GALLERY, renderGallery);
+  probox.follow(["t"], (store, state) => { if (shown.t !== state.t) renderGallery(store, state); }, "frame", "grid");
   probox.follow(["tags"], (store, state) => {
-    if (!shown) return;
     if (state.tagged) renderGallery(store, state);
     else for (const element of tiles.values()) mark(element, Number(element.firstChild.dataset.image), state);
   });
@@ -244,6 +245,7 @@
       width = now;
       renderGallery(store, current());
     }).observe(byId("grid"));
+    byId("tag-all").addEventListener("click", () => probox.tagImages((shown.items ? probox.order : shown.images).map((row) => store.images.id[row])));
     byId("unseen").addEventListener("click", () => probox.update({ unseen: current().unseen === "last" ? "among" : "last" }, true));
     byId("grid").addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -294,7 +296,7 @@
   function placeOf(store, state, row) {
     if (!shown.items) return shown.images.indexOf(row);
     const picked = (number) => shown.items[number].image === row && probox.pickOf(store, state.main, shown.items[number]) === state.pick;
-    if (active < layout.count && picked(active)) return active;
+    if (active < layout.count && (picked(active) || (state.pick === null && shown.items[active].image === row))) return active;
     const exact = shown.items.findIndex((_, number) => picked(number));
     return exact >= 0 ? exact : shown.items.findIndex((item) => item.image === row);
   }

@@ -26,12 +26,12 @@
       }) });
     byId("of").value = state.of;
     const share = (value) => +(100 * value).toFixed(2);
-    byId("brushed").replaceChildren(...(filtered ? [`The gallery shows ${state.of} from ${share(state.lo)} to ${share(state.hi)} %. `,
-      h("button", { type: "button", onclick: () => (probox.jump ? probox.jump("gallery") : byId("gallery").scrollIntoView()) }, "See it"), " ",
-      h("button", { type: "button", onclick: () => brush(null, null) }, "Clear")] : ["Drag over a range to see its true positives in the gallery."]));
+    byId("brushed").replaceChildren(...(filtered ? [`Gallery: ${state.of} ${share(state.lo)} to ${share(state.hi)} % `,
+      h("button", { type: "button", onclick: () => probox.jump("gallery") }, "See"), " ",
+      h("button", { type: "button", onclick: () => brush(null, null) }, "Clear")] : ["Drag over a range: the gallery shows its true positives."]));
   }
 
-  probox.follow(["t", "of", "quality", "lo", "hi"], renderHistogram, "frame");
+  probox.follow(["t", "of", "quality", "lo", "hi"], renderHistogram, "frame", "chart-qualities");
 
   probox.onStart(() => {
     byId("chart-qualities").after(h("p", { class: "brushed", id: "brushed" }));

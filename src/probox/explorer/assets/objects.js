@@ -39,10 +39,10 @@
     const there = o < 0 ? said : name(store.objects.class[o]);
     const taken = d >= 0 && o >= 0 && said !== there ? `${there}, said ${said}` : there;
     const verdict = o < 0 ? "false positive" : d < 0 ? "missed" : `pPDQ ${percent(pairs.pPDQ[view.pair[d]], 1)}`;
-    const against = rival === null ? null : o < 0 ? "" : `${store.results[rival].name}: ${againstWords(store.view(rival, state.t), o)}`;
+    const against = rival === null ? null : o < 0 ? "" : `${againstWords(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
     return {
       label: [taken, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
-      lines: [h("span", { class: "name", title: taken }, taken, score ? h("span", { class: "score" }, ` ${score}`) : null),
+      lines: [h("span", { class: "said", title: taken }, h("span", { class: "name" }, taken), score ? h("span", { class: "score" }, score) : null),
         h("span", { class: `numbers ${o >= 0 && d >= 0 ? "right" : "wrong"}` }, verdict),
         against === null ? null : h("span", { class: "against", title: against }, against)],
     };
@@ -83,7 +83,8 @@
         const own = geometry.results[state.main].filter((one) => one.row === d);
         const objects = geometry.objects.filter((one) => one.row === o);
         crop = probox.cropAround([...own.map((one) => one.box), ...objects.map((one) => [one.x0, one.y0, one.x1, one.y1])], width, height);
-        scene = { ...geometry, heat: null, results: geometry.results.map((_, r) => (r === state.main ? own : [])) };
+        const near = geometry.objects.filter((one) => one.x0 < crop[0] + crop[2] && one.x1 >= crop[0] - 1 && one.y0 < crop[1] + crop[2] && one.y1 >= crop[1] - 1);
+        scene = { ...geometry, heat: null, objects: near, results: geometry.results.map((_, r) => (r === state.main ? own : [])) };
         soon();
         probox.withPhoto(store, row, true, (small) => {
           photo ||= small;

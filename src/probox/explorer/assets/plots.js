@@ -5,7 +5,7 @@
   const { h, byId, percent } = probox;
   const { SIZES } = probox.constants;
 
-  const named = (r) => ({ name: probox.store.results[r].name, colour: probox.lineColour(r) });
+  const named = (r) => ({ name: probox.store.results[r].name, colour: probox.lineColour(r), mark: r });
 
   function renderCharts(store, state) {
     const results = store.results.map((_, r) => r);
@@ -21,8 +21,7 @@
         x: store.index.thresholds, y: store.results[r].curve[key] }))) });
     probox.barChart(byId("chart-sizes"), { groups: SIZES, label: "PDQ of small, medium and large objects", format: percent,
       series: results.map((r) => ({ ...named(r), values: store.view(r, state.t).perSize().map((row) => row.PDQ) })) });
-    byId("legend").replaceChildren(...results.map((r) => h("span", {}, h("i", { class: "swatch",
-      style: `background:${probox.line(r)}` }), store.results[r].name)));
+    byId("legend").replaceChildren(...results.map((r) => h("span", {}, probox.glyph(probox.line(r), r), store.results[r].name)));
   }
 
   /** Open the image of a detection, with it picked. */

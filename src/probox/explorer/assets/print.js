@@ -10,6 +10,7 @@
     theme = document.documentElement.dataset.theme || "";
     document.documentElement.dataset.theme = "light";
     probox.redraw();
+    probox.settle(); // paper does not wait for rest
     for (const svg of document.querySelectorAll(".chart svg")) {
       if (!svg.hasAttribute("viewBox")) svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
     }

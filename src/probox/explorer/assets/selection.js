@@ -12,8 +12,8 @@
 
   /** The parts of the state that choose items or images. Others join by `addItemFilter`. */
   probox.FILTERS = ["class", "size", "verdict", "quality", "lo", "hi", "duel", "find", "tagged"];
-  /** All that the gallery follows; whoever holds this list sees what joins later. */
-  probox.GALLERY = ["t", "main", "rival", "show", "sort", "by", "unseen", ...probox.FILTERS];
+  /** All that the gallery follows besides the threshold; whoever holds this list sees what joins later. */
+  probox.GALLERY = ["main", "rival", "show", "sort", "by", "unseen", ...probox.FILTERS];
 
   const itemFilters = [];
 
@@ -109,7 +109,7 @@
       for (let image = 0; image < store.count; image++) {
         for (let d = offsets[image]; d < offsets[image + 1]; d++) if (other.verdict[d] === FP) taken[image * classes + labels[d] + 1] = 1;
       }
-      const own = view.result.detections, imageOf = imageRows(own.offsets);
+      const own = view.result.detections, imageOf = probox.imageOfRows(own.offsets);
       return (d, o) => o < 0 && !taken[imageOf[d] * classes + own.class[d] + 1];
     },
     words: (store, state) => {
@@ -117,12 +117,6 @@
       return state.duel && rival !== null ? probox.DUELS[state.duel](store.results[state.main].name, store.results[rival].name) : "";
     },
   });
-
-  function imageRows(offsets) {
-    const rows = new Uint32Array(offsets[offsets.length - 1]);
-    for (let image = 0; image + 1 < offsets.length; image++) rows.fill(image, offsets[image], offsets[image + 1]);
-    return rows;
-  }
 
   /** Say what the items that pass have in common, or "" if all pass. */
   probox.filterWords = (store, state) => itemFilters.map((filter) => filter.words(store, state)).filter(Boolean).join(", ");
@@ -302,13 +296,8 @@
   /** Return the share of true positives, in per cent, in each of `bins` equal ranges of a quality; 1 is in the last. */
   probox.histogram = (view, quality, bins) => {
     const counts = new Array(bins).fill(0);
-    let total = 0;
-    const values = view.result.pairs[quality];
-    for (let d = 0; d < view.verdict.length; d++) {
-      if (view.verdict[d] !== TP) continue;
-      counts[Math.min(bins - 1, Math.floor(values[view.pair[d]] * bins))]++;
-      total++;
-    }
-    return counts.map((n) => (100 * n) / Math.max(total, 1));
+    const values = view.result.pairs[quality], rows = view.right();
+    for (const d of rows) counts[Math.min(bins - 1, Math.floor(values[view.pair[d]] * bins))]++;
+    return counts.map((n) => (100 * n) / Math.max(rows.length, 1));
   };
 })();

@@ -11,6 +11,7 @@
 
   /** Return the typed array that a column's [kind, base64] stands for. */
   function column([kind, text]) {
+    if (Uint8Array.fromBase64) return new KINDS[kind](Uint8Array.fromBase64(text).buffer);
     const binary = atob(text);
     const bytes = new Uint8Array(binary.length);
     for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
@@ -37,6 +38,15 @@
         small: column(result.small),
       }));
       this.cache = index.results.map(() => []); // of each result, the newest first
+    }
+
+    /** Return which classes have an object or a detection. */
+    usedClasses() {
+      const used = new Uint8Array(this.classes.length + 1); // the last for none
+      for (const { class: numbers } of [this.objects, ...this.results.map((result) => result.detections)]) {
+        for (let i = 0; i < numbers.length; i++) used[numbers[i] < 0 ? this.classes.length : numbers[i]] = 1;
+      }
+      return this.classes.map((_, number) => number).filter((number) => used[number]);
     }
 
     /** Return result `r` as it is when only detections surer than `threshold` count; null: all of them. */
@@ -71,48 +81,52 @@
       const verdict = new Uint8Array(n);
       const objects = store.objects.class.length;
       const objectDetection = new Int32Array(objects).fill(-1);
+      const wrong = new Uint32Array(n), right = new Uint32Array(objects);
+      let wrongs = 0, rights = 0;
       for (let d = 0; d < n; d++) {
         if (!(confidence[d] > level)) {
           verdict[d] = DROPPED;
           pair[d] = -1;
         } else if (pair[d] < 0) {
           verdict[d] = FP;
+          wrong[wrongs++] = d;
         } else {
           const object = objectOf[pair[d]];
-          verdict[d] = small[object] ? IGNORED : TP;
           objectDetection[object] = d;
+          if (small[object]) {
+            verdict[d] = IGNORED;
+          } else {
+            verdict[d] = TP;
+            right[rights++] = d;
+          }
         }
       }
       const objectVerdict = new Uint8Array(objects);
       for (let o = 0; o < objects; o++) objectVerdict[o] = small[o] ? IGNORED : objectDetection[o] >= 0 ? TP : FN;
-      Object.assign(this, { pair, verdict, objectDetection, objectVerdict });
+      // The rows of true and false positives, ascending: most detections are dropped, so sums go through these.
+      Object.assign(this, { pair, verdict, objectDetection, objectVerdict, right: right.subarray(0, rights), wrong: wrong.slice(0, wrongs) });
     }
 
     /** Return sums in `groups` groups, from columns with a detection's or an object's group, or -1. */
     sums(groups, ofDetection, ofObject) {
-      const { pairs, detections } = this.result;
-      const { verdict, pair, objectVerdict } = this;
-      const { cost } = detections;
-      const objectOf = pairs.object, n = verdict.length;
+      const { pairs } = this.result, { cost } = this.result.detections;
+      const { pair, right, wrong, objectVerdict } = this;
+      const objectOf = pairs.object;
       const sums = new Sums(groups);
-      for (let d = 0; d < n; d++) {
-        if (verdict[d] === FP) {
-          const group = ofDetection[d];
-          if (group < 0) continue;
-          sums.FP[group]++;
-          sums.cost[group] += cost ? cost[d] : 1;
-        } else if (verdict[d] === TP) {
-          const group = ofObject[objectOf[pair[d]]];
-          if (group >= 0) sums.TP[group]++;
-        }
+      for (let i = 0; i < wrong.length; i++) {
+        const group = ofDetection[wrong[i]];
+        if (group < 0) continue;
+        sums.FP[group]++;
+        sums.cost[group] += cost ? cost[wrong[i]] : 1;
       }
-      const right = this.right();
+      const groupOf = new Int32Array(right.length);
+      for (let i = 0; i < right.length; i++) {
+        groupOf[i] = ofObject[objectOf[pair[right[i]]]];
+        if (groupOf[i] >= 0) sums.TP[groupOf[i]]++;
+      }
       for (const quality of QUALITIES) {
         const own = sums[quality], values = pairs[quality];
-        for (let i = 0; i < right.length; i++) {
-          const p = pair[right[i]], group = ofObject[objectOf[p]];
-          if (group >= 0) own[group] += values[p];
-        }
+        for (let i = 0; i < right.length; i++) if (groupOf[i] >= 0) own[groupOf[i]] += values[pair[right[i]]];
       }
       for (let o = 0; o < objectVerdict.length; o++) {
         const group = ofObject[o];
@@ -121,15 +135,6 @@
         if (objectVerdict[o] === FN) sums.FN[group]++;
       }
       return sums.rows();
-    }
-
-    /** Return the rows of the true positives. */
-    right() {
-      if (this._right) return this._right;
-      const rows = new Uint32Array(this.objectVerdict.length);
-      let count = 0;
-      for (let d = 0; d < this.verdict.length; d++) if (this.verdict[d] === TP) rows[count++] = d;
-      return (this._right = rows.subarray(0, count));
     }
 
     total() {
@@ -195,10 +200,14 @@
   const zeros = (n) => (zero.length >= n ? zero : (zero = new Int8Array(n)));
 
   // Sizes are bits: COCO's ranges include both ends, so what lies on a limit is of two sizes.
-  const ofSize = (sizes, size) => once(sizes, size, () => Int8Array.from(sizes, (bits) => ((bits >> size) & 1) - 1));
+  const ofSize = (sizes, size) => once(sizes, size, () => {
+    const groups = new Int8Array(sizes.length);
+    for (let i = 0; i < sizes.length; i++) groups[i] = ((sizes[i] >> size) & 1) - 1;
+    return groups;
+  });
 
   const imageOfRows = (offsets) => once(offsets, "rows", () => {
-    const rows = new Int32Array(offsets[offsets.length - 1]);
+    const rows = new Int32Array(offsets[offsets.length - 1] || 0);
     for (let i = 0; i + 1 < offsets.length; i++) rows.fill(i, offsets[i], offsets[i + 1]);
     return rows;
   });

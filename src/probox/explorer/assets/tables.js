@@ -6,7 +6,7 @@
 
   // What the columns are, the index says: key, heading, hint, unit, which end is better ("high", "low" or null), whether
   // 1 minus the number is shown, and whether the page can make it follow the threshold.
-  const WRITTEN = { "per cent": percent, count, plain: (value) => value.toFixed(4) };
+  const WRITTEN = { "per cent": percent, count: (value) => count(Math.round(value)), plain: (value) => value.toFixed(4) };
   const show = (column, value) => (Number.isFinite(value) ? WRITTEN[column.unit](value) : "–");
   const full = (value) => (Number.isFinite(value) ? value : null);
 
@@ -67,6 +67,9 @@
   /** Return the interval of a result's number at a threshold, as { low, high }, or null; whoever has some replaces it. */
   probox.intervalOf = () => null;
 
+  /** Return what intervals are, for the line under the table. */
+  probox.intervalWords = () => "";
+
   /** Draw the summary again, say because intervals have come. */
   probox.renderSummaryAgain = () => renderSummary(probox.store, probox.state());
 
@@ -102,7 +105,8 @@
 
   /**
    * Further columns of the tables of classes and sizes: functions of ("classes" or "sizes", store, state) that give a
-   * list of { key, heading, hint, values, text(value, group), tone(value, group) }, `values` one number per group.
+   * list of { key, heading, hint, values, text(value, group), tone(value, group) }, `values` one number per group. Those
+   * with `early` stand right behind PDQ; `ends(group)` gives an interval, { low, high } or null, for exports.
    */
   probox.groupColumns = [];
 
@@ -141,6 +145,12 @@
     });
   });
 
+  function furtherCell(column, row) {
+    const value = row[column.key], ends = column.ends?.(row.group);
+    return h("td", { "data-column": column.key, "data-value": full(value), "data-low": ends?.low, "data-high": ends?.high,
+      class: column.tone?.(value, row.group) || null }, column.text(value, row.group));
+  }
+
   /** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
   function renderGroups(id, store, state) {
     const { key, heading, sort: first, names, rows: rowsOf } = GROUPS[id];
@@ -156,22 +166,27 @@
     const change = (next) => { groupOrder[id] = next; renderGroups(id, store, probox.state()); };
     const details = store.index.columns.filter((column) => !(column.key in store.results[0].whole) && column.key !== "PDQ");
     const sort = groupOrder[id];
+    const early = further.filter((column) => column.early), late = further.filter((column) => !column.early);
     const head = h("tr", {}, sortable(heading, first, sort, change, null, false), sortable("objects", "objects", sort, change),
       store.results.map((result, r) => sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change)),
+      early.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
       details.map((column) => sortable(column.heading, column.key, sort, change,
         store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint)),
-      further.map((column) => sortable(column.heading, column.key, sort, change, column.hint)));
+      late.map((column) => sortable(column.heading, column.key, sort, change, column.hint)));
     const body = sorted(rows, sort).map((row) => h("tr", { class: row.group === chosen ? "chosen" : null },
       h("th", { scope: "row" }, h("button", { type: "button", "data-key": `row-${row.group}`,
         "aria-pressed": String(row.group === chosen), onclick: () => filter(row.group === chosen ? null : row.group) }, row.name)),
       h("td", { "data-value": row.objects }, count(row.objects)),
       tables.map((_, r) => h("td", { class: "bar", "data-value": full(row[`PDQ-${r}`]),
         style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}` }, percent(row[`PDQ-${r}`]))),
+      early.map((column) => furtherCell(column, row)),
       details.map((column) => h("td", { "data-column": column.key, "data-value": full(row[column.key]) }, show(column, row[column.key]))),
-      further.map((column) => h("td", { "data-column": column.key, "data-value": full(row[column.key]),
-        class: column.tone?.(row[column.key], row.group) || null }, column.text(row[column.key], row.group)))));
+      late.map((column) => furtherCell(column, row))));
     replace(probox.byId(id), h("thead", {}, head), h("tbody", {}, body));
   }
+
+  /** Draw the tables of classes and sizes again, say because further columns know more. */
+  probox.renderGroupsAgain = () => { for (const id of Object.keys(GROUPS)) renderGroups(id, probox.store, probox.state()); };
 
   /** Choose a group, and go where its images are. */
   const choose = (key) => (group) => {
@@ -181,14 +196,14 @@
 
   probox.follow(["t"], renderSummary);
   for (const [id, { key }] of Object.entries(GROUPS)) {
-    probox.follow(["t", "main", key], (store, state) => renderGroups(id, store, state), "frame", id);
+    probox.follow(["t", "main", "rival", key], (store, state) => renderGroups(id, store, state), "frame", id);
   }
 
   /** Return whose details a table of groups has, where that is a question. */
   const whose = (store, state) => (store.results.length > 1 ? `columns after PDQ: ${store.results[state.main].name}` : "");
 
   probox.onStart(() => {
-    probox.exportable("summary", { tools: "summary-tools" });
+    probox.exportable("summary", { tools: "summary-tools", more: (store) => probox.intervalWords(store) });
     probox.exportable("classes", { more: whose });
     probox.exportable("sizes", { more: whose });
   });

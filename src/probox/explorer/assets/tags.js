@@ -25,6 +25,13 @@
     probox.say(`${ids.has(id) ? "tagged" : "not tagged any more"}; ${ids.size} tagged`);
   };
 
+  /** Tag many images at once; the back button undoes it. */
+  probox.tagImages = (ids) => {
+    const all = new Set([...probox.taggedIds(probox.state()), ...ids]);
+    probox.update({ tags: probox.packIds(all) }, true);
+    probox.say(`${probox.count(all.size)} tagged; the browser's back button takes that back`);
+  };
+
   /** Return the text of the list: one id per line, in ascending order. */
   const listed = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
 
@@ -53,7 +60,7 @@
       event.preventDefault();
       tagShown();
     });
-    probox.keys?.push(["t", "tag the image", "gallery"], ["t", "tag the image", "large view"]);
+    for (const where of ["gallery", "large view"]) probox.keys.push(["t", "tag the image, or take its tag away", where]);
     byId("tag-copy").addEventListener("click", () => probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`));
     byId("tag-save").addEventListener("click", () => {
       const link = h("a", { download: "tagged.txt", href: URL.createObjectURL(new Blob([`${listed(current())}\n`], { type: "text/plain" })) });

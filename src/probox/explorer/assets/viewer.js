@@ -64,9 +64,8 @@
   function fill() {
     const state = current();
     if (row < 0) return;
-    const place = (probox.order || []).indexOf(row);
     byId("title").textContent = store.images.name[row] || `image ${store.images.id[row]}`;
-    byId("place").textContent = place >= 0 ? `${place + 1} of ${probox.order.length}` : `image ${store.images.id[row]}`;
+    byId("place").textContent = probox.placeInGallery() ?? `image ${store.images.id[row]}`;
     const shown = shownDetectors();
     if (panes.map((pane) => pane.r).join() !== shown.join()) {
       panes = shown.map(makePane);
@@ -272,12 +271,10 @@
     box.style.top = `${Math.max(4, Math.min(y + 12, edge.bottom - box.offsetHeight - 8))}px`;
   }
 
-  /** Go to the image that many places on in the gallery's order. */
+  /** Go that many places on in the gallery's order. */
   function go(step) {
-    const order = probox.order || [];
-    const place = order.indexOf(row);
-    const next = place < 0 ? 0 : Math.min(Math.max(place + step, 0), order.length - 1);
-    if (order.length && order[next] !== row) probox.update({ image: store.images.id[order[next]], pick: null });
+    const next = probox.neighbour(step);
+    if (next) probox.update(next);
   }
 
   probox.onStart((theStore) => {
