@@ -296,7 +296,7 @@
   /** Return the share of true positives, in per cent, in each of `bins` equal ranges of a quality; 1 is in the last. */
   probox.histogram = (view, quality, bins) => {
     const counts = new Array(bins).fill(0);
-    const values = view.result.pairs[quality], rows = view.right();
+    const values = view.result.pairs[quality], rows = view.right;
     for (const d of rows) counts[Math.min(bins - 1, Math.floor(values[view.pair[d]] * bins))]++;
     return counts.map((n) => (100 * n) / Math.max(rows.length, 1));
   };
