@@ -156,6 +156,12 @@ def test_a_label_goes_where_nothing_else_is() -> None:
     assert label == {"x": 100, "y": 150, "leader": None}
 
 
+def test_a_label_of_something_inside_another_stays_at_it() -> None:
+    own, other, aside = [100, 100, 200, 150], [80, 60, 400, 300], [100, 70, 200, 100]
+    (label,) = place([{"box": own, "others": [other, aside], "objects": []}])
+    assert label == {"x": 100, "y": 150, "leader": None}  # off the one, though not off what holds both
+
+
 def test_lines_end_in_the_mask() -> None:
     ring = {
         "filled": False,
