@@ -359,7 +359,8 @@ def test_the_gallery_fits_a_phone(browser: Browser, pair: Path, dark: bool) -> N
         # A caption has the room that was made for it: no tile reaches into the row below.
         rows = browser.js(
             "const rows = new Map(); for (const e of document.querySelectorAll('.cell')) {"
-            "  const { top, bottom } = e.getBoundingClientRect(); rows.set(top, Math.max(rows.get(top) ?? 0, bottom)); }"
+            "  const { top, bottom } = e.getBoundingClientRect();"
+            "  rows.set(top, Math.max(rows.get(top) ?? 0, bottom)); }"
             "return [...rows].sort((a, b) => a[0] - b[0])"
         )
         assert all(bottom + 8 <= top for (_, bottom), (top, _) in itertools.pairwise(rows))
