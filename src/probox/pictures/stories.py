@@ -25,7 +25,7 @@ __all__ = ["crop_around", "draw_story", "story_page", "story_view"]
 _WIDTH = 5.0  # inches
 _TALLEST = 1.25  # of the width
 _POINTS = 8.5
-_LETTERS = 80  # of a line of the caption
+_LETTERS = 72  # of a line of the caption
 _MARGIN = 0.3  # of the longer side, around everything
 _LEAST = 24.0  # pixels
 

@@ -92,27 +92,35 @@
     return forms[form](content(byId(id)), caption);
   };
 
+  /** Put tools beside the heading of a table's card, or into a line of their own. */
+  function beside(place, tools) {
+    const head = place.parentElement.querySelector(":scope > .head, :scope > h3");
+    if (!head) return place.before(tools);
+    if (head.className === "head") return head.append(tools);
+    head.replaceWith(h("div", { class: "head" }, head.cloneNode(true), tools));
+  }
+
   /**
    * Make a table exportable: buttons above it, and under it what made its numbers.
    *
    * `name` is that of the file; `more(store, state)` gives further words for the line under it; `tools`, an element's
-   * id, is where the buttons go, by default into a line of their own above the table.
+   * id, is where the buttons go, by default beside the heading of the table's card.
    */
   probox.exportable = (id, { name = id, more = null, tools = null } = {}) => {
     made.set(id, { name, more });
-    const button = (text, key, work) => h("button", { type: "button", id: `${id}-${key}`, onclick: work }, text);
+    const button = (text, key, label, work) => h("button", { type: "button", id: `${id}-${key}`, title: label,
+      "aria-label": `${name}: ${label}`, onclick: work }, text);
     const buttons = [
-      button("Copy as Markdown", "markdown", () => probox.copy(probox.exported(id, "markdown"), "Markdown")),
-      button("Copy as LaTeX", "latex", () => probox.copy(probox.exported(id, "latex"), "LaTeX")),
-      button("Save as CSV", "csv", () => {
+      button("Markdown", "markdown", "copy as Markdown", () => probox.copy(probox.exported(id, "markdown"), "Markdown")),
+      button("LaTeX", "latex", "copy as LaTeX", () => probox.copy(probox.exported(id, "latex"), "LaTeX")),
+      button("CSV", "csv", "save as CSV, numbers with all their digits", () => {
         const { t } = probox.state();
         download(`${name}${t === null ? "" : `-${t}`}.csv`, probox.exported(id, "csv"));
       }),
     ];
-    buttons[2].title = "numbers with all their digits";
     const table = byId(id), place = table.closest(".scroll") || table;
     if (tools) byId(tools).append(...buttons);
-    else place.before(h("div", { class: "tools exports" }, buttons));
+    else beside(place, h("div", { class: "tools exports" }, buttons));
     place.after(h("p", { class: "note caption", "data-caption": id }));
     if (probox.store) captions(probox.store, probox.state());
   };

@@ -62,13 +62,13 @@
     if (total > items.length) byId("found").textContent += ` The first ${probox.count(items.length)} are shown.`;
   }
 
-  /** Say how many images come last since the detector has nothing there, and offer the other way. */
+  /** Say how many images come last since a detector seems not to have been run on them, and offer the other way. */
   function sayApart(store, state, rows, apart) {
     const names = [state.main, shown.rival].filter((r) => r !== null).map((r) => store.results[r].name).join(" or ");
     const last = state.unseen === "last";
-    byId("apart").textContent = apart ? `${plural(apart, "image", "images")} without any detection of ${names} ${apart === 1 ? "comes" : "come"} last.` : "";
+    byId("apart").textContent = apart ? `${plural(apart, "image", "images")} that ${names} seems never to have seen (no detections) ${apart === 1 ? "comes" : "come"} last.` : "";
     byId("unseen").hidden = last && !apart;
-    byId("unseen").textContent = last ? "Put them among the others" : "Put images without detections last";
+    byId("unseen").textContent = last ? "Put them among the others" : "Put images never seen last";
   }
 
   function measure(state) {

@@ -19,12 +19,15 @@
     const curves = probox.recallCurves(store, state);
     const whose = state.class === null ? "mean over classes" : store.classes[state.class];
     byId("h-recall").textContent = state.class === null ? "Precision and recall" : `Precision and recall: ${whose}`;
-    byId("of-recall").textContent = !curves.length ? "These results cannot be followed: their confidences and scores disagree too often."
-      : curves.every((one) => !one.curve) ? `There is no object of ${whose}.`
-        : `${probox.thresholdText(store, state)}; ${state.class === null ? "mean over the classes that have objects" : "the class chosen in the table or the gallery"}`;
+    const known = curves.filter((one) => one.curve);
+    byId("of-recall").textContent = known.length
+      ? `AP ${known.map((one) => `${one.name} ${percent(mean(one.curve), 1)}`).join(" · ")}; ${probox.thresholdText(store, state)}; `
+        + (state.class === null ? "mean over the classes that have objects" : "of the class chosen in the table or the gallery")
+      : curves.length ? `There is no object of ${whose}.`
+        : "Not known at a threshold: too many confidences and scores disagree.";
     probox.lineChart(byId("chart-recall"), { xRange: [0, 1], yRange: [0, 1.02], xLabel: "recall", yLabel: "precision",
       label: `precision against recall, ${whose}`, height: 320, format: (value) => percent(value, 1),
-      series: curves.filter((one) => one.curve).map((one) => ({ colour: probox.lineColour(one.r),
+      series: known.map((one) => ({ colour: probox.lineColour(one.r),
         name: `${one.name} (AP ${percent(mean(one.curve), 1)})`, x: BOXES.RECALLS, y: one.curve })) });
     byId("iou").value = state.iou;
   }
