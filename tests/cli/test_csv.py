@@ -14,7 +14,9 @@ from probox import Detections, GroundTruth
 from probox.cli import main
 from probox.formats import write_coco_results
 
-TABLES = ["detections.csv", "objects.csv", "per_class.csv", "per_image.csv", "per_size.csv", "summary.csv"]
+TABLES = [
+    "confusion.csv", "detections.csv", "objects.csv", "per_class.csv", "per_image.csv", "per_size.csv", "summary.csv",
+]  # fmt: skip
 NAMES = ['cup, "the" big\r\none', "dög"]
 
 
@@ -58,6 +60,7 @@ def test_every_number_is_there_in_full(files: Path, tmp_path: Path) -> None:
     tables = {
         "detections": result.detections, "objects": result.objects,
         "per_class": result.per_class(), "per_size": result.per_size(), "per_image": result.per_image(),
+        "confusion": result.confusion(),
     }  # fmt: skip
     for name, table in tables.items():
         rows, flat = rows_of(tmp_path / "t" / f"{name}.csv"), table.flat()

@@ -42,7 +42,10 @@ def test_one_experiment_writes_its_files(capsys: pytest.CaptureFixture[str], tmp
         rows = list(csv.DictReader(file))
     assert [float(row["PDQ"]) for row in rows] == pytest.approx([1 / n for n in range(1, 11)])
     assert (tmp_path / "duplicates.png").read_bytes().startswith(b"\x89PNG")
-    assert ElementTree.parse(tmp_path / "duplicates.svg").getroot().tag.endswith("svg")
+    drawn = ElementTree.parse(tmp_path / "duplicates.svg").getroot()
+    assert drawn.tag.endswith("svg")
+    words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"PDQ", "mAP", "score"} <= set(words)
     assert not (tmp_path / "index.html").exists()
 
 
@@ -85,6 +88,9 @@ def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFi
         assert f'id="{name}"' in page.read_text()
         assert f"![{name}]({name}.png)" in words.read_text()
         assert (tmp_path / "one" / f"{name}.png").exists()
+        drawn = (tmp_path / "one" / f"{name}.svg").read_text(encoding="utf-8")
+        assert "<text" in drawn
+        assert "mathdefault" not in drawn  # numbers of axes are text
     claims = [verdict["claim"] for entry in answer["experiments"] for verdict in entry["verdicts"]]
     assert len(claims) == answer["claims"]
     assert all(claim in words.read_text() for claim in claims)

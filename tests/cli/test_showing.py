@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.pictures.test_saving import font_kinds
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, evaluate
@@ -253,6 +254,21 @@ def test_plots_all(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_pat
     assert code == 0
     assert "13 plots" in err
     assert "left out" not in err  # one result has no differences
+    for name in set(PLOTS) - {"difference"}:
+        assert f">{PLOTS[name].title}" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_plots_in_pdf_have_fonts_that_publishers_take(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path
+) -> None:
+    code, _, _ = run(capsys, "plot", demo_files / "results" / "unsure", "--out", tmp_path, "--format", "pdf")
+    assert code == 0
+    written = list(tmp_path.glob("*.pdf"))
+    assert len(written) == len(PLOTS) - 1
+    for path in written:
+        kinds = font_kinds(path.read_bytes())
+        assert "Type3" not in kinds
+        assert {"CIDFontType2", "FontFile2"} <= kinds
 
 
 def test_plots_that_are_left_out_are_said(

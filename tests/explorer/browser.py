@@ -131,4 +131,6 @@ def percent(value: float) -> str:
 
 
 def summary_cell(browser: Browser, result: int, column: str) -> str:
-    return browser.text(f'#summary tr[data-result="{result}"] td[data-column="{column}"]')
+    """Return the number that a cell of the summary shows, without the interval below it."""
+    cell = f'#summary tr[data-result="{result}"] td[data-column="{column}"]'
+    return str(browser.js("return document.querySelector(arguments[0]).firstChild.textContent", cell))

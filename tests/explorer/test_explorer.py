@@ -64,6 +64,10 @@ def test_a_measure_of_the_registry_has_its_column(
         "mean score of true positives, of all detections"
     )
     assert browser.count('#classes [data-key="hit_score"]') == 0  # it cannot follow the threshold
+    browser.choose("#threshold", "0.5")
+    assert summary_cell(browser, 0, "hit_score") == "\u2013"  # never the number of another threshold
+    hint = browser.js("return document.querySelector('#summary td[data-column=hit_score]').title")
+    assert hint.startswith("not known at a threshold")
 
 
 def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
@@ -82,13 +86,13 @@ def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> 
 
 def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page)
-    browser.click("#markdown")
+    browser.click("#summary-markdown")
     markdown = browser.wait(lambda: browser.js("return probox.copied"))
     lines = markdown.splitlines()
-    assert lines[0] == "|  | mAP | mLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
+    assert lines[0] == "| detector | mAP | mLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
     assert lines[2].startswith("| unsure | ")
     assert f"**{percent(results['unsure'].pdq)}**" in lines[2]
-    browser.click("#latex")
+    browser.click("#summary-latex")
     browser.wait(lambda: browser.js("return probox.copied") != markdown)
     latex = browser.js("return probox.copied")
     assert latex.startswith("\\begin{tabular}{lrrrrrrrrrrr}\n")
@@ -107,6 +111,8 @@ def test_the_slider_moves_everything_to_what_evaluating_anew_gives(
         for name in ("PDQ", "pPDQ", "spatial", "label", "foreground", "background"):
             shown = summary_cell(browser, number, name)
             assert shown == ("\u2013" if np.isnan(summary[name]) else percent(summary[name]))
+        assert summary_cell(browser, number, "mAP") == percent(summary["mAP"])
+        assert summary_cell(browser, number, "moLRP") == percent(1 - summary["moLRP"])
         for name in ("TP", "FP", "FN"):
             assert summary_cell(browser, number, name) == str(int(summary[name]))
         readout = browser.text(f'#readout [data-result="{number}"]')
@@ -130,6 +136,9 @@ def test_classes_sizes_and_images_follow_the_slider_too(
         for name, table in (("classes", result.per_class()), ("sizes", result.per_size())):
             expected = [[row[key] for key in ("PDQ", "TP", "FP", "FN")] for row in table.values()]
             np.testing.assert_allclose(np.array(shown[name], float), expected, atol=1e-12)
+        browser.js("document.getElementById('chart-sizes').scrollIntoView({behavior: 'instant'})")
+        bars = [percent(row["PDQ"]) for row in result.per_size().values() if np.isfinite(row["PDQ"])]
+        browser.wait(lambda bars=bars: set(bars) <= set(browser.texts("#chart-sizes text")))
         per_image = result.per_image()
         expected = np.stack([per_image[key] for key in ("PDQ", "TP", "FP", "FN")], axis=1)
         np.testing.assert_allclose(np.array(shown["images"], float), expected, atol=1e-12)
@@ -216,14 +225,14 @@ def test_the_theme_can_be_switched(browser: Browser, page: Path) -> None:
 def test_everything_is_reached_by_tab(browser: Browser, page: Path) -> None:
     browser.open(page)
     seen: list[str] = []
-    for _ in range(70):
+    while "tile" not in seen and len(seen) < 200:
         browser.keys("TAB")
         seen.append(browser.js("const e = document.activeElement; return e.id || e.dataset.key || e.className"))
     for name in (
         "threshold",
         "exact",
-        "markdown",
-        "latex",
+        "summary-markdown",
+        "summary-csv",
         "PDQ",
         "of",
         "row-0",

@@ -14,7 +14,8 @@ from tests.strategies import random_mask, random_world
 import probox
 from probox import Evaluation
 from probox.explorer.constants import constants
-from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload, to_script_json
+from probox.explorer.packing import to_script_json
+from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload
 from probox.tables.masks import Masks
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
@@ -69,21 +70,23 @@ def test_chunks_hold_every_row_once(seed: int) -> None:
     objects = [row for image in images for row in image["o"]]
     np.testing.assert_array_equal([row[:4] for row in objects], result.masks.boxes if objects else [])
     for number in range(2):
-        rows = [row for image in images for row in image["d"][number]]
-        assert len(rows) == len(result.detections)
-        for row, box, covariances in zip(rows, result.detections.boxes, result.detections.covariances, strict=True):
-            np.testing.assert_allclose(row[:4], box, atol=0.006)
-            assert len(row) == (10 if covariances.any() else 4)
-            if len(row) == 10:
-                expected = [covariances[0, 0, 0], covariances[0, 0, 1], covariances[0, 1, 1], covariances[1, 0, 0]]
-                np.testing.assert_allclose(row[4:8], expected, rtol=1e-3, atol=1e-12)
+        begin = 0
+        for image, count in zip(images, np.bincount(result.detections.image_rows, minlength=len(images)), strict=True):
+            rows = np.frombuffer(base64.b64decode(image["d"][number]), "<f4").reshape(count, -1 if count else 4)
+            table = result.detections.take(np.arange(begin, begin + count))
+            covariances = table.covariances[:, :, [0, 0, 1], [0, 1, 1]].reshape(count, 6)
+            assert rows.shape[1] == (10 if covariances.any() else 4)
+            np.testing.assert_allclose(rows[:, :4], table.boxes, rtol=1e-6)
+            np.testing.assert_allclose(rows[:, 4:], covariances[:, : rows.shape[1] - 4], rtol=1e-6)
+            begin += count
+        assert begin == len(result.detections)
 
 
 def test_index_is_plain_json(results: dict[str, Evaluation]) -> None:
     index = index_payload(results, [""] * 12, 50, [f"{n}.jpg" for n in range(12)])
     told = json.loads(to_script_json(index))
     assert [result["name"] for result in told["results"]] == ["sure", "unsure"]
-    assert told["results"][1]["fixed"]["mAP"] == round(results["unsure"].summary()["mAP"], 12)
+    assert told["results"][1]["whole"]["mAP"] == round(results["unsure"].summary()["mAP"], 12)
     confidence = np.frombuffer(base64.b64decode(told["results"][0]["detections"]["confidence"][1]), "<f4")
     np.testing.assert_array_equal(confidence, results["sure"].detections.confidences)
 

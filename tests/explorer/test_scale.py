@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.explorer.browser import Browser
+from tests.explorer.browser import Browser, summary_cell
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
@@ -41,8 +41,7 @@ def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Pa
     browser.open(page)
     total = results["nanodet"].at_threshold(0.3).summary()
     browser.choose("#exact", "0.3")
-    shown = browser.text('#summary tr[data-result="2"] td[data-column="PDQ"]')
-    assert shown == f"{100 * total['PDQ']:.2f}"
+    assert summary_cell(browser, 2, "PDQ") == f"{100 * total['PDQ']:.2f}"
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +78,11 @@ def test_report_of_all_of_val2017(all_of_val2017: Evaluation, tmp_path: Path, br
     browser.choose("#exact", "0.75")
     expected = all_of_val2017.at_threshold(0.75).summary()
     assert browser.text('#summary td[data-column="PDQ"]') == f"{100 * expected['PDQ']:.2f}"
+
+    browser.choose("#exact", "")
+    browser.click('#show button[value="objects"]')
+    browser.wait(lambda: browser.text("#found").endswith("The first 5,000 are shown."))
+    assert 0 < scroll(browser) < 150
 
 
 def scroll(browser: Browser) -> int:

@@ -280,12 +280,42 @@ def test_nothing_to_judge_is_said() -> None:
     assert "nothing to score" in texts(plots.budget().figure)
 
 
-def test_thousands_are_numbers_not_formulas(unsure: Evaluation) -> None:
-    from probox.plots.base import new_axes, use_plain_logs
+@pytest.mark.parametrize("most", [3, 90, 12_345, 3_000_000])
+@pytest.mark.parametrize("logs", [False, True])
+def test_counts_are_written_out_and_none_is_cut_off(most: int, logs: bool) -> None:
+    from probox.plots.base import new_axes, scale_counts
 
     axes = new_axes(None, (3, 3))
-    axes.plot([0, 1], [0, 20_000], color=LIGHT.ink)
-    use_plain_logs(axes, linear_below=1)
+    axes.plot([0, 1], [0, most], color=LIGHT.ink)
+    scale_counts(axes, most, logs=logs)
     axes.figure.canvas.draw()  # type: ignore[union-attr]
+    low, high = axes.get_ylim()
+    assert low == 0
+    assert high > most
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert {"0", "1,000", "10,000"} <= set(labels)
+    assert "0" in labels
+    assert len(labels) > 1
+    assert not any("$" in label or "e" in label for label in labels)
+    if logs:
+        assert labels == ["0", "10", "100", "1,000", "10,000", "100,000", "1,000,000"][: max(len(str(most)), 2)]
+    else:
+        assert all(float(label.replace(",", "")).is_integer() for label in labels)
+
+
+def test_many_false_positives_make_counts_logarithmic() -> None:
+    """Otherwise true positives and misses lie on the axis, and nothing is read from them."""
+    for many, scale in ((20, "linear"), (21, "symlog"), (200, "symlog")):
+        boxes = np.tile([10.0, 10.0, 30.0, 30.0], (10, 1))
+        truth = GroundTruth.from_boxes(["cup"], {1: (99, 99)}, np.ones(10, int), boxes, np.zeros(10, int))
+        found = Detections(
+            classes=["cup"],
+            image_ids=np.ones(many, int),
+            boxes=np.tile([50.0, 50.0, 80.0, 80.0], (many, 1)),
+            label_probs=np.full((many, 1), 0.5),
+        )
+        upper = probox.evaluate(truth, found, measures=["pdq"]).plot.thresholds()
+        lower = upper.figure.axes[1]
+        assert lower.get_yscale() == scale
+        assert lower.get_ylim()[1] > many
+        assert lower.get_ylabel() == ("count" if scale == "linear" else "count, log scale")
+        assert [line.get_ydata()[0] for line in lower.lines] == [0, many, 10]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from tests.pictures.test_saving import font_kinds
 
 import probox
 from probox import Evaluation
@@ -15,12 +17,16 @@ from probox.pictures.style import DARK, LIGHT
 from probox.plots import PLOTS, Plot, Plots, draw_all
 from probox.tables.results import Verdict
 
+LONG = "faster r-cnn, resnet 50, {} passes of dropout, seed 1"
+"""Names that differ in the middle, where long names are cut."""
+
 
 @pytest.mark.parametrize("name", list(PLOTS))
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_plot_in_both_themes(results: dict[str, Evaluation], name: str, dark: bool) -> None:
     theme = DARK if dark else LIGHT
-    for source in (results["unsure"], results):
+    several = {LONG.format(20): results["sure"], LONG.format(40): results["unsure"], "_c": results["unsure"]}
+    for source in (results["unsure"], several if dark else results):
         if not PLOTS[name].fits(Plots(source).results):
             continue
         axes = np.ravel(getattr(Plots(source), PLOTS[name].method)(dark=dark))
@@ -30,6 +36,69 @@ def test_every_plot_in_both_themes(results: dict[str, Evaluation], name: str, da
         assert to_hex(figure.get_facecolor()) == theme.ground
         assert to_hex(axes[0].xaxis.label.get_color()) == theme.ink
         assert axes[0].get_xlabel() or name in ("thresholds", "reliability")  # below their second panel
+        check_legends(figure)
+        check_ticks(figure)
+
+
+def check_legends(figure: Any) -> None:
+    """Legends lie on the figure, on no axes and no title, all names are different, and the axes keep their room."""
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+    for legend in legends:
+        box = legend.get_window_extent()
+        assert figure.bbox.padded(1).containsx(box.x0)
+        assert figure.bbox.padded(1).containsx(box.x1)
+        assert figure.bbox.padded(1).containsy(box.y0)
+        assert figure.bbox.padded(1).containsy(box.y1)
+        for axes in figure.axes:
+            assert not box.overlaps(axes.get_window_extent())
+            for title in (axes.title, axes._left_title, axes.xaxis.label, axes.yaxis.label):
+                assert not (title.get_text() and box.overlaps(title.get_window_extent()))
+        words = [text.get_text() for text in legend.get_texts()]
+        assert len(set(words)) == len(words)
+    for axes in figure.axes:
+        assert axes.get_window_extent().width / figure.dpi > 2.2
+
+
+def check_ticks(figure: Any) -> None:
+    """Numbers are written out: no formula of matplotlib's is left."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            ticks = [*axis.get_ticklabels(which="both"), axis.get_offset_text()]
+            assert not any("$" in tick.get_text() for tick in ticks)
+
+
+@pytest.mark.parametrize("plot", ["thresholds", "qualities", "classes"])
+def test_legends_of_many_results_find_room(results: dict[str, Evaluation], plot: str) -> None:
+    many = {LONG.format(n): results["unsure" if n % 2 else "sure"] for n in range(6)}
+    figure = np.ravel(getattr(Plots(many), plot)())[0].figure
+    figure.canvas.draw()
+    check_legends(figure)
+
+
+@pytest.mark.parametrize("plot", ["thresholds", "qualities", "spatial_label"])
+def test_text_stays_text_when_the_user_saves(results: dict[str, Evaluation], tmp_path: Path, plot: str) -> None:
+    axes = np.ravel(getattr(Plots(results), plot)())
+    for ending in ("pdf", "svg"):
+        axes[0].figure.savefig(tmp_path / f"x.{ending}")
+    kinds = font_kinds((tmp_path / "x.pdf").read_bytes())
+    assert "Type3" not in kinds
+    assert {"CIDFontType2", "FontFile2"} <= kinds
+    svg = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    for words in (axes[0].get_title(loc="left"), axes[-1].get_ylabel() or axes[-1].get_xlabel(), *results):
+        assert f">{words}</text>" in svg
+
+
+@pytest.mark.parametrize("plot", ["thresholds", "reliability", "sizes"])
+def test_numbers_are_no_formulas_whatever_the_users_settings(results: dict[str, Evaluation], plot: str) -> None:
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context({"axes.formatter.use_mathtext": True}):
+        _, given = plt.subplots()
+        for axes in (None, given):
+            figure = getattr(results["unsure"].plot, plot)(ax=axes).figure
+            figure.canvas.draw()
+            check_ticks(figure)
 
 
 def test_style_does_not_leak(results: dict[str, Evaluation]) -> None:

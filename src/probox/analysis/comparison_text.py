@@ -11,6 +11,7 @@ from probox.analysis.intervals import Interval
 from probox.evaluation.text import escaped, format_limits, format_value
 from probox.measures.measure import Column
 from probox.support.csv_rows import csv_text
+from probox.support.grids import grid
 
 __all__ = ["comparison_table", "comparison_text"]
 
@@ -31,7 +32,12 @@ def reading(comparison: Comparison) -> str:
 
 
 def comparison_table(
-    comparison: Comparison, pair: PairOfResults, style: str = "text", *, of_classes: bool = False
+    comparison: Comparison,
+    pair: PairOfResults,
+    style: str = "text",
+    *,
+    of_classes: bool = False,
+    width: int | None = None,
 ) -> str:
     """Return the table of two results: a row for each column that tables show, or for each class.
 
@@ -45,6 +51,8 @@ def comparison_table(
         CSV has all columns, plain fractions, and each limit in a column of its own.
     of_classes : bool
         The classes instead, as far as they were compared; p are Holm's.
+    width : int, optional
+        Of text: how many letters a line may have. A wider table is broken into blocks of columns. Default: no limit.
     """
     rows = list(_rows(comparison, pair, of_classes, every=style == "csv"))
     if style == "csv":
@@ -66,7 +74,9 @@ def comparison_table(
         values = [_interval(column, one) for one in (difference.first, difference.second)]
         between = _difference(column, difference.difference)
         cells.append([escaped(name, style), *many, *values, between, _p(difference.adjusted) + _marked(mark, style)])
-    return {"text": _text, "markdown": _markdown, "latex": _latex}[style](cells)
+    if style == "text":
+        return grid(cells, width=width)
+    return {"markdown": _markdown, "latex": _latex}[style](cells)
 
 
 def _rows(
@@ -112,18 +122,6 @@ def _p(p: float) -> str:
 
 def _marked(mark: str, style: str) -> str:
     return {"text": mark or " ", "markdown": "\\*" if mark else "", "latex": mark}[style]
-
-
-def _text(cells: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[n]) for row in cells) for n in range(len(cells[0]))]
-    lines = []
-    for row in cells:
-        first, *others = (
-            cell.rjust(width) if n else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append("  ".join([first, *others]).rstrip())
-    return "\n".join(lines)
 
 
 def _markdown(cells: Sequence[Sequence[str]]) -> str:

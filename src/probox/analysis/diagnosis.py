@@ -23,7 +23,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.registry import MEASURES, measures_called
 from probox.measures.scoring.covariances import invertible
 
-__all__ = ["NUMBERS", "Diagnosis", "diagnose"]
+__all__ = ["NUMBERS", "Diagnosis", "diagnose", "too_sure_of"]
 
 NUMBERS = {
     "nll": "nll",
@@ -171,7 +171,7 @@ def diagnose(
     pairs = evaluation.matched_pairs
     numbers = _numbers(evaluation, remarks)
     step()
-    sure = _too_sure(evaluation, replicates, seed)
+    sure = too_sure_of(evaluation, replicates=replicates, seed=seed)
     calibration = calibration_table(evaluation)
     short = last_pixels(calibration)
     remarks += [short] if short else []
@@ -236,7 +236,7 @@ def _numbers(evaluation: Evaluation, remarks: list[str]) -> dict[str, float]:
     return numbers
 
 
-def _too_sure(evaluation: Evaluation, replicates: int, seed: int) -> Interval:
+def too_sure_of(evaluation: Evaluation, *, replicates: int = 1000, seed: int = 0) -> Interval:
     """Return how many times too small sigmas are, with its interval."""
     nees = measures_called(["nees"])[0]
     key = nees.columns[1].key

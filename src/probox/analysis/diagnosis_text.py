@@ -12,6 +12,7 @@ from probox.evaluation.text import format_value
 from probox.measures.measure import Column
 from probox.measures.registry import MEASURES, measures_called
 from probox.support.csv_rows import csv_lines
+from probox.support.grids import grid
 
 if TYPE_CHECKING:
     from probox.analysis.diagnosis import Diagnosis
@@ -22,21 +23,23 @@ MOST_CLASSES = 10
 """Classes that text shows, those with most edges; files have all."""
 
 Rows = list[list[str]]
+_INDENT = "  "
 
 
-def diagnosis_text(diagnosis: Diagnosis) -> str:
-    """Return the verdict and the tables."""
+def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
+    """Return the verdict and the tables; those that are wider than `width` letters are broken into blocks."""
     parts = ["\n".join(f"- {text}" for text in diagnosis.verdict)]
     if diagnosis.budget is not None and not math.isnan(diagnosis.budget.pdq):
-        parts.append(_titled("Where the points went (per cent of 100)", _budget(diagnosis)))
+        parts.append(_titled("Where the points went (per cent of 100)", _budget(diagnosis), width))
     if any(not math.isnan(answer.pdq) for answer in diagnosis.what_if):
-        parts.append(_titled("What if", _what_if(diagnosis)))
+        parts.append(_titled("What if", _what_if(diagnosis), width))
     if any(not math.isnan(best.value) for best in diagnosis.best_thresholds):
-        parts.append(_titled("Where is the best threshold, and what does it cost elsewhere?", _thresholds(diagnosis)))
+        title = "Where is the best threshold, and what does it cost elsewhere?"
+        parts.append(_titled(title, _thresholds(diagnosis), width))
     if diagnosis.pairs > diagnosis.plain_pairs:
-        parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis)))
-        parts.append(_titled("Are sigmas informative? Skill over the best constant sigma", _skill(diagnosis)))
-    parts.append(_titled("Every measure of corners, labels and scores", _numbers(diagnosis)))
+        parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis), width))
+        parts.append(_titled("Are sigmas informative? Skill over the best constant sigma", _skill(diagnosis), width))
+    parts.append(_titled("Every measure of corners, labels and scores", _numbers(diagnosis), width))
     if diagnosis.remarks:
         parts.append("\n".join(f"note: {text}" for text in diagnosis.remarks))
     return "\n\n".join(parts)
@@ -165,14 +168,7 @@ def _numbers(diagnosis: Diagnosis) -> Rows:
     return rows
 
 
-def _titled(title: str, rows: Rows) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+def _titled(title: str, rows: Rows, width: int | None) -> str:
     words = len(rows[0]) == 3 and rows[0][-1] == ""  # a last column of words
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column == 0 or (words and column == 2) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  " + "  ".join(cells).rstrip())
-    return "\n".join([title, *lines])
+    table = grid(rows, width=None if width is None else width - len(_INDENT), words=words)
+    return "\n".join([title, *(_INDENT + line if line else "" for line in table.split("\n"))])

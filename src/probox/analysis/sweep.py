@@ -12,6 +12,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from probox.analysis.states import States, states_above
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.assignment import assign
@@ -43,26 +44,8 @@ def find_rematches(evaluation: Evaluation) -> Rematches:
     pairs, table = evaluation.pairs, evaluation.detections
     if not len(pairs):
         return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    image_of_pair = table.image_rows[pairs.detections]
-    starts = np.flatnonzero(np.concatenate([[True], image_of_pair[1:] != image_of_pair[:-1]]))
-    ends = np.concatenate([starts[1:], [len(pairs)]])
-    parts: list[list[npt.NDArray[np.generic]]] = []
-    states: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]] = []
-    waiting = 0
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        rows = np.arange(start, end)
-        confidence = table.confidences[pairs.detections[rows]]
-        steps = np.unique(confidence)[:-1]  # beyond the last step nothing is left
-        # State 0 has all detections, state k those surer than the k-th step.
-        kept = np.vstack([np.ones((1, len(rows)), bool), confidence[None, :] > steps[:, None]])
-        state, place = np.nonzero(kept)
-        states.append((rows[place], state, np.concatenate([np.zeros(1, np.float32), steps])))
-        waiting += len(state)
-        if waiting > _CHUNK:
-            parts.append(_changes(evaluation, states))
-            states, waiting = [], 0
-    if states:
-        parts.append(_changes(evaluation, states))
+    states = states_above(table.confidences[pairs.detections], table.image_rows[pairs.detections], _CHUNK)
+    parts = [_changes(evaluation, some) for some in states]
     threshold, detection, pair = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(threshold, kind="stable")
     return Rematches(
@@ -70,16 +53,10 @@ def find_rematches(evaluation: Evaluation) -> Rematches:
     )
 
 
-def _changes(
-    evaluation: Evaluation,
-    states: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]],
-) -> list[npt.NDArray[np.generic]]:
+def _changes(evaluation: Evaluation, states: States) -> list[npt.NDArray[np.generic]]:
     """Match every state of some images; return threshold, detection and pair of each change of a kept detection."""
     pairs, table = evaluation.pairs, evaluation.detections
-    rows = np.concatenate([rows for rows, _, _ in states])
-    firsts = np.cumsum([0] + [len(steps) for _, _, steps in states])
-    state = np.concatenate([state + first for (_, state, _), first in zip(states, firsts, strict=False)])
-    step = np.concatenate([steps for _, _, steps in states])
+    rows, state = states.row, states.state
     matched = assign(state, pairs.take(rows), evaluation.convention.assignment)
     # One entry per state and kept detection: the pair that matches it, or -1.
     key = state * (len(table) + 1) + pairs.detections[rows]
@@ -89,10 +66,9 @@ def _changes(
     of_state, detection = present // (len(table) + 1), present % (len(table) + 1)
     # The same detection one state before (it was there: states only lose detections).
     before = np.searchsorted(present, present - (len(table) + 1))
-    later = ~np.isin(of_state, firsts[:-1])
-    changed = np.flatnonzero(later)
+    changed = np.flatnonzero(~states.first[of_state])
     changed = changed[partner[changed] != partner[before[changed]]]
-    return [step[of_state[changed]], detection[changed], partner[changed]]
+    return [states.step[of_state[changed]], detection[changed], partner[changed]]
 
 
 def threshold_curve(

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.sweep import threshold_curve
+from probox.analysis.sweep import Rematches, threshold_curve
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import measure_names, measures_called
 
-__all__ = ["GRID", "BestThreshold", "best_threshold"]
+__all__ = ["GRID", "BestThreshold", "best_pdq", "best_threshold"]
 
 GRID = np.arange(100) / 100.0
 """Thresholds that are tried for measures other than PDQ, whose curve is exact."""
@@ -94,22 +94,33 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
             raise InputError(f"{measure} was not measured", remedy=f"evaluate with {measure} among the measures")
         if "labels" in chosen.needs and evaluation.detections.label_probs is None:
             raise InputError("label probabilities were not kept", remedy=f"evaluate with {measure} among the measures")
-    thresholds = _exact_steps(evaluation) if chosen is PDQ else GRID
+    threshold, value, now = _found(evaluation, chosen)
+    summary = evaluation.summary()
+    there = summary if threshold is None else evaluation.at_threshold(threshold).summary()
+    return BestThreshold(measure, threshold, value, now, there, summary)
+
+
+def best_pdq(evaluation: Evaluation, rematches: Rematches | None = None) -> BestThreshold:
+    """Return the threshold at which PDQ is best, and nothing of what it costs elsewhere; `rematches` if at hand."""
+    threshold, value, now = _found(evaluation, PDQ, rematches)
+    return BestThreshold(PDQ.name, threshold, value, now, {}, {})
+
+
+def _found(
+    evaluation: Evaluation, measure: Measure, rematches: Rematches | None = None
+) -> tuple[float | None, float, float]:
+    """Return the best threshold, the measure's number there, and what it is without."""
+    thresholds = _exact_steps(evaluation) if measure is PDQ else GRID
     own = evaluation.convention.label_threshold
     thresholds = thresholds[thresholds >= (own or 0.0)]
-    values = _values(evaluation, chosen, thresholds)
-    now = float(chosen.summary(evaluation)[chosen.headline.key])
-    sign = -1.0 if chosen.headline.better == "low" else 1.0
+    values = _values(evaluation, measure, thresholds, rematches)
+    now = float(measure.summary(evaluation)[measure.headline.key])
+    sign = -1.0 if measure.headline.better == "low" else 1.0
     # Where nothing is left, a rule about pairs has no number; that is never the best.
     usable = ~np.isnan(values)
     best = int(np.argmax(np.where(usable, sign * values, -np.inf))) if usable.any() else -1
     better = best >= 0 and (math.isnan(now) or sign * values[best] > sign * now + 1e-12)
-    if not better:
-        summary = evaluation.summary()
-        return BestThreshold(measure, None, now, now, summary, summary)
-    threshold = float(thresholds[best])
-    there = evaluation.at_threshold(threshold)
-    return BestThreshold(measure, threshold, float(values[best]), now, there.summary(), evaluation.summary())
+    return (float(thresholds[best]), float(values[best]), now) if better else (None, now, now)
 
 
 def _exact_steps(evaluation: Evaluation) -> npt.NDArray[np.float64]:
@@ -118,9 +129,11 @@ def _exact_steps(evaluation: Evaluation) -> npt.NDArray[np.float64]:
     return np.unique(np.concatenate([[0.0], confidences.astype(np.float64)]))
 
 
-def _values(evaluation: Evaluation, measure: Measure, thresholds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _values(
+    evaluation: Evaluation, measure: Measure, thresholds: npt.NDArray[np.float64], rematches: Rematches | None
+) -> npt.NDArray[np.float64]:
     if measure is PDQ:
-        return threshold_curve(evaluation, thresholds)["PDQ"]
+        return threshold_curve(evaluation, thresholds, rematches)["PDQ"]
     alone = dataclasses.replace(evaluation, measures=(measure.name,))
     key = measure.headline.key
     return np.array([measure.summary(alone.at_threshold(float(t)))[key] for t in thresholds], np.float64)

@@ -58,7 +58,7 @@ def _honest(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -
 
 def _worth(diagnosis: Diagnosis) -> str:
     if "pdq" not in diagnosis.skill:
-        return ""
+        return _worth_alone(diagnosis)
     skill = diagnosis.skill["pdq"]
     constant = f"a constant of {100 * skill.share:.2g} % of the side"
     if diagnosis.plain_pairs == diagnosis.pairs:
@@ -73,14 +73,32 @@ def _worth(diagnosis: Diagnosis) -> str:
     energy, in_pixels = diagnosis.skill["energy"].skill, diagnosis.skill["energy_pixels"].skill
     if energy.low > 0.0 and in_pixels.low > 0.0:
         joint = "yet" if unclear or points.value < 0 else "and"
-        better = f"energy score {100 * min(energy.value, in_pixels.value):.0f} % better than under any constant"
-        text += f"; {joint} they tell sure corners from unsure ones ({better})"
+        text += f"; {joint} they tell sure corners from unsure ones ({_better(energy, in_pixels)})"
     elif in_pixels.high < 0.0 or energy.high < 0.0:
-        worse = max(-100 * energy.value, -100 * in_pixels.value)
-        text += f"; the energy score is {worse:.0f} % worse than under a constant"
+        text += f"; the energy score is {_worse(energy, in_pixels)}"
     elif math.isfinite(energy.value):
         text += "; the energy score does not tell them from a constant either"
     return text
+
+
+def _worth_alone(diagnosis: Diagnosis) -> str:
+    """Return what the energy score says where PDQ was not asked."""
+    if "energy" not in diagnosis.skill:
+        return ""
+    energy, in_pixels = diagnosis.skill["energy"].skill, diagnosis.skill["energy_pixels"].skill
+    if energy.low > 0.0 and in_pixels.low > 0.0:
+        return f"sigmas tell sure corners from unsure ones: {_better(energy, in_pixels)}"
+    if in_pixels.high < 0.0 or energy.high < 0.0:
+        return f"sigmas say less than a constant: the energy score is {_worse(energy, in_pixels)}"
+    return "the energy score does not tell sigmas from a constant" if math.isfinite(energy.value) else ""
+
+
+def _better(energy: Interval, in_pixels: Interval) -> str:
+    return f"energy score {100 * min(energy.value, in_pixels.value):.0f} % better than under any constant"
+
+
+def _worse(energy: Interval, in_pixels: Interval) -> str:
+    return f"{max(-100 * energy.value, -100 * in_pixels.value):.0f} % worse than under a constant"
 
 
 def _lost(diagnosis: Diagnosis) -> str:

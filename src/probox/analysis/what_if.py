@@ -16,7 +16,15 @@ from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.matched import overlaps
 from probox.tables.results import Verdict
 
-__all__ = ["TITLES", "WhatIf", "duplicates", "what_if_matched", "what_if_scored"]
+__all__ = [
+    "TITLES",
+    "WhatIf",
+    "duplicates",
+    "truth_boxes",
+    "what_if_matched",
+    "what_if_scored",
+    "would_be_duplicates",
+]
 
 TITLES = {
     "no_false_positives": "no false positives",
@@ -87,7 +95,7 @@ def what_if_scored(
     if inside is not evaluation:
         answers.append(_answer(evaluation, "kept_inside", "corners kept inside the image", inside.pdq))
     answers.append(
-        _answer(evaluation, "truth_boxes", "true positives with the truth's boxes", _truth_boxes(evaluation, scene))
+        _answer(evaluation, "truth_boxes", "true positives with the truth's boxes", truth_boxes(evaluation, scene))
     )
     return answers
 
@@ -102,20 +110,24 @@ def duplicates(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
 
     They name the class of an object that another detection was matched with, and overlap it by half or more.
     """
-    pairs, found, there = evaluation.pairs, evaluation.detections, evaluation.objects
-    rows = pairs.detections, pairs.objects
-    again = (
-        (found.verdicts[rows[0]] == Verdict.FP)
-        & (there.verdicts[rows[1]] == Verdict.TP)
-        & (found.labels[rows[0]] == there.labels[rows[1]])
-        & (overlaps(found, there, *rows) >= IOU_THRESHOLDS[0])
-    )
+    found, there = evaluation.detections, evaluation.objects
+    rows, objects = would_be_duplicates(evaluation)
+    again = (found.verdicts[rows] == Verdict.FP) & (there.verdicts[objects] == Verdict.TP)
     twice = np.zeros(len(found), bool)
-    twice[rows[0][again]] = True
+    twice[rows[again]] = True
     return twice
 
 
-def _truth_boxes(evaluation: Evaluation, scene: Scene) -> float:
+def would_be_duplicates(evaluation: Evaluation) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows of detections and objects whose pairs are duplicates if the one is false and the other found."""
+    pairs, found, there = evaluation.pairs, evaluation.detections, evaluation.objects
+    named = found.labels[pairs.detections] == there.labels[pairs.objects]
+    rows, objects = pairs.detections[named], pairs.objects[named]
+    near = overlaps(found, there, rows, objects) >= IOU_THRESHOLDS[0]
+    return rows[near], objects[near]
+
+
+def truth_boxes(evaluation: Evaluation, scene: Scene) -> float:
     """Return PDQ if each true positive were the box of its object's pixels, and sure of it."""
     found = evaluation.detections
     hit = np.asarray(found.verdicts == Verdict.TP)

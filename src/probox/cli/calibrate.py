@@ -12,7 +12,7 @@ import click
 from probox.calibration.fit_corners import CORNER_METHODS
 from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.record import TARGETS
-from probox.cli.console import in_flags, note, print_json, progress_bar, results
+from probox.cli.console import in_flags, note, print_json, progress_bar, results, table_width
 from probox.cli.output import detections_option
 from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
@@ -197,6 +197,8 @@ def _format_to_write(out: Path, given: DetectionFormat) -> DetectionFormat:
 
 def _print_gain(fitted: Fitted) -> None:
     """Print held-out numbers before and after, and beside the constant."""
+    from probox.support.grids import grid
+
     gain = fitted.gain
     if gain is None:
         return
@@ -210,10 +212,13 @@ def _print_gain(fitted: Fitted) -> None:
         if control:
             cells += [cell for at, cell in enumerate(_cells(column, gain.over_constant[column.key])) if at != 1]
         rows.append(cells)
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    for cells in rows:
-        padded = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-        results().print("  ".join([cells[0].ljust(widths[0]), *padded]), markup=False, soft_wrap=True)
+    width = table_width()
+    text = grid(rows, width=width)
+    if control and text != grid(rows):
+        # What is better than the constant has the same headings: it must not stand in a block with the other.
+        parts = ([cells[:5] for cells in rows], [[cells[0], *cells[5:]] for cells in rows])
+        text = "\n\n".join(grid(part, width=width) for part in parts)
+    results().print(text, markup=False, soft_wrap=True)
     share = "PDQ, coverages in per cent; " if not math.isnan(gain.changes["PDQ"].after) else ""
     note(
         f"{share}{gain.folds:,} folds of {gain.images:,} images, {gain.pairs:,} matched boxes (COCO, IoU 0.5, which "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar, results
+from probox.cli.console import note, print_json, progress_bar, results, table_width
 from probox.cli.measure_choice import checked_measures
 from probox.cli.naming import Named, load_named, named_argument
 from probox.evaluation.text import STYLES
@@ -86,9 +86,9 @@ def _print(compared: Comparison, style: str) -> None:
 
     console = results()
     for number, pair in enumerate(compared.pairs):
-        tables = [comparison_table(compared, pair, style)]
+        tables = [comparison_table(compared, pair, style, width=table_width())]
         if pair.classes:
-            tables.append(comparison_table(compared, pair, style, of_classes=True))
+            tables.append(comparison_table(compared, pair, style, of_classes=True, width=table_width()))
         console.print(("\n" if number else "") + "\n\n".join(tables), markup=False, soft_wrap=True)
         # For people in a table for people, else beside it: what is printed goes into a file as it is.
         if style == "text":

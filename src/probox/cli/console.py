@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = [
     "progress_bar",
     "results",
     "say_notes",
+    "table_width",
     "warnings_of",
     "words",
 ]
@@ -94,6 +96,11 @@ def results() -> Console:
     return _PlainConsole(highlight=False, emoji=False)
 
 
+def table_width() -> int | None:
+    """Return how wide tables may be: as wide as the terminal; None where results go into a file or a program."""
+    return results().width if sys.stdout.isatty() else None
+
+
 def words() -> Console:
     """Return the console for everything else: standard error."""
     return _PlainConsole(stderr=True, highlight=False, emoji=False)
@@ -150,8 +157,12 @@ def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     with Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.completed}/{task.total}"),
+        TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[count]}"),
         TimeRemainingColumn(), console=console, transient=True,
     ) as bar:  # fmt: skip
-        task = bar.add_task(description, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(description, total=None, count="")  # how many there are is not known yet
+
+        def progress(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, count=f"{done:,}/{total:,}")
+
+        yield progress

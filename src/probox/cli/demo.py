@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from probox.cli.console import note, print_json, results
+from probox.cli.console import note, print_json, results, table_width
 from probox.support.words import printable
 
 WHAT_TO_SEE = (
@@ -41,7 +41,7 @@ def command(save: str | None, as_json: bool) -> None:
         files = [str(path) for path in written]
         print_json({"results": described, "convention": convention, "what_to_see": sentence, "files": files})
         return
-    text = summary_text(list(summaries.items()), evaluations["sure"].convention)
+    text = summary_text(list(summaries.items()), evaluations["sure"].convention, width=table_width())
     results().print(text, markup=False, soft_wrap=True)
     results().print(sentence, markup=False)
     if save:

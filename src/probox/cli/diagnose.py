@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar, results
+from probox.cli.console import note, print_json, progress_bar, results, table_width
 from probox.cli.measure_choice import parse_measures
 from probox.cli.naming import Named, load_named, named_argument
 
@@ -79,12 +79,14 @@ def command(
     if as_json:
         print_json(described)
         return
+    from probox.analysis.diagnosis_text import diagnosis_text
+
     for number, (name, diagnosis) in enumerate(diagnoses.items()):
         score = f"PDQ {100 * loaded[name].pdq:.2f}" if loaded[name].has_pairs else "PDQ not measured"
         title = f"{name}: {score}, {loaded[name].convention.describe()}"
         if number:
             results().print("")
-        results().print(f"{title}\n\n{diagnosis}", markup=False, soft_wrap=True)
+        results().print(f"{title}\n\n{diagnosis_text(diagnosis, table_width())}", markup=False, soft_wrap=True)
     if out is not None:
         note(f"plots and tables written to {out}")
 

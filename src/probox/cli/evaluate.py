@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from probox.cli.console import in_flags, note, print_json, progress_bar, results, say_notes, warnings_of
+from probox.cli.console import in_flags, note, print_json, progress_bar, results, say_notes, table_width, warnings_of
 from probox.cli.csv_folder import check_csv_folder, csv_folders, csv_option, write_csv_folder
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.keeping import keep_results, refuse_other_runs
@@ -54,8 +54,9 @@ def command(
     Results of the same names are replaced, all of them or none; others in DIR must have been measured alike, on the
     same images.
 
-    --csv writes summary.csv, per_class.csv, per_size.csv, per_image.csv, detections.csv and objects.csv into DIR, or
-    for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where there is none.
+    --csv writes summary.csv, per_class.csv, per_size.csv, per_image.csv, confusion.csv, detections.csv and objects.csv
+    into DIR, or for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where
+    there is none.
 
     \b
     probox evaluate instances_val2017.json detections.json
@@ -98,16 +99,15 @@ def command(
 
     alone = len(rows) == 1 and detections[0].name is None
     named = [("" if alone else name, evaluation.summary()) for name, evaluation in rows.items()]
-    text = summary_text(named, scoring.convention, limits_of(sure))
+    text = summary_text(named, scoring.convention, limits_of(sure), width=table_width())
     results().print(text, markup=False, soft_wrap=True)
     for name, evaluation in rows.items():
         for _, heading, groups in _groups(evaluation, per_class, per_size):
             title = f"{heading} ({name})" if len(rows) > 1 else heading
             filled = [(group, summary) for group, summary in groups.items() if is_filled(summary)]
             if filled:
-                results().print(
-                    f"\n{format_table(filled, heading=title, mark_best=False)}", markup=False, soft_wrap=True
-                )
+                table = format_table(filled, heading=title, mark_best=False, width=table_width())
+                results().print(f"\n{table}", markup=False, soft_wrap=True)
     for name, evaluation in rows.items():
         counts = _counts(evaluation)
         title = f"{name}: " if len(rows) > 1 else ""

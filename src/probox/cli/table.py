@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from probox.cli.console import note, print_json, progress_bar, results, say_notes, warnings_of
+from probox.cli.console import note, print_json, progress_bar, results, say_notes, table_width, warnings_of
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.naming import Named, named_argument, titles_of
 from probox.cli.scoring import Scoring, TruthToScore, scoring_options
@@ -99,7 +99,7 @@ def command(
         return
     titled = [(name if t is None else f"{name} ({t:g})", summary) for name, _, t, summary, _ in described]
     heading = "Approach (threshold)" if thresholds else "Approach"
-    text = format_table(titled, style, heading=heading, limits=limits_of(sure))
+    text = format_table(titled, style, heading=heading, limits=limits_of(sure), width=table_width())
     results().print(text, markup=False, soft_wrap=True)
     say_intervals(sure)
     note(f"convention: {convention.describe()}; {len(source.image_ids):,} images")

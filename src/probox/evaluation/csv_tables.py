@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TABLES", "csv_tables"]
 
-TABLES = ("summary", "per_class", "per_size", "per_image", "detections", "objects")
+TABLES = ("summary", "per_class", "per_size", "per_image", "confusion", "detections", "objects")
 """Names of the tables."""
 
 
@@ -25,6 +25,7 @@ def csv_tables(evaluation: Evaluation, name: str) -> dict[str, FlatTable]:
         "per_class": evaluation.per_class().flat(),
         "per_size": evaluation.per_size().flat(),
         "per_image": evaluation.per_image().flat(),
+        "confusion": _confusion(evaluation),
         "detections": evaluation.detections.flat(),
         "objects": evaluation.objects.flat(),
     }
@@ -40,3 +41,12 @@ def _summary(evaluation: Evaluation, name: str) -> FlatTable:
     }
     columns = {key: text_column([value]) for key, value in words.items()}
     return FlatTable(columns | {key: np.array([value]) for key, value in numbers.items()})
+
+
+def _confusion(evaluation: Evaluation) -> FlatTable:
+    """Return which classes are taken for which; nothing where nobody was matched."""
+    if evaluation.has_pairs:
+        table: FlatTable = evaluation.confusion().flat()
+        return table
+    none = text_column([])
+    return FlatTable({"truth": none, "predicted": none, "count": np.zeros(0, np.int64)})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage import WORDS
 from probox.formats import read_detections
+from probox.support.parallel import thread_count
 from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -61,15 +63,17 @@ def load_results(paths: Sequence[str], names: Sequence[str | None] | None = None
     depth = 1
     while len({path.parts[-depth:] for path in nameless}) < len(nameless):
         depth += 1
-    loaded: dict[str, Evaluation] = {}
+    titles: list[str] = []
     for name, place, folder in zip(given, resolved, folders, strict=True):
         title = "/".join(place.parts[-depth:]) if name is None else name
-        if title in loaded:
+        if title in titles:
             raise InputError(
                 f"is called {title}, as another is", file=str(folder), remedy="give it another name, NAME=DIR"
             )
-        loaded[title] = Evaluation.load(folder)
-    return loaded
+        titles.append(title)
+    # Most of it is unpacking, which several threads can do at once; what fails is told in the order given.
+    with ThreadPoolExecutor(min(max(len(folders), 1), thread_count(None))) as pool:
+        return dict(zip(titles, pool.map(Evaluation.load, folders), strict=True))
 
 
 def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> Detections:

@@ -279,6 +279,12 @@ class Evaluation:
         "Say why it has these numbers, whether sigmas can be trusted and what would help: see `probox.diagnose`.",
         method=True,
     )
+    confusion = Upstairs(
+        "probox.analysis.confusion",
+        "confusion",
+        "Count which classes are taken for which, with background: see `probox.analysis.confusion`.",
+        method=True,
+    )
     best_threshold = Upstairs(
         "probox.analysis.thresholds",
         "best_threshold",

@@ -10,6 +10,7 @@ from probox.convention import Convention
 from probox.measures.measure import Column
 from probox.measures.registry import table_columns
 from probox.support.csv_rows import csv_text
+from probox.support.grids import grid
 
 __all__ = [
     "STYLES",
@@ -110,6 +111,7 @@ def format_table(
     heading: str = "Approach",
     limits: Sequence[Limits] | None = None,
     mark_best: bool = True,
+    width: int | None = None,
 ) -> str:
     """Return the paper's Table 1 for any number of detectors, the best values marked.
 
@@ -125,6 +127,8 @@ def format_table(
         The intervals of each row: in text under the numbers, in CSV in columns of their own, else behind them.
     mark_best : bool
         Mark the best values; not where rows are classes, say, of which none is to win.
+    width : int, optional
+        Of text: how many letters a line may have. A wider table is broken into blocks of columns. Default: no limit.
 
     Examples
     --------
@@ -149,13 +153,18 @@ def format_table(
         if style == "text" and any(ends):
             under = [f"{end} " for end in ends]
             cells.append(["", *under] if named else under)
-    return {"text": _text, "markdown": _markdown, "latex": _latex}[style](cells, columns, heading if named else None)
+    over_names = heading if named else None
+    if style == "text":
+        return _text(cells, columns, over_names, width)
+    return {"markdown": _markdown, "latex": _latex}[style](cells, columns, over_names)
 
 
-def summary_text(rows: Sequence[Row], convention: Convention, limits: Sequence[Limits] | None = None) -> str:
-    """Return the table as text with a line on how to read it."""
+def summary_text(
+    rows: Sequence[Row], convention: Convention, limits: Sequence[Limits] | None = None, *, width: int | None = None
+) -> str:
+    """Return the table as text with a line on how to read it; `width` is that of `format_table`."""
     marked = "; * best" if len(rows) > 1 else ""
-    table = format_table(rows, heading="", limits=limits)
+    table = format_table(rows, heading="", limits=limits, width=width)
     return f"{table}\nqualities in per cent{marked}; convention: {convention.describe()}"
 
 
@@ -180,7 +189,7 @@ def escaped(name: str, style: str) -> str:
     return name
 
 
-def _text(cells: list[list[str]], columns: list[Column], heading: str | None) -> str:
+def _text(cells: list[list[str]], columns: list[Column], heading: str | None, width: int | None) -> str:
     # A mark or the room for one stands behind every number, but room at every line's end is nothing to print.
     marked = any(cell.endswith("*") for row in cells for cell in row)
     if not marked:
@@ -189,14 +198,7 @@ def _text(cells: list[list[str]], columns: list[Column], heading: str | None) ->
         ]
     padded = [f"{column.heading}{' ' if marked else ''}" for column in columns]
     lines = [padded if heading is None else [heading, *padded], *cells]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if heading is not None and column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return grid(lines, width=width, names=heading is not None)
 
 
 def _with_units(columns: list[Column], per_cent: str) -> list[str]:

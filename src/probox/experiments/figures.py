@@ -71,17 +71,18 @@ STYLE = {
     "legend.frameon": False,
     "legend.handlelength": 2.6,
     "svg.hashsalt": "probox",  # the same figure is the same file
-    "svg.fonttype": "path",
+    "axes.formatter.use_mathtext": False,
+    "text.usetex": False,
 }
 WIDTH, HEIGHT = 4.8, 3.3
 
 
 def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
-    """Return an empty figure, in inches."""
+    """Return an empty figure, in inches, whose text stays text when it is saved."""
     _matplotlib()
-    from matplotlib.figure import Figure
+    from probox.pictures.saving import TextFigure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return TextFigure(figsize=(width, height), layout="constrained")
 
 
 def style() -> Any:

@@ -18,23 +18,40 @@ PAGES = ("index.md", "index.html")
 TITLE = "The paper's experiments"
 
 _CSS = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; color: #1d1d1f; background: #fff;
-       max-width: 62rem; margin: 2.5rem auto 5rem; padding: 0 1.25rem; }
+:root { color-scheme: light dark; --ink: #1d1d1f; --soft: #5a5a5f; --ground: #fff; --line: #e6e6e8; --code: #f3f3f4;
+        --yes: #00664b; --no: #a64500; --link: #0072b2; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ee; --soft: #a9b0bb; --ground: #14181f; --line: #333b47; --code: #222936;
+          --yes: #58cf9f; --no: #ffa552; --link: #6eb6ff; } }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; color: var(--ink);
+       background: var(--ground); max-width: 62rem; margin: 2.5rem auto 5rem; padding: 0 1.25rem;
+       overflow-wrap: anywhere; }
 h1 { font-size: 1.9rem; margin-bottom: .3rem; } h2 { font-size: 1.25rem; margin: 0 0 .3rem; }
-p.about, .where { color: #5a5a5f; } .where { font-size: .9rem; margin: 0 0 .8rem; }
+p.about, .where { color: var(--soft); } .where { font-size: .9rem; margin: 0 0 .8rem; }
 table { border-collapse: collapse; width: 100%; font-size: .93rem; margin: 1.2rem 0 2rem; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid #e6e6e8; }
-section { border-top: 2px solid #1d1d1f; padding-top: 1.1rem; margin-top: 2.6rem; display: grid;
-          grid-template-columns: minmax(18rem, 30rem) 1fr; gap: .5rem 2rem; }
-section > header { grid-column: 1 / -1; } figure { margin: 0; } figcaption { font-size: .85rem; }
- section img { width: 100%; height: auto; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid var(--line); }
+section { border-top: 2px solid var(--ink); padding-top: 1.1rem; margin-top: 2.6rem; display: grid;
+          grid-template-columns: minmax(18rem, 30rem) minmax(0, 1fr); gap: .5rem 2rem; }
+section > header { grid-column: 1 / -1; } figure { margin: 0; min-width: 0; } figcaption { font-size: .85rem; }
+section img { display: block; width: 100%; height: auto; background: #fff; border-radius: 4px; }
 ul { list-style: none; margin: 0; padding: 0; } li { margin-bottom: 1rem; } li p { margin: .15rem 0; }
-.numbers, .why { font-size: .9rem; color: #3c3c40; } .why { border-left: 3px solid #d9d9dc; padding-left: .7rem; }
+.numbers, .why { font-size: .9rem; } .why { border-left: 3px solid var(--line); padding-left: .7rem; }
 td:first-child { white-space: nowrap; }
-.verdict { font-weight: 650; white-space: nowrap; } .yes { color: #00664b; } .no { color: #a64500; }
-a { color: #0072b2; } code { font-size: .92em; background: #f3f3f4; padding: 0 .2em; border-radius: 3px; }
-@media (max-width: 46rem) { section { grid-template-columns: 1fr; } }
+.verdict { font-weight: 650; white-space: nowrap; } .yes { color: var(--yes); } .no { color: var(--no); }
+a { color: var(--link); } code { font-size: .92em; background: var(--code); padding: 0 .2em; border-radius: 3px; }
+@media screen and (max-width: 46rem) {
+  body { margin-top: 1.2rem; padding: 0 1rem; } h1 { font-size: 1.5rem; }
+  section { grid-template-columns: minmax(0, 1fr); }
+  table, tbody, tr, td { display: block; } thead { display: none; }
+  tr { border-bottom: 1px solid var(--line); padding: .5rem 0; } td { border: 0; padding: 0; }
+  td:first-child { font-weight: 650; } td:nth-child(2)::before { content: "Paper: "; }
+  td:nth-child(2) { color: var(--soft); font-size: .9rem; } }
+@media print {
+  :root { color-scheme: light; --ink: #000; --soft: #444; --ground: #fff; --line: #ccc; --code: #f3f3f4;
+          --yes: #00664b; --no: #a64500; --link: #000; }
+  body { margin: 0; max-width: none; padding: 0; font-size: 11pt; } a { text-decoration: none; }
+  section, tr { break-inside: avoid; } section { grid-template-columns: 9cm minmax(0, 1fr); } }
 """
 
 
@@ -81,8 +98,9 @@ def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
 def html_page(outcomes: Sequence[Outcome], about: str) -> str:
     """Return the page as HTML in one file, figures included."""
     rows = "".join(
-        f'<tr><td><a href="#{o.experiment.name}">{o.experiment.name}</a></td><td>{_text(o.experiment.section)}</td>'
-        f"<td>{_text(o.experiment.claim)}</td><td>{_word(o.holds)}</td></tr>\n"
+        f'<tr role="row"><td role="cell"><a href="#{o.experiment.name}">{o.experiment.name}</a></td>'
+        f'<td role="cell">{_text(o.experiment.section)}</td><td role="cell">{_text(o.experiment.claim)}</td>'
+        f'<td role="cell">{_word(o.holds)}</td></tr>\n'
         for o in outcomes
     )
     sections = "".join(_section(outcome) for outcome in outcomes)
@@ -91,8 +109,8 @@ def html_page(outcomes: Sequence[Outcome], about: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{TITLE}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n"
         f'<p class="about">{_text(summary_line(outcomes))}. {_text(about)}</p>\n'
-        "<table><thead><tr><th>experiment</th><th>paper</th><th>claim</th><th>verdict</th></tr></thead>\n"
-        f"<tbody>\n{rows}</tbody></table>\n{sections}</body>\n</html>\n"
+        '<table role="table"><thead><tr><th>experiment</th><th>paper</th><th>claim</th><th>verdict</th></tr></thead>\n'
+        f'<tbody role="rowgroup">\n{rows}</tbody></table>\n{sections}</body>\n</html>\n'
     )
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from probox.analysis.confusion import BACKGROUND, UNNAMED
 from probox.explorer.payload import IOUS
-from probox.measures.boxes.matching import SIZES
+from probox.explorer.resampling import resampling_constants
+from probox.explorer.why import why_constants
+from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
+from probox.measures.boxes.mean_ap import RECALL_POINTS
+from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq.definition_heatmap import EDGE
 from probox.pictures.corners import SIGMA, SIGMAS
 from probox.pictures.style import LIGHT
+from probox.plots.confusion import MOST_CLASSES
 from probox.plots.scatter import LEVELS
 from probox.tables.results import QUALITIES, Verdict
 
@@ -16,6 +22,10 @@ __all__ = ["constants"]
 
 _WORDS = {"TP": "true positive", "FP": "false positive", "FN": "missed", "IGNORED": "ignored"}
 """Verdicts in words, those that can be filtered by first."""
+
+
+_HEAT = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
+"""Colours of probabilities from 0 to 1: matplotlib's viridis, which every kind of colour vision reads in order."""
 
 
 def constants() -> dict[str, Any]:
@@ -28,9 +38,19 @@ def constants() -> dict[str, Any]:
         "VERDICT": {**verdicts, "DROPPED": len(verdicts)},
         "VERDICTS": {verdicts[name]: words for name, words in _WORDS.items()},
         "IOUS": {text: f"{iou:.2f}" for text, iou in IOUS.items()},
+        "BOXES": {
+            "OVERLAPS": [f"{iou:.2f}" for iou in IOU_THRESHOLDS],
+            "RECALLS": RECALL_POINTS.tolist(),
+            "GRID": GRID.tolist(),
+            "RANGES": len(SIZES),
+        },
         "SIGMAS": list(SIGMAS),
         "SIGMA": SIGMA,
         "LEVELS": list(LEVELS),
         "LINES": len(LIGHT.lines),
         "EDGE": EDGE,
+        "RESAMPLING": resampling_constants(),
+        "CONFUSION": {"BACKGROUND": BACKGROUND, "UNNAMED": UNNAMED, "MOST": MOST_CLASSES},
+        "HEAT": list(_HEAT),
+        "WHY": why_constants(),
     }

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
-from string import Template
 from typing import IO, Any, BinaryIO
 
 import numpy as np
@@ -14,30 +11,23 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
-from probox.explorer.constants import constants
+from probox.explorer.assembly import page_text, script, style_sheet
 from probox.explorer.copies import copy_photos, embedded_photos, small_png
-from probox.explorer.payload import chunk_payloads, index_payload, to_script_json
+from probox.explorer.packing import to_script_json
+from probox.explorer.payload import chunk_payloads, index_payload
 from probox.files.folder import OutputFolder, output_folder
 from probox.files.output import write_files
 from probox.files.photos import find_photo
 from probox.files.replacing import REPORT, check_replaceable
 from probox.files.staging import parents_made
-from probox.pictures.style import DARK, LIGHT
 from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
-from probox.version import __version__
 
 __all__ = ["write_report"]
 
-_SCRIPTS = ("dom", "store", "geometry", "heatmap", "paint", "charts", "tables", "gallery", "viewer", "app")
 _CHUNK = 50
-_DARK_COLOURS = (
-    "color-scheme: dark; --page: #0e1116; --panel: #171b22; --ink: #e6e9ee; --soft: #a3adbb; --edge: #2c333e; "
-    "--ground: #232932; --right: #5b9bff; --wrong: #ff9a3d; --neutral: #868c96; --right-ink: #7fb2ff; "
-    "--wrong-ink: #ffb06b; --mark: #1d2c47; --accent: #6ea2ff; "
-)
 
 Progress = Callable[[int, int], None]
 
@@ -188,30 +178,6 @@ def _stored_maps(evaluation: Evaluation, given: Detections | None) -> dict[int, 
     return maps
 
 
-def _asset(name: str) -> str:
-    return (resources.files("probox.explorer") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _style() -> str:
-    def lines(colours: Sequence[str]) -> str:
-        return " ".join(f"--line-{number}: {colour};" for number, colour in enumerate(colours))
-
-    return Template(_asset("explorer.css")).substitute(
-        light_lines=lines(LIGHT.lines), dark=_DARK_COLOURS + lines(DARK.lines)
-    )
-
-
-def _script() -> str:
-    told = f"window.probox = {{ constants: {to_script_json(constants())} }};"
-    return "\n".join([told, *(_asset(f"{name}.js") for name in _SCRIPTS)])
-
-
-def _page(title: str, style: str, scripts: str) -> str:
-    return Template(_asset("explorer.html")).substitute(
-        title=html.escape(title), version=__version__, style=style, scripts=scripts
-    )
-
-
 def _write_file(path: Path, content: Callable[[BinaryIO], None]) -> Path:
     check_replaceable(path, REPORT)
     with parents_made(path):
@@ -222,27 +188,27 @@ def _write_file(path: Path, content: Callable[[BinaryIO], None]) -> Path:
 def _write_folder(
     folder: OutputFolder, title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]]
 ) -> Path:
-    folder.write("assets/explorer.css", _style().encode())
-    folder.write("assets/explorer.js", _script().encode())
+    folder.write("assets/explorer.css", style_sheet().encode())
+    folder.write("assets/explorer.js", script().encode())
     for number, chunk in enumerate(chunks):
         folder.write(f"data/chunk-{number}.js", f"probox.receive({number},{to_script_json(chunk)});\n".encode())
     folder.write("data/index.js", f"probox.start({to_script_json(index)});\n".encode())
     style = '<link rel="stylesheet" href="assets/explorer.css">'
     scripts = '<script src="assets/explorer.js"></script>\n<script src="data/index.js"></script>'
     # The page comes last: where it is, all it needs is there.
-    return folder.write("index.html", _page(title, style, scripts).encode())
+    return folder.write("index.html", page_text(title, style, scripts).encode())
 
 
 def _write_embedded(
     file: IO[bytes], title: str, index: dict[str, Any], chunks: Iterator[list[dict[str, Any]]], photos: Sequence[str]
 ) -> None:
     marker = "<!-- data -->"
-    before, after = _page(title, f"<style>{_style()}</style>", marker).split(marker)
+    before, after = page_text(title, f"<style>{style_sheet()}</style>", marker).split(marker)
     file.write(before.encode())
     for number, chunk in enumerate(chunks):
         file.write(f'<script type="application/json" id="chunk-{number}">{to_script_json(chunk)}</script>\n'.encode())
     for number, photo in enumerate(photos):
         if photo:
             file.write(f'<script type="text/plain" id="photo-{number}">{photo}</script>\n'.encode())
-    file.write(f"<script>{_script()}</script>\n<script>probox.start({to_script_json(index)});</script>".encode())
+    file.write(f"<script>{script()}</script>\n<script>probox.start({to_script_json(index)});</script>".encode())
     file.write(after.encode())

@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 import base64
-import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.analysis.box_sweep import find_box_rematches
+from probox.analysis.image_ranking import seen_images
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
+from probox.explorer.boxes import FOLLOWING, box_payload
+from probox.explorer.packing import number, packed
+from probox.explorer.resampling import obstacles
+from probox.explorer.why import why_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
+from probox.measures.pdq.heatmap import plain_rows
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.pictures.view import scored_boxes, scored_covariances
-from probox.plots.precision_recall import mean_curve
+from probox.support.parallel import thread_count
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
+from probox.version import __version__
 
-__all__ = ["IOUS", "chunk_payloads", "index_payload", "to_script_json"]
+__all__ = ["IOUS", "chunk_payloads", "index_payload"]
 
-_KINDS = {"u1": "u8", "i2": "i16", "u2": "u16", "i4": "i32", "u4": "u32", "f4": "f32", "f8": "f64"}
 IOUS = {"50": 0.5, "75": 0.75}
 """At which the page shows precision and recall, by the name in its address."""
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 _THRESHOLDS = np.linspace(0.0, 1.0, 201)
-
-
-def to_script_json(value: Any) -> str:
-    """Return JSON that is safe inside a script element: no text in it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def packed(values: npt.ArrayLike, kind: str) -> list[str]:
-    """Return a column as its type's name and its bytes, little end first, in base64."""
-    array = np.ascontiguousarray(np.asarray(values), dtype=f"<{kind}")
-    return [_KINDS[kind], base64.b64encode(array.tobytes()).decode("ascii")]
 
 
 def index_payload(
@@ -54,6 +50,7 @@ def index_payload(
         "classes": list(first.classes),
         "columns": [_column(measure, column) for measure in shown for column in measure.table_columns],
         "chunk": chunk,
+        "version": __version__,
         "thresholds": [round(float(value), 4) for value in _THRESHOLDS],
         # Detections below a result's own threshold are gone: the slider begins at the highest of them.
         "lowest": max(evaluation.convention.label_threshold or 0.0 for evaluation in results.values()),
@@ -69,8 +66,15 @@ def index_payload(
             "class": packed(objects.labels, "u2"),
             "size": packed(_size_bits(objects.areas), "u1"),
         },
-        "results": [_result(name, evaluation, shown) for name, evaluation in results.items()],
+        "obstacles": obstacles(results),
+        "results": _results(results, shown),
     }
+
+
+def _results(results: Mapping[str, Evaluation], shown: Sequence[Measure]) -> list[dict[str, Any]]:
+    """Return what is told of each result; much of it is done by arrays, so threads can share the work."""
+    with ThreadPoolExecutor(min(len(results), thread_count(None))) as pool:
+        return list(pool.map(lambda item: _result(item[0], item[1], shown), results.items()))
 
 
 def _shown(evaluations: Iterable[Evaluation]) -> list[Measure]:
@@ -79,25 +83,25 @@ def _shown(evaluations: Iterable[Evaluation]) -> list[Measure]:
     return [measure for measure in in_table_order() if measure.standard or measure.name in asked]
 
 
-def _is_fixed(measure: Measure) -> bool:
-    """Return whether the page shows a measure of all detections: with PDQ alone it can follow the threshold."""
-    return measure.name != PDQ.name
+_FOLLOWING = (PDQ.name, *FOLLOWING)
+"""Measures that follow the page's threshold; of others it has the number of all detections alone."""
 
 
 def _column(measure: Measure, column: Column) -> dict[str, Any]:
-    fixed = _is_fixed(measure)
     return {
         "key": column.key,
         "heading": column.heading,
-        "hint": f"{column.hint or column.heading}, of all detections" if fixed else column.hint,
+        "hint": column.hint,
         "unit": column.unit,
         "better": column.shown_better,
-        "fixed": fixed,
+        "complement": column.complement,
+        "measure": measure.name,
+        "follows": measure.name in _FOLLOWING,
     }
 
 
 def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict[str, Any]:
-    rematches = find_rematches(evaluation)
+    rematches, box_rematches = find_rematches(evaluation), find_box_rematches(evaluation)
     table, pairs = evaluation.detections, evaluation.pairs
     # Only pairs that are a match at some threshold are told; -1 stands for none.
     is_match = table.partners[pairs.detections] == pairs.objects if len(pairs) else np.zeros(0, bool)
@@ -116,18 +120,23 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         detections["cost"] = packed(table.costs, "f4")
     qualities = {q: packed(pairs.quality(q)[used], "f8" if q == "pPDQ" else "f4") for q in QUALITIES}
     summary = evaluation.summary()
-    fixed = [column for measure in shown if _is_fixed(measure) for column in measure.table_columns]
+    of_all = [column for measure in shown if measure is not PDQ for column in measure.table_columns]
     return {
         "name": name,
         "about": _about(evaluation),
+        "measures": list(evaluation.measures),
         "convention": evaluation.convention.to_dict(),
-        "fixed": {column.key: _number(column.shown(summary)) for column in fixed},
+        "words": evaluation.convention.replace(label_threshold=None).describe(),
+        # Of all detections: what no threshold leaves, and all that is known of measures that cannot follow one.
+        "whole": {column.key: number(column.shown(summary)) for column in of_all},
         "detections": detections,
         "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),
         "small": packed(evaluation.objects.ignored, "u1"),
+        "unseen": packed(~seen_images(evaluation), "u1"),
         "curve": _curve(evaluation, rematches),
-        "recall": _recall(evaluation),
+        "boxes": box_payload(evaluation, box_rematches),
+        "why": why_payload(evaluation, rematches, box_rematches),
     }
 
 
@@ -142,16 +151,8 @@ def _events(rematches: Rematches, used: npt.NDArray[np.int64]) -> dict[str, list
 
 def _curve(evaluation: Evaluation, rematches: Rematches) -> dict[str, list[float | None]]:
     curve = threshold_curve(evaluation, _THRESHOLDS, rematches)
-    told: dict[str, list[float | None]] = {"PDQ": [_number(value, 8) for value in curve["PDQ"]]}
-    return told | {name: [_number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
-
-
-def _recall(evaluation: Evaluation) -> dict[str, list[float]] | None:
-    """Return the mean precision at 101 recalls for IoU 0.50 and 0.75, or None where it was not asked for."""
-    if "map" not in evaluation.measures:
-        return None
-    curves = {text: mean_curve(evaluation, iou) for text, iou in IOUS.items()}
-    return {text: np.round(curve[1], 5).tolist() for text, curve in curves.items() if curve is not None} or None
+    told: dict[str, list[float | None]] = {"PDQ": [number(value, 8) for value in curve["PDQ"]]}
+    return told | {name: [number(value) for value in curve[name]] for name in ("TP", "FP", "FN")}
 
 
 def _about(evaluation: Evaluation) -> str:
@@ -163,10 +164,6 @@ def _about(evaluation: Evaluation) -> str:
     if evaluation.version:
         parts.append(f"probox {evaluation.version}")
     return "; ".join(parts)
-
-
-def _number(value: float, digits: int = 12) -> float | None:
-    return round(float(value), digits) if math.isfinite(value) else None
 
 
 def _size_bits(area: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -183,19 +180,28 @@ def chunk_payloads(
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the geometry of `chunk` images at a time.
 
-    Per image: ``o``, its objects as ``x0, y0, x1, y1`` and encoded runs unless the mask fills its box; and
-    ``d``, for each result its detections as box and corner covariances ``xx, xy, yy`` (twice) unless they
-    are all 0; or as box and a stored heatmap, `heatmaps` having those by detection row.
+    Per image: ``o``, its objects as ``x0, y0, x1, y1`` and encoded runs unless the mask fills its box; and ``d``, for
+    each result the bytes of single numbers in base64: four for each detection, its box, or if corners are uncertain
+    ten, the box and their covariances ``xx, xy, yy`` (twice), which are 0 where they count as none. With stored
+    heatmaps, a list of that text and the heatmaps by the detections' places in the image; `heatmaps` has them by row.
     """
     first = next(iter(results.values()))
     object_offsets = first.dataset.offsets(first.objects.image_rows).tolist()
     boxes, runs = masks.boxes.tolist(), encoded_runs(masks)
-    found = []
-    for number, evaluation in enumerate(results.values()):
-        rows = _detection_rows(evaluation)
-        for row, extra in (heatmaps[number] if number < len(heatmaps) else {}).items():
-            rows[row] = rows[row][:4] + extra
-        found.append((evaluation.dataset.offsets(evaluation.detections.image_rows).tolist(), rows))
+    found = [
+        (evaluation.dataset.offsets(evaluation.detections.image_rows).tolist(), *_detection_numbers(evaluation))
+        for evaluation in results.values()
+    ]
+
+    def detections(place: int, image: int) -> str | list[Any]:
+        offsets, numbers, uncertain = found[place]
+        begin, end = offsets[image], offsets[image + 1]
+        rows = numbers[begin:end] if uncertain[begin:end].any() else numbers[begin:end, :4]
+        text = base64.b64encode(rows.tobytes()).decode("ascii")
+        stored = heatmaps[place] if place < len(heatmaps) else {}
+        maps = {row - begin: stored[row] for row in range(begin, end) if row in stored} if stored else {}
+        return [text, maps] if maps else text
+
     for start in range(0, len(first.dataset), chunk):
         yield [
             {
@@ -203,25 +209,25 @@ def chunk_payloads(
                     boxes[row] + ([runs[row]] if runs[row] else [])
                     for row in range(object_offsets[image], object_offsets[image + 1])
                 ],
-                "d": [rows[offsets[image] : offsets[image + 1]] for offsets, rows in found],
+                "d": [detections(place, image) for place in range(len(found))],
             }
             for image in range(start, min(start + chunk, len(first.dataset)))
         ]
 
 
-def _detection_rows(evaluation: Evaluation) -> list[list[Any]]:
+def _detection_numbers(evaluation: Evaluation) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    """Return boxes and covariances of corners, ten numbers each, and which of them are uncertain."""
     table = evaluation.detections
     widths, heights = evaluation.dataset.shapes[table.image_rows].T
-    scored = scored_boxes(evaluation.convention, table.boxes, widths, heights)
-    boxes = np.round(scored, 2).tolist()
     covariances = scored_covariances(evaluation.convention, table.covariances)
-    numbers = covariances[:, :, [0, 0, 1], [0, 1, 1]].reshape(len(table), 6)
-    certain = np.asarray(~numbers.any(axis=1))
-    rows: list[list[Any]] = boxes
-    for row, values in enumerate(numbers.tolist()):
-        if not certain[row]:
-            rows[row] = boxes[row] + [float(f"{value:.4g}") for value in values]
-    return rows
+    certain = plain_rows(covariances, evaluation.convention)  # what counts as a plain box is shown as one
+    numbers = np.zeros((len(table), 10), "<f4")
+    for columns, values in (
+        (slice(4), scored_boxes(evaluation.convention, table.boxes, widths, heights)),
+        (slice(4, 10), covariances[:, :, [0, 0, 1], [0, 1, 1]].reshape(-1, 6) * ~certain[:, None]),
+    ):
+        numbers[:, columns] = np.clip(values, -_LARGEST, _LARGEST)
+    return numbers, ~certain
 
 
 def encoded_runs(masks: Masks) -> list[str]:

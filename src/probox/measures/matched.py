@@ -102,16 +102,17 @@ class MatchedPairs(Table):
         """
         if pairing == "pdq":
             found = np.flatnonzero(evaluated.detections.verdicts == Verdict.TP)
-            return cls._made(evaluated, found, evaluated.detections.partners[found], "PDQ")
+            return cls.of_rows(evaluated, found, evaluated.detections.partners[found], "PDQ")
         if pairing != "coco":
             raise InputError(f"expected pairing to be 'coco' or 'pdq', got {pairing!r:.40}")
         found, there = _coco_rows(evaluated, iou)
-        return cls._made(evaluated, found, there, f"COCO IoU {iou:g}")
+        return cls.of_rows(evaluated, found, there, f"COCO IoU {iou:g}")
 
     @classmethod
-    def _made(
+    def of_rows(
         cls, evaluated: Evaluated, found: npt.NDArray[np.int64], there: npt.NDArray[np.int64], pairing: str
     ) -> MatchedPairs:
+        """Return the pairs of these rows of detections and objects; `pairing` says how they were chosen."""
         detections, objects = evaluated.detections, evaluated.objects
         boxes, truths = detections.boxes[found], objects.boxes[there]
         covariances = detections.covariances[found]

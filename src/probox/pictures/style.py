@@ -102,8 +102,8 @@ class Theme:
             "lines.solid_capstyle": "round",
             "figure.constrained_layout.use": True,
             "text.parse_math": False,  # names are names, whatever signs are in them
-            "svg.fonttype": "none",
-            "pdf.fonttype": 42,
+            "axes.formatter.use_mathtext": False,  # so numbers must not be formulas
+            "text.usetex": False,
         }
 
 

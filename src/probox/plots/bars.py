@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
-from probox.plots.base import Plot, Results, add_legend, colour_of, new_axes, styled
+from probox.plots.base import Plot, Results, colour_of, new_axes, styled
+from probox.plots.legends import add_legend_beside, short_name, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,28 +51,28 @@ def _draw(
     size: tuple[float, float],
 ) -> Axes:
     with styled(dark) as theme:
-        axes = new_axes(ax, (size[0], size[1] * (1.0 if len(values) < 3 else 1.4)))
+        many = len(values)
+        axes = new_axes(ax, (size[0], size[1] * (1.0 if many < 3 else max(1.4, 0.4 * many))))
         place = np.arange(len(names))
         width = 0.78 / len(values)
-        for number, (name, heights) in enumerate(zip(results, values, strict=True)):
+        handles = []
+        for number, heights in enumerate(values):
             shown = 100 * np.array(heights, dtype=np.float64)
             shift = (number - (len(values) - 1) / 2) * width
             colour = colour_of(theme, number)
-            bars = axes.barh(place + shift, np.nan_to_num(shown), 0.92 * width, color=colour, label=name or None)
+            bars = axes.barh(place + shift, np.nan_to_num(shown), 0.92 * width, color=colour)
             words = ["" if np.isnan(value) else f"{value:.1f}" for value in shown]
-            axes.bar_label(bars, words, padding=3, fontsize=8 if len(values) < 3 else 7, color=theme.ink)
-        axes.set_yticks(place, [_short(name) for name in names], parse_math=False)
+            axes.bar_label(bars, words, padding=3, fontsize=8 if many < 3 else 7 if many < 5 else 6, color=theme.ink)
+            handles.append(bars)
+        axes.set_yticks(place, [short_name(name) for name in names], parse_math=False)
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
         axes.spines["left"].set_visible(False)
         axes.set(xlabel="PDQ, %", title=title)
         axes.margins(x=0.1, y=0.02)
-        add_legend(axes, results)
+        if any(results):
+            add_legend_beside(axes, handles, short_names(results), widen=ax is None)
     return axes
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 28 else name[:27] + "…"
 
 
 CLASSES = Plot("classes", "PDQ per class", classes)

@@ -1,8 +1,9 @@
-"""What plots share: their entry in the registry, their style, axes and legends."""
+"""What plots share: their entry in the registry, their style, axes and scales."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,17 +22,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Plot",
     "Results",
-    "add_figure_legend",
-    "add_legend",
     "colour_of",
     "hits",
     "new_axes",
     "pdq_measured",
     "quietly",
-    "short_name",
+    "scale_counts",
     "styled",
     "subplots",
-    "use_plain_logs",
 ]
 
 Results = Mapping[str, Evaluation]
@@ -75,18 +73,31 @@ def styled(dark: bool) -> Iterator[Theme]:
 
 
 def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
-    """Return a new figure of this size in inches, and its axes."""
+    """Return a new figure of this size in inches, whose text stays text when it is saved, and its axes."""
     import matplotlib.pyplot as plt
 
-    return plt.subplots(rows, columns, figsize=size, dpi=150, **options)
+    from probox.pictures.saving import TextFigure
+
+    return plt.subplots(rows, columns, figsize=size, dpi=150, FigureClass=TextFigure, **options)
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return the axes that were given, or those of a new figure."""
     if ax is not None:
+        no_formulas(ax)
         return ax
     axes: Axes = subplots(1, 1, size)[1]
     return axes
+
+
+def no_formulas(axes: Axes) -> None:
+    """Make the numbers of axes that somebody else made text: formulas are not parsed in plots."""
+    from matplotlib.ticker import ScalarFormatter
+
+    for axis in (axes.xaxis, axes.yaxis):
+        formatter = axis.get_major_formatter()
+        if isinstance(formatter, ScalarFormatter):
+            formatter.set_useMathText(False)
 
 
 def pdq_measured(results: Results) -> bool:
@@ -94,41 +105,38 @@ def pdq_measured(results: Results) -> bool:
     return all(evaluation.has_pairs for evaluation in results.values())
 
 
-def use_plain_logs(axes: Axes, linear_below: float) -> None:
-    """Make the upward axis logarithmic but for numbers below a limit; its numbers are text, not formulas."""
-    from matplotlib.ticker import FuncFormatter
+def scale_counts(axes: Axes, most: float, *, logs: bool, linear_below: int = 10) -> None:
+    """Make the upward axis one of counts from 0 to `most`, all of them within it; its numbers are written out.
 
-    axes.set_yscale("symlog", linthresh=linear_below)
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Whose upward axis it is.
+    most : float
+        The largest count that is drawn.
+    logs : bool
+        Make it logarithmic, where the largest counts would hide all others; 0 is shown, too.
+    linear_below : int
+        Up to this count, a power of ten, it is not.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
+    if logs:
+        axes.set_yscale("symlog", linthresh=linear_below)
+        powers = range(round(math.log10(linear_below)), math.floor(math.log10(max(most, linear_below))) + 1)
+        axes.yaxis.set_major_locator(FixedLocator([0, *(10**power for power in powers)]))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylim(0, 1.5 * max(most, linear_below))
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        axes.set_ylim(0, 1.05 * max(most, 1))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def colour_of(theme: Theme, number: int) -> str:
     """Return the colour of a detector by its number."""
     return theme.lines[number % len(theme.lines)]
-
-
-def add_legend(axes: Axes, results: Results) -> Any:
-    """Add a legend if there are names."""
-    return axes.legend(loc="best") if any(results) else None
-
-
-def add_figure_legend(figure: Any, results: Results, theme: Theme) -> None:
-    """Add a legend above all panels if there are names."""
-    from matplotlib.lines import Line2D
-
-    if any(results):
-        lines = [Line2D([], [], color=colour_of(theme, number)) for number in range(len(results))]
-        figure.legend(lines, list(results), loc="outside upper right", ncols=len(lines))
-
-
-def short_name(name: str, most: int = 28) -> str:
-    """Return a name that leaves room for others; names of results often differ at the end.
-
-    >>> short_name("yolov8n with clusters, 0.5", 12)
-    'yolov…s, 0.5'
-    """
-    name = name.strip()
-    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[len(name) - most // 2 :]}"
 
 
 def hits(evaluation: Evaluation, quality: str) -> npt.NDArray[np.float64]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probox.analysis.budget import PARTS, budget_of
-from probox.plots.base import Plot, Results, new_axes, pdq_measured, short_name, styled
-from probox.plots.pairs import add_caption, add_legend_beside, put_words
+from probox.plots.base import Plot, Results, new_axes, pdq_measured, styled
+from probox.plots.legends import add_legend_beside, short_names
+from probox.plots.pairs import add_caption, put_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
     """Plot where the points of PDQ went: what was reached, missed objects, false positives, and what matches lack."""
     budgets = [budget_of(evaluation) for evaluation in results.values()]
     with styled(dark) as theme:
-        axes = new_axes(ax, (8.6, 2.5 + 0.42 * max(len(results) - 1, 0)))
+        axes = new_axes(ax, (6.8, 2.5 + 0.42 * max(len(results) - 1, 0)))
         place = np.arange(len(results))
         left = np.zeros(len(results))
         handles: list[Any] = []
@@ -47,13 +48,13 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
             left += widths
         if all(np.isnan(budget.pdq) for budget in budgets):
             put_words(axes, "nothing to score")
-        axes.set_yticks(place, [short_name(name) for name in results], parse_math=False)
+        axes.set_yticks(place, short_names(results), parse_math=False)
         axes.set(
             xlim=(0, 100), ylim=(len(results) - 0.5, -0.5), xlabel="per cent of what could be reached", title=TITLE
         )
         axes.grid(visible=False, axis="y")
         axes.spines["left"].set_visible(False)
-        add_legend_beside(axes, handles, [words for words, _ in SEGMENTS.values()])
+        add_legend_beside(axes, handles, [words for words, _ in SEGMENTS.values()], widen=ax is None)
         add_caption(axes, "Labels, foreground and background: what matched detections lack, split by Shapley values.")
     return axes
 

@@ -9,12 +9,12 @@ import numpy as np
 from probox.measures.matched import MatchedPairs
 from probox.measures.scoring.covariances import invertible
 from probox.measures.scoring.honesty import box_levels, coverage, edge_levels
-from probox.plots.base import Plot, Results, colour_of, new_axes, short_name, styled
+from probox.plots.base import Plot, Results, colour_of, new_axes, styled
+from probox.plots.legends import add_legend_beside, short_names
 from probox.plots.pairs import (
     CUT,
     FloatArray,
     add_caption,
-    add_legend_beside,
     caption_of_edges,
     put_words,
     sigmas_of_edges,
@@ -40,9 +40,10 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
     from matplotlib.lines import Line2D
 
     with styled(dark) as theme:
-        axes = new_axes(ax, (7.2, 5.4))
+        axes = new_axes(ax, (5.2, 5.8))
         handles, labels, missing = [], [], []
-        for number, (name, evaluation) in enumerate(results.items()):
+        names = short_names(results)
+        for number, evaluation in enumerate(results.values()):
             missing.append(why_no_sigma(evaluation.matched_pairs))
             colour = colour_of(theme, number)
             if missing[-1]:
@@ -50,9 +51,9 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
             edges, boxes = coverage_curves(evaluation.matched_pairs)
             axes.plot(100 * SHARES, 100 * edges, color=colour)
             axes.plot(100 * SHARES, 100 * boxes, color=colour, linestyle=(0, (4, 2)), linewidth=1.4)
-            if name:
+            if names[number]:
                 handles.append(Line2D([], [], color=colour))
-                labels.append(short_name(name))
+                labels.append(names[number])
         axes.set(xlim=(0, 100), ylim=(0, 100), aspect="equal", anchor="NW")
         if all(missing):
             put_words(axes, missing[0])
@@ -61,7 +62,7 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
             handles += [Line2D([], [], color=theme.ink), Line2D([], [], color=theme.ink, linestyle=(0, (4, 2)))]
             labels += ["edges", "boxes (all four edges)"]
         axes.set(xlabel="share that regions should hold, %", ylabel="share of truths in them, %", title=TITLE)
-        add_legend_beside(axes, handles, labels)
+        add_legend_beside(axes, handles, labels, widen=ax is None)
         pairing = next(iter(results.values())).matched_pairs.pairing
         add_caption(axes, caption_of_edges(results), "Below the diagonal: too sure. " + CUT.format(pairing))
     return axes

@@ -11,6 +11,7 @@ from probox.analysis.same_truth import check_same_truth
 from probox.errors import InputError
 from probox.measures.measure import Column
 from probox.plots.base import Plot, Results, colour_of, new_axes, styled
+from probox.plots.legends import add_legend_beside, short_name, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +44,8 @@ def draw(
         raise InputError("a difference needs two results", remedy='write Plots({"A": a, "B": b}).difference()')
     compared = compare(results, per_class=per_class, replicates=replicates, seed=seed, level=level, swaps=False)
     rows = _classes(compared) if per_class else _columns(compared)
-    first, *others = results
+    (first, *others), (_, *in_lines) = short_names(results, lines=False), short_names(results)
+    handles = []
     with styled(dark) as theme:
         axes = new_axes(ax, (6.4, 1.7 + (0.26 + 0.1 * len(others)) * max(len(rows), 1)))
         axes.axvline(0.0, color=theme.ink, linewidth=1.0)
@@ -59,7 +61,7 @@ def draw(
                 axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1.8)
                 inside = colour if sure else theme.ground
                 axes.plot(value, place + shift, "o", color=colour, markersize=5, markerfacecolor=inside)
-            axes.plot([], [], "-o", color=colour, markersize=5, label=_short(pair.second))
+            handles += axes.plot([], [], "-o", color=colour, markersize=5)
         axes.set_yticks(range(len(rows)), [title for title, _, _ in rows])
         axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
@@ -67,11 +69,11 @@ def draw(
         axes.set_title(
             f"{TITLE}, {compared.images:,} images" + (f": {rows[0][1].heading}" if per_class and rows else "")
         )
-        subtracted = _short(others[0]) if len(others) == 1 else "each other"
-        amounts = f"{_short(first)} minus {subtracted}: points, {100 * level:g} % intervals"
+        subtracted = others[0] if len(others) == 1 else "each other"
+        amounts = f"{first} minus {subtracted}: points, {100 * level:g} % intervals"
         axes.set_xlabel(f"{amounts}\nfilled dots: the interval does not hold 0")
         if len(others) > 1:
-            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.5)
+            add_legend_beside(axes, handles, in_lines, widen=ax is None)
     return axes
 
 
@@ -110,15 +112,11 @@ def _classes(compared: Comparison) -> list[Row]:
     found = compared.pairs[0].classes[column.key]
     names = sorted(found, key=lambda name: -shown_difference(column, found[name].difference)[0])
     chosen: Sequence[str] = names if len(names) <= _MANY else names[: _MANY // 2] + names[-_MANY // 2 :]
-    return [(_short(name), column, name) for name in chosen]
+    return [(short_name(name), column, name) for name in chosen]
 
 
 def _found(pair: PairOfResults, column: Column, name: str) -> Difference | None:
     return pair.classes.get(column.key, {}).get(name) if name else pair.columns[column.key]
-
-
-def _short(name: str) -> str:
-    return name.strip() if len(name) <= 28 else name[:27] + "…"
 
 
 PLOT = Plot("difference", TITLE, draw, fits)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from probox.measures.matched import FEW_PAIRS, MatchedPairs
 from probox.measures.scoring.pair_rows import with_sigma
-from probox.plots.base import Results, short_name
+from probox.plots.base import Results
+from probox.plots.legends import short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CUT",
     "add_caption",
-    "add_legend_beside",
     "caption_of_edges",
     "few_words",
     "put_words",
@@ -71,7 +71,7 @@ def few_words(n: int, what: str = "pair") -> str:
 def caption_of_edges(results: Results) -> str:
     """Return how many pairs each result has with a sigma, and what was left out of them."""
     lines = []
-    for name, evaluation in results.items():
+    for name, evaluation in zip(short_names(results, lines=False), results.values(), strict=True):
         pairs = evaluation.matched_pairs
         missing = why_no_sigma(pairs)
         judged = int(with_sigma(pairs).any(axis=1).sum())
@@ -80,7 +80,7 @@ def caption_of_edges(results: Results) -> str:
         if not missing:
             words += [f"{counted(plain, 'plain box', 'plain boxes')} left out"] if plain else []
             words += [f"{counted(cut, 'edge', 'edges')} on the image's border left out"] if cut else []
-        lines.append(f"{short_name(name)}: {', '.join(words)}" if name.strip() else ", ".join(words))
+        lines.append(f"{name}: {', '.join(words)}" if name else ", ".join(words))
     return "\n".join(lines)
 
 
@@ -107,14 +107,6 @@ def wrapped(texts: Sequence[str], width: int) -> str:
     """Return texts in lines of at most `width` letters."""
     lines = [line for text in texts for line in text.splitlines()]
     return "\n".join(part for line in lines for part in textwrap.wrap(line, max(width, 30)))
-
-
-def add_legend_beside(axes: Axes, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """Add a legend to the right of the axes, where there are no data."""
-    if handles:
-        # A label that begins with an underscore would be hidden.
-        labels = [f" {label}" if label.startswith("_") else label for label in labels]
-        axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 
 def put_words(axes: Axes, words: str) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from probox.measures.matched import EDGES, MatchedPairs
 from probox.measures.scoring.honesty import PIT_BINS, pit_histogram, pit_values
 from probox.measures.scoring.normal import normal_quantile
-from probox.plots.base import Plot, Results, add_figure_legend, colour_of, styled, subplots
+from probox.plots.base import Plot, Results, colour_of, styled, subplots
+from probox.plots.legends import add_figure_legend
 from probox.plots.pairs import (
     CAPTION_SIZE,
     CUT,
@@ -22,13 +23,13 @@ from probox.plots.pairs import (
     wrapped,
 )
 
-__all__ = ["BAND", "PLOT"]
+__all__ = ["BAND", "PLOT", "SHAPES"]
 
 TITLE = "PIT of edges"
 BAND = 0.95
 """How often a bin lies within the band where sigmas are right."""
 _NAMES = ("left", "top", "right", "bottom")
-_SHAPES = "Flat: right. Like a valley: too sure. Like a hill: not sure enough. Slanted: the edge is drawn to one side."
+SHAPES = "Flat: right. Like a valley: too sure. Like a hill: not sure enough. Slanted: the edge is drawn to one side."
 
 
 def draw(results: Results, *, dark: bool = False) -> Any:
@@ -66,7 +67,7 @@ def draw(results: Results, *, dark: bool = False) -> Any:
             add_figure_legend(figure, results, theme)
         pairing = next(iter(results.values())).matched_pairs.pairing
         fewest = " of the result with the fewest pairs" if len(results) > 1 else ""
-        said = f"Band: 95 % of bins{fewest}, if sigmas are right. {_SHAPES} {CUT.format(pairing)}"
+        said = f"Band: 95 % of bins{fewest}, if sigmas are right. {SHAPES} {CUT.format(pairing)}"
         caption = wrapped([*caption_of_edges(results).splitlines(), said], 215)
         figure.supxlabel(caption, x=0.008, ha="left", fontsize=CAPTION_SIZE, multialignment="left")
     return panels

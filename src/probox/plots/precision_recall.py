@@ -8,6 +8,7 @@ import numpy as np
 
 from probox.evaluation.result import Evaluation
 from probox.plots.base import Plot, Results, colour_of, new_axes, styled
+from probox.plots.legends import add_legend_beside, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,17 +22,17 @@ def draw(results: Results, *, iou: float = 0.5, ax: Axes | None = None, dark: bo
     """Plot COCO's precision against recall, the mean over classes that have objects, at an IoU of `iou`."""
     with styled(dark) as theme:
         axes = new_axes(ax, (5.2, 4.6))
-        for number, (name, evaluation) in enumerate(results.items()):
+        handles, labels = [], []
+        for number, (name, evaluation) in enumerate(zip(short_names(results), results.values(), strict=True)):
             curve = mean_curve(evaluation, iou)
             if curve is None:
                 continue
             area = f"AP {100 * curve[1].mean():.1f}"
-            label = f"{name}, {area}" if name else area
-            axes.plot(*curve, color=colour_of(theme, number), label=label)
+            labels.append(f"{name}\n{area}" if name else area)
+            handles += axes.plot(*curve, color=colour_of(theme, number))
         axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
         axes.set_title(f"{TITLE} at IoU {iou:g}")
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="best")
+        add_legend_beside(axes, handles, labels, widen=ax is None)
     return axes
 
 

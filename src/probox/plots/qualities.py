@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from probox.plots.base import Plot, Results, add_figure_legend, colour_of, hits, styled, subplots
+from probox.plots.base import Plot, Results, colour_of, hits, styled, subplots
+from probox.plots.legends import add_figure_legend
 from probox.tables.results import QUALITIES
 
 __all__ = ["PLOT"]

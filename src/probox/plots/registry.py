@@ -17,6 +17,7 @@ from probox.evaluation.result import Evaluation
 from probox.plots import (
     bars,
     budget,
+    confusion,
     coverage,
     difference,
     pit,
@@ -43,6 +44,7 @@ PLOTS: dict[str, Plot] = {
         bars.CLASSES,
         bars.SIZES_PLOT,
         budget.PLOT,
+        confusion.PLOT,
         coverage.PLOT,
         pit.PLOT,
         reliability.PLOT,

@@ -13,8 +13,9 @@ from probox.measures.scoring.detection_measures import D_ECE_BINS
 from probox.measures.scoring.detection_rows import IOU, outcomes
 from probox.measures.scoring.names import full_name
 from probox.measures.scoring.score_calibration import UNIT, calibration_errors
-from probox.plots.base import Plot, Results, colour_of, short_name, styled, subplots, use_plain_logs
-from probox.plots.pairs import add_caption, add_legend_beside, few_words, put_words
+from probox.plots.base import Plot, Results, colour_of, no_formulas, scale_counts, styled, subplots
+from probox.plots.legends import add_legend_beside, short_names
+from probox.plots.pairs import add_caption, few_words, put_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,25 +38,29 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
         upper: Any
         lower: Any
         if ax is None:
-            _, (upper, lower) = subplots(2, 1, (7.2, 6.4), sharex=True, height_ratios=(3, 1))
+            _, (upper, lower) = subplots(2, 1, (5.4, 6.4), sharex=True, height_ratios=(3, 1))
         else:
+            no_formulas(ax)
             upper, lower = ax, None
-        handles, labels, captions = [], [], []
+        handles: list[Any] = []
+        labels, captions = [], []
         most = 0
-        for number, (name, evaluation) in enumerate(results.items()):
+        names = short_names(results)
+        for number, (line, evaluation) in enumerate(
+            zip(short_names(results, lines=False), results.values(), strict=True)
+        ):
             n, hits, sums = score_bins(evaluation)
             total = int(n.sum())
-            captions.append((f"{short_name(name)}: " if name.strip() else "") + few_words(total, "detection"))
+            captions.append((f"{line}: " if line else "") + few_words(total, "detection"))
             if not total:
                 continue
             colour, there = colour_of(theme, number), n > 0
-            (line,) = upper.plot(
+            handles += upper.plot(
                 sums[there] / n[there], 100 * hits[there] / n[there], "-o",
                 color=colour, markersize=5, clip_on=False, zorder=3,
             )  # fmt: skip
-            handles.append(line)
             error = f"D-ECE {100 * calibration_errors(n[None], (hits - sums)[None])[0]:.1f} %"
-            labels.append(f"{short_name(name)}\n{error}" if name.strip() else error)
+            labels.append(f"{names[number]}\n{error}" if line else error)
             if lower is not None:
                 lower.stairs(n, np.linspace(0.0, 1.0, BINS.number + 1), color=colour, linewidth=1.6)
                 most = max(most, int(n.max()))
@@ -68,10 +73,8 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
         bottom.set_xlabel("score")
         if lower is not None:
             lower.set_ylabel("detections")
-            if most > 1000:
-                use_plain_logs(lower, linear_below=1)
-            lower.set_ylim(bottom=0)
-        add_legend_beside(upper, handles, labels)
+            scale_counts(lower, most, logs=most > 1000, linear_below=1)
+        add_legend_beside(upper, handles, labels, widen=ax is None)
         add_caption(
             bottom,
             *captions,

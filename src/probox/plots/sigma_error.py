@@ -9,12 +9,12 @@ import numpy as np
 from probox.measures.scoring.bins import Bins, Sorted
 from probox.measures.scoring.informative import spearman
 from probox.measures.scoring.sense_measures import relative_edges
-from probox.plots.base import Plot, Results, colour_of, new_axes, short_name, styled
+from probox.plots.base import Plot, Results, colour_of, new_axes, styled
+from probox.plots.legends import add_legend_beside, short_names
 from probox.plots.pairs import (
     CUT,
     FloatArray,
     add_caption,
-    add_legend_beside,
     caption_of_edges,
     put_words,
     why_no_sigma,
@@ -38,10 +38,10 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
     share of every side is a vertical line.
     """
     with styled(dark) as theme:
-        axes = new_axes(ax, (7.6, 5.4))
+        axes = new_axes(ax, (5.8, 5.4))
         handles: list[Any] = []
         labels, missing, drawn = [], [], []
-        for number, (name, evaluation) in enumerate(results.items()):
+        for number, (name, evaluation) in enumerate(zip(short_names(results), results.values(), strict=True)):
             pairs = evaluation.matched_pairs
             missing.append(why_no_sigma(pairs))
             if missing[-1]:
@@ -63,7 +63,7 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
             rho = spearman(sigma, error)
             words = "Spearman none: constant" if np.isnan(rho) else f"Spearman {rho:.2f}"
             handles.append(line)
-            labels.append(f"{short_name(name)}\n{words}" if name.strip() else words)
+            labels.append(f"{name}\n{words}" if name else words)
         axes.set(xlabel="sigma / side, %", ylabel="|error| / side, %", title=TITLE)
         if all(missing):
             put_words(axes, missing[0])
@@ -73,7 +73,7 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
             (diagonal,) = axes.plot([low, high], [low, high], color=theme.ink, linewidth=1.0, alpha=0.7, zorder=2)
             handles.append(diagonal)
             labels.append("RMS error = sigma")
-        add_legend_beside(axes, handles, labels)
+        add_legend_beside(axes, handles, labels, widen=ax is None)
         pairing = next(iter(results.values())).matched_pairs.pairing
         add_caption(
             axes,

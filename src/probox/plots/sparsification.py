@@ -8,8 +8,9 @@ import numpy as np
 
 from probox.measures.scoring.informative import ause, sparsification
 from probox.measures.scoring.sense_measures import relative_edges
-from probox.plots.base import Plot, Results, colour_of, new_axes, short_name, styled
-from probox.plots.pairs import CUT, add_caption, add_legend_beside, caption_of_edges, put_words, why_no_sigma
+from probox.plots.base import Plot, Results, colour_of, new_axes, styled
+from probox.plots.legends import add_legend_beside, short_names
+from probox.plots.pairs import CUT, add_caption, caption_of_edges, put_words, why_no_sigma
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,9 +32,9 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
     from matplotlib.lines import Line2D
 
     with styled(dark) as theme:
-        axes = new_axes(ax, (7.6, 5.0))
+        axes = new_axes(ax, (5.8, 5.0))
         handles, labels, missing = [], [], []
-        for number, (name, evaluation) in enumerate(results.items()):
+        for number, (name, evaluation) in enumerate(zip(short_names(results), results.values(), strict=True)):
             pairs = evaluation.matched_pairs
             missing.append(why_no_sigma(pairs))
             if missing[-1]:
@@ -49,7 +50,7 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
             area = ause(sigma, error)
             words = "AUSE none" if np.isnan(area) else f"AUSE {area:.2f}"
             handles.append(Line2D([], [], color=colour))
-            labels.append(f"{short_name(name)}\n{words}" if name.strip() else words)
+            labels.append(f"{name}\n{words}" if name else words)
         axes.set(xlabel="edges taken away, the most unsure first, %", ylabel="mean |error| / side of those left, %")
         axes.set(xlim=(0, 100), title=TITLE)
         axes.set_ylim(bottom=0)
@@ -58,7 +59,7 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
         else:
             handles += [Line2D([], [], color=theme.ink, linestyle=style) for style in _STYLES.values()]  # type: ignore[arg-type]
             labels += list(_STYLES)
-        add_legend_beside(axes, handles, labels)
+        add_legend_beside(axes, handles, labels, widen=ax is None)
         pairing = next(iter(results.values())).matched_pairs.pairing
         add_caption(axes, caption_of_edges(results), "AUSE: 0 is perfect, 1 knows nothing. " + CUT.format(pairing))
     return axes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probox.analysis.sweep import threshold_curve
-from probox.pictures.style import Theme
-from probox.plots.base import Plot, Results, add_legend, colour_of, pdq_measured, styled, subplots, use_plain_logs
+from probox.plots.base import Plot, Results, colour_of, no_formulas, pdq_measured, scale_counts, styled, subplots
+from probox.plots.legends import add_legend_beside, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,10 +18,14 @@ __all__ = ["PLOT"]
 TITLE = "What a label threshold does"
 COUNTS: dict[str, Any] = {"TP": "-", "FP": "--", "FN": ":"}
 """Counts and the style of their lines."""
+MANY = 2.0
+"""Times as many as there are objects: so many false positives hide the other counts unless the axis is logarithmic."""
 
 
 def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axes:
     """Plot PDQ, TP, FP and FN against the label threshold; returns the axes of PDQ, the counts lie below it."""
+    from matplotlib.lines import Line2D
+
     levels = np.linspace(0.0, 1.0, 201)
     with styled(dark) as theme:
         upper: Any
@@ -29,44 +33,35 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
         if ax is None:
             _, (upper, lower) = subplots(2, 1, (6.4, 5.6), sharex=True, height_ratios=(3, 2))
         else:
+            no_formulas(ax)
             upper, lower = ax, None
-        for number, (name, evaluation) in enumerate(results.items()):
+        handles: list[Any] = []
+        most = 0
+        for number, evaluation in enumerate(results.values()):
             colour = colour_of(theme, number)
             curve = threshold_curve(evaluation, levels)
-            upper.plot(levels, 100 * curve["PDQ"], color=colour, label=name or None)
+            handles += upper.plot(levels, 100 * curve["PDQ"], color=colour)
             best = int(np.argmax(np.nan_to_num(curve["PDQ"])))
             upper.plot(levels[best], 100 * curve["PDQ"][best], "o", color=colour, markersize=5)
             if lower is not None:
                 for count, style in COUNTS.items():
                     lower.plot(levels, curve[count], style, color=colour, linewidth=1.5)
+                    most = max(most, int(curve[count].max()))
         upper.set(ylabel="PDQ, %", xlim=(0, 1), title=TITLE)
         upper.set_ylim(bottom=0)
         if lower is None:
             upper.set_xlabel("label threshold")
         else:
-            lower.set(xlabel="label threshold", ylabel="count")
-            if lower.get_ylim()[1] > 8 * max(len(evaluation.objects) for evaluation in results.values()):
-                use_plain_logs(lower, linear_below=10)  # false positives by the thousand would hide the rest
-            lower.set_ylim(bottom=0)
-            _add_line_key(lower, theme)
-        add_legend(upper, results)
+            objects = max(len(evaluation.objects) for evaluation in results.values())
+            logs = most > MANY * max(objects, 10)
+            scale_counts(lower, most, logs=logs)
+            lower.set(xlabel="label threshold", ylabel="count, log scale" if logs else "count")
+            lines = [Line2D([], [], color=theme.ink, linestyle=style, linewidth=1.4) for style in COUNTS.values()]
+            add_legend_beside(lower, lines, list(COUNTS), widen=not any(results))
+        if any(results):
+            add_legend_beside(upper, handles, short_names(results), widen=ax is None)
     shown: Axes = upper
     return shown
-
-
-def _add_line_key(axes: Axes, theme: Theme) -> None:
-    """Add a legend that tells line styles apart."""
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], color=theme.ink, linestyle=style, linewidth=1.4) for style in COUNTS.values()]
-    axes.legend(
-        handles,
-        list(COUNTS),
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=len(COUNTS),
-        borderaxespad=0.0,
-    )
 
 
 PLOT = Plot("thresholds", TITLE, draw, pdq_measured)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probox.errors import InputError
-from probox.plots.base import colour_of, new_axes, short_name, styled
-from probox.plots.pairs import add_caption, add_legend_beside
+from probox.plots.base import colour_of, new_axes, styled
+from probox.plots.legends import add_legend_beside, short_name, short_names
+from probox.plots.pairs import add_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ def draw_what_if(
         raise InputError("expected what-ifs of some results and the present PDQ of each")
     fixes = list(dict.fromkeys(fix for numbers in what_ifs.values() for fix in numbers))
     with styled(dark) as theme:
-        axes = new_axes(ax, (8.0, 1.9 + (0.2 + 0.2 * len(what_ifs)) * max(len(fixes), 1)))
+        axes = new_axes(ax, (6.6, 1.9 + (0.2 + 0.2 * len(what_ifs)) * max(len(fixes), 1)))
         place, width = np.arange(len(fixes)), 0.8 / len(what_ifs)
         handles = []
         for number, (name, numbers) in enumerate(what_ifs.items()):
@@ -61,6 +62,6 @@ def draw_what_if(
         axes.set_xlim(0, 1.28 * max(axes.dataLim.x1, 1.0))  # room for the words
         axes.set(xlabel="PDQ, %", title=TITLE)
         if any(name.strip() for name in what_ifs):
-            add_legend_beside(axes, handles, [short_name(name) for name in what_ifs])
+            add_legend_beside(axes, handles, short_names(what_ifs), widen=ax is None)
         add_caption(axes, "Lines: PDQ as it is. In brackets: the difference to it.")
     return axes

@@ -1,113 +1,171 @@
-// Charts: lines, steps and bars as SVG, clouds of points on a canvas; all tell their values under the pointer.
+// Charts: lines and steps as SVG, clouds of points on a canvas; all tell their values under the pointer.
 "use strict";
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, s } = probox;
-  const MARGIN = { left: 48, right: 14, top: 10, bottom: 40 };
+  const { MARGIN, frame, tooltip, shape } = probox.chartParts;
 
-  /** Return about n round values from low to high. */
-  function ticks(low, high, n) {
-    const rough = (high - low) / Math.max(n, 1);
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((m) => m * power).find((value) => value >= rough * 0.999);
-    const values = [];
-    for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); k++) values.push(k * step);
-    return values;
+  /** Return a path through a series, broken where it has no value. */
+  function pathOf(one, x, y) {
+    let path = "", open = false;
+    one.x.forEach((value, i) => {
+      if (!Number.isFinite(one.y[i])) { open = false; return; }
+      const next = one.step && i + 1 < one.x.length ? ` H ${x(one.x[i + 1])}` : "";
+      path += `${open ? "L" : "M"} ${x(value)} ${y(one.y[i])}${next} `;
+      open = true;
+    });
+    return path;
   }
 
-  const short = (value) => (Math.abs(value) >= 10000 ? `${value / 1000}k` : `${+value.toPrecision(6)}`);
-
-  /** Draw axes into a new SVG of the container's size; return it with its scales. */
-  function frame(container, options) {
-    const width = Math.max(container.clientWidth, 240), height = options.height || 260;
-    const [x0, x1] = options.xRange, [y0, y1] = options.yRange;
-    const x = (value) => MARGIN.left + ((value - x0) / (x1 - x0)) * (width - MARGIN.left - MARGIN.right);
-    const y = (value) => height - MARGIN.bottom - ((value - y0) / (y1 - y0)) * (height - MARGIN.top - MARGIN.bottom);
-    const svg = s("svg", { width, height, role: "img", "aria-label": options.label });
-    for (const value of ticks(y0, y1, 5)) {
-      svg.append(
-        s("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
-        s("text", { x: MARGIN.left - 8, y: y(value) + 4, "text-anchor": "end" }, short(value)));
-    }
-    for (const value of ticks(x0, x1, width < 360 ? 4 : 5)) {
-      svg.append(
-        s("line", { class: "grid", x1: x(value), x2: x(value), y1: MARGIN.top, y2: height - MARGIN.bottom }),
-        s("text", { x: x(value), y: height - MARGIN.bottom + 18, "text-anchor": "middle" }, short(value)));
-    }
-    svg.append(
-      s("text", { class: "axis", x: width - MARGIN.right, y: height - 6, "text-anchor": "end" }, options.xLabel),
-      s("text", { class: "axis", x: 12, y: MARGIN.top, "text-anchor": "end", transform: `rotate(-90 12 ${MARGIN.top})` },
-        options.yLabel));
-    const back = (px) => x0 + ((px - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * (x1 - x0);
-    return { svg, x, y, back, width, height };
+  /** Return a series' shape at some of its points, each detector's at places of their own. */
+  function marksOf(one, x, y) {
+    const there = Array.from(one.x.keys()).filter((i) => Number.isFinite(one.y[i]) && !(one.step && i + 1 === one.x.length));
+    const every = one.marked === "all" ? 1 : Math.max(1, Math.ceil(there.length / 6));
+    const middle = (i) => (one.step ? (one.x[i] + one.x[i + 1]) / 2 : one.x[i]);
+    return there.filter((_, n) => n % every === Math.floor((every * (1 + 2 * (one.mark % 4))) / 8) % every)
+      .map((i) => shape(one.mark, x(middle(i)), y(one.y[i]), one.colour));
   }
 
-  function tooltip(container) {
-    const box = h("div", { class: "tip", hidden: true });
-    container.append(box);
-    return {
-      show(px, py, lines) {
-        box.replaceChildren(...lines.map(([text, colour]) =>
-          h("div", {}, colour ? h("i", { class: "swatch", style: `background:${colour}` }) : null, text)));
-        box.hidden = false;
-        const room = container.clientWidth - box.offsetWidth;
-        box.style.left = `${Math.max(0, Math.min(px + 12, room))}px`;
-        box.style.top = `${Math.max(0, py - box.offsetHeight - 8)}px`;
-      },
-      hide() { box.hidden = true; },
-    };
+  const kept = new WeakMap(); // by container: what outlasts a redraw, the place of the keys and words for screen readers
+  const number = (value) => `${+value.toFixed(3)}`;
+
+  /** Return a chart's label with its main numbers: those at the marker, else the highest of each series. */
+  function told(options) {
+    const parts = options.series.filter((one) => !one.reference).map((one) => {
+      const finite = one.y.map((value, i) => i).filter((i) => Number.isFinite(one.y[i]));
+      if (!finite.length) return `${one.name}: none`;
+      const at = Number.isFinite(options.marker) ? nearest(one, options.marker)
+        : finite.reduce((best, i) => (one.y[i] > one.y[best] ? i : best));
+      const where = Number.isFinite(options.marker) ? "" : ` at ${number(one.x[at])}`;
+      return `${one.name}: ${options.format(one.y[at])}${where}`;
+    });
+    const which = Number.isFinite(options.marker) ? `at ${number(options.marker)}` : "highest";
+    return parts.length ? `${options.label}; ${which}: ${parts.join(", ")}` : `${options.label}; nothing to show`;
   }
 
-  /** Draw series of points as lines, or as steps; a marker is a vertical line at one x. */
+  /** Return which of a series' points one means at x: the nearest, or the step that x lies on. */
+  function nearest(one, value) {
+    let at = 0;
+    one.x.forEach((candidate, i) => {
+      const better = one.step ? candidate <= value && i + 1 < one.x.length
+        : Math.abs(candidate - value) < Math.abs(one.x[at] - value);
+      if (better) at = i;
+    });
+    return at;
+  }
+
+  /**
+   * Draw series of points as lines, or as steps; a marker is a vertical line at one x.
+   *
+   * `yScale: "log"` has a decade per step and a place for 0. `brush: [lo, hi]` shows a chosen range of x, or null;
+   * `onBrush(lo, hi)` is told the range that was dragged or chosen with the keys, `onBrush(null, null)` that it was
+   * cleared; both ends lie on multiples of `brushStep`. `onPick(x)` is told where one clicked or pressed Enter.
+   *
+   * A series has `mark`, the number of a detector, for its shape, `tip(i)` for words of its own, or is a `reference`
+   * that is drawn but not told. `band: [low, high]` and `level` are a stripe and a line across.
+   *
+   * Keys: the arrows move the cross-hair, or the range where there is one; Shift and the arrows widen and narrow
+   * it; Escape clears it.
+   */
   probox.lineChart = (container, options) => {
+    const focused = container.contains(document.activeElement);
+    const own = kept.get(container) || { live: h("div", { class: "offscreen", "aria-live": "polite" }), at: null };
+    kept.set(container, own);
     container.replaceChildren();
-    const high = options.yRange ? options.yRange[1]
-      : Math.max(...options.series.flatMap((one) => one.y.filter(Number.isFinite)), 1e-9) * 1.06;
-    const { svg, x, y, back, height } = frame(container, { ...options, yRange: [0, high] });
-    for (const one of options.series) {
-      let path = "";
-      one.x.forEach((value, i) => {
-        if (!Number.isFinite(one.y[i])) return;
-        const next = one.step && i + 1 < one.x.length ? ` H ${x(one.x[i + 1])}` : "";
-        path += `${path ? "L" : "M"} ${x(value)} ${y(Math.min(one.y[i], high))}${next} `;
-      });
-      svg.append(s("path", { class: "line", d: path, stroke: one.colour, "stroke-dasharray": one.dash || null }));
+    const [low, high] = options.yRange
+      || [0, Math.max(...options.series.flatMap((one) => one.y.filter(Number.isFinite)), 1e-9) * (options.yScale === "log" ? 1.6 : 1.06)];
+    const { svg, x, y, back, height } = frame(container, { ...options, label: told(options), yRange: [low, high] });
+    const [first, last] = options.xRange;
+    const inside = (value) => Math.min(Math.max(value, first), last);
+    if (options.band) {
+      const [bottom, top] = options.band.map((value) => y(Math.min(Math.max(value, low), high)));
+      svg.append(s("rect", { class: "band", x: MARGIN.left, width: x(last) - MARGIN.left, y: top, height: Math.max(bottom - top, 0) }));
     }
+    if (Number.isFinite(options.level)) {
+      svg.append(s("line", { class: "reference", x1: x(first), x2: x(last), y1: y(options.level), y2: y(options.level) }));
+    }
+    for (const one of options.series) {
+      svg.append(s("path", { class: one.reference ? "reference" : "line", d: pathOf(one, x, y), stroke: one.colour || null, "stroke-dasharray": one.dash || null }));
+    }
+    for (const one of options.series) if (one.mark !== undefined) svg.append(...marksOf(one, x, y));
     if (Number.isFinite(options.marker)) {
       svg.append(s("line", { class: "marker", x1: x(options.marker), x2: x(options.marker), y1: MARGIN.top,
         y2: height - MARGIN.bottom }));
     }
     const cross = s("line", { class: "cross", y1: MARGIN.top, y2: height - MARGIN.bottom, visibility: "hidden" });
     svg.append(cross);
-    container.append(svg);
+    svg.setAttribute("tabindex", "0");
+    container.append(svg, own.live);
     const tip = tooltip(container);
-    svg.addEventListener("pointermove", (event) => {
-      const value = back(event.offsetX);
-      const xs = options.series.length ? options.series[0].x : [];
-      if (!xs.length || value < options.xRange[0] || value > options.xRange[1]) return tip.hide();
-      let at = 0;
-      xs.forEach((candidate, i) => {
-        const better = options.series[0].step ? candidate <= value
-          : Math.abs(candidate - value) < Math.abs(xs[at] - value);
-        if (better) at = i;
-      });
+    const xs = options.series.length ? options.series[0].x : [];
+    const linesAt = (at) => [[`${options.xLabel} ${number(xs[at])}`], ...options.series.filter((one) => !one.reference).map((one) => {
+      const i = one.x === xs || (one.x.length === xs.length && one.x[at] === xs[at]) ? at : nearest(one, xs[at]);
+      return [one.tip ? `${one.name} ${one.tip(i)}` : `${one.name} ${options.format(one.y[i])}`, one.colour, one.mark];
+    })];
+    const point = (at, px, py) => {
       cross.setAttribute("x1", x(xs[at]));
       cross.setAttribute("x2", x(xs[at]));
       cross.setAttribute("visibility", "visible");
-      tip.show(event.offsetX, event.offsetY, [[`${options.xLabel} ${+xs[at].toFixed(3)}`],
-        ...options.series.map((one) => [`${one.name} ${options.format(one.y[at])}`, one.colour])]);
+      tip.show(px, py, linesAt(at));
+    };
+    const unpoint = () => { tip.hide(); cross.setAttribute("visibility", "hidden"); };
+    svg.addEventListener("pointermove", (event) => {
+      const value = back(event.offsetX);
+      if (!xs.length || value < first || value > last) return unpoint();
+      point(nearest(options.series[0], value), event.offsetX, event.offsetY);
     });
-    svg.addEventListener("pointerleave", () => { tip.hide(); cross.setAttribute("visibility", "hidden"); });
+    svg.addEventListener("pointerleave", unpoint);
+    svg.addEventListener("blur", unpoint);
+
+    const brush = options.onBrush ? probox.brushOf(svg, { ...options, x, back, top: MARGIN.top, bottom: height - MARGIN.bottom,
+      cursor: () => (own.at === null ? null : xs[own.at]) }) : null;
     if (options.onPick) {
       svg.classList.add("pickable");
-      svg.addEventListener("click", (event) => options.onPick(Math.min(Math.max(back(event.offsetX), 0), 1)));
+      svg.addEventListener("click", (event) => {
+        if (!brush || !brush.clicked()) options.onPick(inside(back(event.offsetX)));
+      });
     }
+    const hints = [xs.length && "arrow keys read values", options.onBrush && "Shift and arrow keys choose a range, Escape clears it",
+      options.onPick && "Enter sets the threshold"].filter(Boolean);
+    svg.setAttribute("aria-description", hints.join("; "));
+    svg.addEventListener("keydown", (event) => {
+      const steps = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      const words = brush && brush.key(event);
+      if (words) {
+        event.preventDefault();
+        event.stopPropagation();
+        own.live.textContent = words;
+        return;
+      }
+      if (event.altKey || event.ctrlKey || event.metaKey || !xs.length) return;
+      if (event.key === "Enter" && options.onPick && own.at !== null) { options.onPick(inside(xs[Math.min(own.at, xs.length - 1)])); return; }
+      if (!steps && event.key !== "Home" && event.key !== "End") return;
+      event.preventDefault();
+      event.stopPropagation();
+      const from = own.at ?? nearest(options.series[0], Number.isFinite(options.marker) ? options.marker : first);
+      const by = steps * Math.max(1, Math.round(xs.length / 50));
+      own.at = event.key === "Home" ? 0 : event.key === "End" ? xs.length - 1
+        : Math.min(Math.max(own.at === null ? from : from + by, 0), xs.length - 1);
+      point(own.at, x(xs[own.at]), MARGIN.top + 60);
+      own.live.textContent = linesAt(own.at).map(([text]) => text).join(", ");
+    });
+    if (focused) svg.focus({ preventScroll: true });
   };
 
-  /** Draw clouds of points; a click on a point hands it over. */
+  /**
+   * Draw clouds of points; a click on a point hands it over.
+   *
+   * Both axes go from 0 to 1 unless `xRange`, `yRange` and their scales say otherwise; `lines` are series to draw over
+   * the points, and `format` writes their values.
+   */
   probox.cloudChart = (container, options) => {
     container.replaceChildren();
-    const { svg, x, y, width, height } = frame(container, { ...options, xRange: [0, 1], yRange: [0, 1] });
+    const format = options.format || probox.percent;
+    const middle = (values) => format(values.reduce((sum, value) => sum + value, 0) / values.length);
+    const points = options.series.map((one) => `${one.name}: ${one.x.length
+      ? `${probox.count(one.x.length)}, on average ${middle(one.x)} across and ${middle(one.y)} up` : "none"}`);
+    const { svg, x, y, width, height } = frame(container, { xRange: [0, 1], yRange: [0, 1], ...options,
+      label: `${options.label}; points of ${points.join("; ")}` });
     const ratio = window.devicePixelRatio || 1;
     const canvas = h("canvas", { width: width * ratio, height: height * ratio, class: "cloud",
       style: `width:${width}px;height:${height}px` });
@@ -123,7 +181,7 @@
       }
     }
     const total = options.series.reduce((sum, one) => sum + one.x.length, 0);
-    context.globalAlpha = Math.min(0.7, Math.max(0.12, 30 / Math.sqrt(total + 1)));
+    context.globalAlpha = Math.min(options.lines ? 0.35 : 0.7, Math.max(0.12, 30 / Math.sqrt(total + 1)));
     for (const one of options.series) {
       context.fillStyle = one.colour;
       for (let i = 0; i < one.x.length; i++) {
@@ -137,7 +195,11 @@
       }
     }
     const ring = s("circle", { class: "ring", r: 6, visibility: "hidden" });
-    const over = s("svg", { width, height, class: "over" }, words, ring);
+    const lines = (options.lines || []).map((one) => [
+      one.reference ? null : s("path", { class: "halo", d: pathOf(one, x, y) }),
+      s("path", { class: one.reference ? "reference" : "line over-points", d: pathOf(one, x, y), stroke: one.colour || null }),
+      one.mark === undefined ? null : marksOf(one, x, y)]);
+    const over = s("svg", { width, height, class: "over" }, words, lines, ring);
     container.append(svg, canvas, over);
     const tip = tooltip(container);
     const nearest = (event) => {
@@ -158,8 +220,8 @@
       const { one, i } = best;
       ring.setAttribute("cx", x(one.x[i]));
       ring.setAttribute("cy", y(one.y[i]));
-      tip.show(event.offsetX, event.offsetY, [[one.name, one.colour],
-        [`${options.xLabel} ${probox.percent(one.x[i])}`], [`${options.yLabel} ${probox.percent(one.y[i])}`],
+      tip.show(event.offsetX, event.offsetY, [[one.name, one.colour, one.mark],
+        [`${options.xLabel} ${format(one.x[i])}`], [`${options.yLabel} ${format(one.y[i])}`],
         ["click: see the image"]]);
     });
     over.addEventListener("pointerleave", () => { tip.hide(); ring.setAttribute("visibility", "hidden"); });
@@ -167,27 +229,5 @@
       const best = nearest(event);
       if (best) options.onPick(best.one, best.i);
     });
-  };
-
-  /** Draw groups of horizontal bars. */
-  probox.barChart = (container, options) => {
-    container.replaceChildren();
-    const width = Math.max(container.clientWidth, 240);
-    const bar = 18, gap = 14, left = 76;
-    const height = options.groups.length * (options.series.length * bar + gap) + 8;
-    const high = Math.max(...options.series.flatMap((one) => one.values.filter(Number.isFinite)), 1e-9);
-    const svg = s("svg", { width, height, role: "img", "aria-label": options.label });
-    options.groups.forEach((name, g) => {
-      const top = g * (options.series.length * bar + gap) + 4;
-      svg.append(s("text", { x: left - 10, y: top + (options.series.length * bar) / 2 + 4, "text-anchor": "end" }, name));
-      options.series.forEach((one, n) => {
-        const value = one.values[g];
-        const length = Number.isFinite(value) ? (value / high) * (width - left - 64) : 0;
-        svg.append(
-          s("rect", { x: left, y: top + n * bar + 1, width: Math.max(length, 1), height: bar - 3, rx: 3, fill: one.colour }),
-          s("text", { x: left + length + 7, y: top + n * bar + bar / 2 + 4 }, options.format(value)));
-      });
-    });
-    container.append(svg);
   };
 })();

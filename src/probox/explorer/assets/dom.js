@@ -25,15 +25,39 @@
   /** Show a quality in per cent, or a dash. */
   probox.percent = (value, digits = 2) => (Number.isFinite(value) ? (100 * value).toFixed(digits) : "–");
 
-  probox.count = (value) => value.toLocaleString("en-US");
+  const grouped = new Intl.NumberFormat("en-US");
+  probox.count = (value) => grouped.format(value);
+
+  /** Return an element's width inside; asked anew only when it changes, since asking makes the browser lay out the page. */
+  const widths = new WeakMap();
+  const watcher = globalThis.ResizeObserver && new ResizeObserver((entries) => { for (const { target } of entries) widths.delete(target); });
+  probox.widthOf = (element) => {
+    if (!widths.has(element)) {
+      widths.set(element, element.clientWidth);
+      watcher.observe(element);
+    }
+    return widths.get(element);
+  };
 
   /** Say something for a few seconds, also to screen readers. */
   probox.say = (text) => {
     const place = probox.byId("message");
+    // What is open over the page would hide what is said below it.
+    ([...document.querySelectorAll("dialog[open]")].pop() || document.body).append(place);
     place.textContent = text;
     place.hidden = false;
     clearTimeout(probox.say.timer);
     probox.say.timer = setTimeout(() => { place.hidden = true; }, 4000);
+  };
+
+  /** Tell screen readers, once nothing has changed for a moment: a slider that moves is not to be talked over. */
+  probox.announce = (text) => {
+    clearTimeout(probox.announce.timer);
+    probox.announce.timer = setTimeout(() => {
+      const place = probox.byId("spoken");
+      ([...document.querySelectorAll("dialog[open]")].pop() || document.body).append(place);
+      if (place.textContent !== text) place.textContent = text;
+    }, 700);
   };
 
   /** Put text on the clipboard, also where the page may not use the modern way. */

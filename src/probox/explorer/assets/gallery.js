@@ -1,91 +1,97 @@
-// The gallery: images filtered and sorted; only those in sight exist as elements.
+// The gallery: images or single objects, filtered and sorted; only those in sight exist as elements.
 "use strict";
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, percent, byId } = probox;
-  const { TP, FP, FN } = probox.constants.VERDICT;
 
-  const SORTS = {
-    worst: (a, b) => defined(a.PDQ, b.PDQ) || a.PDQ - b.PDQ,
-    best: (a, b) => defined(a.PDQ, b.PDQ) || b.PDQ - a.PDQ,
-    missed: (a, b) => b.FN - a.FN,
-    wrong: (a, b) => b.FP - a.FP,
-    crowded: (a, b) => b.objects - a.objects,
-    number: () => 0,
-  };
-  const defined = (p, q) => Number.isNaN(p) - Number.isNaN(q);
-
-  /** Return which images have at least one object or detection that all filters let through, and how many such. */
-  function matching(store, state) {
-    const view = store.view(state.main, state.t);
-    const { detections, pairs } = view.result;
-    const counts = new Uint32Array(store.count);
-    const plain = state.class === null && state.size === null && !state.verdict && state.lo <= 0 && state.hi >= 1;
-    const passes = (number, size, verdict, value) =>
-      (state.class === null || number === state.class) && (state.size === null || (size >> state.size) & 1)
-      && (!state.verdict || verdict === state.verdict) && value >= state.lo && value <= state.hi;
-    const nothing = state.quality === "pPDQ" ? 0 : state.lo <= 0 && state.hi >= 1 ? 0 : NaN;
-    for (let image = 0; image < store.count; image++) {
-      for (let d = detections.offsets[image]; d < detections.offsets[image + 1]; d++) {
-        if (view.verdict[d] === TP) {
-          const object = pairs.object[view.pair[d]];
-          const value = pairs[state.quality][view.pair[d]];
-          if (passes(store.objects.class[object], store.objects.size[object], "TP", value)) counts[image]++;
-        } else if (view.verdict[d] === FP) {
-          if (passes(detections.class[d], detections.size[d], "FP", nothing)) counts[image]++;
-        }
-      }
-      for (let o = store.objects.offsets[image]; o < store.objects.offsets[image + 1]; o++) {
-        if (view.objectVerdict[o] !== FN) continue;
-        if (passes(store.objects.class[o], store.objects.size[o], "FN", nothing)) counts[image]++;
-      }
-    }
-    const wanted = state.find.trim().toLowerCase();
-    const rows = [];
-    for (let image = 0; image < store.count; image++) {
-      if (!plain && !counts[image]) continue;
-      if (wanted && !`${store.images.id[image]} ${store.images.name[image]}`.toLowerCase().includes(wanted)) continue;
-      rows.push(image);
-    }
-    return { rows, items: rows.reduce((sum, image) => sum + counts[image], 0) };
-  }
-
-  const GAP = 14, CAPTION = 46;
-  let layout = null; // { rows, columns, tile, picture }
+  const GAP = 14, LINE = 18, CAPTION = 28; // pixels: between tiles, of a line of a caption, of its first line with its rims
+  const MOST = 5000; // objects in the grid; nobody scrolls further, and a grid has a height that browsers bear
+  let layout = null; // { count, columns, tile, picture, step }
+  let shown = null; // what renderGallery found: { t, images, items, passed, sums, rival, rivals, words }
   const tiles = new Map(); // place in the list: element
   let active = 0;
 
-  probox.renderGallery = (store, state) => {
-    const { rows, items } = matching(store, state);
-    const sums = store.view(state.main, state.t).perImage();
-    rows.sort((a, b) => SORTS[state.sort](sums[a], sums[b]) || a - b);
-    probox.order = rows;
-    byId("found").textContent = `${probox.count(rows.length)} ${rows.length === 1 ? "image" : "images"} with `
-      + `${probox.count(items)} ${items === 1 ? "match, miss or false positive" : "matches, misses and false positives"}`;
+  /** Return the images that have something that passes, and that name and tags let through. */
+  function chosenImages(store, state, sums, all) {
+    const wanted = state.find.trim().toLowerCase();
+    const tags = probox.taggedIds(state);
+    const rows = [];
+    for (let image = 0; image < store.count; image++) {
+      const id = store.images.id[image];
+      if (!all && !(sums.TP[image] + sums.FP[image] + sums.FN[image])) continue;
+      if (state.tagged && tags.has(id) !== (state.tagged === "yes")) continue;
+      if (wanted && !`${id} ${store.images.name[image]}`.toLowerCase().includes(wanted)) continue;
+      rows.push(image);
+    }
+    return rows;
+  }
+
+  const plural = (n, one, many) => `${probox.count(n)} ${n === 1 ? one : many}`;
+
+  function renderGallery(store, state) {
+    const passed = probox.passing(store, state, state.main);
+    const sums = probox.imageSums(store, state, state.main, passed);
+    const rival = probox.rivalOf(state);
+    const rivals = rival === null ? null : probox.imageSums(store, state, rival, probox.passing(store, state, rival));
+    const { rows, apart } = probox.sortImages(store, state, chosenImages(store, state, sums, passed.all), sums, rivals);
+    shown = { t: state.t, images: rows, items: null, passed, sums, rival, rivals, words: probox.filterWords(store, state) };
+    const total = rows.reduce((sum, image) => sum + sums.TP[image] + sums.FP[image] + sums.FN[image], 0);
+    const images = plural(rows.length, "image", "images");
+    const items = plural(total, "match, miss or false positive", "matches, misses and false positives") + (shown.words ? ` (${shown.words})` : "");
+    byId("found").textContent = state.show === "objects" ? `${items} in ${images}.`
+      : `${images} with ${items}${shown.words ? "; PDQ, counts and order are of these alone." : "."}`;
+    if (state.show === "objects") listItems(store, state, rows);
+    else probox.order = rows;
+    sayApart(store, state, rows, apart);
+    byId("h-gallery").textContent = state.show === "objects" ? "Objects" : "Images";
+    byId("grid").setAttribute("aria-label", state.show);
     active = 0;
     for (const tile of tiles.values()) tile.remove();
     tiles.clear();
     byId("nothing").hidden = rows.length > 0;
-    measure(store, state, rows);
+    byId("tag-all").hidden = !rows.length;
+    measure(state);
     place(store, state);
-  };
+  }
 
-  function measure(store, state, rows) {
+  /** Find the objects and false positives to show; neighbours in the large view are then theirs. */
+  function listItems(store, state, rows) {
+    const { items, total } = probox.itemList(store, state, shown.passed, MOST, rows);
+    shown.items = items;
+    probox.order = [...new Set(items.map((item) => item.image))];
+    if (total > items.length) byId("found").textContent += ` The first ${probox.count(items.length)} are shown.`;
+  }
+
+  /** Say how many images come last since a detector seems not to have been run on them, and offer the other way. */
+  function sayApart(store, state, rows, apart) {
+    const names = [state.main, shown.rival].filter((r) => r !== null).map((r) => store.results[r].name).join(" or ");
+    const last = state.unseen === "last";
+    byId("apart").textContent = apart ? `${plural(apart, "image", "images")} that ${names} seems never to have seen (no detections) ${apart === 1 ? "comes" : "come"} last.` : "";
+    byId("unseen").hidden = last && !apart;
+    byId("unseen").textContent = last ? "Put them among the others" : "Put images never seen last";
+  }
+
+  function measure(state) {
     const grid = byId("grid");
     const width = grid.clientWidth;
-    const columns = Math.max(1, Math.floor((width + GAP) / (width < 560 ? 160 : 232)));
+    const crops = state.show === "objects";
+    const least = crops ? (width < 560 ? 120 : 178) : width < 560 ? 160 : 232;
+    const columns = Math.max(1, Math.floor((width + GAP) / least));
     const tile = Math.floor((width - GAP * (columns - 1)) / columns);
-    layout = { rows, columns, tile, step: Math.round(tile * 0.75) + CAPTION + GAP };
-    grid.style.height = `${Math.max(0, Math.ceil(rows.length / columns) * layout.step - GAP)}px`;
+    const lines = crops ? 1 + Number(shown.rival !== null) : 1 + Number(shown.words !== "") + Number(shown.rival !== null);
+    const picture = Math.round(tile * (crops ? 1 : 0.75)), caption = CAPTION + LINE * lines;
+    const count = crops ? shown.items.length : shown.images.length;
+    layout = { count, columns, tile, picture, caption, step: picture + caption + GAP };
+    grid.style.height = `${Math.max(0, Math.ceil(count / columns) * layout.step - GAP)}px`;
   }
 
   /** Make the tiles in and around the window, remove the others. */
   function place(store, state) {
     if (!layout) return;
     const top = byId("grid").getBoundingClientRect().top;
-    const { rows, columns, step } = layout;
+    const { count, columns, step } = layout;
     const first = Math.max(0, Math.floor((-top - step) / step)) * columns;
-    const last = Math.min(rows.length, (Math.ceil((window.innerHeight - top + step) / step)) * columns);
+    const last = Math.min(count, (Math.ceil((window.innerHeight - top + step) / step)) * columns);
     for (const [number, tile] of tiles) {
       if ((number < first || number >= last) && !tile.contains(document.activeElement)) {
         tile.remove();
@@ -97,26 +103,71 @@
     }
   }
 
+  const imageAt = (number) => (shown.items ? shown.items[number].image : shown.images[number]);
+
+  /** Return what opens a place in the list: with a second detector, both stand beside each other. */
+  function opening(store, state, number) {
+    const item = shown.items && shown.items[number];
+    return { image: store.images.id[imageAt(number)], pick: item ? probox.pickOf(store, state.main, item) : null,
+      other: shown.rival === null ? state.other : shown.rival };
+  }
+
   function makeTile(store, state, number) {
-    const { rows, columns, tile, step } = layout;
-    const row = rows[number];
-    const sum = store.view(state.main, state.t).perImage()[row];
-    const name = store.images.name[row] || `image ${store.images.id[row]}`;
+    const { columns, tile, picture, step } = layout;
+    const row = imageAt(number), id = store.images.id[row];
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
-    const height = Math.round(tile * 0.75);
-    const canvas = h("canvas", { width: Math.round(tile * ratio), height: Math.round(height * ratio), "aria-hidden": "true" });
-    const element = h("button", { type: "button", class: "tile", "data-number": number,
-      tabindex: number === active ? "0" : "-1", "data-image": store.images.id[row],
-      style: `width:${tile}px;left:${(number % columns) * (tile + GAP)}px;top:${Math.floor(number / columns) * step}px`,
-      "aria-label": `${name}: PDQ ${percent(sum.PDQ, 1)}, ${sum.TP} true positives, ${sum.FP} false positives, ${sum.FN} missed`,
-      onclick: () => probox.update({ image: store.images.id[row], pick: null }, true) },
-    canvas,
-    h("span", { class: "caption" }, h("span", { class: "name" }, name), h("span", { class: "numbers" },
-      h("b", {}, percent(sum.PDQ, 1)), h("span", { class: "right" }, `${sum.TP} TP`), h("span", { class: "wrong" }, `${sum.FP} FP`),
-      h("span", { class: "wrong" }, `${sum.FN} FN`))));
+    const canvas = h("canvas", { width: Math.round(tile * ratio), height: Math.round(picture * ratio), "aria-hidden": "true" });
+    const name = store.images.name[row] || `image ${id}`;
+    const { label, lines } = shown.items ? probox.itemCaption(store, state, shown.items[number], shown.rival)
+      : imageCaption(store, state, row);
+    const element = h("div", { class: "cell", style: `width:${tile}px;left:${(number % columns) * (tile + GAP)}px;top:${Math.floor(number / columns) * step}px` },
+      h("button", { type: "button", class: "tile", "data-number": number, tabindex: number === active ? "0" : "-1", "data-image": id, "aria-keyshortcuts": "t",
+        "data-label": `${name}: ${label}`, title: shown.items ? name : null,
+        onclick: () => { active = number; probox.update(opening(store, state, number), true); } },
+      canvas, h("span", { class: "caption" }, shown.items ? null : h("span", { class: "name" }, name), lines)),
+      h("button", { type: "button", class: "flag", tabindex: "-1", title: "tag (t)", onclick: () => toggle(id) }));
+    mark(element, id, state);
     byId("grid").append(element);
-    paintTile(store, state, row, canvas, ratio);
+    if (shown.items) probox.paintCrop(store, state, shown.items[number], canvas, ratio);
+    else paintTile(store, state, row, canvas, ratio);
     return element;
+  }
+
+  /** Show whether a tile's image is tagged. */
+  function mark(element, id, state) {
+    const tagged = probox.taggedIds(state).has(id);
+    const [tile, flag] = element.children;
+    tile.setAttribute("aria-label", tile.dataset.label + (tagged ? "; tagged" : ""));
+    flag.setAttribute("aria-pressed", String(tagged));
+    flag.setAttribute("aria-label", `tag ${tile.dataset.label.split(":")[0]}`);
+    flag.textContent = tagged ? "★" : "☆";
+  }
+
+  /** Return the words of an image: what its numbers are of, the numbers, and those of the second detector. */
+  function imageCaption(store, state, row) {
+    const { sums, rival, rivals, words } = shown;
+    const PDQ = percent(sums.PDQ[row], 1);
+    const against = rival === null ? null
+      : `${probox.signed(sums.PDQ[row] - rivals.PDQ[row])} against ${percent(rivals.PDQ[row], 1)} of ${store.results[rival].name}`;
+    const what = words ? `PDQ of ${words}` : "PDQ";
+    const label = `${what} ${PDQ}, ${plural(sums.TP[row], "true positive", "true positives")}, ${plural(sums.FP[row], "false positive", "false positives")}, `
+      + `${sums.FN[row]} missed${against ? `; difference ${against}` : ""}`;
+    return { label, lines: [
+      words ? h("span", { class: "of", title: what }, what) : null,
+      h("span", { class: "numbers" }, h("b", {}, PDQ), h("span", { class: "right" }, `${sums.TP[row]} TP`),
+        h("span", { class: "wrong" }, `${sums.FP[row]} FP`), h("span", { class: "wrong" }, `${sums.FN[row]} FN`)),
+      against ? h("span", { class: "against", title: against }, against) : null] };
+  }
+
+  /** Show a difference in per cent points with its sign. */
+  probox.signed = (value) => (Number.isFinite(value) ? `${value < 0 ? "−" : "+"}${percent(Math.abs(value), 1)}` : "–");
+
+  /** Return an image's geometry with what passes alone; all of it if there is no filter. */
+  function visible(geometry, state) {
+    const { passed } = shown;
+    if (passed.all) return geometry;
+    return { ...geometry, heat: null, objects: geometry.objects.filter((o) => passed.there[o.row]),
+      results: geometry.results.map((rows, r) => (r === state.main ? rows.filter((d) => passed.found[d.row]) : rows)) };
   }
 
   function paintTile(store, state, row, canvas, ratio) {
@@ -138,7 +189,7 @@
       context.beginPath();
       context.rect(0, 0, width, height);
       context.clip();
-      probox.paintScene(context, geometry, store.view(state.main, state.t), state.main,
+      probox.paintScene(context, visible(geometry, state), store.view(state.main, state.t), state.main,
         { zoom: zoom / ratio, layers: new Set("mb"), focus: null, fine: true });
       context.restore();
     };
@@ -153,10 +204,11 @@
 
   /** Move the focus among tiles, making those that are out of sight. */
   function move(store, state, to) {
-    const { rows, columns, step } = layout;
-    const target = Math.min(Math.max(to, 0), rows.length - 1);
+    const { count, columns, step } = layout;
+    const target = Math.min(Math.max(to, 0), count - 1);
     if (target < 0) return;
-    tiles.get(active)?.setAttribute("tabindex", "-1");
+    const focusOf = (number) => tiles.get(number)?.querySelector(".tile");
+    focusOf(active)?.setAttribute("tabindex", "-1");
     active = target;
     const top = byId("grid").getBoundingClientRect().top + window.scrollY + Math.floor(target / columns) * step;
     const bar = byId("bar").offsetHeight + 12;
@@ -164,21 +216,40 @@
     else if (top + step > window.scrollY + window.innerHeight) window.scrollTo({ top: top + step - window.innerHeight });
     place(store, state);
     if (!tiles.has(target)) tiles.set(target, makeTile(store, state, target));
-    tiles.get(target).setAttribute("tabindex", "0");
-    tiles.get(target).focus({ preventScroll: true });
+    focusOf(target).setAttribute("tabindex", "0");
+    focusOf(target).focus({ preventScroll: true });
   }
 
-  /** Start the gallery: follow scrolling, resizing and keys. */
-  probox.startGallery = (store, current) => {
+  /** Tag an image; if that takes it from the list, the focus goes to what stands in its place. */
+  function toggle(id) {
+    const inside = byId("grid").contains(document.activeElement), number = active;
+    probox.toggleTag(id);
+    if (inside && probox.state().tagged) move(probox.store, probox.state(), number);
+  }
+
+  probox.follow(probox.GALLERY, renderGallery);
+  probox.follow(["t"], (store, state) => { if (shown.t !== state.t) renderGallery(store, state); }, "frame", "grid");
+  probox.follow(["tags"], (store, state) => {
+    if (state.tagged) renderGallery(store, state);
+    else for (const element of tiles.values()) mark(element, Number(element.firstChild.dataset.image), state);
+  });
+
+  // Scrolling, resizing and keys.
+  probox.onStart((store) => {
+    const current = probox.state;
     window.addEventListener("scroll", probox.eachFrame(() => place(store, current())), { passive: true });
     let width = 0;
     new ResizeObserver(() => {
       const now = byId("grid").clientWidth;
       if (now === width || !layout) return;
       width = now;
-      probox.renderGallery(store, current());
+      renderGallery(store, current());
     }).observe(byId("grid"));
+    byId("tag-all").addEventListener("click", () => probox.tagImages((shown.items ? probox.order : shown.images).map((row) => store.images.id[row])));
+    byId("unseen").addEventListener("click", () => probox.update({ unseen: current().unseen === "last" ? "among" : "last" }, true));
     byId("grid").addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "t") return toggle(store.images.id[imageAt(active)]);
       const page = layout.columns * Math.max(1, Math.floor(window.innerHeight / layout.step) - 1);
       const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: layout.columns, ArrowUp: -layout.columns,
         PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
@@ -187,14 +258,46 @@
       move(store, current(), active + steps[event.key]);
     });
     byId("grid").addEventListener("focusin", (event) => {
-      const tile = event.target.closest(".tile");
+      const tile = event.target.closest(".cell")?.querySelector(".tile");
       if (tile) active = Number(tile.dataset.number);
     });
-  };
+  });
 
-  /** Put the focus back on the tile of an image, if it is in the list. */
+  /** Put the focus back on the tile of an image, if it is in the list; of several objects, on the one last opened. */
   probox.focusTile = (store, state, image) => {
-    const number = (probox.order || []).findIndex((row) => store.images.id[row] === image);
+    const row = store.rowOfImage.get(image);
+    const number = layout && active < layout.count && imageAt(active) === row ? active
+      : (shown.items || shown.images).findIndex((one) => (shown.items ? one.image : one) === row);
     if (number >= 0) move(store, state, number);
   };
+
+  /**
+   * Return what the large view shows `step` places on from an image and what is picked there, or null at the end of the
+   * list. Among objects a step goes to the next object, which may be in the same image.
+   */
+  probox.neighbour = (step) => {
+    const state = probox.state(), { store } = probox;
+    const row = store.rowOfImage.get(state.image);
+    const here = placeOf(store, state, row);
+    const to = Math.min(Math.max(here < 0 ? 0 : here + step, 0), layout.count - 1);
+    if (to < 0 || to === here) return null;
+    active = to;
+    const { image, pick } = opening(store, state, to);
+    return { image, pick };
+  };
+
+  /** Return where the large view stands in the list, in words. */
+  probox.placeInGallery = () => {
+    const state = probox.state(), { store } = probox;
+    const here = placeOf(store, state, store.rowOfImage.get(state.image));
+    return here < 0 ? null : `${probox.count(here + 1)} of ${probox.count(layout.count)}`;
+  };
+
+  function placeOf(store, state, row) {
+    if (!shown.items) return shown.images.indexOf(row);
+    const picked = (number) => shown.items[number].image === row && probox.pickOf(store, state.main, shown.items[number]) === state.pick;
+    if (active < layout.count && (picked(active) || (state.pick === null && shown.items[active].image === row))) return active;
+    const exact = shown.items.findIndex((_, number) => picked(number));
+    return exact >= 0 ? exact : shown.items.findIndex((item) => item.image === row);
+  }
 })();

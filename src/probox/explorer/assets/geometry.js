@@ -45,15 +45,25 @@
     const first = store.objects.offsets[row];
     const objects = packed.o.map(([x0, y0, x1, y1, runs], n) => ({
       row: first + n, x0, y0, x1, y1, filled: !runs, runs: decodeRuns(runs, x0, y0) }));
-    const results = packed.d.map((rows, r) => rows.map((numbers, n) => ({
-      row: store.results[r].detections.offsets[row] + n,
-      box: numbers.slice(0, 4),
-      corners: numbers.length > 4 ? [numbers.slice(4, 7), numbers.slice(7, 10)] : null, // xx, xy, yy
-      map: typeof numbers[4] === "string" ? { source: numbers[4], box: numbers.slice(5) } : null,
-    })));
-    for (const rows of results) for (const d of rows) if (d.map) d.corners = null;
+    const results = packed.d.map((told, r) => {
+      const { offsets } = store.results[r].detections;
+      return detectionsOf(told, offsets[row], offsets[row + 1] - offsets[row]);
+    });
     packed.ready = { objects, results, width: store.images.w[row], height: store.images.h[row] };
     return packed.ready;
+  }
+
+  /** Return an image's detections: four numbers each, or ten with the corners' covariances; or with stored heatmaps. */
+  function detectionsOf(told, first, count) {
+    const [text, maps] = typeof told === "string" ? [told, {}] : told;
+    const numbers = probox.column(["f32", text]);
+    const width = count ? numbers.length / count : 0;
+    return Array.from({ length: count }, (_, n) => {
+      const own = Array.from(numbers.subarray(n * width, (n + 1) * width));
+      const map = maps[n] ? { source: maps[n][0], box: maps[n].slice(1) } : null;
+      const uncertain = !map && own.slice(4).some((value) => value !== 0);
+      return { row: first + n, box: own.slice(0, 4), corners: uncertain ? [own.slice(4, 7), own.slice(7, 10)] : null, map }; // xx, xy, yy
+    });
   }
 
   /** Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box. */

@@ -4,15 +4,24 @@
 (() => {
   const probox = (window.probox = window.probox || {});
   const { EDGE } = probox.constants;
-  const FAR = 9; // standard deviations beyond which a normal variable surely does not lie
+  // Standard deviations beyond which a normal variable surely does not lie: what is left there, 1e-19, is less than the
+  // last digit of any probability, under every convention.
+  const FAR = 9;
 
-  /** The standard normal distribution function, to 1e-7 (Abramowitz and Stegun 7.1.26 for erf). */
+  /** The standard normal distribution function, to the last digits of a double. */
   function cumulative(z) {
-    const x = Math.abs(z) / Math.SQRT2;
-    const t = 1 / (1 + 0.3275911 * x);
-    const poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
-    const tail = x < Infinity ? 0.5 * poly * Math.exp(-x * x) : 0;
-    return z >= 0 ? 1 - tail : tail;
+    const x = Math.abs(z);
+    if (x > 38) return z > 0 ? 1 : 0;
+    const density = Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
+    if (x < 2.5) { // the middle: z + z^3 / 3 + z^5 / (3 * 5) + ...
+      let term = z, sum = z;
+      for (let k = 3; Math.abs(term) > 1e-17 * Math.abs(sum); k += 2) sum += term *= (z * z) / k;
+      return 0.5 + density * sum;
+    }
+    let fraction = 0; // a tail: 1 / (x + 1 / (x + 2 / (x + 3 / ...)))
+    for (let k = 120; k > 0; k--) fraction = k / (x + fraction);
+    const tail = density / (x + fraction);
+    return z > 0 ? 1 - tail : tail;
   }
 
   // Nodes and weights of Gauss and Legendre between -1 and 1, the positive half.
@@ -128,7 +137,8 @@
     const pixels = (count, size) => Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
     const xs = pixels(columns, width), ys = pixels(rows, height);
     if (!corners) {
-      const across = xs.map((x) => cover(x, x1, x2)), down = ys.map((y) => cover(y, y1, y2));
+      const round = rounding(convention);
+      const across = xs.map((x) => round(cover(x, x1, x2))), down = ys.map((y) => round(cover(y, y1, y2)));
       for (let j = 0; j < rows; j++) for (let i = 0; i < columns; i++) values[j * columns + i] = across[i] * down[j];
       return values;
     }

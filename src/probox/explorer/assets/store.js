@@ -7,9 +7,11 @@
     f32: Float32Array, f64: Float64Array };
   const { QUALITIES, SIZES } = probox.constants;
   const { IGNORED, TP, FP, FN, DROPPED } = probox.constants.VERDICT;
+  const KEPT = 4; // views of a result that are kept: that of the slider, and what others look at beside it
 
   /** Return the typed array that a column's [kind, base64] stands for. */
   function column([kind, text]) {
+    if (Uint8Array.fromBase64) return new KINDS[kind](Uint8Array.fromBase64(text).buffer);
     const binary = atob(text);
     const bytes = new Uint8Array(binary.length);
     for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
@@ -34,15 +36,29 @@
         pairs: columns(result.pairs),
         events: columns(result.events),
         small: column(result.small),
+        unseen: column(result.unseen),
       }));
-      this.cache = [];
+      this.cache = index.results.map(() => []); // of each result, the newest first
+    }
+
+    /** Return which classes have an object or a detection. */
+    usedClasses() {
+      const used = new Uint8Array(this.classes.length + 1); // the last for none
+      for (const { class: numbers } of [this.objects, ...this.results.map((result) => result.detections)]) {
+        for (let i = 0; i < numbers.length; i++) used[numbers[i] < 0 ? this.classes.length : numbers[i]] = 1;
+      }
+      return this.classes.map((_, number) => number).filter((number) => used[number]);
     }
 
     /** Return result `r` as it is when only detections surer than `threshold` count; null: all of them. */
     view(r, threshold) {
-      const cached = this.cache[r];
-      if (cached && cached.threshold === threshold) return cached;
-      return (this.cache[r] = new View(this, r, threshold));
+      const kept = this.cache[r];
+      const at = kept.findIndex((view) => view.threshold === threshold);
+      if (at === 0) return kept[0];
+      const view = at > 0 ? kept.splice(at, 1)[0] : new View(this, r, threshold);
+      kept.unshift(view);
+      kept.length = Math.min(kept.length, KEPT);
+      return view;
     }
   }
 
@@ -50,12 +66,14 @@
   class View {
     constructor(store, r, threshold) {
       const result = store.results[r];
-      const { detections, pairs, events } = result;
+      const { confidence } = result.detections;
+      const { events, small } = result;
+      const objectOf = result.pairs.object;
       this.store = store;
       this.result = result;
       this.threshold = threshold;
-      const n = detections.confidence.length;
-      const pair = Int32Array.from(detections.pair);
+      const n = confidence.length;
+      const pair = new Int32Array(result.detections.pair);
       const level = threshold === null ? -1 : Math.fround(threshold);
       // Matches change where others drop out; the changes are stored, so nothing is matched here.
       for (let e = 0; e < events.threshold.length && events.threshold[e] <= level; e++) {
@@ -64,72 +82,80 @@
       const verdict = new Uint8Array(n);
       const objects = store.objects.class.length;
       const objectDetection = new Int32Array(objects).fill(-1);
+      const wrong = new Uint32Array(n), right = new Uint32Array(objects);
+      let wrongs = 0, rights = 0;
       for (let d = 0; d < n; d++) {
-        if (!(detections.confidence[d] > level)) {
+        if (!(confidence[d] > level)) {
           verdict[d] = DROPPED;
           pair[d] = -1;
         } else if (pair[d] < 0) {
           verdict[d] = FP;
+          wrong[wrongs++] = d;
         } else {
-          const object = pairs.object[pair[d]];
-          verdict[d] = result.small[object] ? IGNORED : TP;
+          const object = objectOf[pair[d]];
           objectDetection[object] = d;
+          if (small[object]) {
+            verdict[d] = IGNORED;
+          } else {
+            verdict[d] = TP;
+            right[rights++] = d;
+          }
         }
       }
       const objectVerdict = new Uint8Array(objects);
-      for (let o = 0; o < objects; o++) {
-        objectVerdict[o] = result.small[o] ? IGNORED : objectDetection[o] >= 0 ? TP : FN;
-      }
-      Object.assign(this, { pair, verdict, objectDetection, objectVerdict });
+      for (let o = 0; o < objects; o++) objectVerdict[o] = small[o] ? IGNORED : objectDetection[o] >= 0 ? TP : FN;
+      // The rows of true and false positives, ascending: most detections are dropped, so sums go through these.
+      const rows = right.subarray(0, rights), rightPair = new Int32Array(rights);
+      for (let i = 0; i < rights; i++) rightPair[i] = pair[rows[i]];
+      Object.assign(this, { pair, verdict, objectDetection, objectVerdict, right: rows, rightPair, wrong: wrong.slice(0, wrongs) });
     }
 
-    /** Return sums in `groups` groups, by functions that give a detection's or an object's group, or -1. */
+    /** Return sums in `groups` groups, from columns with a detection's or an object's group, or -1. */
     sums(groups, ofDetection, ofObject) {
-      const { detections, pairs } = this.result;
-      const sums = Array.from({ length: groups }, () => ({ TP: 0, FP: 0, FN: 0, cost: 0, objects: 0,
-        ...Object.fromEntries(QUALITIES.map((quality) => [quality, 0])) }));
-      for (let d = 0; d < this.verdict.length; d++) {
-        if (this.verdict[d] === TP) {
-          const p = this.pair[d];
-          const group = ofObject(pairs.object[p]);
-          if (group < 0) continue;
-          const sum = sums[group];
-          sum.TP++;
-          for (const quality of QUALITIES) sum[quality] += pairs[quality][p];
-        } else if (this.verdict[d] === FP) {
-          const group = ofDetection(d);
-          if (group < 0) continue;
-          sums[group].FP++;
-          sums[group].cost += detections.cost ? detections.cost[d] : 1;
-        }
-      }
-      for (let o = 0; o < this.objectVerdict.length; o++) {
-        const group = ofObject(o);
+      const { pairs } = this.result, { cost } = this.result.detections;
+      const { rightPair, wrong, objectVerdict } = this;
+      const objectOf = pairs.object;
+      const sums = new Sums(groups);
+      for (let i = 0; i < wrong.length; i++) {
+        const group = ofDetection[wrong[i]];
         if (group < 0) continue;
-        sums[group].objects++;
-        if (this.objectVerdict[o] === FN) sums[group].FN++;
+        sums.FP[group]++;
+        sums.cost[group] += cost ? cost[wrong[i]] : 1;
       }
-      return sums.map(summary);
+      const groupOf = new Int32Array(rightPair.length);
+      for (let i = 0; i < rightPair.length; i++) {
+        groupOf[i] = ofObject[objectOf[rightPair[i]]];
+        if (groupOf[i] >= 0) sums.TP[groupOf[i]]++;
+      }
+      for (const quality of QUALITIES) {
+        const own = sums[quality], values = pairs[quality];
+        for (let i = 0; i < groupOf.length; i++) if (groupOf[i] >= 0) own[groupOf[i]] += values[rightPair[i]];
+      }
+      for (let o = 0; o < objectVerdict.length; o++) {
+        const group = ofObject[o];
+        if (group < 0) continue;
+        sums.objects[group]++;
+        if (objectVerdict[o] === FN) sums.FN[group]++;
+      }
+      return sums.rows();
     }
 
     total() {
-      return (this._total ||= this.sums(1, () => 0, () => 0)[0]);
+      return (this._total ||= this.sums(1, zeros(this.verdict.length), zeros(this.objectVerdict.length))[0]);
     }
 
     perClass() {
-      const own = this.result.detections.class, there = this.store.objects.class;
-      return (this._perClass ||= this.sums(this.store.classes.length, (d) => own[d], (o) => there[o]));
+      return (this._perClass ||= this.sums(this.store.classes.length, this.result.detections.class, this.store.objects.class));
     }
 
     perSize() {
       const own = this.result.detections.size, there = this.store.objects.size;
-      const one = (size) => this.sums(1, (d) => inSize(own[d], size), (o) => inSize(there[o], size))[0];
-      return (this._perSize ||= SIZES.map((_, size) => one(size)));
+      return (this._perSize ||= SIZES.map((_, size) => this.sums(1, ofSize(own, size), ofSize(there, size))[0]));
     }
 
     perImage() {
       const own = imageOfRows(this.result.detections.offsets), there = imageOfRows(this.store.objects.offsets);
-      return (this._perImage ||= this.sums(this.store.count, (d) => own[d], (o) => there[o]));
+      return (this._perImage ||= this.sums(this.store.count, own, there));
     }
 
     /** Return a true positive's or object's five qualities by the detection, or null. */
@@ -144,23 +170,50 @@
     }
   }
 
+  /** Counts, costs and sums of qualities of groups. */
+  class Sums {
+    constructor(groups) {
+      this.groups = groups;
+      for (const name of ["TP", "FP", "FN", "objects"]) this[name] = new Uint32Array(groups);
+      for (const name of ["cost", ...QUALITIES]) this[name] = new Float64Array(groups);
+    }
+
+    /** Return averages over true positives, and PDQ, of each group; NaN where there is nothing to average. */
+    rows() {
+      return Array.from({ length: this.groups }, (_, group) => {
+        const tp = this.TP[group], counted = tp + this.cost[group] + this.FN[group];
+        const row = { PDQ: counted ? this.pPDQ[group] / counted : NaN, TP: tp, FP: this.FP[group], FN: this.FN[group],
+          objects: this.objects[group] };
+        for (const name of QUALITIES) row[name] = tp ? this[name][group] / tp : NaN;
+        return row;
+      });
+    }
+  }
+
+  // Columns of groups do not change with the threshold: they are made once, and kept by the column they come from.
+  const made = new WeakMap();
+  function once(source, key, make) {
+    if (!made.has(source)) made.set(source, new Map());
+    const own = made.get(source);
+    if (!own.has(key)) own.set(key, make());
+    return own.get(key);
+  }
+
+  let zero = new Int8Array(0);
+  const zeros = (n) => (zero.length >= n ? zero : (zero = new Int8Array(n)));
+
   // Sizes are bits: COCO's ranges include both ends, so what lies on a limit is of two sizes.
-  const inSize = (sizes, size) => ((sizes >> size) & 1 ? 0 : -1);
+  const ofSize = (sizes, size) => once(sizes, size, () => {
+    const groups = new Int8Array(sizes.length);
+    for (let i = 0; i < sizes.length; i++) groups[i] = ((sizes[i] >> size) & 1) - 1;
+    return groups;
+  });
 
-  function imageOfRows(offsets) {
-    if (offsets.rows) return offsets.rows;
-    const rows = new Uint32Array(offsets[offsets.length - 1]);
+  const imageOfRows = (offsets) => once(offsets, "rows", () => {
+    const rows = new Int32Array(offsets[offsets.length - 1] || 0);
     for (let i = 0; i + 1 < offsets.length; i++) rows.fill(i, offsets[i], offsets[i + 1]);
-    return (offsets.rows = rows);
-  }
+    return rows;
+  });
 
-  /** Turn sums into averages over true positives, and PDQ; NaN where there is nothing to average. */
-  function summary(sum) {
-    const counted = sum.TP + sum.cost + sum.FN;
-    const averages = Object.fromEntries(QUALITIES.map((name) => [name, sum.TP ? sum[name] / sum.TP : NaN]));
-    return { ...averages, PDQ: counted ? sum.pPDQ / counted : NaN, TP: sum.TP, FP: sum.FP, FN: sum.FN,
-      objects: sum.objects };
-  }
-
-  Object.assign(probox, { Store, View, column });
+  Object.assign(probox, { Store, View, column, columns, imageOfRows });
 })();

@@ -4,19 +4,30 @@
   const probox = (window.probox = window.probox || {});
   const { h, percent, count } = probox;
 
-  // What the columns are, the index says: key, heading, hint, unit, which end is better ("high", "low" or null), and
-  // whether the number is fixed, since the page can follow the threshold with PDQ alone.
-  const WRITTEN = { "per cent": percent, count, plain: (value) => value.toFixed(4) };
+  // What the columns are, the index says: key, heading, hint, unit, which end is better ("high", "low" or null), whether
+  // 1 minus the number is shown, and whether the page can make it follow the threshold.
+  const WRITTEN = { "per cent": percent, count: (value) => count(Math.round(value)), plain: (value) => value.toFixed(4) };
   const show = (column, value) => (Number.isFinite(value) ? WRITTEN[column.unit](value) : "–");
+  const full = (value) => (Number.isFinite(value) ? value : null);
 
-  /** Return the rows of Table 1 at the current threshold. */
-  function summaryRows(store, threshold) {
-    return store.results.map((result, r) => ({
-      number: r, name: result.name, ...store.view(r, threshold).total(), ...result.fixed }));
-  }
+  /** Return the rows of Table 1 at a threshold; what cannot follow it has no number there. */
+  probox.summaryRows = (store, threshold) => store.results.map((result, r) => {
+    const view = store.view(r, threshold);
+    const row = { number: r, name: result.name, ...view.total() };
+    const boxes = threshold === null ? null : view.boxes()?.total();
+    for (const { key, measure, complement } of store.index.columns) {
+      if (!(key in result.whole)) continue;
+      const asked = result.measures.includes(measure);
+      const own = boxes && asked && key in boxes ? boxes[key] : NaN;
+      row[key] = threshold === null ? (result.whole[key] ?? NaN) : complement ? 1 - own : own;
+    }
+    return row;
+  });
 
-  function shownColumns(store, rows) {
-    return store.index.columns.filter((column) => !column.fixed || rows.every((row) => Number.isFinite(row[column.key])));
+  /** Return the columns of measures that all results were asked for. */
+  function shownColumns(store) {
+    return store.index.columns.filter((column) => store.results.every((result) => !(column.key in result.whole)
+      || result.whole[column.key] !== null));
   }
 
   /** Return the best value of each column, compared as it is shown; none if there is nothing to compare. */
@@ -53,89 +64,147 @@
     if (focused) [...table.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
   }
 
+  /** Return the interval of a result's number at a threshold, as { low, high }, or null; whoever has some replaces it. */
+  probox.intervalOf = () => null;
+
+  /** Return what intervals are, for the line under the table. */
+  probox.intervalWords = () => "";
+
+  /** Draw the summary again, say because intervals have come. */
+  probox.renderSummaryAgain = () => renderSummary(probox.store, probox.state());
+
   let order = { key: "PDQ", down: true };
 
-  probox.renderSummary = (store, state) => {
-    const rows = sorted(summaryRows(store, state.t), order);
-    const columns = shownColumns(store, rows);
+  /** Return why a number does not follow the threshold, or null if it does. */
+  function missing(store, column, row, threshold) {
+    const whole = store.results[row.number].whole[column.key];
+    if (threshold === null || Number.isFinite(row[column.key]) || whole === undefined || whole === null) return null;
+    return `not known at a threshold; ${show(column, whole)} of all detections`;
+  }
+
+  function renderSummary(store, state) {
+    const rows = sorted(probox.summaryRows(store, state.t), order);
+    const columns = shownColumns(store);
     const best = bestOf(columns, rows);
-    const change = (next) => { order = next; probox.renderSummary(store, state); };
+    const change = (next) => { order = next; renderSummary(store, probox.state()); };
     const head = h("tr", {}, sortable("detector", "name", order, change, null, false),
-      columns.map((column) => sortable(column.heading, column.key, order, change, column.hint)));
+      columns.map((column) => sortable(column.heading, column.key, order, change, column.follows ? column.hint
+        : `${column.hint || column.heading}, of all detections`)));
     const body = rows.map((row) => h("tr", { "data-result": row.number },
       h("th", { scope: "row" }, h("i", { class: "swatch", style: `background:${probox.lineColour(row.number)}` }), row.name),
       columns.map((column) => {
         const text = show(column, row[column.key]);
-        const isBest = best[column.key] === text;
-        const stale = column.fixed && state.t !== null;
-        return h("td", { "data-column": column.key, class: [isBest && "best", stale && "stale"].filter(Boolean).join(" ") || null,
-          title: stale ? "of all detections, whatever the threshold" : null }, text);
+        const interval = Number.isFinite(row[column.key]) ? probox.intervalOf(row.number, column.key, state.t) : null;
+        return h("td", { "data-column": column.key, "data-value": full(row[column.key]), "data-low": interval?.low,
+          "data-high": interval?.high, class: best[column.key] === text ? "best" : null,
+          title: missing(store, column, row, state.t) }, text,
+        interval && h("span", { class: "interval" }, `${show(column, interval.low)}–${show(column, interval.high)}`));
       })));
     replace(probox.byId("summary"), h("thead", {}, head), h("tbody", {}, body));
-  };
+  }
 
-  probox.summaryAsMarkdown = (store, state) => {
-    const rows = sorted(summaryRows(store, state.t), order);
-    const columns = shownColumns(store, rows);
-    const best = bestOf(columns, rows);
-    const escape = (text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
-    const cell = (column, row) => {
-      const text = show(column, row[column.key]);
-      return best[column.key] === text ? `**${text}**` : text;
-    };
-    return [["", ...columns.map((column) => column.heading)], ["---", ...columns.map(() => "---:")],
-      ...rows.map((row) => [escape(row.name), ...columns.map((column) => cell(column, row))])]
-      .map((cells) => `| ${cells.join(" | ")} |`).join("\n") + "\n";
-  };
-
-  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
-
-  probox.summaryAsLatex = (store, state) => {
-    const rows = sorted(summaryRows(store, state.t), order);
-    const columns = shownColumns(store, rows);
-    const best = bestOf(columns, rows);
-    const escape = (text) => text.replace(/[\\~^&%$#_{}]/g, (sign) => LATEX[sign] || `\\${sign}`);
-    const cell = (column, row) => {
-      const text = show(column, row[column.key]).replace("–", "--");
-      return best[column.key] === show(column, row[column.key]) ? `\\textbf{${text}}` : text;
-    };
-    const line = (cells) => `  ${cells.join(" & ")} \\\\`;
-    return [`\\begin{tabular}{l${"r".repeat(columns.length)}}`, "  \\toprule",
-      line(["", ...columns.map((column) => column.heading)]), "  \\midrule",
-      ...rows.map((row) => line([escape(row.name), ...columns.map((column) => cell(column, row))])),
-      "  \\bottomrule", "\\end{tabular}"].join("\n") + "\n";
-  };
+  /**
+   * Further columns of the tables of classes and sizes: functions of ("classes" or "sizes", store, state) that give a
+   * list of { key, heading, hint, values, text(value, group), tone(value, group) }, `values` one number per group. Those
+   * with `early` stand right behind PDQ; `ends(group)` gives an interval, { low, high } or null, for exports.
+   */
+  probox.groupColumns = [];
 
   const groupOrder = { classes: { key: "objects", down: true }, sizes: { key: "group", down: false } };
 
+  const GROUPS = {
+    classes: { key: "class", heading: "class", sort: "name", names: (store) => store.classes, rows: (view) => view.perClass(),
+      boxes: (view, group) => view.boxes().ofClass(group) },
+    sizes: { key: "size", heading: "size", sort: "group", names: () => probox.constants.SIZES, rows: (view) => view.perSize(),
+      boxes: (view, group) => view.boxes(group).total() },
+  };
+
+  // COCO's numbers of a class or size. Precision and recall stand for what the threshold leaves, not for an optimum.
+  const AT = `IoU ${probox.constants.BOXES.OVERLAPS[0]}`;
+  const BOX_COLUMNS = [
+    { key: "AP", heading: "AP", measure: "map", of: (own) => own.mAP, hint: { classes: "COCO's average precision, IoU 0.50:0.95",
+      sizes: "COCO's average precision among objects of the size, IoU 0.50:0.95, mean over classes" } },
+    { key: "LRP", heading: "LRP", measure: "lrp", of: (own) => 1 - own.moLRP, hint: { classes: "1 - optimal LRP",
+      sizes: "1 - optimal LRP among objects of the size, mean over classes" } },
+    { key: "precision", heading: "Prec", measure: "map", of: (own) => own.precision,
+      hint: `share of right ones among the detections above the threshold, by COCO's matching at ${AT}` },
+    { key: "recall", heading: "Rec", measure: "map", of: (own) => own.recall,
+      hint: `share of the objects that detections above the threshold find, by COCO's matching at ${AT}` },
+  ];
+
+  /** Return COCO's columns of the chosen detector, as `groupColumns` gives columns; none where they are not known. */
+  probox.groupColumns.push((id, store, state) => {
+    const result = store.results[state.main];
+    if (!result.boxes) return [];
+    const view = store.view(state.main, state.t);
+    const own = GROUPS[id].names(store).map((_, group) => GROUPS[id].boxes(view, group));
+    return BOX_COLUMNS.filter((column) => result.measures.includes(column.measure)).map((column) => {
+      const hint = column.hint[id] || column.hint;
+      return { key: column.key, heading: column.heading, values: own.map(column.of), text: (value) => percent(value),
+        hint: store.results.length > 1 ? `${hint}, ${result.name}` : hint };
+    });
+  });
+
+  function furtherCell(column, row) {
+    const value = row[column.key], ends = column.ends?.(row.group);
+    return h("td", { "data-column": column.key, "data-value": full(value), "data-low": ends?.low, "data-high": ends?.high,
+      class: column.tone?.(value, row.group) || null }, column.text(value, row.group));
+  }
+
   /** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
-  function renderGroups(id, store, state, names, tables, chosen, filter) {
+  function renderGroups(id, store, state) {
+    const { key, heading, sort: first, names, rows: rowsOf } = GROUPS[id];
+    const tables = store.results.map((_, r) => rowsOf(store.view(r, state.t)));
+    const chosen = state[key], filter = choose(key);
     const main = tables[state.main];
-    const rows = names.map((name, group) => ({ group, name, ...main[group],
+    const further = probox.groupColumns.flatMap((columns) => columns(id, store, state));
+    const rows = names(store).map((name, group) => ({ group, name, ...main[group],
+      ...Object.fromEntries(further.map((column) => [column.key, column.values[group]])),
       ...Object.fromEntries(tables.map((table, r) => [`PDQ-${r}`, table[group].PDQ])) }))
       .filter((row) => tables.some((table) => Number.isFinite(table[row.group].PDQ)));
     const high = Math.max(...rows.flatMap((row) => tables.map((_, r) => row[`PDQ-${r}`]).filter(Number.isFinite)), 1e-9);
-    const change = (next) => { groupOrder[id] = next; renderGroups(id, store, state, names, tables, chosen, filter); };
-    const details = store.index.columns.filter((column) => !column.fixed && column.key !== "PDQ");
+    const change = (next) => { groupOrder[id] = next; renderGroups(id, store, probox.state()); };
+    const details = store.index.columns.filter((column) => !(column.key in store.results[0].whole) && column.key !== "PDQ");
     const sort = groupOrder[id];
-    const head = h("tr", {}, sortable(id === "classes" ? "class" : "size", id === "classes" ? "name" : "group", sort, change,
-      null, false), sortable("objects", "objects", sort, change),
-    store.results.map((result, r) => sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change)),
-    details.map((column) => sortable(column.heading, column.key, sort, change,
-      store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint)));
+    const early = further.filter((column) => column.early), late = further.filter((column) => !column.early);
+    const head = h("tr", {}, sortable(heading, first, sort, change, null, false), sortable("objects", "objects", sort, change),
+      store.results.map((result, r) => sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change)),
+      early.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
+      details.map((column) => sortable(column.heading, column.key, sort, change,
+        store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint)),
+      late.map((column) => sortable(column.heading, column.key, sort, change, column.hint)));
     const body = sorted(rows, sort).map((row) => h("tr", { class: row.group === chosen ? "chosen" : null },
       h("th", { scope: "row" }, h("button", { type: "button", "data-key": `row-${row.group}`,
         "aria-pressed": String(row.group === chosen), onclick: () => filter(row.group === chosen ? null : row.group) }, row.name)),
-      h("td", {}, count(row.objects)),
-      tables.map((_, r) => h("td", { class: "bar",
+      h("td", { "data-value": row.objects }, count(row.objects)),
+      tables.map((_, r) => h("td", { class: "bar", "data-value": full(row[`PDQ-${r}`]),
         style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}` }, percent(row[`PDQ-${r}`]))),
-      details.map((column) => h("td", {}, show(column, row[column.key])))));
+      early.map((column) => furtherCell(column, row)),
+      details.map((column) => h("td", { "data-column": column.key, "data-value": full(row[column.key]) }, show(column, row[column.key]))),
+      late.map((column) => furtherCell(column, row))));
     replace(probox.byId(id), h("thead", {}, head), h("tbody", {}, body));
   }
 
-  probox.renderClasses = (store, state, filter) => renderGroups("classes", store, state, store.classes,
-    store.results.map((_, r) => store.view(r, state.t).perClass()), state.class, filter);
+  /** Draw the tables of classes and sizes again, say because further columns know more. */
+  probox.renderGroupsAgain = () => { for (const id of Object.keys(GROUPS)) renderGroups(id, probox.store, probox.state()); };
 
-  probox.renderSizes = (store, state, filter) => renderGroups("sizes", store, state, probox.constants.SIZES,
-    store.results.map((_, r) => store.view(r, state.t).perSize()), state.size, filter);
+  /** Choose a group, and go where its images are. */
+  const choose = (key) => (group) => {
+    probox.update({ [key]: group });
+    if (group !== null) probox.byId("gallery").scrollIntoView({ behavior: "smooth" });
+  };
+
+  probox.follow(["t"], renderSummary);
+  for (const [id, { key }] of Object.entries(GROUPS)) {
+    probox.follow(["t", "main", "rival", key], (store, state) => renderGroups(id, store, state), "frame", id);
+  }
+
+  /** Return whose details a table of groups has, where that is a question. */
+  const whose = (store, state) => (store.results.length > 1 ? `columns after PDQ: ${store.results[state.main].name}` : "");
+
+  probox.onStart(() => {
+    probox.exportable("summary", { tools: "summary-tools", more: (store) => probox.intervalWords(store) });
+    probox.exportable("classes", { more: whose });
+    probox.exportable("sizes", { more: whose });
+  });
 })();

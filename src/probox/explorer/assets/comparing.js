@@ -1,0 +1,220 @@
+// How sure PDQ and its parts are, and whether two results differ: `probox.bootstrap` and `probox.compare` of the page.
+// Nothing here draws: generators give numbers, which are Python's since images are drawn and swapped as there.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const { QUALITIES, RESAMPLING } = probox.constants;
+  const { TP, FP, FN } = probox.constants.VERDICT;
+  const { LEVEL, REPLICATES } = RESAMPLING;
+  const { count } = probox;
+  const { addDrawn, addSwapped, claimed, holm, interval, pValue } = probox.resampling;
+
+  const COUNTS = ["TP", "FP", "FN"];
+  /** What intervals are of, by the keys of columns. */
+  const KEYS = ["PDQ", ...QUALITIES, ...COUNTS];
+  const unitOf = (key) => (COUNTS.includes(key) ? "count" : "per cent");
+
+  /** Return what PDQ adds up, image by image; `cost` is that of FP, whatever the convention counts. */
+  function sumsPerImage(store, view) {
+    const { detections, pairs } = view.result;
+    const sums = Object.fromEntries([...QUALITIES, ...COUNTS].map((name) => [name, new Float64Array(store.count)]));
+    const cost = detections.cost ? new Float64Array(store.count) : sums.FP;
+    const there = store.objects.offsets, found = detections.offsets;
+    const added = QUALITIES.map((name) => [sums[name], pairs[name]]);
+    for (let i = 0; i < store.count; i++) {
+      for (let d = found[i]; d < found[i + 1]; d++) {
+        if (view.verdict[d] === TP) {
+          sums.TP[i]++;
+          for (const [sum, values] of added) sum[i] += values[view.pair[d]];
+        } else if (view.verdict[d] === FP) {
+          sums.FP[i]++;
+          if (detections.cost) cost[i] += detections.cost[d];
+        }
+      }
+      for (let o = there[i]; o < there[i + 1]; o++) if (view.objectVerdict[o] === FN) sums.FN[i]++;
+    }
+    return { ...sums, cost };
+  }
+
+  /** Return the number of a column that follows from sums: arrays with a place for each replicate. */
+  function numberAt(sums, key, n) {
+    if (key === "PDQ") return sums.pPDQ[n] / (sums.TP[n] + sums.cost[n] + sums.FN[n]);
+    return COUNTS.includes(key) ? sums[key][n] : sums[key][n] / sums.TP[n];
+  }
+
+  const numbers = (sums, length) => Object.fromEntries(KEYS.map((key) =>
+    [key, Float64Array.from({ length }, (_, n) => numberAt(sums, key, n))]));
+
+  /** Do something with each different array of sums, once; FP and its cost may be one. */
+  function* eachSum(sums, work) {
+    const done = new Map(), made = {};
+    for (const [name, values] of Object.entries(sums)) {
+      if (!done.has(values)) done.set(values, yield* work(values, name));
+      made[name] = done.get(values);
+    }
+    return made;
+  }
+
+  const total = (values) => values.reduce((sum, value) => sum + value, 0);
+  const totals = (sums) => Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, [total(values)]]));
+
+  /** Make the numbers of a result at a threshold, as they are and of drawn images, and their intervals. */
+  function* sampled(store, samples, r, threshold) {
+    const view = store.view(r, threshold);
+    const sums = sumsPerImage(store, view);
+    const whole = totals(sums);
+    const values = Object.fromEntries(KEYS.map((key) => [key, numberAt(whole, key, 0)]));
+    const weights = yield* samples.drawn();
+    const drawn = yield* eachSum(sums, function* (own) {
+      const added = new Float64Array(REPLICATES);
+      for (let i = 0; i < store.count; i++) {
+        addDrawn(added, weights, i, own[i]);
+        if (i % 500 === 499) yield;
+      }
+      return added;
+    });
+    const replicates = numbers(drawn, REPLICATES);
+    const intervals = Object.fromEntries(KEYS.map((key) =>
+      [key, interval(values[key], replicates[key], store.count, unitOf(key))]));
+    return { sums, values, replicates, intervals };
+  }
+
+  /** Make the differences of numbers when images are swapped; sums are those of both results. */
+  function* swappedNumbers(a, b, samples) {
+    const [{ bits, count }] = yield* samples.swapped();
+    const all = Array.from({ length: samples.images }, (_, i) => i);
+    const moved = yield* eachSum(a, function* (own, name) {
+      const added = new Float64Array(count);
+      addSwapped(added, bits, count, all, own.map((value, i) => b[name][i] - value));
+      yield;
+      return added;
+    });
+    const sides = [{}, {}];
+    for (const name of Object.keys(a)) {
+      const [first, second] = [total(a[name]), total(b[name])];
+      sides[0][name] = moved[name].map((value) => first + value);
+      sides[1][name] = moved[name].map((value) => second - value);
+    }
+    const [first, second] = sides.map((sums) => numbers(sums, count));
+    return Object.fromEntries(KEYS.map((key) => [key, first[key].map((value, n) => value - second[key][n])]));
+  }
+
+  /**
+   * Return what PDQ of each class adds up for two views, image by image: the images that hold anything of the class, and
+   * for each side the sums above and below the line. A match counts under its object's class, whatever it names.
+   */
+  function classParts(store, views) {
+    const parts = store.classes.map(() => ({ images: [], above: [[], []], below: [[], []] }));
+    const placeOf = (label, image) => {
+      const { images, above, below } = parts[label];
+      if (!images.length || images[images.length - 1] !== image) {
+        images.push(image);
+        for (const column of [...above, ...below]) column.push(0);
+      }
+      return images.length - 1;
+    };
+    const { offsets } = store.objects;
+    for (let image = 0; image < store.count; image++) {
+      for (let o = offsets[image]; o < offsets[image + 1]; o++) {
+        const label = store.objects.class[o], place = placeOf(label, image);
+        views.forEach((view, side) => { if (view.objectVerdict[o] === FN) parts[label].below[side][place]++; });
+      }
+      views.forEach((view, side) => {
+        const { detections, pairs } = view.result;
+        for (let d = detections.offsets[image]; d < detections.offsets[image + 1]; d++) {
+          if (view.verdict[d] === TP) {
+            const label = store.objects.class[pairs.object[view.pair[d]]], place = placeOf(label, image);
+            parts[label].above[side][place] += pairs.pPDQ[view.pair[d]];
+            parts[label].below[side][place]++;
+          } else if (view.verdict[d] === FP && detections.class[d] >= 0) {
+            const label = detections.class[d], place = placeOf(label, image);
+            parts[label].below[side][place] += detections.cost ? detections.cost[d] : 1;
+          }
+        }
+      });
+    }
+    return parts;
+  }
+
+  /** Make the difference of one class: null where one of the two has no PDQ of it. */
+  function* classDifference({ images, above, below }, weights, swaps) {
+    const sums = [above[0], below[0], above[1], below[1]];
+    const [a, b, c, d] = sums.map(total);
+    if (!b || !d) return null;
+    const drawn = [];
+    for (const own of sums) {
+      const added = new Float64Array(REPLICATES);
+      for (let n = 0; n < images.length; n++) {
+        addDrawn(added, weights, images[n], own[n]);
+        if (n % 500 === 499) yield;
+      }
+      drawn.push(added);
+    }
+    const replicates = drawn[0].map((value, r) => value / drawn[1][r] - drawn[2][r] / drawn[3][r]);
+    const swapped = [];
+    for (const { bits, count } of swaps) {
+      const up = new Float64Array(count), down = new Float64Array(count);
+      addSwapped(up, bits, count, images, above[0].map((value, n) => above[1][n] - value));
+      addSwapped(down, bits, count, images, below[0].map((value, n) => below[1][n] - value));
+      for (let s = 0; s < count; s++) swapped.push((a + up[s]) / (b + down[s]) - (c - up[s]) / (d - down[s]));
+      yield;
+    }
+    const difference = a / b - c / d;
+    return { first: a / b, second: c / d, difference, between: interval(difference, replicates, images.length),
+      p: pValue(difference, swapped, images.length), images: images.length };
+  }
+
+  /** Make the differences of two results at a threshold, of all classes (by key) and of each class (PDQ, by number). */
+  function* compared(store, samples, [a, b], threshold, [first, second]) {
+    const swapped = yield* swappedNumbers(first.sums, second.sums, samples);
+    const columns = Object.fromEntries(KEYS.map((key) => {
+      const difference = first.values[key] - second.values[key];
+      const replicates = first.replicates[key].map((value, r) => value - second.replicates[key][r]);
+      const between = interval(difference, replicates, store.count);
+      const p = pValue(difference, swapped[key], store.count);
+      return [key, { first: first.values[key], second: second.values[key], difference, between, p, claimed: claimed(p, between) }];
+    }));
+    const parts = classParts(store, [store.view(a, threshold), store.view(b, threshold)]);
+    yield;
+    const weights = yield* samples.drawn(), swaps = yield* samples.swapped();
+    const classes = [];
+    for (const part of parts) classes.push(yield* classDifference(part, weights, swaps));
+    const adjusted = holm(classes.map((one) => one?.p ?? NaN));
+    classes.forEach((one, n) => one && Object.assign(one, { adjusted: adjusted[n], claimed: claimed(adjusted[n], one.between) }));
+    return { columns, classes };
+  }
+
+  // --- words ---
+
+  const pText = (p) => (p < 0.0005 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
+
+  /** Return how many decimals the ends of an interval in points need, as Python's tables have them. */
+  function digitsOf(low, high) {
+    let digits = 1;
+    const width = Number((100 * (high - low)).toFixed(9));
+    if (width * 10 ** digits < 10) digits++;
+    while (digits < 4 && width > 0 && width * 10 ** digits < 2) digits++;
+    return digits;
+  }
+
+  /** Return what may be concluded from a difference of PDQ, in one sentence. */
+  const conclusion = ([a, b], { difference, between, p, claimed }, images) => {
+    if (images < 2) return `Nothing can be concluded about ${a} and ${b} from ${images} image${images === 1 ? "" : "s"}.`;
+    if (!Number.isFinite(difference)) return "In PDQ one of them has no finite number.";
+    if (difference === 0 && between?.low === 0 && between.high === 0) return "In PDQ they are equal.";
+    const many = `${count(images)} images`;
+    const sign = claimed && difference < 0 ? -1 : 1;
+    const points = (value, digits) => (Number((100 * value).toFixed(digits)) + 0).toFixed(digits);
+    let amount = `${points(sign * difference, 2)} points (without an interval, ${many})`;
+    if (between) {
+      const [low, high] = [sign * between.low, sign * between.high].sort((x, y) => x - y);
+      const digits = digitsOf(low, high);
+      amount = `${points(sign * difference, digits)} points (${100 * LEVEL} % interval ${points(low, digits)} to ${points(high, digits)}, ${pText(p)}, ${many})`;
+    }
+    if (!claimed) return `In PDQ no difference can be claimed: ${a} minus ${b} is ${amount}.`;
+    const [ahead, behind] = difference > 0 ? [a, b] : [b, a];
+    return `${ahead} is better than ${behind} in PDQ by ${amount}.`;
+  };
+
+  Object.assign(probox.resampling, { KEYS, compared, conclusion, pText, sampled, unitOf });
+})();

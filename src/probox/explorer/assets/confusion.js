@@ -1,0 +1,120 @@
+// Which classes are taken for which, by PDQ's own matches at the threshold, with background; a cell chooses its items.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const { h, byId, count, percent } = probox;
+  const { BACKGROUND, UNNAMED, MOST } = probox.constants.CONFUSION;
+
+  const total = (values) => values.reduce((sum, value) => sum + value, 0);
+
+  // --- the state: what the matrix shows, and the cell that the gallery shows ---
+
+  // In the address a class is its number, "-" is background and "?" no class of the truth.
+  const label = (store) => (text) => (text === "-" ? store.classes.length : text === "?" ? store.classes.length + 1
+    : /^\d+$/.test(text) && Number(text) < store.classes.length ? Number(text) : -1);
+  const signs = (store, n) => (n < store.classes.length ? String(n) : n === store.classes.length ? "-" : "?");
+  const nameOf = (store, n) => store.classes[n] ?? (n === store.classes.length ? BACKGROUND : UNNAMED);
+
+  probox.field("confused", null, "confused", (text, store) => {
+    const [truth, named, more] = text.split(">").map(label(store));
+    const background = store.classes.length;
+    const sensible = more === undefined && truth >= 0 && truth <= background && named >= 0 && !(truth === background && named === background);
+    return sensible ? text : undefined;
+  });
+  probox.field("matrix", "most", "matrix", probox.oneOf(["most", "all"]));
+  probox.field("shares", "no", "shares", probox.oneOf(["no", "yes"]));
+
+  /** Return the cell that is chosen, as classes, or null. */
+  const chosen = (store, state) => state.confused?.split(">").map(label(store)) ?? null;
+
+  /** Return what a cell stands for. */
+  function cellWords(store, truth, named) {
+    const background = store.classes.length;
+    if (truth === background) return `false positives named ${nameOf(store, named)}`;
+    if (named === background) return `missed: ${nameOf(store, truth)}`;
+    return truth === named ? `${nameOf(store, truth)} found as such` : `${nameOf(store, truth)} taken for ${nameOf(store, named)}`;
+  }
+
+  probox.addItemFilter({
+    keys: ["confused"],
+    make: (store, state, r, view) => {
+      const cell = chosen(store, state);
+      if (!cell) return null;
+      const [truth, named] = cell, background = store.classes.length;
+      const there = store.objects.class, own = view.result.detections.class;
+      return (d, o) => (o < 0 ? background : there[o]) === truth && (d < 0 ? background : own[d] < 0 ? background + 1 : own[d]) === named;
+    },
+    words: (store, state) => (state.confused ? cellWords(store, ...chosen(store, state)) : ""),
+  });
+
+  // --- the section ---
+
+  function render(store, state) {
+    const classes = store.classes.length;
+    const counts = probox.confusion(store, store.view(state.main, state.t));
+    const there = probox.mostConfused(counts, classes);
+    const rows = state.matrix === "all" ? there : probox.mostConfused(counts, MOST);
+    const unnamed = counts.some((row) => row[classes + 1] > 0);
+    const columns = [...rows, classes, ...(unnamed ? [classes + 1] : [])];
+    const cell = (truth, named) => {
+      const value = counts[truth][named], sum = total(counts[truth]);
+      if (truth === classes && named === classes) return h("td", { class: "none" }, "–");
+      const share = sum ? value / sum : 0;
+      const words = cellWords(store, truth, named);
+      const text = !value ? "" : state.shares === "yes" ? percent(share, 1) : count(value);
+      const key = `${signs(store, truth)}>${signs(store, named)}`;
+      const on = state.confused === key;
+      // Never so dark that the number could not be read.
+      const style = value ? `background:color-mix(in srgb, var(--accent) ${(4 + 51 * share).toFixed(1)}%, var(--panel))` : null;
+      return h("td", { style, class: [truth === named && "own", on && "on"].filter(Boolean).join(" ") || null,
+        "data-value": state.shares === "yes" ? share : value, "data-cell": key },
+      value ? h("button", { type: "button", "data-key": key, "aria-pressed": String(on), title: `${words}: ${count(value)}, ${percent(share, 1)} % of the row`,
+        "aria-label": `${text}${state.shares === "yes" ? " %" : ""}, ${words}`,
+        onclick: () => choose(on ? null : key) }, text) : h("span", { class: "offscreen" }, "0"));
+    };
+    const table = byId("confusion-table");
+    const focused = table.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    table.replaceChildren(
+      h("caption", { class: "offscreen" }, `Rows: classes of objects. Columns: classes that detections of ${store.results[state.main].name} name.`),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "truth \\ named"), columns.map((c) => h("th", { scope: "col", title: nameOf(store, c) }, h("span", {}, nameOf(store, c)))))),
+      h("tbody", {}, [...rows, classes].map((truth) => h("tr", { class: truth === classes ? "background" : null },
+        h("th", { scope: "row" }, nameOf(store, truth)), columns.map((named) => cell(truth, named))))));
+    if (focused) table.querySelector(`[data-key="${focused}"]`)?.focus();
+    byId("confusion-detector").value = String(state.main);
+    byId("confusion-all").checked = state.matrix === "all";
+    byId("confusion-all").closest("label").hidden = there.length <= MOST;
+    byId("confusion-shares").checked = state.shares === "yes";
+    byId("confusion-note").textContent = words(store, counts, rows, there);
+  }
+
+  /** Return what the matrix shows and leaves out. */
+  function words(store, counts, rows, there) {
+    const classes = store.classes.length;
+    const mixed = total(counts.slice(0, classes).map((row, c) => total(row) - row[c] - row[classes]));
+    const matched = total(counts.slice(0, classes).map((row) => total(row) - row[classes]));
+    return [`${count(mixed)} of ${count(matched)} matched detections name another class than their object's.`,
+      rows.length < there.length ? `The ${rows.length} of ${there.length} classes that are mixed up most; what a row lacks went to others.` : "",
+      "PDQ matches no detection with an object whose class it gives no probability: these are a false positive and a miss."].filter(Boolean).join(" ");
+  }
+
+  /** Choose a cell, and go where its images are. */
+  function choose(confused) {
+    probox.update({ confused }, confused !== null);
+    if (confused !== null) probox.jump("gallery");
+  }
+
+  probox.follow(["t", "main", "confused", "matrix", "shares"], render, "frame", "confusion-table");
+
+  probox.onStart((store) => {
+    byId("confusion-detector").append(...store.results.map((result, r) => h("option", { value: String(r) }, result.name)));
+    byId("confusion-detector").closest("label").hidden = store.results.length < 2;
+    byId("confusion-detector").addEventListener("change", (event) => {
+      const main = Number(event.target.value);
+      probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
+    });
+    byId("confusion-all").addEventListener("change", (event) => probox.update({ matrix: event.target.checked ? "all" : "most" }));
+    byId("confusion-shares").addEventListener("change", (event) => probox.update({ shares: event.target.checked ? "yes" : "no" }));
+    probox.exportable("confusion-table", { name: "confusion", more: (_, state) => [store.results[state.main].name,
+      state.shares === "yes" ? "shares of the rows" : "counts", "rows: truth, columns: class that detections name, by PDQ's matches"].join("; ") });
+  });
+})();

@@ -1,0 +1,137 @@
+// Any table of the page as Markdown, LaTeX or a CSV file, with what made its numbers under it.
+//
+// What is exported is read from the table as it is shown: its order, its columns. A cell whose text is rounded says its
+// number in `data-value`; one with an interval says `data-low` and `data-high`.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const { h, byId } = probox;
+
+  const made = new Map(); // table's id: { name, more }
+
+  /** Return what a cell shows, its interval aside. */
+  function read(cell) {
+    const copy = cell.cloneNode(true);
+    const aside = copy.querySelector(".interval");
+    aside?.remove();
+    const number = (text) => (text === undefined || text === "" ? NaN : Number(text));
+    return { text: copy.textContent.replace(/\s+/g, " ").trim(), interval: aside?.textContent || "", value: number(cell.dataset.value),
+      low: number(cell.dataset.low), high: number(cell.dataset.high), best: cell.classList.contains("best") };
+  }
+
+  /** Return a table's headings and rows of cells. */
+  function content(table) {
+    const cells = (row) => [...row.cells].map(read);
+    const head = [...(table.tHead?.rows || [])].at(-1);
+    return { head: head ? cells(head).map((cell) => cell.text) : [],
+      rows: [...table.tBodies].flatMap((body) => [...body.rows]).map(cells) };
+  }
+
+  function asMarkdown({ head, rows }, caption) {
+    const escape = (text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
+    const cell = (one) => (one.best ? `**${escape(one.text)}**` : escape(one.text)) + (one.interval ? ` (${one.interval})` : "");
+    return [head.map(escape), head.map((_, c) => (c ? "---:" : "---")), ...rows.map((row) => row.map(cell))]
+      .map((cells) => `| ${cells.join(" | ")} |`).join("\n") + `\n\n${escape(caption)}\n`;
+  }
+
+  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "–": "--", "−": "$-$",
+    "±": "$\\pm$", "σ": "$\\sigma$", "Δ": "$\\Delta$", "<": "\\textless{}", ">": "\\textgreater{}" };
+
+  function asLatex({ head, rows }, caption) {
+    const escape = (text) => text.replace(/[\\~^&%$#_{}–−±σΔ<>]/g, (sign) => LATEX[sign] || `\\${sign}`);
+    const cell = (one) => (one.best ? `\\textbf{${escape(one.text)}}` : escape(one.text)) + (one.interval ? ` (${escape(one.interval)})` : "");
+    const line = (cells) => `  ${cells.join(" & ")} \\\\`;
+    return [`\\begin{tabular}{l${"r".repeat(Math.max(head.length - 1, 0))}}`, "  \\toprule", line(head.map(escape)), "  \\midrule",
+      ...rows.map((row) => line(row.map(cell))), "  \\bottomrule", "\\end{tabular}",
+      `\\par\\smallskip{\\footnotesize ${escape(caption)}\\par}`].join("\n") + "\n";
+  }
+
+  // A spreadsheet takes text that begins like this for a formula, and works it out.
+  const FORMULA = /^[=+\-@\t\r]/;
+  const COUNT = /^\d{1,3}(,\d{3})*(\.\d+)?$/;
+
+  function quoted(text) {
+    const safe = FORMULA.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) || safe !== safe.trim() ? `"${safe.replace(/"/g, '""')}"` : safe;
+  }
+
+  /** Return a table as CSV: numbers as they are, shares between 0 and 1; an interval's ends are columns of their own. */
+  function asCsv({ head, rows }, caption) {
+    const ends = head.map((_, c) => rows.some((row) => Number.isFinite(row[c]?.low)));
+    const plain = (value) => (Number.isFinite(value) ? String(value) : "");
+    const own = (cell) => {
+      if (Number.isFinite(cell.value)) return String(cell.value);
+      if (cell.text === "–") return "";
+      return COUNT.test(cell.text) ? cell.text.replaceAll(",", "") : quoted(cell.text);
+    };
+    const lines = [
+      head.flatMap((text, c) => (ends[c] ? [text, `${text} low`, `${text} high`] : [text]).map(quoted)),
+      ...rows.map((row) => row.flatMap((cell, c) => (ends[c] ? [own(cell), plain(cell.low), plain(cell.high)] : [own(cell)]))),
+    ];
+    return [`# ${caption}; shares between 0 and 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
+  }
+
+  function download(name, text) {
+    const link = h("a", { download: name, href: URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" })) });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    probox.downloaded = { name, text };
+    probox.say(`${name} saved`);
+  }
+
+  /** Return a table as it would be exported: "markdown", "latex" or "csv". */
+  probox.exported = (id, form) => {
+    probox.settle();
+    const { more } = made.get(id);
+    const state = probox.state();
+    const extra = more?.(probox.store, state);
+    const caption = probox.caption(probox.store, state) + (extra ? `; ${extra}` : "");
+    const forms = { markdown: asMarkdown, latex: asLatex, csv: asCsv };
+    return forms[form](content(byId(id)), caption);
+  };
+
+  /** Put tools beside the heading of a table's card, or into a line of their own. */
+  function beside(place, tools) {
+    const head = place.parentElement.querySelector(":scope > .head, :scope > h3");
+    if (!head) return place.before(tools);
+    if (head.className === "head") return head.append(tools);
+    head.replaceWith(h("div", { class: "head" }, head.cloneNode(true), tools));
+  }
+
+  /**
+   * Make a table exportable: buttons above it, and under it what made its numbers.
+   *
+   * `name` is that of the file; `more(store, state)` gives further words for the line under it; `tools`, an element's
+   * id, is where the buttons go, by default beside the heading of the table's card.
+   */
+  probox.exportable = (id, { name = id, more = null, tools = null } = {}) => {
+    made.set(id, { name, more });
+    const button = (text, key, label, work) => h("button", { type: "button", id: `${id}-${key}`, title: label,
+      "aria-label": `${name}: ${label}`, onclick: work }, text);
+    const buttons = [
+      button("Markdown", "markdown", "copy as Markdown", () => probox.copy(probox.exported(id, "markdown"), "Markdown")),
+      button("LaTeX", "latex", "copy as LaTeX", () => probox.copy(probox.exported(id, "latex"), "LaTeX")),
+      button("CSV", "csv", "save as CSV, numbers with all their digits", () => {
+        const { t } = probox.state();
+        download(`${name}${t === null ? "" : `-${t}`}.csv`, probox.exported(id, "csv"));
+      }),
+    ];
+    const table = byId(id), place = table.closest(".scroll") || table;
+    if (tools) byId(tools).append(...buttons);
+    else beside(place, h("div", { class: "tools exports" }, buttons));
+    place.after(h("p", { class: "note caption", "data-caption": id }));
+    if (probox.store) captions(probox.store, probox.state());
+  };
+
+  function captions(store, state) {
+    for (const [id, { more }] of made) {
+      const extra = more?.(store, state);
+      const place = document.querySelector(`[data-caption="${id}"]`);
+      if (place) place.textContent = probox.caption(store, state) + (extra ? `; ${extra}` : "");
+    }
+  }
+
+  probox.follow(["t", "main", "rival"], captions);
+})();

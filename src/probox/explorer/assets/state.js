@@ -1,0 +1,160 @@
+// The state: what is shown, kept in the address so that a link brings it back, and what follows when it changes.
+//
+// Whoever adds something to see declares its part of the state (`field`) and what to do when a part changes (`follow`);
+// nothing else has to know of it.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+
+  const fields = new Map(); // key: { word, initial, parse, format }
+  const works = []; // { keys, work, when }
+  const starts = [];
+  let state = {};
+
+  /**
+   * Declare a part of the state.
+   *
+   * `word` is its name in the address, `parse(text, store)` gives its value, or undefined where the text makes no
+   * sense, and `format(value, store)` gives the text back.
+   */
+  probox.field = (key, initial, word, parse, format = String) => {
+    fields.set(key, { word, initial, parse, format });
+    state[key] = initial;
+  };
+
+  /** Ways to parse: one of some words, a number within limits, anything. */
+  probox.oneOf = (words) => (text) => (words.includes(text) ? text : undefined);
+  probox.numberIn = (low, high) => (text) => (text !== "" && Number(text) >= low && Number(text) <= high ? Number(text) : undefined);
+  probox.wholeIn = (low, high) => (text) => (/^-?\d+$/.test(text) && Number(text) >= low && Number(text) <= high ? Number(text) : undefined);
+
+  probox.state = () => state;
+
+  /** Return the default of a part of the state. */
+  probox.initial = (key) => fields.get(key).initial;
+
+  /**
+   * Do `work(store, state)` whenever one of `keys` changes, and at the start.
+   *
+   * `when`: "now"; "frame", in the next frame if the threshold changed, so that dragging its slider stays smooth;
+   * "rest", once nothing has changed for a moment, for what takes long. Where `id` names an element, and the card or
+   * section around it is out of sight, the work waits for rest too.
+   */
+  probox.follow = (keys, work, when = "now", id = null) => works.push({ keys, work, when, id });
+
+  /** Do `work(store)` once, before anything is drawn. */
+  probox.onStart = (work) => starts.push(work);
+
+  function read() {
+    const words = new URLSearchParams(location.hash.slice(1));
+    const next = {};
+    for (const [key, { word, initial, parse }] of fields) {
+      const text = words.get(word);
+      next[key] = text === null ? initial : (parse(text, probox.store) ?? initial);
+    }
+    return next;
+  }
+
+  /** Return the part of the address that brings the state back. */
+  function written() {
+    const words = new URLSearchParams();
+    for (const [key, { word, initial, format }] of fields) {
+      if (state[key] !== initial) words.set(word, format(state[key], probox.store));
+    }
+    return words.toString();
+  }
+
+  /** Change the state; `push` makes a step that the browser's back button undoes. */
+  probox.update = (changes, push = false) => {
+    const before = state;
+    state = { ...state, ...changes };
+    const hash = written();
+    const url = hash ? `#${hash}` : location.pathname + location.search;
+    try {
+      if (push) history.pushState(null, "", url);
+      else history.replaceState(null, "", url);
+    } catch { /* too many changes a second for some browsers, or a page without an address */ }
+    render(before);
+  };
+
+  window.addEventListener("popstate", () => {
+    const before = state;
+    state = read();
+    render(before);
+  });
+
+  // What is in sight, or nearly.
+  const seen = new Set();
+  const placeOf = (id) => probox.byId(id)?.closest(".card, section");
+  function watch() {
+    const watcher = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) seen.add(target);
+        else seen.delete(target);
+      }
+    }, { rootMargin: "150px" });
+    for (const place of new Set(works.map(({ id }) => id && placeOf(id)))) if (place) watcher.observe(place);
+  }
+
+  const inFrame = new Set(), atRest = new Set();
+  const doAll = (waiting) => {
+    const due = works.filter((one) => waiting.has(one));
+    waiting.clear();
+    for (const { work } of due) work(probox.store, state);
+  };
+  const frame = probox.eachFrame(() => doAll(inFrame));
+  let timer = 0;
+  probox.resting = true; // whether all that waits for rest is done
+
+  // One work at a time, so that whoever moves the slider again waits for one of them at most.
+  function rest() {
+    const next = works.find((one) => atRest.has(one));
+    if (next) {
+      atRest.delete(next);
+      timer = setTimeout(rest, 0); // also if the work fails
+      next.work(probox.store, state);
+    } else probox.resting = true;
+  }
+
+  /** Do at once all that waits. */
+  probox.settle = () => {
+    clearTimeout(timer);
+    doAll(inFrame);
+    doAll(atRest);
+    probox.resting = true;
+  };
+
+  function render(before) {
+    const changed = new Set(Object.keys(state).filter((key) => !before || before[key] !== state[key]));
+    let now = [], frames = false, rests = false;
+    for (const one of works) {
+      if (!one.keys.some((key) => changed.has(key))) continue;
+      const hidden = before && one.id && !seen.has(placeOf(one.id));
+      if (one.when === "rest" || hidden) { atRest.add(one); rests = true; }
+      else if (one.when === "frame" && changed.has("t")) { inFrame.add(one); frames = true; }
+      else now.push(one);
+    }
+    for (const { work } of now) work(probox.store, state);
+    if (frames) frame();
+    if (rests) {
+      probox.resting = false;
+      clearTimeout(timer);
+      timer = setTimeout(rest, 180);
+    }
+  }
+
+  /** Draw everything anew, say in other colours. */
+  probox.redraw = () => {
+    probox.forgetColours();
+    render(null);
+  };
+
+  /** Called by the index file. */
+  probox.start = (index) => {
+    probox.store = new probox.Store(index);
+    for (const work of starts) work(probox.store);
+    state = read();
+    watch();
+    render(null);
+    document.documentElement.dataset.ready = "true";
+  };
+})();

@@ -1,0 +1,75 @@
+// Tags: images that one wants to find again. One flag per image, kept in the link, and exported as a list of ids.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const { h, byId } = probox;
+  const LONG = 2000; // characters; some mail and chat programs cut longer links
+
+  // The state has the text itself: it is compared and written into the address at every change.
+  probox.field("tags", "", "tags", (text) => (probox.unpackIds(text) ? text : undefined));
+  probox.field("tagged", "", "tagged", probox.oneOf(["yes", "no"]));
+
+  let known = { text: "", ids: new Set() };
+
+  /** Return the ids of tagged images. */
+  probox.taggedIds = (state) => {
+    if (known.text !== state.tags) known = { text: state.tags, ids: probox.unpackIds(state.tags) || new Set() };
+    return known.ids;
+  };
+
+  /** Tag an image, or take its tag away. */
+  probox.toggleTag = (id) => {
+    const ids = new Set(probox.taggedIds(probox.state()));
+    if (!ids.delete(id)) ids.add(id);
+    probox.update({ tags: probox.packIds(ids) });
+    probox.say(`${ids.has(id) ? "tagged" : "not tagged any more"}; ${ids.size} tagged`);
+  };
+
+  /** Tag many images at once; the back button undoes it. */
+  probox.tagImages = (ids) => {
+    const all = new Set([...probox.taggedIds(probox.state()), ...ids]);
+    probox.update({ tags: probox.packIds(all) }, true);
+    probox.say(`${probox.count(all.size)} tagged; the browser's back button takes that back`);
+  };
+
+  /** Return the text of the list: one id per line, in ascending order. */
+  const listed = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
+
+  function renderTags(store, state) {
+    const ids = probox.taggedIds(state);
+    byId("tags").hidden = !ids.size;
+    const strange = [...ids].filter((id) => !store.rowOfImage.has(id)).length;
+    byId("tag-count").textContent = [`${probox.count(ids.size)} tagged`,
+      strange ? `${probox.count(strange)} of them not in this report` : "",
+      state.tags.length > LONG ? `the link has ${probox.count(location.href.length)} characters, too many for some programs: save the ids too` : "",
+    ].filter(Boolean).join(", ");
+    const here = state.image !== null && ids.has(state.image);
+    const button = byId("tag");
+    button.setAttribute("aria-pressed", String(here));
+    button.textContent = here ? "★ Tagged" : "☆ Tag";
+  }
+
+  probox.follow(["tags", "image"], renderTags);
+
+  probox.onStart(() => {
+    const current = probox.state;
+    const tagShown = () => { if (current().image !== null) probox.toggleTag(current().image); };
+    byId("link").before(h("button", { type: "button", id: "tag", title: "tag this image (t)", "aria-pressed": "false", onclick: tagShown }, "☆ Tag"));
+    byId("viewer").addEventListener("keydown", (event) => {
+      if (event.key !== "t" || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input:not([type=checkbox])")) return;
+      event.preventDefault();
+      tagShown();
+    });
+    for (const where of ["gallery", "large view"]) probox.keys.push(["t", "tag the image, or take its tag away", where]);
+    byId("tag-copy").addEventListener("click", () => probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`));
+    byId("tag-save").addEventListener("click", () => {
+      const link = h("a", { download: "tagged.txt", href: URL.createObjectURL(new Blob([`${listed(current())}\n`], { type: "text/plain" })) });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+    byId("tag-clear").addEventListener("click", () => {
+      probox.update({ tags: "", tagged: "" }, true);
+      probox.say("no image is tagged; the browser's back button brings the tags back");
+    });
+  });
+})();

@@ -1,0 +1,174 @@
+// How sure the summary's numbers are, and one detector against another: differences with intervals and tests.
+"use strict";
+(() => {
+  const probox = (window.probox = window.probox || {});
+  const { h, byId, percent, count } = probox;
+  const { FEW, LEVEL, REPLICATES } = probox.constants.RESAMPLING;
+  const { KEYS, Samples, compared, conclusion, inSlices, pText, sampled, unitOf } = probox.resampling;
+
+  const SURE = `${100 * LEVEL} %`;
+  const MARK = "✱";
+  const ERROR = Number((1 - LEVEL).toFixed(6)); // that claims are allowed
+
+  // --- what is known: the numbers of drawn images, and comparisons, of the last thresholds ---
+
+  const KEPT = 24;
+  const known = new Map(), differences = new Map();
+  function keep(map, key, value) {
+    map.set(key, value);
+    if (map.size > KEPT) map.delete(map.keys().next().value);
+    return value;
+  }
+
+  probox.sampling = false; // whether numbers are still being made
+  let samples = null, stop = null;
+
+  const measured = (result) => result.measures.includes("pdq");
+
+  /** Return the interval of a result's number at a threshold, or null while it is being made, or if there is none. */
+  probox.intervalOf = (r, key, threshold) => known.get(`${r} ${threshold}`)?.intervals[key] ?? null;
+
+  /** Return what these intervals are. */
+  probox.intervalWords = (store) => (store.count < 2 ? "" : `below PDQ, its qualities and counts: ${SURE} intervals, images drawn anew `
+    + `${count(REPLICATES)} times${store.count < FEW ? ` (of fewer than ${FEW} images they tend to be too narrow)` : ""}`);
+
+  /** Return why two results cannot be compared, or null. */
+  const obstacle = (store, a, b) => store.index.obstacles[`${Math.min(a, b)},${Math.max(a, b)}`]
+    ?? (measured(store.results[a]) && measured(store.results[b]) ? null : "PDQ was not measured of both");
+
+  /** Return what is known of the chosen detector against its rival, or null. */
+  const comparison = (state) => differences.get(`${state.main} ${probox.rivalOf(state)} ${state.t}`) ?? null;
+
+  function* everything(store, state) {
+    for (const [r, result] of store.results.entries()) {
+      const key = `${r} ${state.t}`;
+      if (measured(result) && !known.has(key)) keep(known, key, yield* sampled(store, samples, r, state.t));
+    }
+    probox.renderSummaryAgain();
+    const a = state.main, b = probox.rivalOf(state);
+    if (b === null || obstacle(store, a, b)) return;
+    if (!comparison(state)) {
+      const both = [a, b].map((r) => known.get(`${r} ${state.t}`));
+      keep(differences, `${a} ${b} ${state.t}`, yield* compared(store, samples, [a, b], state.t, both));
+    }
+    renderVersus(store, state);
+    probox.renderGroupsAgain();
+  }
+
+  /** Make what is not known yet, a little at a time; what was under way for another state is given up. */
+  function resample(store, state) {
+    stop?.();
+    if (store.count < 2) return;
+    samples ||= new Samples(store.count, store.classes.length);
+    probox.sampling = true;
+    stop = inSlices(everything(store, state), () => { probox.sampling = false; });
+  }
+
+  // --- words ---
+
+  const signed = (value, write) => (value < 0 ? `−${write(-value)}` : `+${write(value)}`);
+  const whole = (value) => count(Math.round(value));
+  const written = (key) => (unitOf(key) === "count" ? whole : percent);
+
+  const METHOD = `images drawn anew ${count(REPLICATES)} times (intervals) and swapped between the two (p), as probox compare does`;
+
+  // --- the section ---
+
+  const RULE = `p at most ${ERROR}, and an interval without 0`;
+  const markOf = (one) => one.claimed && h("span", { class: "claimed", title: `may be claimed: ${RULE}` }, ` ${MARK}`,
+    h("span", { class: "offscreen" }, "may be claimed"));
+  const betweenText = (between, write) => (between ? `${signed(between.low, write)} to ${signed(between.high, write)}` : "–");
+
+  /** Return the tone of a difference that may be claimed: whether the chosen detector is ahead. */
+  function tone(one, better) {
+    if (!one?.claimed || !better) return null;
+    return (one.difference > 0) === (better === "high") ? "right" : "wrong";
+  }
+
+  /** Return a row of the table; `one` may be a plain difference, of which neither interval nor p is known. */
+  function row(column, [first, second], one) {
+    const write = written(column.key), value = first - second;
+    const shown = (number) => (Number.isFinite(number) ? write(number) : "–");
+    return h("tr", { "data-key": column.key }, h("th", { scope: "row", title: column.hint || null }, column.heading),
+      h("td", { "data-value": Number.isFinite(first) ? first : null }, shown(first)),
+      h("td", { "data-value": Number.isFinite(second) ? second : null }, shown(second)),
+      h("td", { class: tone(one, column.better), "data-value": Number.isFinite(value) ? value : null, "data-low": one?.between?.low,
+        "data-high": one?.between?.high }, Number.isFinite(value) ? signed(value, write) : "–", one && markOf(one)),
+      h("td", {}, betweenText(one?.between ?? null, write)),
+      h("td", { "data-value": Number.isFinite(one?.p) ? one.p : null }, Number.isFinite(one?.p) ? pText(one.p).replace("p = ", "") : "–"));
+  }
+
+  function renderVersus(store, state) {
+    const a = state.main, b = probox.rivalOf(state);
+    byId("versus-main").value = String(a);
+    byId("versus-rival").value = b === null ? "" : String(b);
+    for (const option of byId("versus-rival").options) option.disabled = option.value === String(a);
+    const reason = b === null ? null : obstacle(store, a, b);
+    byId("versus-table").closest(".scroll").parentElement.hidden = b === null || reason !== null;
+    const found = comparison(state);
+    const names = b === null ? [] : [store.results[a].name, store.results[b].name];
+    const notes = b === null ? ["Choose a second detector to see by how much they differ, and whether that may be claimed."]
+      : reason ? [`They cannot be compared: ${reason}.`]
+        : [store.count < 2 ? conclusion(names, {}, store.count) : found ? conclusion(names, found.columns.PDQ, store.count) : "…"];
+    byId("versus-words").replaceChildren(...notes);
+    byId("versus-method").textContent = b === null || reason ? "" : [`${MARK} ${RULE}.`,
+      store.count >= 2 && store.count < FEW ? `${store.count} images are few: intervals of fewer than ${FEW} tend to be too narrow.` : "",
+      found ? classWords(store, names, found) : ""].filter(Boolean).join(" ");
+    if (b === null || reason) return;
+    const rows = probox.summaryRows(store, state.t);
+    const columns = store.index.columns.filter(({ key }) => [a, b].every((r) => Number.isFinite(rows[r][key])));
+    byId("versus-table").replaceChildren(
+      h("thead", {}, h("tr", {}, ["", ...names, "difference", `${SURE} interval`, "p"].map((text) => h("th", { scope: "col" }, text)))),
+      h("tbody", {}, columns.map((column) => row(column, [rows[a][column.key], rows[b][column.key]],
+        KEYS.includes(column.key) ? found?.columns[column.key] : null))));
+  }
+
+  /** Return how many classes differ, in words. */
+  function classWords(store, [a, b], { classes }) {
+    const sure = classes.filter((one) => one?.claimed);
+    const tested = classes.filter(Boolean).length;
+    if (!sure.length) return `Of ${tested} classes, none differs in PDQ beyond chance (Holm's correction).`;
+    const ahead = sure.filter((one) => one.difference > 0).length;
+    return `Of ${tested} classes, ${a} is ahead in ${ahead} and ${b} in ${sure.length - ahead} beyond chance (PDQ, Holm's correction).`;
+  }
+
+  // --- the table of classes ---
+
+  probox.groupColumns.push((id, store, state) => {
+    const a = state.main, b = probox.rivalOf(state);
+    if (id !== "classes" || b === null || obstacle(store, a, b)) return [];
+    const [own, other] = [a, b].map((r) => store.view(r, state.t).perClass());
+    const found = comparison(state);
+    return [{
+      key: "versus", early: true, ends: (group) => found?.classes[group]?.between, heading: `PDQ − ${store.results[b].name}`, values: own.map((one, group) => one.PDQ - other[group].PDQ),
+      hint: `PDQ of ${store.results[a].name} minus that of ${store.results[b].name}, in points, with its ${SURE} interval; `
+        + `${MARK} p at most ${ERROR} by Holm's correction for all classes, and an interval without 0`,
+      text: (value, group) => {
+        const one = found?.classes[group];
+        if (!Number.isFinite(value)) return "–";
+        return h("span", { title: one ? `${pText(one.adjusted)} by Holm's correction (${pText(one.p)} alone), ${count(one.images)} images` : null },
+          signed(value, percent), one && markOf(one),
+          one?.between && h("span", { class: "interval" }, betweenText(one.between, percent)));
+      },
+      tone: (value, group) => tone(found?.classes[group], "high"),
+    }];
+  });
+
+  probox.follow(["t", "main", "rival"], renderVersus, "frame", "versus-table");
+  probox.follow(["t", "main", "rival"], resample, "rest");
+
+  probox.onStart((store) => {
+    byId("versus").hidden = store.results.length < 2;
+    byId("summary").classList.toggle("sampled", store.count > 1);
+    for (const id of ["versus-main", "versus-rival"]) {
+      byId(id).append(...store.results.map((result, r) => h("option", { value: String(r) }, result.name)));
+    }
+    byId("versus-main").addEventListener("change", (event) => {
+      const main = Number(event.target.value);
+      probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
+    });
+    byId("versus-rival").addEventListener("change", (event) =>
+      probox.update({ rival: event.target.value === "" ? null : Number(event.target.value) }));
+    probox.exportable("versus-table", { name: "versus", more: () => METHOD });
+  });
+})();

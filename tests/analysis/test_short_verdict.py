@@ -1,0 +1,88 @@
+"""The verdict of a report: the sentences of the whole diagnosis, but for what takes long."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from tests.worlds import boxes_truth, simulated
+
+from probox import Evaluation, evaluate
+from probox.analysis import short_verdict as module
+from probox.analysis.budget import budget_of
+from probox.analysis.short_verdict import short_verdict
+from probox.analysis.sweep import find_rematches
+from probox.analysis.thresholds import best_pdq, best_threshold
+
+LONG = "PDQ over a constant", "alone would give PDQ"
+
+
+@pytest.fixture(scope="module")
+def too_sure() -> Evaluation:
+    truth = boxes_truth(20)
+    return evaluate(truth, simulated(truth))
+
+
+def test_sentences_are_those_of_the_diagnosis_to_the_letter(
+    too_sure: Evaluation, results: dict[str, Evaluation]
+) -> None:
+    for evaluation in (too_sure, *results.values()):
+        whole = evaluation.diagnose(replicates=100).verdict
+        short, left_out = short_verdict(evaluation, replicates=100)
+        kept = [text for text in whole if not any(words in text for words in LONG)]
+        own = [text for text in short.verdict if "energy score" not in text]
+        assert own == kept
+        assert len(kept) == len(whole) - 1
+        assert left_out == ("what a constant sigma would give",)
+        assert short.budget == budget_of(evaluation)
+
+
+def test_rematches_at_hand_change_nothing(too_sure: Evaluation) -> None:
+    given, _ = short_verdict(too_sure, find_rematches(too_sure), replicates=20)
+    assert given.verdict == short_verdict(too_sure, replicates=20)[0].verdict
+    best = best_threshold(too_sure)
+    quick = best_pdq(too_sure, find_rematches(too_sure))
+    assert (quick.threshold, quick.value, quick.now) == (best.threshold, best.value, best.now)
+
+
+def test_sigmas_that_know_their_errors_are_said_to(too_sure: Evaluation) -> None:
+    truth = boxes_truth(20)
+    found = simulated(truth, sigma=4.0, reported=4.0)
+    objects = evaluate(truth, found).matched_pairs
+    errors = np.zeros((len(found), 4))
+    errors[objects.detections] = objects.residuals
+    knowing = np.stack([np.diag(np.square(error) + 0.5) for error in errors.reshape(-1, 2)]).reshape(-1, 2, 2, 2)
+    (said,) = _of_energy(evaluate(truth, found.replace(covariances=knowing)))
+    assert said.startswith("sigmas tell sure corners from unsure ones: energy score ")
+    assert said.endswith(" % better than under any constant")
+    wild = found.covariances * np.where(np.arange(len(found)) % 2, 400.0, 0.0025)[:, None, None, None]
+    (said,) = _of_energy(evaluate(truth, found.replace(covariances=wild)))
+    assert said.startswith("sigmas say less than a constant: the energy score is ")
+    assert said.endswith(" % worse than under a constant")
+    (said,) = _of_energy(evaluate(truth, found))
+    assert said == "the energy score does not tell sigmas from a constant"
+
+
+def _of_energy(evaluation: Evaluation) -> list[str]:
+    return [text for text in short_verdict(evaluation, replicates=200)[0].verdict if "energy score" in text]
+
+
+def test_many_pairs_and_their_energy_score_are_left_to_the_diagnosis(
+    too_sure: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_PAIRS", 10)
+    short, left_out = short_verdict(too_sure, replicates=20)
+    assert left_out == ("what a constant sigma would give", "whether sigmas tell sure corners from unsure ones")
+    assert not any("energy score" in text for text in short.verdict)
+
+
+def test_without_detections_nothing_is_left_out() -> None:
+    truth = boxes_truth(3)
+    found = simulated(truth)
+    nothing = evaluate(truth, found.select(np.zeros(len(found), bool)))
+    short, left_out = short_verdict(nothing, replicates=20)
+    assert (short.best_thresholds, left_out) == ((), ())
+    assert short.verdict[0].startswith("no detection overlaps an object")
+    bare = dataclasses.replace(evaluate(truth, found), measures=("map",))
+    assert short_verdict(bare, replicates=20)[0].budget is None
