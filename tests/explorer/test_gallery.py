@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -355,3 +356,11 @@ def test_the_gallery_fits_a_phone(browser: Browser, pair: Path, dark: bool) -> N
         settled(browser, lambda: True)
         assert browser.js("return document.documentElement.scrollWidth") <= 390
         assert smallest_text(browser) >= 12
+        # A caption has the room that was made for it: no tile reaches into the row below.
+        rows = browser.js(
+            "const rows = new Map(); for (const e of document.querySelectorAll('.cell')) {"
+            "  const { top, bottom } = e.getBoundingClientRect();"
+            "  rows.set(top, Math.max(rows.get(top) ?? 0, bottom)); }"
+            "return [...rows].sort((a, b) => a[0] - b[0])"
+        )
+        assert all(bottom + 8 <= top for (_, bottom), (top, _) in itertools.pairwise(rows))
