@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from probox import Evaluation, InputError
-from probox.analysis.image_ranking import CHOICES, choose_images, find_images
+from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.analysis.image_ranking import CHOICES, choose_images, find_images, seen_images
 
 
 @pytest.mark.parametrize("choice", list(CHOICES))
@@ -33,3 +34,41 @@ def test_images_go_by_id_or_name(results: dict[str, Evaluation]) -> None:
     assert find_images(result, [str(result.dataset.image_ids[5]), name]) == result.dataset.image_ids[[5, 2]].tolist()
     with pytest.raises(InputError):
         find_images(result, ["nowhere.jpg"])
+
+
+def partly_seen(images: int, unseen: int, each: int = 3) -> Evaluation:
+    """Return the result of a detector that was run on some of the images, an object in each; it finds every second."""
+    ids = list(range(1, images + 1))
+    truth = GroundTruth.from_boxes(
+        ["cup"], dict.fromkeys(ids, (100, 100)), ids, [[10, 10, 50, 50]] * images, [0] * images
+    )
+    seen = ids[unseen:]
+    boxes = [[10, 10, 50 + i % 2, 50] if k == 0 else [60, 60, 70 + k, 80] for i in seen for k in range(each)]
+    found = Detections(
+        classes=["cup"], image_ids=np.repeat(seen, each), boxes=boxes, label_probs=np.full((len(boxes), 1), 0.6)
+    )
+    return evaluate(truth, found)
+
+
+@pytest.mark.parametrize("choice", list(CHOICES))
+def test_images_that_the_detector_never_saw_are_no_failures(choice: str) -> None:
+    result = partly_seen(40, 15)
+    assert seen_images(result).tolist() == [False] * 15 + [True] * 25
+    chosen = choose_images(result, choice, 40)
+    if choice == "missed":
+        assert chosen[:15] == list(range(1, 16))
+        assert len(chosen) == 40
+    else:
+        assert sorted(chosen) == list(range(16, 41))
+
+
+def test_a_few_empty_images_are_failures() -> None:
+    result = partly_seen(40, 5)
+    assert seen_images(result).all()
+    assert choose_images(result, "worst", 5) == [1, 2, 3, 4, 5]
+
+
+def test_a_threshold_does_not_make_images_unseen() -> None:
+    result = partly_seen(40, 15)
+    seen = seen_images(result)
+    assert choose_images(result.at_threshold(0.9), "worst", 3, seen=seen) == [16, 17, 18]

@@ -88,6 +88,9 @@ def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFi
         assert f'id="{name}"' in page.read_text()
         assert f"![{name}]({name}.png)" in words.read_text()
         assert (tmp_path / "one" / f"{name}.png").exists()
+        drawn = (tmp_path / "one" / f"{name}.svg").read_text(encoding="utf-8")
+        assert "<text" in drawn
+        assert "mathdefault" not in drawn  # numbers of axes are text
     claims = [verdict["claim"] for entry in answer["experiments"] for verdict in entry["verdicts"]]
     assert len(claims) == answer["claims"]
     assert all(claim in words.read_text() for claim in claims)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.explorer.browser import Browser, require_chromium
+from tests.pictures.test_saving import font_kinds
 
 from probox.experiments import EXPERIMENTS
 from probox.experiments.claims import Claim
@@ -58,6 +60,15 @@ def test_every_experiment_says_all_on_a_phone(window: Browser) -> None:
     for row, experiment in zip(rows, EXPERIMENTS, strict=True):
         for words in (experiment.name, experiment.section, "does not hold"):
             assert words in row
+
+
+def test_figures_have_fonts_that_publishers_take() -> None:
+    figure, page = new_figure(), io.BytesIO()
+    figure.add_subplot().set_title("PDQ")
+    figure.savefig(page, format="pdf")
+    kinds = font_kinds(page.getvalue())
+    assert "Type3" not in kinds
+    assert {"CIDFontType2", "FontFile2"} <= kinds
 
 
 def test_paper_is_white_whatever_the_screen_is(window: Browser) -> None:

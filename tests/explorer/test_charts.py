@@ -123,6 +123,16 @@ def test_a_click_picks_only_where_no_range_is_in_the_way(chart: Browser) -> None
     assert chart.js("return told") == [pytest.approx(0.3, abs=0.01)]
 
 
+def test_the_click_that_ends_a_drag_does_not_clear_the_range(chart: Browser) -> None:
+    chart.js(
+        "probox.lineChart(document.getElementById('trial'), { xRange: [0, 1], xLabel: 'x', yLabel: 'y', label: 'l',"
+        "format: String, brush: [0.5, 0.6], brushStep: 0.1, onBrush: (lo, hi) => told.push([lo, hi]),"
+        "series: [{ name: 'one', colour: 'red', x: [0, 1], y: [1, 2] }] })"
+    )
+    drag(chart, 0.25, 0.35)  # whoever is told draws later, if at all
+    assert chart.js("return told") == [[0.2, 0.4]]
+
+
 def test_an_axis_of_logarithms_shows_nought_and_real_numbers(chart: Browser) -> None:
     series = [{"name": "one", "colour": "red", "x": [0, 0.5, 1], "y": [0, 10, 30000]}]
     chart.js(CHART, {"yScale": "log", "series": series})

@@ -165,9 +165,40 @@ def test_scores_on_the_edge_of_a_bin_are_in_the_upper_one() -> None:
     boxes = np.tile([[10.0, 10.0, 60.0, 60.0]], (11, 1))
     found = Detections(classes=["cup"], image_ids=[1] * 11, boxes=boxes, label_probs=scores[:, None])
     evaluation = evaluate(truth, found.replace(scores=scores, labels=[0] * 11))
-    (answer,) = run(DIAGNOSIS, [{"index": index_of(evaluation), "thresholds": [None]}], "store.js", "diagnosis.js")
-    assert answer[0]["scores"]["n"] == [1.0] * 9 + [2.0]
-    assert answer[0]["scores"]["hits"] == [0.0] * 9 + [1.0]
+    (told,) = told_of(evaluation, None)
+    assert told["scores"]["n"] == [1.0] * 9 + [2.0]
+    assert told["scores"]["hits"] == [0.0] * 9 + [1.0]
+
+
+def told_of(evaluation: Evaluation, *thresholds: float | None) -> list[dict[str, Any]]:
+    """Return the page's diagnosis at thresholds, compared with Python's."""
+    (answer,) = run(DIAGNOSIS, [{"index": index_of(evaluation), "thresholds": thresholds}], "store.js", "diagnosis.js")
+    for threshold, one in zip(thresholds, answer, strict=True):
+        check(one, evaluation if threshold is None else evaluation.at_threshold(threshold))
+    return list(answer)
+
+
+def test_a_duplicate_of_two_objects_counts_once() -> None:
+    boxes = [[10.0, 10.0, 60.0, 60.0], [14.0, 10.0, 64.0, 60.0]]
+    truth = GroundTruth.from_boxes(["cup"], {1: (100, 80)}, [1, 1], boxes, [0, 0])
+    found = Detections(
+        classes=["cup"], image_ids=[1] * 3, boxes=[*boxes, [12.0, 10.0, 62.0, 60.0]], label_probs=[[0.9], [0.8], [0.2]]
+    )
+    (told,) = told_of(evaluate(truth, found), None)
+    assert told["whatIf"]["duplicates"] == 1
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_another_partner_that_overlaps_as_much_is_another_pair(first: int) -> None:
+    boxes = np.array([[10.0, 10.0, 50.0, 50.0], [14.0, 10.0, 54.0, 50.0]])
+    truth = GroundTruth.from_boxes(["cup", "dog"], {1: (100, 80)}, [1, 1], boxes, [0, 0])
+    # The first takes its object, then drops out before the one between both, for which the order of objects decides.
+    found = Detections(
+        classes=["cup", "dog"], image_ids=[1, 1], boxes=[boxes[first], boxes.mean(axis=0)], labels=[0, 0],
+        scores=[0.9, 0.8], label_probs=[[0.3, 0.0], [0.6, 0.0]], covariances=np.tile(np.diag([9.0, 4.0]), (2, 2, 1, 1)),
+    )  # fmt: skip
+    whole, later = told_of(evaluate(truth, found), None, 0.5)
+    assert (whole["pairs"], later["pairs"]) == (2, 1)
 
 
 def test_where_pairs_cannot_follow_a_threshold_they_are_of_all_detections(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,9 @@ def test_classes_sizes_and_images_follow_the_slider_too(
         for name, table in (("classes", result.per_class()), ("sizes", result.per_size())):
             expected = [[row[key] for key in ("PDQ", "TP", "FP", "FN")] for row in table.values()]
             np.testing.assert_allclose(np.array(shown[name], float), expected, atol=1e-12)
+        browser.js("document.getElementById('chart-sizes').scrollIntoView({behavior: 'instant'})")
+        bars = [percent(row["PDQ"]) for row in result.per_size().values() if np.isfinite(row["PDQ"])]
+        browser.wait(lambda bars=bars: set(bars) <= set(browser.texts("#chart-sizes text")))
         per_image = result.per_image()
         expected = np.stack([per_image[key] for key in ("PDQ", "TP", "FP", "FN")], axis=1)
         np.testing.assert_allclose(np.array(shown["images"], float), expected, atol=1e-12)

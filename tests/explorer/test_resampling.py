@@ -22,8 +22,8 @@ DRAIN = "const drain = (work) => { for (;;) { const step = work.next(); if (step
 
 RANDOM = f"""{DRAIN}
 const {{ draws, swaps }} = probox.resampling, {{ SWAPS, MORE }} = probox.constants.RESAMPLING;
-const answer = input.map((images) => ({{ drawn: [...drain(draws(images))], swapped: [...drain(swaps(images, SWAPS, 50))],
-  more: [...drain(swaps(images, MORE, 7))] }}));
+const answer = input.map((images) => ({{ drawn: [...drain(draws(images))],
+  swapped: [...drain(swaps(images, SWAPS, 50))], more: [...drain(swaps(images, MORE, 7))] }}));
 """
 
 COMPARED = f"""{DRAIN}
@@ -35,7 +35,8 @@ const answer = input.map(({{ index, thresholds }}) => {{
     const both = [0, 1].map((r) => drain(sampled(store, samples, r, threshold)));
     const found = drain(compared(store, samples, [0, 1], threshold, both));
     const turned = drain(compared(store, samples, [1, 0], threshold, [both[1], both[0]]));
-    return {{ intervals: both.map((one) => one.intervals), ...found, conclusion: conclusion(names, found.columns.PDQ, store.count),
+    return {{ intervals: both.map((one) => one.intervals), ...found,
+      conclusion: conclusion(names, found.columns.PDQ, store.count),
       turned: conclusion([names[1], names[0]], turned.columns.PDQ, store.count) }};
   }});
 }});
@@ -152,12 +153,20 @@ def check_difference(page: Any, difference: Any) -> None:
 
 WORDS = """
 const { conclusion, holm, normal, pValue } = probox.resampling;
-const answer = { holm: holm([0.01, NaN, 0.04, 0.03]), p: [pValue(0.5, [0.5, -0.6, 0.1, NaN], 40), pValue(0.5, [0, 0, 0], 3), pValue(NaN, [1], 3),
-    pValue(0.5, [0, 0, 0], 0)], normal: [-40, -3, 0, 1.96, 9].map(normal),
-  words: [conclusion(["a", "b"], {}, 1), conclusion(["a", "b"], { difference: NaN }, 9),
-    conclusion(["a", "b"], { difference: 0, between: { low: 0, high: 0 }, p: 1 }, 9),
-    conclusion(["a", "b"], { difference: -0.0004, between: { low: -0.02, high: 0.01 }, p: 0.4 }, 1234),
-    conclusion(["a", "b"], { difference: -0.013, between: { low: -0.022, high: -0.004 }, p: 0.0002, claimed: true }, 206)] };
+const said = (...given) => conclusion(["a", "b"], ...given);
+const answer = {
+  holm: holm([0.01, NaN, 0.04, 0.03]),
+  p: [pValue(0.5, [0.5, -0.6, 0.1, NaN], 40), pValue(0.5, [0, 0, 0], 3),
+    pValue(NaN, [1], 3), pValue(0.5, [0, 0, 0], 0)],
+  normal: [-40, -3, 0, 1.96, 9].map(normal),
+  words: [
+    said({}, 1),
+    said({ difference: NaN }, 9),
+    said({ difference: 0, between: { low: 0, high: 0 }, p: 1 }, 9),
+    said({ difference: -0.0004, between: { low: -0.02, high: 0.01 }, p: 0.4 }, 1234),
+    said({ difference: -0.013, between: { low: -0.022, high: -0.004 }, p: 0.0002, claimed: true }, 206),
+  ],
+};
 """
 
 
@@ -171,7 +180,8 @@ def test_words_and_p_at_their_ends() -> None:
         "Nothing can be concluded about a and b from 1 image.",
         "In PDQ one of them has no finite number.",
         "In PDQ they are equal.",
-        "In PDQ no difference can be claimed: a minus b is 0.0 points (95 % interval -2.0 to 1.0, p = 0.400, 1,234 images).",
+        "In PDQ no difference can be claimed: a minus b is 0.0 points "
+        "(95 % interval -2.0 to 1.0, p = 0.400, 1,234 images).",
         "b is better than a in PDQ by 1.3 points (95 % interval 0.4 to 2.2, p < 0.001, 206 images).",
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.strategies import random_world
 
 from probox import Convention, Evaluation, evaluate
 from probox.demo import Demo
+from probox.explorer.packing import packed
 from probox.explorer.payload import index_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.tables.results import Verdict
@@ -39,10 +41,17 @@ const answer = input.states.map((state) => {
 """
 
 
-def select(results: dict[str, Evaluation], states: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what the page makes of states, each given by what differs from no filter."""
+def select(
+    results: dict[str, Evaluation], states: list[dict[str, Any]], unseen: Sequence[list[int]] = ()
+) -> list[dict[str, Any]]:
+    """Return what the page makes of states, each given by what differs from no filter.
+
+    `unseen` are rows of images that each detector never saw, in place of what the evaluation says of them.
+    """
     first = next(iter(results.values()))
     index = index_payload(results, [""] * len(first.dataset), 50, first.dataset.file_names)
+    for result, rows in zip(index["results"], unseen, strict=False):
+        result["unseen"] = packed(np.isin(np.arange(len(first.dataset)), rows), "u1")
     return run(SELECT, {"index": index, "states": [STATE | state for state in states]}, "store.js", "selection.js")
 
 
@@ -212,11 +221,14 @@ def test_filters_say_what_passes(results: dict[str, Evaluation]) -> None:
     assert [told["all"] for told in answers] == [words == "" for words in expected]
 
 
+UNSEEN = [[2, 7], [4]]
+
+
 @pytest.fixture(scope="module")
 def with_unseen(demo: Demo) -> dict[str, Evaluation]:
     """Return the demo with one detector that never saw two of the images, and another that missed a third."""
     ids = demo.truth.image_ids
-    lacking = [ids[[2, 7]], ids[[4]]]
+    lacking = [ids[rows] for rows in UNSEEN]
     return {
         name: evaluate(demo.truth, found[~np.isin(found.image_ids, without)], measures=("pdq",))
         for (name, found), without in zip(demo.detectors.items(), lacking, strict=True)
@@ -260,10 +272,11 @@ def test_order_of_images(with_unseen: dict[str, Evaluation]) -> None:
         "number": number,
     }
     states = [{"sort": sort, "rival": 1, "t": 0.5} for sort in expected]
-    for (sort, order), told in zip(expected.items(), select(with_unseen, states), strict=True):
+    for (sort, order), told in zip(expected.items(), select(with_unseen, states, UNSEEN), strict=True):
         assert told["rows"] == order.tolist(), sort
         assert told["apart"] == {"ahead": 3, "behind": 3, "worst": 2, "best": 2, "missed": 2}.get(sort, 0)
-    among, alone = select(with_unseen, [{"sort": "worst", "unseen": "among", "t": 0.5}, {"sort": "behind", "t": 0.5}])
+    others: list[dict[str, Any]] = [{"sort": "worst", "unseen": "among", "t": 0.5}, {"sort": "behind", "t": 0.5}]
+    among, alone = select(with_unseen, others, UNSEEN)
     assert among["rows"] == np.lexsort((number, -mistakes, first["PDQ"])).tolist()
     assert set(among["rows"][:2]) == {2, 7}
     assert among["apart"] == 0
@@ -318,7 +331,7 @@ def test_order_of_objects(with_unseen: dict[str, Evaluation]) -> None:
     states = [
         {"by": by, "rival": 1, "t": 0.3, "quality": "spatial", "most": most} for by in orders for most in (1000, 7)
     ]
-    for state, told in zip(states, select(with_unseen, states), strict=True):
+    for state, told in zip(states, select(with_unseen, states, UNSEEN), strict=True):
         expected = sorted(items, key=lambda item: key(state["by"], item))[: state["most"]]
         assert [(item["image"], item["d"], item["o"]) for item in told["list"]["items"]] == [
             item[:3] for item in expected

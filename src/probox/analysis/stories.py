@@ -118,7 +118,7 @@ def stories(result: Evaluation, n: int = 3) -> Stories:
     if not isinstance(result, Evaluation):
         raise InputError(f"expected an Evaluation to find stories in, but got {type(result).__name__}")
     pairs = result.matched_pairs
-    usable: npt.NDArray[np.bool_] = ~pairs.truncated.any(axis=1)
+    usable = np.asarray(~pairs.truncated.any(axis=1), np.bool_)
     if len(pairs):
         usable = usable & np.asarray(pairs.scores >= np.median(pairs.scores))
     spread = invertible(pairs.covariances) & ~pairs.plain

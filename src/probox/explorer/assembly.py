@@ -72,6 +72,7 @@ SCRIPTS = (
     "resampling",
     "comparing",
     "versus",
+    "mixing",
     "confusion",
     "plots",
     "histogram",

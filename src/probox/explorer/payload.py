@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.analysis.box_sweep import find_box_rematches
+from probox.analysis.image_ranking import seen_images
 from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.explorer.boxes import FOLLOWING, box_payload
@@ -132,6 +133,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),
         "small": packed(evaluation.objects.ignored, "u1"),
+        "unseen": packed(~seen_images(evaluation), "u1"),
         "curve": _curve(evaluation, rematches),
         "boxes": box_payload(evaluation, box_rematches),
         "why": why_payload(evaluation, rematches, box_rematches),

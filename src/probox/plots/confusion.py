@@ -10,7 +10,7 @@ import numpy as np
 from probox.analysis.confusion import BACKGROUND, Confusion, confusion
 from probox.pictures.style import Theme
 from probox.plots.base import Plot, Results, pdq_measured, styled, subplots
-from probox.plots.legends import short_name
+from probox.plots.legends import short_name, short_names
 from probox.plots.pairs import CAPTION_SIZE, put_words, wrapped
 
 __all__ = ["MOST_CLASSES", "PLOT"]
@@ -45,9 +45,9 @@ def draw(results: Results, *, most: int = MOST_CLASSES, dark: bool = False) -> A
         figure, panels = subplots(rows, columns, size, squeeze=False)
         for axes in panels.ravel()[len(found) :]:
             axes.set_visible(False)
-        for axes, name, one in zip(panels.ravel(), results, found, strict=False):
+        for axes, name, one in zip(panels.ravel(), short_names(results), found, strict=False):
             _draw_matrix(axes, one, classes, theme)
-            axes.set_title(short_name(name) if name.strip() else TITLE)
+            axes.set_title(name or TITLE)
         if any(name.strip() for name in results):
             figure.suptitle(TITLE, x=0.008, ha="left", fontsize=12, fontweight="bold")
         caption = wrapped([_caption(both, classes)], int(14 * size[0]))

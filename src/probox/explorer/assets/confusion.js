@@ -3,36 +3,9 @@
 (() => {
   const probox = (window.probox = window.probox || {});
   const { h, byId, count, percent } = probox;
-  const { TP, FP, FN } = probox.constants.VERDICT;
   const { BACKGROUND, UNNAMED, MOST } = probox.constants.CONFUSION;
 
-  /**
-   * Return counts by class of the truth and class that detections name: classes, then background, then, as a prediction
-   * alone, no class of the truth. They add up to TP, FP and FN.
-   */
-  probox.confusion = (store, view) => {
-    const classes = store.classes.length;
-    const counts = Array.from({ length: classes + 1 }, () => new Uint32Array(classes + 2));
-    const { detections, pairs } = view.result;
-    for (let d = 0; d < view.verdict.length; d++) {
-      if (view.verdict[d] !== TP && view.verdict[d] !== FP) continue;
-      const truth = view.verdict[d] === TP ? store.objects.class[pairs.object[view.pair[d]]] : classes;
-      counts[truth][detections.class[d] < 0 ? classes + 1 : detections.class[d]]++;
-    }
-    view.objectVerdict.forEach((verdict, o) => { if (verdict === FN) counts[store.objects.class[o]][classes]++; });
-    return counts;
-  };
-
   const total = (values) => values.reduce((sum, value) => sum + value, 0);
-
-  /** Return the classes that are mixed up most, in their order; those of which there is nothing are left out. */
-  probox.mostConfused = (counts, most) => {
-    const classes = counts.length - 1;
-    const size = (c) => total(counts[c]) + total(counts.map((row) => row[c]));
-    const mixed = (c) => total(counts[c]) - counts[c][c] - counts[c][classes] + total(counts.map((row) => row[c])) - counts[c][c] - counts[classes][c];
-    return Array.from({ length: classes }, (_, c) => ({ c, size: size(c), mixed: mixed(c) })).filter((one) => one.size)
-      .sort((a, b) => b.mixed - a.mixed || b.size - a.size || a.c - b.c).slice(0, most).map((one) => one.c).sort((a, b) => a - b);
-  };
 
   // --- the state: what the matrix shows, and the cell that the gallery shows ---
 
@@ -106,12 +79,33 @@
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "truth \\ named"), columns.map((c) => h("th", { scope: "col", title: nameOf(store, c) }, h("span", {}, nameOf(store, c)))))),
       h("tbody", {}, [...rows, classes].map((truth) => h("tr", { class: truth === classes ? "background" : null },
         h("th", { scope: "row" }, nameOf(store, truth)), columns.map((named) => cell(truth, named))))));
+    offer(table, state.confused ?? active);
     if (focused) table.querySelector(`[data-key="${focused}"]`)?.focus();
     byId("confusion-detector").value = String(state.main);
     byId("confusion-all").checked = state.matrix === "all";
     byId("confusion-all").closest("label").hidden = there.length <= MOST;
     byId("confusion-shares").checked = state.shares === "yes";
     byId("confusion-note").textContent = words(store, counts, rows, there);
+  }
+
+  // Of so many buttons one is reached by tab, the others by arrows.
+  let active = null;
+  const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+
+  function offer(table, key) {
+    const buttons = [...table.querySelectorAll("td button")];
+    const reached = buttons.find((button) => button.dataset.key === key) ?? buttons[0];
+    for (const button of buttons) button.tabIndex = button === reached ? 0 : -1;
+    active = reached?.dataset.key ?? null;
+  }
+
+  /** Go to the next cell that way which has something in it. */
+  function move(table, cell, [down, right]) {
+    let row = cell.parentElement.rowIndex + down, column = cell.cellIndex + right;
+    for (; table.rows[row]?.cells[column]; row += down, column += right) {
+      const button = table.rows[row].cells[column].querySelector("button");
+      if (button) { button.focus(); return; }
+    }
   }
 
   /** Return what the matrix shows and leaves out. */
@@ -141,6 +135,13 @@
     });
     byId("confusion-all").addEventListener("change", (event) => probox.update({ matrix: event.target.checked ? "all" : "most" }));
     byId("confusion-shares").addEventListener("change", (event) => probox.update({ shares: event.target.checked ? "yes" : "no" }));
+    const table = byId("confusion-table");
+    table.addEventListener("focusin", (event) => offer(table, event.target.dataset.key));
+    table.addEventListener("keydown", (event) => {
+      if (!(event.key in STEPS)) return;
+      event.preventDefault();
+      move(table, event.target.closest("td"), STEPS[event.key]);
+    });
     probox.exportable("confusion-table", { name: "confusion", more: (_, state) => [store.results[state.main].name,
       state.shares === "yes" ? "shares of the rows" : "counts", "rows: truth, columns: class that detections name, by PDQ's matches"].join("; ") });
   });

@@ -47,7 +47,7 @@
     const { TP: found, FP: wrong, FN: missed } = view.total();
     const { cost } = view.result.detections, { pPDQ } = view.result.pairs;
     let quality = 0, price = wrong;
-    for (const d of view.right()) quality += pPDQ[view.pair[d]];
+    for (const d of view.right) quality += pPDQ[view.pair[d]];
     if (cost) {
       price = 0;
       for (let d = 0; d < cost.length; d++) if (view.verdict[d] === FP) price += cost[d];
@@ -61,7 +61,7 @@
     const counted = found + wrong + missed;
     if (!counted) return null;
     const losses = lossesOf(view.result), sums = [0, 0, 0];
-    for (const d of view.right()) {
+    for (const d of view.right) {
       const p = 3 * view.pair[d];
       for (let i = 0; i < 3; i++) sums[i] += losses[p + i];
     }

@@ -29,6 +29,7 @@
   const plural = (n, one, many) => `${probox.count(n)} ${n === 1 ? one : many}`;
 
   function renderGallery(store, state) {
+    const before = shown;
     const passed = probox.passing(store, state, state.main);
     const sums = probox.imageSums(store, state, state.main, passed);
     const rival = probox.rivalOf(state);
@@ -52,6 +53,8 @@
     byId("tag-all").hidden = !rows.length;
     measure(state);
     place(store, state);
+    // A threshold that moves has its own words.
+    if (before && before.t === state.t) probox.announce(byId("found").textContent);
   }
 
   /** Find the objects and false positives to show; neighbours in the large view are then theirs. */
@@ -62,13 +65,13 @@
     if (total > items.length) byId("found").textContent += ` The first ${probox.count(items.length)} are shown.`;
   }
 
-  /** Say how many images come last since the detector has nothing there, and offer the other way. */
+  /** Say how many images come last since a detector seems not to have been run on them, and offer the other way. */
   function sayApart(store, state, rows, apart) {
     const names = [state.main, shown.rival].filter((r) => r !== null).map((r) => store.results[r].name).join(" or ");
     const last = state.unseen === "last";
-    byId("apart").textContent = apart ? `${plural(apart, "image", "images")} without any detection of ${names} ${apart === 1 ? "comes" : "come"} last.` : "";
+    byId("apart").textContent = apart ? `${plural(apart, "image", "images")} that ${names} seems never to have seen (no detections) ${apart === 1 ? "comes" : "come"} last.` : "";
     byId("unseen").hidden = last && !apart;
-    byId("unseen").textContent = last ? "Put them among the others" : "Put images without detections last";
+    byId("unseen").textContent = last ? "Put them among the others" : "Put images never seen last";
   }
 
   function measure(state) {

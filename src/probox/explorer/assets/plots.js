@@ -19,7 +19,7 @@
       onPick: pickThreshold, yScale: "log",
       series: results.flatMap((r) => styles.map(([key, dash]) => ({ ...named(r), name: `${store.results[r].name} ${key}`, dash,
         x: store.index.thresholds, y: store.results[r].curve[key] }))) });
-    probox.barChart(byId("chart-sizes"), { groups: SIZES, label: "PDQ of small, medium and large objects", format: percent,
+    probox.barChart(byId("chart-sizes"), { groups: SIZES, label: "PDQ of small, medium and large objects", format: (value) => percent(value),
       series: results.map((r) => ({ ...named(r), values: store.view(r, state.t).perSize().map((row) => row.PDQ) })) });
     byId("legend").replaceChildren(...results.map((r) => h("span", {}, probox.glyph(probox.line(r), r), store.results[r].name)));
   }

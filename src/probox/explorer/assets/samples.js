@@ -79,7 +79,7 @@
       const moving = wanted() && !calm.matches && !document.hidden;
       if (moving && timer === null) timer = setInterval(() => { step++; paint(step, false); }, EVERY);
       if (!moving && timer !== null) { clearInterval(timer); timer = null; }
-      probox.sampling = moving;
+      probox.sampling = timer !== null;
     };
     document.addEventListener("visibilitychange", check);
     calm.addEventListener("change", () => { check(); paint(step, calm.matches); });

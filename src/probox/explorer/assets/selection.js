@@ -129,13 +129,11 @@
       for (const test of tests) if (!test(d, o)) return 0;
       return 1;
     };
-    const { verdict, pair, objectVerdict } = view;
+    const { pair, objectVerdict } = view;
     const partner = view.result.pairs.object;
-    const found = new Uint8Array(verdict.length), there = new Uint8Array(objectVerdict.length);
-    for (let d = 0; d < verdict.length; d++) {
-      if (verdict[d] === TP) found[d] = there[partner[pair[d]]] = passes(d, partner[pair[d]]);
-      else if (verdict[d] === FP) found[d] = passes(d, -1);
-    }
+    const found = new Uint8Array(view.verdict.length), there = new Uint8Array(objectVerdict.length);
+    for (const d of view.right) found[d] = there[partner[pair[d]]] = passes(d, partner[pair[d]]);
+    for (const d of view.wrong) found[d] = passes(d, -1);
     for (let o = 0; o < objectVerdict.length; o++) if (objectVerdict[o] === FN) there[o] = passes(-1, o);
     return { found, there, all: !tests.length };
   };
@@ -144,36 +142,22 @@
   probox.imageSums = (store, state, r, { found, there }) => {
     const view = store.view(r, state.t);
     const { detections, pairs } = view.result;
-    const { verdict, pair, objectVerdict } = view;
-    const sums = { PDQ: new Float64Array(store.count), TP: new Uint32Array(store.count), FP: new Uint32Array(store.count),
-      FN: new Uint32Array(store.count) };
-    for (let image = 0; image < store.count; image++) {
-      let quality = 0, cost = 0, right = 0, wrong = 0, missed = 0;
-      for (let d = detections.offsets[image]; d < detections.offsets[image + 1]; d++) {
-        if (!found[d]) continue;
-        if (verdict[d] === TP) {
-          right++;
-          quality += pairs.pPDQ[pair[d]];
-        } else {
-          wrong++;
-          cost += detections.cost ? detections.cost[d] : 1;
-        }
-      }
-      for (let o = store.objects.offsets[image]; o < store.objects.offsets[image + 1]; o++) {
-        if (there[o] && objectVerdict[o] === FN) missed++;
-      }
-      sums.TP[image] = right;
-      sums.FP[image] = wrong;
-      sums.FN[image] = missed;
-      sums.PDQ[image] = quality / (right + cost + missed); // 0 / 0 is NaN
+    const image = probox.imageOfRows(detections.offsets), imageThere = probox.imageOfRows(store.objects.offsets);
+    const quality = new Float64Array(store.count), cost = new Float64Array(store.count);
+    const [right, wrong, missed] = [0, 1, 2].map(() => new Uint32Array(store.count));
+    for (const d of view.right) {
+      if (!found[d]) continue;
+      right[image[d]]++;
+      quality[image[d]] += pairs.pPDQ[view.pair[d]];
     }
-    return sums;
-  };
-
-  /** Return for each image whether a detector has no detection there, whatever the threshold. */
-  probox.unseen = (store, r) => {
-    const { offsets } = store.results[r].detections;
-    return Uint8Array.from({ length: store.count }, (_, image) => Number(offsets[image] === offsets[image + 1]));
+    for (const d of view.wrong) {
+      if (!found[d]) continue;
+      wrong[image[d]]++;
+      cost[image[d]] += detections.cost ? detections.cost[d] : 1;
+    }
+    for (let o = 0; o < there.length; o++) if (there[o] && view.objectVerdict[o] === FN) missed[imageThere[o]]++;
+    const PDQ = quality.map((sum, i) => sum / (right[i] + cost[i] + missed[i])); // 0 / 0 is NaN
+    return { PDQ, TP: right, FP: wrong, FN: missed };
   };
 
   // What comes first has the least of these; `a` and `b` are sums of the chosen detector and of its rival.
@@ -196,16 +180,17 @@
   probox.sortOf = (state) => (DIFFERENCES.includes(state.sort) && probox.rivalOf(state) === null ? "worst" : state.sort);
   probox.orderOf = (state) => (DIFFERENCES.includes(state.by) && probox.rivalOf(state) === null ? "missed" : state.by);
 
+  // Images that a detector seems never to have been run on: the evaluation's own rule, which is told.
   const neverSeen = (store, state, sort) => {
     const rival = probox.rivalOf(state);
-    const own = probox.unseen(store, state.main);
+    const own = store.results[state.main].unseen;
     if (!DIFFERENCES.includes(sort)) return own;
-    const others = probox.unseen(store, rival);
+    const others = store.results[rival].unseen;
     return own.map((value, image) => value | others[image]);
   };
 
   /**
-   * Sort rows of images; images without a value come last, before them those without detections.
+   * Sort rows of images; images without a value come last, before them those that the detector never saw.
    *
    * Ties go by number; of images of the same lowest PDQ, often 0, those with more mistakes come first.
    * `sums` and `rivals` are `imageSums`. Returns the rows and how many of them were put apart.
@@ -239,7 +224,7 @@
    * there are.
    *
    * Misses: the large ones first. Matches: by the chosen quality. False positives: the surest first. Differences are of
-   * an object's pPDQ, 0 where it is missed. What lies in images without detections comes last, as images do.
+   * an object's pPDQ, 0 where it is missed. What lies in images never seen comes last, as images do.
    */
   probox.itemList = (store, state, { found, there }, most, images) => {
     const by = probox.orderOf(state);
@@ -276,19 +261,26 @@
       }
     }
     const places = [];
-    for (let group = 0; group < 6; group++) places.push(...first(table, total, group, most - places.length));
+    for (let group = 0; group < 6 && places.length < most; group++) places.push(...first(table, total, group, most - places.length));
     return { items: places.map((i) => ({ image: table.image[i], d: table.d[i], o: table.o[i] })), total };
   };
 
   /** Return the places of the `most` items of a group with least values, in order; ties as they stand. */
   function first({ group, value }, total, wanted, most) {
-    if (most <= 0) return [];
-    let places = [];
-    for (let i = 0; i < total; i++) if (group[i] === wanted) places.push(i);
-    if (places.length > most) { // only those that will be shown are sorted by place
-      const limit = Float64Array.from(places, (i) => value[i]).sort()[most - 1];
-      const less = places.filter((i) => value[i] < limit);
-      places = [...less, ...places.filter((i) => value[i] === limit).slice(0, most - less.length)];
+    let count = 0;
+    for (let i = 0; i < total; i++) if (group[i] === wanted) count++;
+    // Only those that will be shown are sorted by place: numbers alone are sorted much faster.
+    let limit = Infinity, ties = Infinity;
+    if (count > most) {
+      const values = new Float64Array(count);
+      for (let i = 0, n = 0; i < total; i++) if (group[i] === wanted) values[n++] = value[i];
+      values.sort();
+      limit = values[most - 1];
+      ties = most - values.indexOf(limit);
+    }
+    const places = [];
+    for (let i = 0; i < total; i++) {
+      if (group[i] === wanted && (value[i] < limit || (value[i] === limit && ties-- > 0))) places.push(i);
     }
     return places.sort((i, j) => value[i] - value[j] || i - j);
   }
@@ -296,7 +288,7 @@
   /** Return the share of true positives, in per cent, in each of `bins` equal ranges of a quality; 1 is in the last. */
   probox.histogram = (view, quality, bins) => {
     const counts = new Array(bins).fill(0);
-    const values = view.result.pairs[quality], rows = view.right();
+    const values = view.result.pairs[quality], rows = view.right;
     for (const d of rows) counts[Math.min(bins - 1, Math.floor(values[view.pair[d]] * bins))]++;
     return counts.map((n) => (100 * n) / Math.max(rows.length, 1));
   };

@@ -36,6 +36,7 @@
         pairs: columns(result.pairs),
         events: columns(result.events),
         small: column(result.small),
+        unseen: column(result.unseen),
       }));
       this.cache = index.results.map(() => []); // of each result, the newest first
     }

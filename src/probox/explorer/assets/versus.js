@@ -159,6 +159,7 @@
 
   probox.onStart((store) => {
     byId("versus").hidden = store.results.length < 2;
+    byId("summary").classList.toggle("sampled", store.count > 1);
     for (const id of ["versus-main", "versus-rival"]) {
       byId(id).append(...store.results.map((result, r) => h("option", { value: String(r) }, result.name)));
     }
