@@ -98,6 +98,96 @@ def test_draws_detections_alone_and_judged(
     assert "--truth" in err
 
 
+def test_at_most_so_many_pictures_and_the_rest_is_said(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("probox.cli.draw.LIMIT", 2)
+    plain = [demo_files / "results" / "unsure", "--labels", "none", "--corners", "none"]
+    few = draw(capsys, *plain, "--out", tmp_path / "few")
+    assert ids(few) == [1, 2]
+    assert few["notes"] == [
+        "the first 2 of 12 images were drawn; --all draws them all, --limit N more, --worst N or --image ID others"
+    ]
+    assert ids(draw(capsys, *plain, "--out", tmp_path / "more", "--limit", 3)) == [1, 2, 3]
+    everything = draw(capsys, *plain, "--out", tmp_path / "all", "--all", "--threads", 1)
+    assert len(ids(everything)) == 12
+    assert everything["notes"] == []
+    alone = draw(capsys, demo_files / "unsure.json", "--labels", "none", "--out", tmp_path / "alone")
+    assert ids(alone) == [1, 2]
+    assert "the first 2 of 12" in alone["notes"][-1]  # type: ignore[index]
+    code, _, err = run(capsys, "draw", *plain, "--out", tmp_path, "--all", "--limit", 3)
+    assert code == 2
+    assert "--limit" in err
+
+
+def unsure_result(folder: Path) -> Path:
+    """Save a result: in each of 30 images a true positive of 0.1, false positives of 0.2 and 0.9; 12 are unseen."""
+    every = list(range(1, 43))
+    seen = every[12:]
+    truth = GroundTruth.from_boxes(["cup"], dict.fromkeys(every, (64, 48)), every, [[10, 10, 40, 40]] * 42, [0] * 42)
+    boxes = [[10, 10, 40, 40], [42, 2, 60, 20], [42, 22, 60, 46]] * 30
+    found = Detections(
+        classes=["cup"], image_ids=np.repeat(seen, 3), boxes=boxes, label_probs=np.tile([[0.1], [0.2], [0.9]], (30, 1))
+    )
+    evaluate(truth, found).save(folder)
+    return folder
+
+
+def test_what_pictures_leave_out_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = unsure_result(tmp_path / "r")
+    answer = draw(capsys, source, "--out", tmp_path / "a", "--image", 13, "--image", 14, "--labels", "none")
+    assert answer["notes"] == [
+        "2 detections without a match that are no surer than 0.3, in 2 pictures, are not drawn, though they count; "
+        "--show-above 0 draws all"
+    ]
+    assert answer["show_above"] == 0.3
+    assert answer["summary"]["FP"] == 60  # type: ignore[index]
+    everything = draw(capsys, source, "--out", tmp_path / "b", "--image", 13, "--show-above", 0, "--labels", "none")
+    assert everything["notes"] == []
+    one, other = (pixels(tmp_path / name / "image-13.png") for name in "ab")
+    assert not np.array_equal(one, other)
+    anew = draw(capsys, source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--labels", "none")
+    assert (anew["notes"], anew["show_above"]) == ([], 0.0)  # what is left is drawn
+    assert anew["summary"]["TP"] == 0  # type: ignore[index]
+
+
+def test_images_that_the_detector_never_saw_are_passed_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = unsure_result(tmp_path / "r")
+    plain = ["--labels", "none", "--corners", "none", "--show-above", 0]
+    worst = draw(capsys, source, "--out", tmp_path / "a", "--worst", 1, *plain)
+    assert ids(worst) == [13]
+    assert "12 images without any detection were passed over" in worst["notes"][0]  # type: ignore[index]
+    assert ids(draw(capsys, source, "--out", tmp_path / "a", "--limit", 1, *plain)) == [13]
+    missed = draw(capsys, source, "--out", tmp_path / "a", "--missed", 1, *plain)
+    assert (ids(missed), missed["notes"]) == ([1], [])
+    named = draw(capsys, source, "--out", tmp_path / "a", "--image", 2, *plain)
+    assert (ids(named), named["notes"]) == ([2], [])
+    strict = draw(capsys, source, "--out", tmp_path / "a", "--worst", 1, "--label-threshold", 0.95, "--labels", "none")
+    assert ids(strict) == [13]  # a threshold makes no image unseen
+
+
+def test_stories_are_drawn_and_told(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
+    source = demo_files / "results" / "unsure"
+    answer = draw(capsys, source, "--images", demo_files / "images", "--out", tmp_path / "s", "--stories", 1)
+    told = answer["stories"]
+    expected = list(probox.stories(Evaluation.load(source), 1))
+    assert [story["caption"] for story in told] == [story.caption for story in expected]  # type: ignore[attr-defined]
+    page = (tmp_path / "s" / "index.html").read_text(encoding="utf-8")
+    for story in told:  # type: ignore[attr-defined]
+        assert Path(story["file"]).read_bytes().startswith(b"\x89PNG")
+        assert f'src="{Path(story["file"]).name}"' in page
+        assert story["caption"].split(";")[0] in page
+    assert "http" not in page
+    code, _, err = run(capsys, "draw", source, "--out", tmp_path / "t", "--format", "svg", "--stories")
+    assert code == 0
+    assert "stories written to" in err
+    for path in (tmp_path / "t").glob("*.svg"):
+        assert ">over-sure" in path.read_text() or "</text>" in path.read_text()
+    code, _, err = run(capsys, "draw", demo_files / "unsure.json", "--out", tmp_path / "u", "--stories")
+    assert code == 2
+    assert "--truth" in err
+
+
 def test_draws_rvc1_detections_alone(capsys: pytest.CaptureFixture[str], golden_dir: Path, tmp_path: Path) -> None:
     answer = draw(capsys, golden_dir / "mixed" / "detections.json", "--out", tmp_path, "--crowded", 1)
     assert len(ids(answer)) == 1

@@ -132,3 +132,24 @@ def test_the_matrix_is_a_table_for_screen_readers_and_spreadsheets(
     counted = results["unsure"].at_threshold(0.5).confusion()
     values = [[int(cell or 0) for cell in line.split(",")[1:]] for line in lines[2:]]
     assert values == counted.matrix.tolist()
+
+
+def test_arrows_go_from_cell_to_cell(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
+    browser.open(page, "detector=1")
+    assert browser.count('#confusion-table button[tabindex="0"]') == 1
+    browser.js("document.querySelector('#confusion-table button[tabindex=\"0\"]').focus()")
+    matrix = results["unsure"].confusion().matrix
+    here = lambda: browser.js("return document.activeElement.dataset.key")  # noqa: E731
+    assert here() == "0>0"
+    right = next(column for column in range(1, len(matrix)) if matrix[0, column])
+    down = next(row for row in range(1, len(matrix)) if matrix[row, 0])
+    names = [*map(str, range(len(matrix) - 1)), "-"]
+    browser.keys("ARROW_RIGHT")
+    assert here() == f"0>{names[right]}"
+    browser.keys("ARROW_LEFT", "ARROW_LEFT")  # there is nothing further left
+    assert here() == "0>0"
+    browser.keys("ARROW_DOWN")
+    assert here() == f"{names[down]}>0"
+    assert browser.count('#confusion-table button[tabindex="0"]') == 1
+    browser.keys("ARROW_UP", "ARROW_UP")
+    assert here() == "0>0"

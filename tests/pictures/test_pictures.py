@@ -149,6 +149,104 @@ def test_heatmap_is_the_kernels(results: dict[str, Evaluation]) -> None:
     assert highest.max() > 0.99
 
 
+def test_heatmap_has_a_scale_and_keeps_what_tells_the_verdict(results: dict[str, Evaluation]) -> None:
+    axes = probox.draw(results["unsure"], 1, heatmap=True)
+    (ramp,) = [image for image in axes.images if image.get_gid() == "heat-ramp"]
+    colours = np.asarray(ramp.to_rgba(ramp.get_array()))[0]
+    assert (np.diff(colours[:, 3]) >= 0).all()  # the surer the denser
+    assert colours[0, 3] == 0.0
+    assert np.ptp(colours[:, :3], axis=0).max() == 0.0  # one hue
+    assert {"0", "0.5", "1", "P(pixel belongs to it)"} <= {text.get_text() for text in axes.texts}
+    np.testing.assert_allclose(heat(axes).to_rgba(np.array([0.25, 1.0])), ramp.to_rgba(np.array([0.25, 1.0])))
+    assert {shape.colour for shape in tagged(axes, "box-").values()} <= {BLUE, ORANGE}
+    for palette in PALETTES.values():
+        assert to_hex(colours[-1]) not in (palette.right, palette.wrong)
+
+
+def unsure_and_unmatched() -> Evaluation:
+    """Return a result with a true positive of 0.1, and false positives of 0.3 and 0.31."""
+    truth = GroundTruth.from_boxes(["cup"], {1: (200, 200)}, [1], [[10, 10, 60, 60]], [0])
+    found = Detections(
+        classes=["cup"], image_ids=[1, 1, 1], boxes=[[10, 10, 60, 60], [80, 80, 120, 120], [130, 130, 180, 180]],
+        label_probs=[[0.1], [0.3], [0.31]],
+    )  # fmt: skip
+    return probox.evaluate(truth, found)
+
+
+def test_unsure_detections_without_a_match_are_left_out_and_said() -> None:
+    result = unsure_and_unmatched()
+    axes = probox.draw(result, 1)
+    assert set(tagged(axes, "box-")) == {"box-0", "box-2"}
+    assert any(text.get_text() == "1 unmatched not above 0.3: not drawn" for text in axes.texts)
+    everything = probox.draw(result, 1, show_above=0)
+    assert set(tagged(everything, "box-")) == {"box-0", "box-1", "box-2"}
+    assert not any("not drawn" in text.get_text() for text in everything.texts)
+    assert set(tagged(probox.draw(result, 1, show_above=1), "box-")) == {"box-0"}
+    assert result.detections.verdicts.tolist() == [Verdict.TP, Verdict.FP, Verdict.FP]  # what was judged stays
+
+
+def test_without_truth_only_confidence_counts() -> None:
+    found = Detections(
+        classes=["cup"], image_ids=[1, 1], boxes=[[10, 10, 60, 60], [80, 80, 120, 120]], label_probs=[[0.1], [0.9]]
+    )
+    axes = probox.draw(found, 1)
+    assert set(tagged(axes, "box-")) == {"box-1"}
+    assert any(text.get_text() == "1 not above 0.3: not drawn" for text in axes.texts)
+
+
+def test_the_veil_is_as_thick_as_it_is_told() -> None:
+    photo = np.full((64, 64, 3), 100, np.uint8)
+    found = one_detection([[1, 0], [0, 1]])
+    for veil, expected in ((0, 100), (0.5, 178), (1, 255)):
+        ground = np.asarray(probox.draw(found, 7, image=photo, veil=veil).images[0].get_array())
+        assert set(ground.ravel().tolist()) == {expected}
+    for name in ("veil", "show_above"):
+        for wrong in (-0.1, 1.1, float("nan"), True, "0"):
+            with pytest.raises(probox.InputError, match=name):
+                probox.draw(found, 7, **{name: wrong})
+
+
+def missed_cup(*others: list[float]) -> Any:
+    """Draw a small object that was missed, and others, which were found."""
+    boxes = [[90.0, 90.0, 110.0, 110.0], *others]
+    masks = []
+    for x1, y1, x2, y2 in boxes:
+        mask = np.zeros((200, 200), bool)
+        mask[int(y1) : int(y2) + 1, int(x1) : int(x2) + 1] = True
+        masks.append(mask)
+    masks[1:] = [mask & ~masks[0] for mask in masks[1:]]
+    truth = GroundTruth.from_masks(["cup"], [(1, masks, [0] * len(masks))])
+    found = Detections(
+        classes=["cup"], image_ids=[1] * len(others), boxes=np.reshape(others, (-1, 4)),
+        label_probs=np.full((len(others), 1), 0.9),
+    )  # fmt: skip
+    return probox.draw(probox.evaluate(truth, found), 1)
+
+
+def test_a_label_on_another_object_is_led_to_its_own() -> None:
+    assert not tagged(missed_cup(), "leader-")  # beside its object, on nothing else
+    leaders = tagged(missed_cup([20.0, 20.0, 180.0, 180.0]), "leader-")
+    ends = [shape.points[1] for shape in leaders.values() if shape.colour == ORANGE]
+    assert len(ends) == 1
+    assert (ends[0] >= 90).all()
+    assert (ends[0] <= 110).all()
+
+
+def test_a_missed_objects_label_away_from_its_pixels_is_led_to_them() -> None:
+    """The label is at the corner of the object's box, where the object is not."""
+    rows, columns = np.indices((200, 200))
+    slanting = (np.abs(rows - columns) < 3) & (rows > 60) & (rows < 140)
+    falling = slanting[:, ::-1]
+    ends = {}
+    for name, mask in (("near", slanting), ("away", falling)):
+        truth = GroundTruth.from_masks(["cup"], [(1, [mask], [0])])
+        nothing = Detections(classes=["cup"], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 1)))
+        ends[name] = [s.points[1] for s in tagged(probox.draw(probox.evaluate(truth, nothing), 1), "leader-").values()]
+        assert all(mask[int(y), int(x)] for x, y in ends[name])
+    assert len(ends["near"]) == 0
+    assert len(ends["away"]) == 1
+
+
 def test_labels_say_class_and_qualities(results: dict[str, Evaluation]) -> None:
     words = {text.get_text() for text in probox.draw(results["unsure"], 1).texts}
     table = results["unsure"].detections

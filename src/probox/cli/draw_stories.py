@@ -57,7 +57,7 @@ def write_stories(
             if drawn.problem is not None:
                 notes.append(f"{drawn.problem}: plain ground")
             written.append((story, out.write(name, drawn.content)))
-        page = out.write(PAGE, story_page(list(zip(told, names, strict=True)), "Stories", notes))
+        page = out.write(PAGE, story_page(list(zip(told, names, strict=True)), "Stories", notes, options["colours"]))
     if as_json:
         listed = [{**dataclasses.asdict(story), "file": str(path)} for story, path in written]
         print_json({"stories": listed, "page": str(page), "notes": notes})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from probox.measures.pdq.heatmap import plain_rows
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import in_table_order
 from probox.pictures.view import scored_boxes, scored_covariances
+from probox.support.parallel import thread_count
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 from probox.version import __version__
@@ -65,8 +67,14 @@ def index_payload(
             "size": packed(_size_bits(objects.areas), "u1"),
         },
         "obstacles": obstacles(results),
-        "results": [_result(name, evaluation, shown) for name, evaluation in results.items()],
+        "results": _results(results, shown),
     }
+
+
+def _results(results: Mapping[str, Evaluation], shown: Sequence[Measure]) -> list[dict[str, Any]]:
+    """Return what is told of each result; much of it is done by arrays, so threads can share the work."""
+    with ThreadPoolExecutor(min(len(results), thread_count(None))) as pool:
+        return list(pool.map(lambda item: _result(item[0], item[1], shown), results.items()))
 
 
 def _shown(evaluations: Iterable[Evaluation]) -> list[Measure]:

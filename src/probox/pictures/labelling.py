@@ -122,7 +122,7 @@ def add_labels(
             left, top = place.left * canvas.pixel - 0.5, place.top * canvas.pixel - 0.5
             width, height = (length * canvas.pixel for length in variant.size(canvas))
             drawn.append((label, variant, (left, top, left + width, top + height)))
-    _add_leaders(axes, view, canvas, covered, drawn)
+    _add_leaders(axes, view, canvas, covered, rows, drawn)
     for points in _SIZES:
         some = [(label, place) for label, variant, place in drawn if variant.points == points]
         if some:
@@ -204,6 +204,7 @@ def _add_leaders(
     view: ImageView,
     canvas: Canvas,
     covered: npt.NDArray[np.int16],
+    rows: npt.NDArray[np.int64],
     drawn: Sequence[tuple[_Label, _Variant, Rectangle]],
 ) -> None:
     """Draw lines from labels to what they name, where this is not plain: see `_needs_leader`."""
@@ -214,7 +215,7 @@ def _add_leaders(
 
     lines, colours, names = [], [], []
     for number, (label, _, place) in enumerate(drawn):
-        if not _needs_leader(view, covered, label, place):
+        if not _needs_leader(view, covered, rows, label, place):
             continue
         end = _end_of_leader(view, label, place)
         start = np.clip(end, place[:2], place[2:])  # the nearest point of the label
@@ -234,20 +235,35 @@ def _add_leaders(
     )
 
 
-def _needs_leader(view: ImageView, covered: npt.NDArray[np.int16], label: _Label, place: Rectangle) -> bool:
-    """Return whether a label is away from its box, or lies on objects that it does not name."""
-    if gap(place, label.box) > _APART * (place[3] - place[1]):
+def _needs_leader(
+    view: ImageView, covered: npt.NDArray[np.int16], rows: npt.NDArray[np.int64], label: _Label, place: Rectangle
+) -> bool:
+    """Return whether a label is away from what it names, or lies on something else.
+
+    A detection has its box, which the label is at. A missed object has its pixels alone: its label must be near these,
+    and in no detection's box.
+    """
+    height = place[3] - place[1]
+    if gap(place, label.box) > _APART * height:
         return True
+    own = label.own >= 0 and view.masks.pixels[label.own] > 0
+    left, top, mask = view.mask_in_box(label.own) if own else (0, 0, np.zeros((0, 0), bool))
+    if label.missed and own:
+        y, x = np.nonzero(mask)
+        across = np.maximum(np.maximum(place[0] - (x + left), (x + left) - place[2]), 0.0)
+        down = np.maximum(np.maximum(place[1] - (y + top), (y + top) - place[3]), 0.0)
+        if np.hypot(across, down).min() > _APART * height:
+            return True
+        centre = np.array([place[0] + place[2], place[1] + place[3]]) / 2.0
+        boxes = view.detections.boxes[rows]
+        if bool(((boxes[:, :2] < centre) & (centre < boxes[:, 2:])).all(axis=1).any()):
+            return True
     x1, y1 = (max(int(np.ceil(value)), 0) for value in place[:2])
-    x2, y2 = int(place[2]) + 1, int(place[3]) + 1
-    others = covered[y1:y2, x1:x2].copy()
-    if label.own >= 0 and view.masks.pixels[label.own]:
-        left, top, mask = view.mask_in_box(label.own)
-        here = mask[max(y1 - top, 0) : max(y2 - top, 0), max(x1 - left, 0) : max(x2 - left, 0)]
-        down, right = max(top - y1, 0), max(left - x1, 0)
-        others[down : down + here.shape[0], right : right + here.shape[1]] -= here[
-            : others.shape[0] - down, : others.shape[1] - right
-        ]
+    others = covered[y1 : int(place[3]) + 1, x1 : int(place[2]) + 1].copy()
+    if own:
+        canvas = np.zeros(covered.shape, np.int16)
+        canvas[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
+        others -= canvas[y1 : y1 + others.shape[0], x1 : x1 + others.shape[1]]
     return bool(others.size) and float((others > 0).mean()) > _ASTRAY
 
 

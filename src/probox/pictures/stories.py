@@ -87,7 +87,7 @@ def draw_story(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None, c
     from probox.pictures.saving import TextFigure
 
     x1, y1, x2, y2 = crop_around(view)
-    lines = textwrap.wrap(caption, _LETTERS)
+    lines = textwrap.wrap(caption.replace(" %", "\u00a0%").replace(" px", "\u00a0px"), _LETTERS)
     line = 1.35 * _POINTS / 72.0
     words = line * len(lines) + 0.2
     shape = min((y2 - y1) / (x2 - x1), _TALLEST)
@@ -110,7 +110,9 @@ def draw_story(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None, c
     return axes
 
 
-def story_page(stories: Sequence[tuple[Story, str]], title: str, notes: Sequence[str]) -> bytes:
+def story_page(
+    stories: Sequence[tuple[Story, str]], title: str, notes: Sequence[str], colours: str = "blue-orange"
+) -> bytes:
     """Return a page with all stories and the names of their pictures beside it.
 
     A page, not one large picture: its captions can be searched, copied and read aloud, and the pictures stay files of
@@ -122,7 +124,9 @@ def story_page(stories: Sequence[tuple[Story, str]], title: str, notes: Sequence
         if own:
             parts.append(f"<h2>{html_text(about)}</h2>\n<div class=row>\n{''.join(map(_figure, own))}</div>\n")
     said = "".join(f"<p>{html_text(note)}</p>\n" for note in notes)
-    return _PAGE.format(title=html_text(title), body="".join(parts), notes=said).encode()
+    right, wrong = colours.split("-")  # palettes are called by their colours
+    words = {"right": right.capitalize(), "wrong": wrong}
+    return _PAGE.format(title=html_text(title), body="".join(parts), notes=said, **words).encode()
 
 
 def _figure(told: tuple[Story, str]) -> str:
@@ -131,7 +135,10 @@ def _figure(told: tuple[Story, str]) -> str:
     shown = f'<img src="{html_text(name)}" alt="{text}">'
     if name.endswith(".pdf"):
         shown = f'<object data="{html_text(name)}" type="application/pdf">{text}</object>'
-    return f'<figure><a href="{html_text(name)}">{shown}</a><figcaption>{text}</figcaption></figure>\n'
+    return (
+        f'<figure><a href="{html_text(name)}">{shown}</a><figcaption><details><summary>caption</summary>{text}'
+        "</details></figcaption></figure>\n"
+    )
 
 
 _PAGE = """<!doctype html>
@@ -146,11 +153,13 @@ body {{ font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1200
 figure {{ margin: 0; }}
 img, object {{ width: 100%; border-radius: 6px; background: #fff; }}
 object {{ height: 480px; }}
-figcaption {{ font-size: 13px; padding: 0.3em 0; }}
+figcaption {{ font-size: 13px; padding: 0.2em 0; }}
+summary {{ opacity: 0.6; cursor: pointer; }}
 h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
 </style>
 <h1>{title}</h1>
-<p>Blue is matched, orange is not; ellipses are 1, 2 and 3 standard deviations of a corner; the truth's box is dashed.
+<p>{right} is matched, {wrong} is not; ellipses are 1, 2 and 3 standard deviations of a corner; the truth's box is
+dashed.
 d² is the squared distance of the truth from the box in units of its sigmas, over the four edges.</p>
 {body}{notes}</html>
 """

@@ -33,7 +33,7 @@ def _draw(
     results: Results, x: str, y: str, title: str, ax: Axes | None, dark: bool, *, levels: tuple[float, ...] = ()
 ) -> Axes:
     with styled(dark) as theme:
-        axes = new_axes(ax, (4.6, 5.0))
+        axes = new_axes(ax, (4.9, 5.0))
         grid = np.linspace(1e-3, 1.0, 200)
         for level in levels:
             axes.plot(grid, np.minimum(level**2 / grid, 1.1), color=theme.faint, linewidth=1.0, zorder=0.5)

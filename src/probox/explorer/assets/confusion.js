@@ -79,12 +79,33 @@
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "truth \\ named"), columns.map((c) => h("th", { scope: "col", title: nameOf(store, c) }, h("span", {}, nameOf(store, c)))))),
       h("tbody", {}, [...rows, classes].map((truth) => h("tr", { class: truth === classes ? "background" : null },
         h("th", { scope: "row" }, nameOf(store, truth)), columns.map((named) => cell(truth, named))))));
+    offer(table, state.confused ?? active);
     if (focused) table.querySelector(`[data-key="${focused}"]`)?.focus();
     byId("confusion-detector").value = String(state.main);
     byId("confusion-all").checked = state.matrix === "all";
     byId("confusion-all").closest("label").hidden = there.length <= MOST;
     byId("confusion-shares").checked = state.shares === "yes";
     byId("confusion-note").textContent = words(store, counts, rows, there);
+  }
+
+  // Of so many buttons one is reached by tab, the others by arrows.
+  let active = null;
+  const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+
+  function offer(table, key) {
+    const buttons = [...table.querySelectorAll("td button")];
+    const reached = buttons.find((button) => button.dataset.key === key) ?? buttons[0];
+    for (const button of buttons) button.tabIndex = button === reached ? 0 : -1;
+    active = reached?.dataset.key ?? null;
+  }
+
+  /** Go to the next cell that way which has something in it. */
+  function move(table, cell, [down, right]) {
+    let row = cell.parentElement.rowIndex + down, column = cell.cellIndex + right;
+    for (; table.rows[row]?.cells[column]; row += down, column += right) {
+      const button = table.rows[row].cells[column].querySelector("button");
+      if (button) { button.focus(); return; }
+    }
   }
 
   /** Return what the matrix shows and leaves out. */
@@ -114,6 +135,13 @@
     });
     byId("confusion-all").addEventListener("change", (event) => probox.update({ matrix: event.target.checked ? "all" : "most" }));
     byId("confusion-shares").addEventListener("change", (event) => probox.update({ shares: event.target.checked ? "yes" : "no" }));
+    const table = byId("confusion-table");
+    table.addEventListener("focusin", (event) => offer(table, event.target.dataset.key));
+    table.addEventListener("keydown", (event) => {
+      if (!(event.key in STEPS)) return;
+      event.preventDefault();
+      move(table, event.target.closest("td"), STEPS[event.key]);
+    });
     probox.exportable("confusion-table", { name: "confusion", more: (_, state) => [store.results[state.main].name,
       state.shares === "yes" ? "shares of the rows" : "counts", "rows: truth, columns: class that detections name, by PDQ's matches"].join("; ") });
   });

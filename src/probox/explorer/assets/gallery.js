@@ -29,6 +29,7 @@
   const plural = (n, one, many) => `${probox.count(n)} ${n === 1 ? one : many}`;
 
   function renderGallery(store, state) {
+    const before = shown;
     const passed = probox.passing(store, state, state.main);
     const sums = probox.imageSums(store, state, state.main, passed);
     const rival = probox.rivalOf(state);
@@ -52,6 +53,8 @@
     byId("tag-all").hidden = !rows.length;
     measure(state);
     place(store, state);
+    // A threshold that moves has its own words.
+    if (before && before.t === state.t) probox.announce(byId("found").textContent);
   }
 
   /** Find the objects and false positives to show; neighbours in the large view are then theirs. */

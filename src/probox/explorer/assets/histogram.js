@@ -21,7 +21,7 @@
       brush: filtered ? [state.lo, state.hi] : null, brushStep: 1 / BINS, onBrush: brush,
       series: store.results.map((result, r) => {
         const shares = probox.histogram(store.view(r, state.t), state.of, BINS);
-        return { name: result.name, colour: probox.lineColour(r), step: true,
+        return { name: result.name, colour: probox.lineColour(r), mark: r, step: true,
           x: [...shares.map((_, i) => i / BINS), 1], y: [...shares, shares[BINS - 1]] };
       }) });
     byId("of").value = state.of;

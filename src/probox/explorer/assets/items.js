@@ -90,7 +90,7 @@
       const entries = entriesOf(store, image, geometry, r);
       const id = `items-${r}`;
       return h("div", { class: "group", role: "group", "data-of": r, ...(shown.length > 1 ? { "aria-labelledby": id } : { "aria-label": "objects and detections" }) },
-        shown.length > 1 ? h("h3", { id }, h("i", { class: "swatch", style: `background:${probox.line(r)}` }), store.results[r].name) : null,
+        shown.length > 1 ? h("h3", { id, title: store.results[r].name }, h("i", { class: "swatch", style: `background:${probox.line(r)}` }), store.results[r].name) : null,
         entries.map(button), entries.length ? null : h("p", { class: "note" }, "nothing here"));
     });
     items.replaceChildren(...groups);

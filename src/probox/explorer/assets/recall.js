@@ -27,7 +27,7 @@
         : "Not known at a threshold: too many confidences and scores disagree.";
     probox.lineChart(byId("chart-recall"), { xRange: [0, 1], yRange: [0, 1.02], xLabel: "recall", yLabel: "precision",
       label: `precision against recall, ${whose}`, height: 320, format: (value) => percent(value, 1),
-      series: known.map((one) => ({ colour: probox.lineColour(one.r),
+      series: known.map((one) => ({ colour: probox.lineColour(one.r), mark: one.r,
         name: `${one.name} (AP ${percent(mean(one.curve), 1)})`, x: BOXES.RECALLS, y: one.curve })) });
     byId("iou").value = state.iou;
   }

@@ -105,13 +105,15 @@
       const objectVerdict = new Uint8Array(objects);
       for (let o = 0; o < objects; o++) objectVerdict[o] = small[o] ? IGNORED : objectDetection[o] >= 0 ? TP : FN;
       // The rows of true and false positives, ascending: most detections are dropped, so sums go through these.
-      Object.assign(this, { pair, verdict, objectDetection, objectVerdict, right: right.subarray(0, rights), wrong: wrong.slice(0, wrongs) });
+      const rows = right.subarray(0, rights), rightPair = new Int32Array(rights);
+      for (let i = 0; i < rights; i++) rightPair[i] = pair[rows[i]];
+      Object.assign(this, { pair, verdict, objectDetection, objectVerdict, right: rows, rightPair, wrong: wrong.slice(0, wrongs) });
     }
 
     /** Return sums in `groups` groups, from columns with a detection's or an object's group, or -1. */
     sums(groups, ofDetection, ofObject) {
       const { pairs } = this.result, { cost } = this.result.detections;
-      const { pair, right, wrong, objectVerdict } = this;
+      const { rightPair, wrong, objectVerdict } = this;
       const objectOf = pairs.object;
       const sums = new Sums(groups);
       for (let i = 0; i < wrong.length; i++) {
@@ -120,14 +122,14 @@
         sums.FP[group]++;
         sums.cost[group] += cost ? cost[wrong[i]] : 1;
       }
-      const groupOf = new Int32Array(right.length);
-      for (let i = 0; i < right.length; i++) {
-        groupOf[i] = ofObject[objectOf[pair[right[i]]]];
+      const groupOf = new Int32Array(rightPair.length);
+      for (let i = 0; i < rightPair.length; i++) {
+        groupOf[i] = ofObject[objectOf[rightPair[i]]];
         if (groupOf[i] >= 0) sums.TP[groupOf[i]]++;
       }
       for (const quality of QUALITIES) {
         const own = sums[quality], values = pairs[quality];
-        for (let i = 0; i < right.length; i++) if (groupOf[i] >= 0) own[groupOf[i]] += values[pair[right[i]]];
+        for (let i = 0; i < groupOf.length; i++) if (groupOf[i] >= 0) own[groupOf[i]] += values[rightPair[i]];
       }
       for (let o = 0; o < objectVerdict.length; o++) {
         const group = ofObject[o];

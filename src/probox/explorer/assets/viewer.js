@@ -105,7 +105,7 @@
     const [over, names] = [0, 1].map(() => h("canvas", { class: "over", "aria-hidden": "true" }));
     const text = h("span", {}), scale = probox.heatScale();
     const box = h("figure", { class: "pane" }, h("figcaption", {}, h("i", { class: "swatch",
-      style: `background:${probox.line(r)}` }), h("b", {}, name), text, scale), h("div", { class: "stage" }, canvas, over, names));
+      style: `background:${probox.line(r)}` }), h("b", { title: name }, name), text, scale), h("div", { class: "stage" }, canvas, over, names));
     const pane = { r, canvas, over, names, box, text, scale };
     probox.gestures(canvas, { zoom: () => zoom, setZoom,
       hover: (event) => setHover(event && hit(pane, event), event, pane),

@@ -42,7 +42,7 @@
   function repairs(store, state) {
     const now = store.results.map((_, r) => probox.diagnosis.whatIf(store.view(r, state.t)));
     const rows = ["no_false_positives", "no_duplicates"].map((key) => ({ key, name: WHAT_IF[key], values: now.map((one) => one[key]),
-      base: now.map((one) => one.now), notes: now.map((one) => (key === "no_duplicates" ? `${count(one.duplicates)} fewer` : "")) }));
+      base: now.map((one) => one.now), notes: now.map((one) => (key === "no_duplicates" ? `${count(one.duplicates)} FP fewer` : "")) }));
     const best = store.results.map(({ why }) => why.best);
     if (best.some(Boolean)) {
       rows.push({ key: "best_threshold", name: WHAT_IF.best_threshold, base: now.map((one) => one.now), values: best.map((one) => one?.PDQ ?? NaN),
