@@ -289,6 +289,7 @@ def test_images_without_anything_that_counts_come_last() -> None:
     empty = [row for row, value in enumerate(told["sums"]["PDQ"]) if value is None]
     assert 0 < len(empty) < len(told["rows"])
     assert told["rows"][-len(empty) :] == empty
+    assert told["apart"] == 0  # nothing of that class is there: that says nothing about the detector
 
 
 def test_order_of_objects(with_unseen: dict[str, Evaluation]) -> None:
