@@ -31,6 +31,13 @@ const bar = document.getElementById('bar').getBoundingClientRect();
 const heading = document.activeElement.querySelector('h2')?.getBoundingClientRect();
 return heading ? [bar.bottom, heading.top, innerHeight] : null;
 """
+# Which section is marked in the line of sections, and whether the line shows that link whole.
+MARKED = """
+const link = document.querySelector('#sections [aria-current]');
+if (!link) return null;
+const line = link.parentElement.getBoundingClientRect(), {left, right} = link.getBoundingClientRect();
+return [link.textContent, left >= line.left - 1 && right <= line.right + 1];
+"""
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
@@ -50,11 +57,9 @@ def test_going_to_a_section_shows_its_heading_below_the_bar(
             browser.js("document.querySelectorAll('#sections a:not([hidden])')[arguments[0]].click()", number)
             bottom, top, window = browser.wait(lambda: browser.js(PLACE))
             assert bottom <= top < window, names[number]
+            if top < bottom + 45:  # the page's last sections may be too short to come up to the bar
+                browser.wait(lambda name=names[number]: browser.js(MARKED) == [name, True])
         assert "t=0.5" in browser.js("return location.hash")  # the address keeps what one sees
-        current = browser.wait(
-            lambda: browser.js("return document.querySelector('#sections [aria-current]')?.textContent")
-        )
-        assert current in names
 
 
 def test_the_first_link_leads_to_the_images_and_keeps_the_state(browser: Browser, page: Path) -> None:

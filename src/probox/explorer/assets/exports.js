@@ -92,11 +92,11 @@
     return forms[form](content(byId(id)), caption);
   };
 
-  /** Put tools beside the heading of a table's card, or into a line of their own. */
+  /** Put tools beside the heading of a table's card or section, or into a line of their own. */
   function beside(place, tools) {
-    const head = place.parentElement.querySelector(":scope > .head, :scope > h3");
+    const head = place.parentElement.querySelector(":scope > .head, :scope > .heading, :scope > h3");
     if (!head) return place.before(tools);
-    if (head.className === "head") return head.append(tools);
+    if (head.tagName === "DIV") return head.append(tools);
     head.replaceWith(h("div", { class: "head" }, head.cloneNode(true), tools));
   }
 

@@ -15,8 +15,14 @@
 
   /** Return the section that is read: the last that begins above a line a little below the bar. */
   function sectionInSight(sections) {
-    const line = byId("bar").getBoundingClientRect().bottom + 0.25 * window.innerHeight;
+    const line = byId("bar").getBoundingClientRect().bottom + Math.min(90, 0.25 * window.innerHeight);
     return sections.filter((section) => section.getBoundingClientRect().top <= line).pop() || sections[0];
+  }
+
+  /** Move the line of sections, which is wider than a phone, so that a link is in its middle. */
+  function keepInSight(link) {
+    const line = byId("sections"), from = line.getBoundingClientRect(), to = link.getBoundingClientRect();
+    line.scrollLeft += (to.left + to.right - from.left - from.right) / 2;
   }
 
   probox.onStart(() => {
@@ -32,8 +38,12 @@
     document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); probox.jump("gallery"); });
     // Jumps end below the bar, however high it is.
     new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`)).observe(byId("bar"));
+    let current = null;
     const mark = probox.eachFrame(() => {
       const now = sectionInSight(sections.filter((section) => !section.hidden));
+      if (now === current) return;
+      current = now;
+      keepInSight(links.get(now));
       for (const [section, link] of links) {
         if (section === now) link.setAttribute("aria-current", "true");
         else link.removeAttribute("aria-current");
