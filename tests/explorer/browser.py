@@ -72,11 +72,20 @@ class Browser:
         return int(self.js("return document.querySelectorAll(arguments[0]).length", selector))
 
     def click(self, selector: str) -> None:
+        """Click, once more if what was there is drawn anew meanwhile, as tables are when intervals come."""
+        from selenium.common.exceptions import StaleElementReferenceException
         from selenium.webdriver.common.by import By
 
-        element = self.driver.find_element(By.CSS_SELECTOR, selector)
-        self.js("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
-        element.click()
+        def done() -> bool:
+            try:
+                element = self.driver.find_element(By.CSS_SELECTOR, selector)
+                self.js("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+                element.click()
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        self.wait(done)
 
     def choose(self, selector: str, value: str) -> None:
         """Choose from a list, or move a slider, as a user's hand would: the value changes, then the events come."""

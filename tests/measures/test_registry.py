@@ -203,18 +203,21 @@ def test_a_new_measure_is_told_to_the_explorer(result: Evaluation) -> None:
     assert told["columns"][-1] == {
         "key": "hit_score",
         "heading": "Hit",
-        "hint": "mean score of true positives, of all detections",
+        "hint": "mean score of true positives",
         "unit": "plain",
         "better": "low",
-        "fixed": True,
+        "complement": False,
+        "measure": "toy",
+        "follows": False,  # no threshold: the page says so rather than showing the number of all detections
     }
-    assert [column["key"] for column in told["columns"] if not column["fixed"]] == [
-        column.key for column in registry.MEASURES[0].columns
-    ]
+    standard = [measure for measure in registry.MEASURES if measure.standard and measure is not TOY]
+    assert {column["key"] for column in told["columns"] if column["follows"]} == {
+        column.key for measure in standard for column in measure.table_columns
+    }
     assert told["columns"][1]["heading"] == "mLRP"
     assert told["columns"][1]["better"] == "high"
-    fixed = {key: value for key, value in told["results"][0]["fixed"].items() if value is not None}
-    assert fixed == {
+    whole = {key: value for key, value in told["results"][0]["whole"].items() if value is not None}
+    assert whole == {
         "mAP": pytest.approx(result.summary()["mAP"], abs=1e-12),
         "moLRP": pytest.approx(1 - result.summary()["moLRP"], abs=1e-12),
         "hit_score": pytest.approx(expected(result), abs=1e-12),

@@ -46,7 +46,7 @@ def draw(results: Results, *, ax: Axes | None = None, dark: bool = False) -> Axe
             if lower is not None:
                 for count, style in COUNTS.items():
                     lower.plot(levels, curve[count], style, color=colour, linewidth=1.5)
-                    most = max(most, int(curve[count].max()))
+                    most = max(most, int(np.nan_to_num(curve[count]).max()))  # none below an evaluation's own
         upper.set(ylabel="PDQ, %", xlim=(0, 1), title=TITLE)
         upper.set_ylim(bottom=0)
         if lower is None:
