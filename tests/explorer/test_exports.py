@@ -79,7 +79,7 @@ def test_every_exported_table_says_what_made_it(browser: Browser, page: Path) ->
     browser.open(page)
     # Intervals come a moment after the numbers, and the line then says how they were made.
     line = browser.text('[data-caption="summary"]')
-    assert line.partition("; below PDQ, its qualities and counts: 95 % intervals")[0] == f"no label threshold; {made}"
+    assert line.partition("; below numbers: 95 % intervals")[0] == f"no label threshold; {made}"
     browser.choose("#exact", str(AT))
     browser.js("probox.settle()")
     for table, more in (("summary", "below PDQ, its"), ("classes", "columns after PDQ: sure"), ("sizes", "columns")):

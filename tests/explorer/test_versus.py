@@ -10,6 +10,10 @@ from tests.explorer.browser import Browser
 
 from probox import Evaluation, compare
 from probox.evaluation.text import format_value
+from probox.explorer import resampling
+from probox.explorer.resampling import box_intervals
+from probox.measures.boxes.mean_ap import MEAN_AP
+from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.pdq.measure import PDQ
 
 MARK, MINUS, DASH = "✱", "\u2212", "\u2013"
@@ -52,11 +56,36 @@ def test_the_summary_s_intervals_follow_the_threshold(
                 assert browser.text(f"{cell} .interval") == f"{low}{DASH}{high}"
             ends = browser.js("const c = document.querySelector(arguments[0]).dataset; return [c.low, c.high]", cell)
             assert [float(end) for end in ends] == pytest.approx([interval.low, interval.high], rel=1e-6, abs=1e-7)
-    # Of mAP none is known, and the line under the table says whose they are and that images are few.
+    # Of mAP none is known at a threshold, and the line under the table says whose they are and that images are few.
     assert browser.count('#summary td[data-column="mAP"] .interval') == 0
     said = browser.text('[data-caption="summary"]')
     assert "95 % intervals, images drawn anew 1,000 times" in said
     assert "fewer than 30" in said
+
+
+def test_without_a_threshold_map_and_lrp_have_intervals_too(
+    browser: Browser, page: Path, results: dict[str, Evaluation]
+) -> None:
+    browser.open(page)
+    for number, result in enumerate(results.values()):
+        intervals = result.intervals()
+        for column in (*MEAN_AP.table_columns, *OPTIMAL_LRP.table_columns):
+            cell = f'#summary tr[data-result="{number}"] td[data-column="{column.key}"]'
+            ends = column.shown_limits(intervals[column.key].low, intervals[column.key].high)
+            assert browser.text(f"{cell} .interval") == DASH.join(f"{100 * end:.2f}" for end in ends)
+            told = browser.js("const c = document.querySelector(arguments[0]).dataset; return [c.low, c.high]", cell)
+            assert [float(end) for end in told] == pytest.approx(ends, rel=1e-12)
+    assert "below numbers: 95 % intervals" in browser.text('[data-caption="summary"]')
+
+
+def test_intervals_of_map_are_left_out_where_they_take_long(
+    results: dict[str, Evaluation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = results["unsure"]
+    assert set(box_intervals(result)) == {"mAP", "moLRP"}
+    assert box_intervals(result.on(result.dataset.image_ids[:1])) == {}  # one image cannot be drawn anew
+    monkeypatch.setattr(resampling, "MOST_DRAWN", len(result.detections) - 1)
+    assert box_intervals(result) == {}
 
 
 def test_without_a_rival_nothing_is_compared(browser: Browser, page: Path) -> None:

@@ -145,9 +145,7 @@ def _csv(pair: PairOfResults, rows: Sequence[tuple[str, Column, Difference]], of
     for name, column, found in rows:
         numbers: list[float] = []
         for interval in (found.first, found.second):
-            low, high = interval.low, interval.high
-            low, high = (1 - high, 1 - low) if column.complement else (low, high)
-            numbers += [column.shown({column.key: interval.value}), low, high]
+            numbers += [column.shown({column.key: interval.value}), *column.shown_limits(interval.low, interval.high)]
         numbers += [*shown_difference(column, found.difference), found.p, found.adjusted]
         about = [column.heading or column.key, found.images] if of_classes else []
         lines.append([name, *about, *map(float, numbers)])

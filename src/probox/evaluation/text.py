@@ -56,7 +56,7 @@ def format_limits(column: Column, low: float, high: float) -> str:
     """
     if math.isnan(low) or math.isnan(high):
         return ""
-    low, high = (1.0 - high, 1.0 - low) if column.complement else (low, high)
+    low, high = column.shown_limits(low, high)
     scale, digits = 100 if column.unit == "per cent" else 1, limit_digits(column, low, high)
     low, high = (round(scale * end, digits) + 0.0 for end in (low, high))  # -0.04 is 0.0, not -0.0
     return f"[{low:,.{digits}f}, {high:,.{digits}f}]"
@@ -232,7 +232,7 @@ def _csv(rows: Sequence[Row], columns: list[Column], heading: str, limits: Seque
             shown.append(_plain(column, column.shown(summary)))
             if limits is not None:
                 low, high = limits[number].get(column.key, (math.nan, math.nan))
-                shown += [_plain(None, end) for end in ((1 - high, 1 - low) if column.complement else (low, high))]
+                shown += [_plain(None, end) for end in column.shown_limits(low, high)]
         lines.append([name, *shown])
     return csv_text(lines)
 

@@ -16,7 +16,7 @@ from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.evaluation.result import Evaluation
 from probox.explorer.boxes import FOLLOWING, box_payload
 from probox.explorer.packing import number, packed
-from probox.explorer.resampling import obstacles
+from probox.explorer.resampling import box_intervals, obstacles
 from probox.explorer.why import why_payload
 from probox.measures.boxes.matching import AREA_RANGES
 from probox.measures.measure import Column, Measure
@@ -129,6 +129,7 @@ def _result(name: str, evaluation: Evaluation, shown: Sequence[Measure]) -> dict
         "words": evaluation.convention.replace(label_threshold=None).describe(),
         # Of all detections: what no threshold leaves, and all that is known of measures that cannot follow one.
         "whole": {column.key: number(column.shown(summary)) for column in of_all},
+        "intervals": box_intervals(evaluation),
         "detections": detections,
         "pairs": {"object": packed(pairs.objects[used], "i4"), **qualities},
         "events": _events(rematches, used),

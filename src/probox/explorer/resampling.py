@@ -6,6 +6,7 @@ those of `probox.bootstrap` and `probox.compare`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import combinations
 from statistics import NormalDist
@@ -13,16 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from probox.analysis.intervals import FEW_IMAGES
+from probox.analysis.intervals import FEW_IMAGES, bootstrap
 from probox.analysis.resampling import DRAWS, MORE_SWAPS, SWAPS
 from probox.analysis.same_truth import check_same_truth
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
+from probox.explorer.boxes import FOLLOWING
+from probox.measures.registry import measures_called
 
-__all__ = ["obstacles", "resampling_constants"]
+__all__ = ["box_intervals", "obstacles", "resampling_constants"]
 
 LEVEL, REPLICATES, SEED = 0.95, 1000, 0
 """The defaults of `probox.bootstrap` and `probox.compare`."""
+
+MOST_DRAWN = 100_000
+"""Detections of a result for which mAP and LRP get intervals: a page is made in seconds."""
 
 
 def resampling_constants() -> dict[str, Any]:
@@ -53,3 +59,17 @@ def obstacles(results: Mapping[str, Evaluation]) -> dict[str, str]:
         except InputError as error:
             found[f"{a},{b}"] = str(error)
     return found
+
+
+def box_intervals(evaluation: Evaluation) -> dict[str, list[float]]:
+    """Return low and high of mAP and LRP of all detections, as they are shown; none where that would take long.
+
+    The page cannot draw these anew itself: it would have to go through all detections once a replicate.
+    """
+    measures = [name for name in FOLLOWING if name in evaluation.measures]
+    if len(evaluation.dataset) < 2 or len(evaluation.detections) > MOST_DRAWN or not measures:
+        return {}
+    found = bootstrap(evaluation, measures, level=LEVEL, replicates=REPLICATES, seed=SEED)
+    columns = [column for measure in measures_called(measures) for column in measure.table_columns]
+    ends = {column.key: column.shown_limits(found[column.key].low, found[column.key].high) for column in columns}
+    return {key: [low, high] for key, (low, high) in ends.items() if math.isfinite(low)}

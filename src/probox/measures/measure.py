@@ -134,6 +134,10 @@ class Column:
         value = float(summary.get(self.key, math.nan))
         return 1.0 - value if self.complement else value
 
+    def shown_limits(self, low: float, high: float) -> tuple[float, float]:
+        """Return the ends of an interval of the number as tables show them."""
+        return (1.0 - high, 1.0 - low) if self.complement else (low, high)
+
     @property
     def shown_better(self) -> Better | None:
         """Return which of the numbers that tables show are better."""

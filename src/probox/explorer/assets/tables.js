@@ -203,7 +203,7 @@
   const whose = (store, state) => (store.results.length > 1 ? `columns after PDQ: ${store.results[state.main].name}` : "");
 
   probox.onStart(() => {
-    probox.exportable("summary", { tools: "summary-tools", more: (store) => probox.intervalWords(store) });
+    probox.exportable("summary", { tools: "summary-tools", more: probox.intervalWords });
     probox.exportable("classes", { more: whose });
     probox.exportable("sizes", { more: whose });
   });

@@ -25,11 +25,19 @@
 
   const measured = (result) => result.measures.includes("pdq");
 
+  /** Return the interval of mAP or LRP of all detections, which Python made; null if there is none. */
+  function givenInterval(r, key) {
+    const ends = probox.store.results[r].intervals[key];
+    return ends ? { low: ends[0], high: ends[1] } : null;
+  }
+
   /** Return the interval of a result's number at a threshold, or null while it is being made, or if there is none. */
-  probox.intervalOf = (r, key, threshold) => known.get(`${r} ${threshold}`)?.intervals[key] ?? null;
+  probox.intervalOf = (r, key, threshold) => known.get(`${r} ${threshold}`)?.intervals[key]
+    ?? (threshold === null ? givenInterval(r, key) : null);
 
   /** Return what these intervals are. */
-  probox.intervalWords = (store) => (store.count < 2 ? "" : `below PDQ, its qualities and counts: ${SURE} intervals, images drawn anew `
+  probox.intervalWords = (store, { t }) => (store.count < 2 ? ""
+    : `below ${t === null && store.results.some((result) => Object.keys(result.intervals).length) ? "numbers" : "PDQ, its qualities and counts"}: ${SURE} intervals, images drawn anew `
     + `${count(REPLICATES)} times${store.count < FEW ? ` (of fewer than ${FEW} images they tend to be too narrow)` : ""}`);
 
   /** Return why two results cannot be compared, or null. */
