@@ -262,6 +262,38 @@ def test_on_paper(browser: Browser, page: Path) -> None:
     browser.wait(lambda: browser.js("return document.documentElement.dataset.theme") is None)
 
 
+def test_an_image_on_paper_is_whole_with_its_lists(browser: Browser, page: Path) -> None:
+    browser.resize(1400, 900, dark=True)
+    browser.open(page, "image=4&beside=1&layers=mbl")
+    browser.wait(lambda: browser.count("#items .item") > 4)
+    canvases = (
+        "return probox.panes().map(({canvas, names}) => [canvas.width, canvas.height, names.width, names.height])"
+    )
+    on_screen = browser.js(canvases)
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        browser.wait(lambda: browser.js("return document.documentElement.dataset.theme") == "light")
+        image = browser.js("const s = probox.store.images, i = s.id.indexOf(4); return [s.w[i], s.h[i]]")
+        for width, height, *names in browser.js(canvases):
+            assert width / height == pytest.approx(image[0] / image[1], rel=0.01)  # nothing cut off, nothing empty
+            assert names == [width, height]
+        seen = browser.js(
+            """
+            const dialog = document.getElementById('viewer');
+            return [getComputedStyle(dialog).overflowY, dialog.scrollHeight <= dialog.clientHeight + 1,
+              [...dialog.querySelectorAll('.stage')].every((stage) => {
+                const all = stage.getBoundingClientRect(), own = stage.firstChild.getBoundingClientRect();
+                return Math.abs(all.height - own.height) < 2 && own.height > 100;
+              }),
+              [...dialog.querySelectorAll('.item .numbers')].every((one) => one.getClientRects().length > 0)];
+            """
+        )
+        assert seen == ["visible", True, True, True]
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.wait(lambda: browser.js(canvases) == on_screen)
+
+
 # --- contrast -------------------------------------------------------------------------------------------------------
 
 

@@ -132,6 +132,7 @@ def test_a_link_restores_the_view(browser: Browser, page: Path) -> None:
 
 def test_a_point_of_a_cloud_leads_to_its_image(browser: Browser, page: Path) -> None:
     browser.open(page)
+    browser.wait(lambda: browser.count("#chart-spatial .over"))  # charts come a moment later
     browser.js("document.querySelector('#chart-spatial .over').scrollIntoView({block: 'center', behavior: 'instant'})")
     place = browser.js(
         "const v = probox.store.view(1, null); const d = v.verdict.findIndex(x => x === 1); const q = v.qualities(d);"

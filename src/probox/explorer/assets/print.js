@@ -10,7 +10,8 @@
     theme = document.documentElement.dataset.theme || "";
     document.documentElement.dataset.theme = "light";
     probox.redraw();
-    probox.settle(); // paper does not wait for rest
+    probox.settle(); // paper does not wait for rest, nor for frames
+    probox.paintForPaper(true);
     for (const svg of document.querySelectorAll(".chart svg")) {
       if (!svg.hasAttribute("viewBox")) svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
     }
@@ -21,6 +22,7 @@
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
     theme = null;
+    probox.paintForPaper(false);
     probox.redraw();
   }
 

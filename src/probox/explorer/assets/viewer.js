@@ -14,6 +14,9 @@
   let zoom = whole; // of the fitted picture, about its top left, in CSS pixels
   let hover = null; // { kind: "d" | "o", r, row }
   let sampler = null;
+  const PAPER = 900; // CSS pixels across, so that labels can be read on paper
+  let paper = false; // whether the page is being printed
+  const pixelRatio = () => (paper ? 2 : window.devicePixelRatio || 1);
 
   probox.field("image", null, "image", probox.wholeIn(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER));
   probox.field("other", null, "beside", (text, theStore) => probox.wholeIn(0, theStore.results.length - 1)(text));
@@ -126,29 +129,44 @@
     probox.repaint();
   }
 
-  /** Return how a pane's canvas shows the image: CSS pixels per pixel, left, top. */
-  function fit(pane) {
+  /** Return a pane's width and height in CSS pixels; on paper it has the image's shape. */
+  function sizeOf(pane) {
+    if (paper) return [PAPER, Math.round(PAPER * store.images.h[row] / store.images.w[row])];
     const stage = pane.canvas.parentElement;
-    const width = store.images.w[row], height = store.images.h[row];
-    const base = Math.min(stage.clientWidth / width, stage.clientHeight / height);
-    const left = (stage.clientWidth - base * width) / 2;
-    return { scale: base * zoom.scale, left: left * zoom.scale + zoom.x, top: zoom.y };
+    return [stage.clientWidth, stage.clientHeight];
   }
 
-  probox.repaint = probox.eachFrame(() => {
+  /** Return how a pane's canvas shows the image: CSS pixels per pixel, left, top. */
+  function fit(pane) {
+    const [across, down] = sizeOf(pane), { scale, x, y } = paper ? whole : zoom;
+    const width = store.images.w[row], height = store.images.h[row];
+    const base = Math.min(across / width, down / height);
+    const left = (across - base * width) / 2;
+    return { scale: base * scale, left: left * scale + x, top: y };
+  }
+
+  function repaintNow() {
     if (row < 0 || !byId("viewer").open) return;
     panes.forEach(paint);
     sampler.now();
-  });
+  }
+  probox.repaint = probox.eachFrame(repaintNow);
+
+  /** Paint the whole image for paper, at once, or for the screen again. */
+  probox.paintForPaper = (on) => {
+    paper = on;
+    if (on) repaintNow();
+    else probox.repaint();
+  };
 
   /** Give a canvas the stage's size and return a context on which a pixel of the image is 1 wide. */
   function contextOf(pane, canvas) {
-    const stage = canvas.parentElement;
-    const ratio = window.devicePixelRatio || 1;
-    canvas.width = Math.max(1, Math.round(stage.clientWidth * ratio));
-    canvas.height = Math.max(1, Math.round(stage.clientHeight * ratio));
-    canvas.style.width = `${stage.clientWidth}px`;
-    canvas.style.height = `${stage.clientHeight}px`;
+    const [width, height] = sizeOf(pane);
+    const ratio = pixelRatio();
+    canvas.width = Math.max(1, Math.round(width * ratio));
+    canvas.height = Math.max(1, Math.round(height * ratio));
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
     const context = canvas.getContext("2d");
     const { scale, left, top } = fit(pane);
     context.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * left, ratio * top);
@@ -184,10 +202,10 @@
     const focus = focusOf(pane, view);
     clipped(context, () => probox.paintScene(context, geometry, view, pane.r, { zoom: scale, layers, focus, fine: false }));
     if (layers.has("l")) {
-      const ratio = window.devicePixelRatio || 1;
+      const ratio = pixelRatio();
       above.setTransform(ratio, 0, 0, ratio, 0, 0);
       pane.labels = probox.paintLabels(above, geometry, view, pane.r, { toScreen: (x, y) => [x * scale + left, y * scale + top],
-        toImage: (x, y) => [(x - left) / scale, (y - top) / scale], size: [pane.canvas.clientWidth, pane.canvas.clientHeight], focus });
+        toImage: (x, y) => [(x - left) / scale, (y - top) / scale], size: sizeOf(pane), focus });
     }
   }
 
