@@ -174,7 +174,13 @@ def test_nothing_to_tell_is_said() -> None:
     nothing = Detections(classes=["cat"], image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 1)))
     told = stories(probox.evaluate(truth, nothing))
     assert len(told) == 0
-    assert "nothing to tell" in told.notes[-1]
+    assert len(told.notes) == 1
+    assert "nothing to tell" in told.notes[0]
+
+
+def test_boxes_with_sigmas_are_not_called_plain_where_none_is_matched() -> None:
+    far = {"error": [150.0, 150.0, 150.0, 150.0], "sigma": 3.0}
+    assert not any("no box has a covariance" in note for note in stories(result_of(far)).notes)
 
 
 def test_wrong_arguments_are_said(results: dict[str, Evaluation]) -> None:

@@ -130,7 +130,8 @@ def stories(result: Evaluation, n: int = 3) -> Stories:
             notes.append(f"{left:,} pairs of plain boxes, which have no sigma to judge, were passed over")
     else:
         found = _by_overlap(result, pairs, usable, n)
-        notes.append("no box has a covariance to judge: overlaps are told instead, and how sure the label was")
+        if found:  # without any pair nothing is known of sigmas
+            notes.append("no box has a covariance to judge: overlaps are told instead, and how sure the label was")
     found += _wrong_labels(result, n)
     if not found:
         notes.append("no detection is matched by COCO's rule, away from the border: there is nothing to tell")
