@@ -136,8 +136,8 @@ def _figure(told: tuple[Story, str]) -> str:
     if name.endswith(".pdf"):
         shown = f'<object data="{html_text(name)}" type="application/pdf">{text}</object>'
     return (
-        f'<figure><a href="{html_text(name)}">{shown}</a><figcaption><details><summary>caption</summary>{text}'
-        "</details></figcaption></figure>\n"
+        f'<figure><a href="{html_text(name)}">{shown}</a><figcaption><p>{text}</p><details><summary>caption</summary>'
+        f"{text}</details></figcaption></figure>\n"
     )
 
 
@@ -154,6 +154,10 @@ figure {{ margin: 0; }}
 img, object {{ width: 100%; border-radius: 6px; background: #fff; }}
 object {{ height: 480px; }}
 figcaption {{ font-size: 13px; padding: 0.2em 0; }}
+figcaption p {{ display: none; margin: 0.2em 0; }}
+@media (max-width: 720px) {{ /* the words in the picture are too small there */
+figcaption p {{ display: block; }} figcaption details {{ display: none; }}
+}}
 summary {{ opacity: 0.6; cursor: pointer; }}
 h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
 </style>

@@ -1,0 +1,40 @@
+"""The page of stories can be read on a phone, where the words in its pictures are too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.explorer.browser import Browser, require_chromium
+
+import probox
+from probox import Evaluation
+from probox.pictures.stories import draw_story, story_page, story_view
+
+
+@pytest.fixture(scope="module")
+def window(results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    require_chromium()
+    folder = tmp_path_factory.mktemp("page")
+    (story, *_) = probox.stories(results["unsure"], 1)
+    draw_story(story_view(results["unsure"], story), caption=story.caption).figure.savefig(folder / "one.png")
+    (folder / "index.html").write_bytes(story_page([(story, "one.png")], "Stories", []))
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    browser.driver.get((folder / "index.html").resolve().as_uri())
+    yield browser
+    browser.close()
+
+
+@pytest.mark.parametrize(("width", "words"), [(320, True), (390, True), (1300, False)])
+def test_captions_are_words_of_the_page_where_pictures_are_small(window: Browser, width: int, words: bool) -> None:
+    window.resize(width, 844)
+    assert window.js("return document.documentElement.scrollWidth") <= width
+    assert ("over-sure: the" in window.js("return document.querySelector('figcaption').innerText")) is words
+    assert window.js("return document.querySelector('details').offsetHeight > 0") is not words
+
+
+def test_a_caption_is_there_once_to_be_found(window: Browser) -> None:
+    window.resize(1300, 844)
+    window.js("document.querySelector('details').open = true")
+    shown = window.js("return document.body.innerText")
+    assert shown.count("over-sure: the") == 1
