@@ -36,6 +36,17 @@ def test_each_result_has_a_panel_with_the_same_classes(results: dict[str, Evalua
     assert cells(panels[0]) == cells(panels[2])
 
 
+@pytest.mark.parametrize("many", [1, 2, 3, 5])
+def test_the_caption_keeps_off_what_axes_are_called(many: int) -> None:
+    panels = Plots({f"result {n}": many_classes() for n in range(many)}).confusion()
+    figure = panels[0].figure
+    figure.canvas.draw()  # once, as saving does
+    caption = figure._supxlabel.get_window_extent()
+    names = [axes.xaxis.label.get_window_extent() for axes in panels]
+    assert min(name.y0 for name in names) - caption.y1 > 0.04 * figure.dpi
+    assert caption.y0 >= 0
+
+
 def many_classes() -> Evaluation:
     """Return a result of 30 classes, the last three of which are mixed up."""
     names = [f"class {n}" for n in range(30)]
@@ -63,7 +74,7 @@ def test_nothing_to_show_is_said() -> None:
     truth = GroundTruth.from_boxes(["cup"], {1: (64, 48)}, [], np.zeros((0, 4)), [])
     none = Detections(classes=["cup"], image_ids=[], boxes=[], label_probs=np.zeros((0, 1)))
     (axes,) = evaluate(truth, none).plot.confusion()
-    assert [text.get_text() for text in axes.texts] == ["nothing was found, nothing was missed"]
+    assert [text.get_text() for text in axes.texts] == ["nothing was found,\nnothing was missed"]
 
 
 def test_without_pdq_it_is_passed_over_and_says_why() -> None:

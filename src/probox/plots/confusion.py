@@ -21,6 +21,8 @@ MOST_CLASSES = 12
 _COLUMNS = 3
 """Panels beside each other."""
 _LETTERS = 16
+_PAD = 0.08
+"""Inches above and below panels: matplotlib's own 0.04 let the caption touch what the axes are called."""
 
 
 def draw(results: Results, *, most: int = MOST_CLASSES, dark: bool = False) -> Any:
@@ -51,7 +53,10 @@ def draw(results: Results, *, most: int = MOST_CLASSES, dark: bool = False) -> A
         if any(name.strip() for name in results):
             figure.suptitle(TITLE, x=0.008, ha="left", fontsize=12, fontweight="bold")
         caption = wrapped([_caption(both, classes)], int(14 * size[0]))
+        figure.get_layout_engine().set(h_pad=_PAD)
         figure.supxlabel(caption, x=0.008, ha="left", fontsize=CAPTION_SIZE, multialignment="left")
+        # Panels that keep their shape settle in the second layout only; what is saved is that of the last.
+        figure.draw_without_rendering()
     return panels.ravel()[: len(found)]
 
 
@@ -70,7 +75,7 @@ def _draw_matrix(axes: Any, one: Confusion, classes: list[int], theme: Theme) ->
 
     axes.set(xlabel="detection names", ylabel="truth")
     if not classes:
-        put_words(axes, "nothing was found, nothing was missed")
+        put_words(axes, "nothing was found,\nnothing was missed")
         return
     shown = [*classes, len(one.classes)]
     counts, shares = one.matrix[np.ix_(shown, shown)], np.nan_to_num(one.shares()[np.ix_(shown, shown)])
