@@ -266,6 +266,13 @@ def test_legends_lie_beside_the_data(results: dict[str, Evaluation], name: str) 
         assert extent.y0 >= -1
 
 
+def test_the_legend_above_panels_has_those_that_are_drawn(results: dict[str, Evaluation]) -> None:
+    panels = Plots({"plain": results["sure"], "first": results["unsure"], "second": results["unsure"]}).pit()
+    (above,) = panels[0].figure.legends
+    assert [text.get_text() for text in above.get_texts()] == ["first", "second"]
+    assert [line.get_color() for line in above.get_lines()] == list(LIGHT.lines[1:3])
+
+
 def test_names_that_begin_with_an_underscore_are_in_legends(unsure: Evaluation) -> None:
     assert legend(Plots({"_a": unsure, "b": unsure}).coverage())[:2] == [" _a", "b"]
 
@@ -278,6 +285,9 @@ def test_nothing_to_judge_is_said() -> None:
         assert "no pairs to judge" in texts(np.ravel(getattr(plots, name)())[0].figure)
     assert "no detections to judge" in texts(plots.reliability().figure)
     assert "nothing to score" in texts(plots.budget().figure)
+    for axes in (plots.classes(), plots.sizes()):
+        assert axes.get_xlim()[0] == 0
+    assert plots.qualities()[0].get_ylim()[0] == 0
 
 
 @pytest.mark.parametrize("most", [3, 90, 12_345, 3_000_000])

@@ -70,6 +70,7 @@ def _draw(
         axes.spines["left"].set_visible(False)
         axes.set(xlabel="PDQ, %", title=title)
         axes.margins(x=0.1, y=0.02)
+        axes.set_xlim(left=0)  # if all are 0, too: PDQ is never negative
         if any(results):
             add_legend_beside(axes, handles, short_names(results), widen=ax is None)
     return axes

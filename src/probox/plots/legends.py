@@ -70,14 +70,18 @@ def add_legend_beside(axes: Axes, handles: Sequence[Any], labels: Sequence[str],
     return legend
 
 
-def add_figure_legend(figure: Any, names: Iterable[str], theme: Theme) -> None:
-    """Add a legend of lines above all panels, in as many rows as it takes, if there are names."""
+def add_figure_legend(figure: Any, names: Iterable[str], theme: Theme, *, drawn: Sequence[bool] | None = None) -> None:
+    """Add a legend of lines above all panels, in as many rows as it takes, if there are names.
+
+    Those that are not `drawn` (default: all are) keep their colour to themselves: a legend explains what is there.
+    """
     from matplotlib.lines import Line2D
 
-    labels = _seen(short_names(names))
+    shown = [(n, name) for n, name in enumerate(_seen(short_names(names))) if drawn is None or drawn[n]]
+    labels = [name for _, name in shown]
     if not any(labels):
         return
-    lines = [Line2D([], [], color=theme.lines[number % len(theme.lines)]) for number in range(len(labels))]
+    lines = [Line2D([], [], color=theme.lines[number % len(theme.lines)]) for number, _ in shown]
     room = figure.dpi * (figure.get_figwidth() - 2 * _GAP)
     for columns in range(len(lines), 0, -1):
         legend = figure.legend(lines, labels, loc="outside upper right", ncols=columns)

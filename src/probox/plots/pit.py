@@ -63,8 +63,7 @@ def draw(results: Results, *, dark: bool = False) -> Any:
         panels[0].set_ylim(bottom=0)  # all share it, and the last one's bins are known now
         panels[0].set_ylabel("edges, %")
         panels[0].set_title(TITLE)
-        if not all(reasons):
-            add_figure_legend(figure, results, theme)
+        add_figure_legend(figure, results, theme, drawn=[not reason for reason in reasons])
         pairing = next(iter(results.values())).matched_pairs.pairing
         fewest = " of the result with the fewest pairs" if len(results) > 1 else ""
         said = f"Band: 95 % of bins{fewest}, if sigmas are right. {SHAPES} {CUT.format(pairing)}"

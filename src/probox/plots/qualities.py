@@ -34,6 +34,7 @@ def draw(results: Results, *, dark: bool = False) -> Any:
                     axes.axvline(values.mean(), color=colour, linewidth=1.0, linestyle=(0, (3, 2)))
             axes.set(xlabel=f"{_TITLES.get(quality, quality)} quality", xlim=(0, 1))
             axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
+        panels[0].set_ylim(bottom=0)  # without any true positive, too: shares are never negative
         panels[0].set_ylabel("true positives, %")
         panels[0].set_title(TITLE)
         add_figure_legend(figure, results, theme)
