@@ -28,6 +28,13 @@ def test_the_first_images_of_every_choice(results: dict[str, Evaluation], choice
     assert choose_images(result, choice, 4) == expected[:4]
 
 
+@pytest.mark.parametrize("choice", list(CHOICES))
+def test_images_with_nothing_in_them_come_last(choice: str) -> None:
+    truth = GroundTruth.from_boxes(["cup"], dict.fromkeys([1, 2, 3], (100, 100)), [2], [[10, 10, 50, 50]], [0])
+    wrong = Detections(classes=["cup"], image_ids=[3], boxes=[[60, 60, 80, 80]], label_probs=[[0.9]])
+    assert choose_images(evaluate(truth, wrong), choice, 3)[-1] == 1
+
+
 def test_images_go_by_id_or_name(results: dict[str, Evaluation]) -> None:
     result = results["unsure"]
     name = result.dataset.file_names[2]

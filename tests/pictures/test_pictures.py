@@ -232,6 +232,23 @@ def test_a_label_on_another_object_is_led_to_its_own() -> None:
     assert (ends[0] <= 110).all()
 
 
+@pytest.mark.parametrize("what", ["another missed object", "a false positive"])
+def test_whatever_a_missed_objects_label_lies_on_it_is_led_to_its_own(what: str) -> None:
+    cup, table = np.zeros((2, 200, 200), bool)
+    cup[90:111, 90:111] = True
+    table[20:181, 20:181] = ~cup[20:181, 20:181]
+    masks, probs = ([cup, table], []) if what == "another missed object" else ([cup], [[0.0, 0.9]])
+    truth = GroundTruth.from_masks(["cup", "dog"], [(1, masks, [0] * len(masks))])
+    found = Detections(
+        classes=["cup", "dog"], image_ids=[1] * len(probs), boxes=np.full((len(probs), 4), [20.0, 20.0, 180.0, 180.0]),
+        label_probs=np.reshape(probs, (-1, 2)),
+    )  # fmt: skip
+    result = probox.evaluate(truth, found)
+    assert (result.objects.verdicts == Verdict.FN).all()
+    leaders = tagged(probox.draw(result, 1), "leader-").values()
+    assert any(cup[int(y), int(x)] for x, y in (shape.points[1] for shape in leaders))
+
+
 def test_a_missed_objects_label_away_from_its_pixels_is_led_to_them() -> None:
     """The label is at the corner of the object's box, where the object is not."""
     rows, columns = np.indices((200, 200))

@@ -35,6 +35,18 @@ def test_labels_stay_in_bounds_and_off_each_other(seed: int) -> None:
         drawn.append((place.left, place.top, width, height))
 
 
+def test_a_shorter_label_must_win_something() -> None:
+    label, everywhere = [(60.0, 20.0), (30.0, 10.0)], np.ones((200, 200), bool)
+    (place,) = place_labels([[80, 80, 120, 120]], [label], (200, 200), everywhere)
+    assert place is not None
+    assert place.variant == 0  # both cover things to see alike
+    free_above = everywhere.copy()
+    free_above[68:80] = False
+    (place,) = place_labels([[80, 80, 120, 120]], [[(150.0, 40.0), (30.0, 10.0)]], (200, 200), free_above)
+    assert place is not None
+    assert place.variant == 1
+
+
 def test_a_lonely_label_stands_above_its_box() -> None:
     (place,) = place_labels([[50, 50, 90, 90]], [[(30, 10), (20, 8)]], (200, 200))
     assert place is not None

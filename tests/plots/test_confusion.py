@@ -7,8 +7,9 @@ import pytest
 from matplotlib.axes import Axes
 
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.pictures.style import DARK, LIGHT
 from probox.plots import Plots, draw_all
-from probox.plots.confusion import MOST_CLASSES
+from probox.plots.confusion import MOST_CLASSES, _contrast
 
 
 def cells(axes: Axes) -> dict[tuple[int, int], str]:
@@ -34,6 +35,21 @@ def test_each_result_has_a_panel_with_the_same_classes(results: dict[str, Evalua
     assert [axes.get_title(loc="left") for axes in panels] == list("abcd")
     assert len({tuple(label.get_text() for label in axes.get_yticklabels()) for axes in panels}) == 1
     assert cells(panels[0]) == cells(panels[2])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_counts_can_be_read_on_their_cells(results: dict[str, Evaluation], dark: bool) -> None:
+    (axes,) = results["unsure"].plot.confusion(dark=dark)
+    theme, image = (DARK if dark else LIGHT), axes.images[0]
+    inks = set()
+    for text in axes.texts:
+        column, row = (round(place) for place in text.get_position())
+        cell = image.cmap(image.get_array()[row, column])
+        ink, other = sorted((theme.ground, theme.ink), key=lambda one: one != text.get_color())
+        assert _contrast(ink, cell) >= _contrast(other, cell)
+        assert _contrast(ink, cell) > 3.5
+        inks.add(ink)
+    assert theme.ink in inks
 
 
 @pytest.mark.parametrize("many", [1, 2, 3, 5])
