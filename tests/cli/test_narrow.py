@@ -122,3 +122,21 @@ def test_progress_counts_once_it_knows_how_many(
     err = capsys.readouterr().err
     assert "12,000/12,000" in err
     assert "None" not in err
+
+
+@pytest.mark.parametrize("options", [["plot"], ["draw", "--stories", "1"]])
+def test_progress_reaches_its_end(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    demo_files: Path,
+    tmp_path: Path,
+    options: list[str],
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit):
+        main([*options, str(demo_files / "results" / "unsure"), "--out", str(tmp_path / "out")])
+    counts = re.findall(r"([0-9]+)/([0-9]+)", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err))
+    assert counts
+    assert counts[-1][0] == counts[-1][1]

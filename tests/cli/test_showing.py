@@ -178,6 +178,13 @@ def test_stories_are_drawn_and_told(capsys: pytest.CaptureFixture[str], demo_fil
         assert f'src="{Path(story["file"]).name}"' in page
         assert story["caption"].split(";")[0] in page
     assert "http" not in page
+    (tmp_path / "none").mkdir()
+    code, _, err = run(capsys, "draw", source, "--images", tmp_path / "none", "--out", tmp_path / "v", "--stories", 1)
+    bare = list(dict.fromkeys(story.image_id for story in expected))
+    assert code == 0
+    assert f"note: {len(bare)} images have no photo in {tmp_path / 'none'} (the first: {bare[0]}): plain ground" in err
+    assert err.count("no photo") == 1
+
     code, _, err = run(capsys, "draw", source, "--out", tmp_path / "t", "--format", "svg", "--stories")
     assert code == 0
     assert "stories written to" in err

@@ -41,6 +41,7 @@ def write_stories(
         counts[story.kind] += 1
         names.append(f"{story.kind}-{counts[story.kind]}.{ending}")
     written = []
+    bare: dict[int, None] = {}  # images without a photo, in their order: an image may have stories of several kinds
     with (
         output_folder(folder, "draw", names=[*names, PAGE]) as out,
         progress_bar("stories", quiet=as_json) as progress,
@@ -50,13 +51,16 @@ def write_stories(
             view = story_view(evaluation, story, found)
             photo = find_photo(photos, story.image_id, view.file_name) if photos else None
             if photos and photo is None:
-                notes.append(f"image {story.image_id} has no photo in {photos}: plain ground")
+                bare[story.image_id] = None
             task = Task(view, photo, {**look, "caption": story.caption, "show_above": 0.0}, ending,
                         draw="probox.pictures.stories:draw_story")  # fmt: skip
             drawn = draw_task(task)
             if drawn.problem is not None:
                 notes.append(f"{drawn.problem}: plain ground")
             written.append((story, out.write(name, drawn.content)))
+        progress(len(written), len(names))
+        if bare:
+            notes.append(f"{len(bare)} images have no photo in {photos} (the first: {next(iter(bare))}): plain ground")
         page = out.write(PAGE, story_page(list(zip(told, names, strict=True)), "Stories", notes, options["colours"]))
     if as_json:
         listed = [{**dataclasses.asdict(story), "file": str(path)} for story, path in written]

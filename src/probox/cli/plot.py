@@ -52,6 +52,7 @@ def command(results: tuple[Named, ...], out: str, ending: str, dark: bool, as_js
             plot = io.BytesIO()
             figure.savefig(plot, format=ending)
             written.append((name, str(folder.write(names[name], plot.getvalue()))))
+        progress(len(written), len(written))  # not every plot fits every result
     reason = difference.why_not(named)
     if as_json:
         left_out = [] if reason is None else [{"name": difference.PLOT.name, "reason": reason}]
