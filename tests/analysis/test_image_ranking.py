@@ -28,6 +28,14 @@ def test_the_first_images_of_every_choice(results: dict[str, Evaluation], choice
     assert choose_images(result, choice, 4) == expected[:4]
 
 
+def test_of_images_with_no_points_those_with_more_mistakes_are_worse() -> None:
+    truth = GroundTruth.from_boxes(["cup"], dict.fromkeys([1, 2, 3], (100, 100)), [2], [[10, 10, 50, 50]], [0])
+    wrong = [[60, 60, 80, 80], [60, 60, 80, 80], [60, 10, 80, 20], [10, 60, 20, 80]]
+    found = Detections(classes=["cup"], image_ids=[1, 2, 3, 3], boxes=wrong, label_probs=[[0.9]] * 4)
+    assert choose_images(evaluate(truth, found), "worst", 3) == [2, 3, 1]  # 2, 2 and 1 mistakes
+    assert choose_images(evaluate(truth, found), "best", 3) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("choice", list(CHOICES))
 def test_images_with_nothing_in_them_come_last(choice: str) -> None:
     truth = GroundTruth.from_boxes(["cup"], dict.fromkeys([1, 2, 3], (100, 100)), [2], [[10, 10, 50, 50]], [0])

@@ -44,7 +44,10 @@ def seen_images(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
 def choose_images(
     evaluation: Evaluation, choice: str, n: int, *, seen: npt.NDArray[np.bool_] | None = None
 ) -> list[int]:
-    """Return the ids of the `n` images that a choice puts first; ties go by id, images with nothing in them last.
+    """Return the ids of the `n` images that a choice puts first.
+
+    Of the worst with the same PDQ, say 0, those with more mistakes come first; other ties go by id. Images with nothing
+    in them come last.
 
     Parameters
     ----------
@@ -67,7 +70,8 @@ def choose_images(
         "missed": -table["FN"],
         "crowded": -(2 * table["TP"] + table["FP"] + table["FN"]),
     }[choice]
-    order = np.lexsort((image_ids, key, ~filled))
+    mistakes = table["FP"] + table["FN"] if choice == "worst" else np.zeros(len(image_ids))
+    order = np.lexsort((image_ids, -mistakes, key, ~filled))
     if choice != _UNSEEN_TOO:
         order = order[(seen_images(evaluation) if seen is None else seen)[order]]
     return [int(image_id) for image_id in image_ids[order[:n]]]

@@ -136,7 +136,7 @@ def command(
         return
     for text in job.notes:
         note(f"note: {text}")
-    note(f"{len(written)} pictures written to {out}")
+    note(f"{len(written)} picture{'s' * (len(written) != 1)} written to {out}")
 
 
 def _job_of(
