@@ -65,15 +65,16 @@ def window(profile: Path, width: int, height: int, *, dark: bool, scale: float) 
 
 
 def screenshots(page: Path, work: Path) -> None:
-    """Photograph the explorer: the page, the gallery, one image of two detectors."""
+    """Photograph the explorer: the page, its diagnosis, the gallery, one image of two detectors."""
     address = page.resolve().as_uri()
     driver = window(work / "light", 1280, 820, dark=False, scale=1.25)
     driver.get(address + "#t=0.5&detector=1")
     time.sleep(1.0)
     driver.save_screenshot(str(work / "page.png"))
-    driver.execute_script("document.getElementById('gallery').scrollIntoView({behavior: 'instant'})")
-    time.sleep(1.5)
-    driver.save_screenshot(str(work / "gallery.png"))
+    for section in ("why", "gallery"):
+        driver.execute_script(f"document.getElementById('{section}').scrollIntoView({{behavior: 'instant'}})")
+        time.sleep(1.5)
+        driver.save_screenshot(str(work / f"{section}.png"))
     driver.quit()
     driver = window(work / "dark", 1280, 560, dark=True, scale=1.25)
     driver.get(address + "#image=10&detector=0&beside=1&layers=pmbe")
@@ -93,6 +94,7 @@ def screenshots(page: Path, work: Path) -> None:
     driver.save_screenshot(str(work / "phone.png"))
     driver.quit()
     keep(work / "page.png", "report.png", 1600)
+    keep(work / "why.png", "why.png", 1400)
     keep(work / "gallery.png", "gallery.jpg", 1280)
     keep(work / "compare.png", "compare.jpg", 1600)
     keep(work / "phone.png", "phone.jpg", 520)
