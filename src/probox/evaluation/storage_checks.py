@@ -19,6 +19,8 @@ __all__ = ["check_evaluation", "check_images", "check_labels"]
 LAST_CHARACTER = 0x10FFFF
 ROUNDED = 1e-9
 """How far, as a share, pPDQ may be from what spatial and label quality make: libraries round powers differently."""
+ROUNDED_OFF = 2.0**-537
+"""How far it may be besides: it is the root of a product, of which digits are lost where that is hardly above 0."""
 
 Flags = npt.NDArray[np.bool_]
 
@@ -157,7 +159,7 @@ class _Checks(_Columns):
         self.require(overall > convention.min_quality, "pairs.pPDQ", "expected a quality above the convention's")
         weight = convention.label_weight
         product = pairs.quality("spatial") ** (1.0 - weight) * pairs.quality("label") ** weight
-        close = np.abs(overall - product) <= ROUNDED * product
+        close = np.abs(overall - product) <= ROUNDED * product + ROUNDED_OFF
         self.require(close, "pairs.pPDQ", "expected what spatial and label quality make")
 
     def _matches(self) -> None:

@@ -93,6 +93,16 @@ def test_worlds_pass_their_own_checks(tmp_path: Path, measures: list[str], chang
             np.testing.assert_equal(Evaluation.load(tmp_path / "kept").summary(), kept.summary())
 
 
+def test_a_pair_that_is_hardly_better_than_nothing(tmp_path: Path) -> None:
+    """The paper's equations know no least quality: a pair's may be the root of what doubles hardly tell from 0."""
+    truth = probox.GroundTruth.from_boxes(["cup"], {1: (64, 64)}, [1], [[0, 0, 9, 9]], [0])
+    found = probox.Detections(classes=["cup"], image_ids=[1], boxes=[[0, 0, 45, 51]], label_probs=[[0.3]])
+    result = evaluate(truth, found, convention="paper")
+    assert 0 < result.pairs.quality("spatial")[0] < np.finfo(np.float64).tiny
+    result.save(tmp_path)
+    assert Evaluation.load(tmp_path).summary() == pytest.approx(result.summary(), nan_ok=True)
+
+
 def test_nothing_at_all(tmp_path: Path) -> None:
     probox.Evaluator([]).result().save(tmp_path)
     assert len(Evaluation.load(tmp_path).dataset) == 0
