@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from tests.explorer.browser import Browser
 
-from probox import Evaluation, compare
+from probox import Detections, Evaluation, GroundTruth, compare, evaluate
 from probox.evaluation.text import format_value
 from probox.explorer import resampling
+from probox.explorer.page import write_report
 from probox.explorer.resampling import box_intervals
 from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
@@ -20,7 +21,7 @@ MARK, MINUS, DASH = "✱", "\u2212", "\u2013"
 
 
 def settle(browser: Browser) -> None:
-    browser.wait(lambda: browser.js("return probox.resting && !probox.sampling"))
+    browser.wait(lambda: browser.js("return probox.resting && !probox.resampling.busy"))
 
 
 def at(results: dict[str, Evaluation], threshold: float) -> dict[str, Evaluation]:
@@ -191,3 +192,17 @@ def test_moving_on_gives_up_what_was_under_way(browser: Browser, page: Path, res
     assert (
         browser.js("probox.update({t: 0.45}); probox.settle(); return probox.byId('versus-words').textContent") == "…"
     )
+
+
+def test_any_number_of_detectors_can_be_compared(browser: Browser, tmp_path: Path) -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (64, 48), 2: (64, 48)}, [1, 2], [[10, 10, 40, 40]] * 2, [0, 0])
+    both = [
+        evaluate(truth, Detections(classes=["cup"], image_ids=[1, 2], boxes=[box] * 2, label_probs=[[0.9], [0.6]]))
+        for box in ([10, 10, 40, 40], [12, 10, 40, 40])
+    ]
+    page, _ = write_report({str(n): both[n % 2] for n in range(26)}, tmp_path / "report")
+    browser.open(page, "against=1")
+    settle(browser)
+    expected = compare({"0": both[0], "1": both[1]}, measures=["pdq"]).pairs[0].conclusion
+    assert browser.text("#versus-words") == expected
+    assert browser.count('#summary td[data-column="PDQ"] .interval') == 26

@@ -12,16 +12,19 @@
 
   // --- what is known: the numbers of drawn images, and comparisons, of the last thresholds ---
 
-  const KEPT = 24;
-  const known = new Map(), differences = new Map();
-  function keep(map, key, value) {
-    map.set(key, value);
-    if (map.size > KEPT) map.delete(map.keys().next().value);
-    return value;
-  }
-
-  probox.sampling = false; // whether numbers are still being made
+  const KEPT = 8;
+  const thresholds = new Map(); // threshold: { numbers, by result; differences, by pair }; the newest last
   let samples = null, stop = null;
+  probox.resampling.busy = false; // whether numbers are still being made
+
+  /** Return what is known at a threshold, which is then the newest: what is being made is never forgotten meanwhile. */
+  function knownAt(threshold) {
+    const known = thresholds.get(threshold) ?? { numbers: new Map(), differences: new Map() };
+    thresholds.delete(threshold);
+    thresholds.set(threshold, known);
+    if (thresholds.size > KEPT) thresholds.delete(thresholds.keys().next().value);
+    return known;
+  }
 
   const measured = (result) => result.measures.includes("pdq");
 
@@ -32,7 +35,7 @@
   }
 
   /** Return the interval of a result's number at a threshold, or null while it is being made, or if there is none. */
-  probox.intervalOf = (r, key, threshold) => known.get(`${r} ${threshold}`)?.intervals[key]
+  probox.intervalOf = (r, key, threshold) => thresholds.get(threshold)?.numbers.get(r)?.intervals[key]
     ?? (threshold === null ? givenInterval(r, key) : null);
 
   /** Return what these intervals are. */
@@ -45,19 +48,19 @@
     ?? (measured(store.results[a]) && measured(store.results[b]) ? null : "PDQ was not measured of both");
 
   /** Return what is known of the chosen detector against its rival, or null. */
-  const comparison = (state) => differences.get(`${state.main} ${probox.rivalOf(state)} ${state.t}`) ?? null;
+  const comparison = (state) => thresholds.get(state.t)?.differences.get(`${state.main} ${probox.rivalOf(state)}`) ?? null;
 
   function* everything(store, state) {
+    const { numbers, differences } = knownAt(state.t);
     for (const [r, result] of store.results.entries()) {
-      const key = `${r} ${state.t}`;
-      if (measured(result) && !known.has(key)) keep(known, key, yield* sampled(store, samples, r, state.t));
+      if (measured(result) && !numbers.has(r)) numbers.set(r, yield* sampled(store, samples, r, state.t));
     }
     probox.renderSummaryAgain();
     const a = state.main, b = probox.rivalOf(state);
     if (b === null || obstacle(store, a, b)) return;
     if (!comparison(state)) {
-      const both = [a, b].map((r) => known.get(`${r} ${state.t}`));
-      keep(differences, `${a} ${b} ${state.t}`, yield* compared(store, samples, [a, b], state.t, both));
+      const both = [a, b].map((r) => numbers.get(r));
+      differences.set(`${a} ${b}`, yield* compared(store, samples, [a, b], state.t, both));
     }
     renderVersus(store, state);
     probox.renderGroupsAgain();
@@ -68,8 +71,8 @@
     stop?.();
     if (store.count < 2) return;
     samples ||= new Samples(store.count, store.classes.length);
-    probox.sampling = true;
-    stop = inSlices(everything(store, state), () => { probox.sampling = false; });
+    probox.resampling.busy = true;
+    stop = inSlices(everything(store, state), () => { probox.resampling.busy = false; });
   }
 
   // --- words ---
