@@ -26,5 +26,5 @@
     `convention ${ofAll(store, (result) => result.words)}`,
     `${probox.count(store.count)} ${store.count === 1 ? "image" : "images"}`,
     `probox ${store.index.version}`,
-  ].join("; ").replace(/\s+/g, " ");
+  ].join("; ");
 })();

@@ -81,15 +81,17 @@
     probox.say(`${name} saved`);
   }
 
+  /** Return the line under a table; one line whatever is in names, since CSV has it as a comment. */
+  function captionOf(id, store, state) {
+    const extra = made.get(id).more?.(store, state);
+    return (probox.caption(store, state) + (extra ? `; ${extra}` : "")).replace(/\s+/g, " ");
+  }
+
   /** Return a table as it would be exported: "markdown", "latex" or "csv". */
   probox.exported = (id, form) => {
     probox.settle();
-    const { more } = made.get(id);
-    const state = probox.state();
-    const extra = more?.(probox.store, state);
-    const caption = probox.caption(probox.store, state) + (extra ? `; ${extra}` : "");
     const forms = { markdown: asMarkdown, latex: asLatex, csv: asCsv };
-    return forms[form](content(byId(id)), caption);
+    return forms[form](content(byId(id)), captionOf(id, probox.store, probox.state()));
   };
 
   /** Put tools beside the heading of a table's card or section, or into a line of their own. */
@@ -126,10 +128,9 @@
   };
 
   function captions(store, state) {
-    for (const [id, { more }] of made) {
-      const extra = more?.(store, state);
+    for (const id of made.keys()) {
       const place = document.querySelector(`[data-caption="${id}"]`);
-      if (place) place.textContent = probox.caption(store, state) + (extra ? `; ${extra}` : "");
+      if (place) place.textContent = captionOf(id, store, state);
     }
   }
 
