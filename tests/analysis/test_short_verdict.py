@@ -14,6 +14,7 @@ from probox.analysis.budget import budget_of
 from probox.analysis.short_verdict import short_verdict
 from probox.analysis.sweep import find_rematches
 from probox.analysis.thresholds import best_pdq, best_threshold
+from probox.measures.scoring.pair_rows import with_density
 
 LONG = "PDQ over a constant", "alone would give PDQ"
 
@@ -71,7 +72,12 @@ def _of_energy(evaluation: Evaluation) -> list[str]:
 def test_many_pairs_and_their_energy_score_are_left_to_the_diagnosis(
     too_sure: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_PAIRS", 10)
+    dense = int(with_density(too_sure.matched_pairs).sum())
+    monkeypatch.setattr(module, "MOST_PAIRS", dense)
+    short, left_out = short_verdict(too_sure, replicates=20)
+    assert left_out == ("what a constant sigma would give",)
+    assert any("energy score" in text for text in short.verdict)
+    monkeypatch.setattr(module, "MOST_PAIRS", dense - 1)
     short, left_out = short_verdict(too_sure, replicates=20)
     assert left_out == ("what a constant sigma would give", "whether sigmas tell sure corners from unsure ones")
     assert not any("energy score" in text for text in short.verdict)

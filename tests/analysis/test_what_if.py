@@ -55,13 +55,15 @@ def test_each_is_what_a_repaired_file_gives(seed):
 def test_duplicates_by_hand():
     truth = GroundTruth.from_boxes(["cup", "dog"], {7: (64, 48)}, [7, 7], [[10, 20, 40, 40], [45, 5, 60, 15]], [0, 0])
     boxes = [[10, 20, 40, 40], [11, 20, 40, 40], [10, 20, 40, 39], [10, 20, 22, 40], [45, 25, 60, 35]]
-    probs = [[0.9, 0], [0.8, 0.1], [0.2, 0.7], [0.9, 0], [0.9, 0]]
-    unsure = np.tile(np.eye(2) * 9.0, (5, 2, 1, 1))
-    found = Detections(classes=["cup", "dog"], image_ids=[7] * 5, boxes=boxes, label_probs=probs, covariances=unsure)
+    boxes.append([10, 20, 25, 40])
+    probs = [[0.9, 0], [0.8, 0.1], [0.2, 0.7], [0.9, 0], [0.9, 0], [0.5, 0]]
+    unsure = np.tile(np.eye(2) * 9.0, (6, 2, 1, 1))
+    found = Detections(classes=["cup", "dog"], image_ids=[7] * 6, boxes=boxes, label_probs=probs, covariances=unsure)
     result = evaluate(truth, found)
     assert np.isin([1, 2, 3], result.pairs.detections).all()  # each meets the object somehow
-    # The second repeats the first; the third names another class, the fourth overlaps too little, the last nothing.
-    assert duplicates(result).tolist() == [False, True, False, False, False]
+    # The second repeats the first, and so does the last, which overlaps by half; the third names another class, the
+    # fourth overlaps too little, the fifth nothing.
+    assert duplicates(result).tolist() == [False, True, False, False, False, True]
 
 
 def test_the_largest_gain_comes_first():

@@ -189,6 +189,23 @@ def test_a_threshold_that_drops_out_of_turn(evaluation: Evaluation, before: floa
     check(answers[1], evaluation.at_threshold(0.3))
 
 
+def test_a_match_that_a_threshold_changes_at_a_high_overlap_alone() -> None:
+    """The last lies in a crowd; at 0.75 it gets the cup when the second has gone, but not at 0.5: the first has it."""
+    boxes = [[10.0, 10.0, 34.0, 50.0], NEAR, [18.0, 10.0, 50.0, 50.0]]
+    truth = GroundTruth.from_boxes(["cup", "dog"], {1: (200, 200)}, [1, 1], [NEAR, [18, 5, 60, 60]], [0, 0])
+    truth = dataclasses.replace(truth, crowd=np.array([False, True]))
+    found = Detections(
+        classes=["cup", "dog"], image_ids=[1] * 3, boxes=boxes, label_probs=[[0.0, 0.9], [0.0, 0.3], [0.0, 0.6]],
+        labels=[0] * 3, scores=[0.9, 0.8, 0.7],
+    )  # fmt: skip
+    evaluation = evaluate(truth, found)
+    told = {"index": index_payload({"one": evaluation}, [""], 50, evaluation.dataset.file_names)}
+    (answers,) = run(BOXES, [told | {"thresholds": [None, 0.3]}], "store.js", "boxes.js")
+    assert [answer["classes"][0]["AP75"] for answer in answers] == pytest.approx([0.5, 0.5])
+    check(answers[0], evaluation)
+    check(answers[1], evaluation.at_threshold(0.3))
+
+
 def test_nothing_is_matched_anew_where_scores_are_confidences() -> None:
     for seed in range(5):
         assert len(box_sweep._doubtful_groups(evaluate(*box_world(seed, "scores"))).row) == 0

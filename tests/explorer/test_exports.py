@@ -139,11 +139,13 @@ def test_the_line_about_a_table_is_one_line_whatever_is_in_names(browser: Browse
     truth = probox.GroundTruth.from_boxes(["cup"], {1: (64, 48)}, [1], [[10, 10, 40, 40]], [0])
     found = probox.Detections(classes=["cup"], image_ids=[1], boxes=[[10, 10, 40, 40]], label_probs=[[0.9]])
     evaluation = probox.evaluate(truth, found)
-    path, _ = write_report({"a\n=1+2": evaluation, "b": evaluation}, tmp_path / "report")
+    path, _ = write_report(dict.fromkeys(("a\n=1+2", "-1+2", "@b", "+c", "=d"), evaluation), tmp_path / "report")
     browser.open(path)
     caption, head, *rows = browser.js("return probox.exported('classes', 'csv')").splitlines()
     assert "columns after PDQ: a =1+2; shares" in caption
     assert (head.split(",")[0], len(rows)) == ("class", 1)
+    lines = browser.js("return probox.exported('summary', 'csv')").splitlines()[2:]
+    assert {line.split(",")[0] for line in lines} == {"a =1+2", "'-1+2", "'@b", "'+c", "'=d"}
 
 
 def test_intervals_are_shown_and_exported(browser: Browser, page: Path) -> None:

@@ -43,7 +43,9 @@ const answer = input.map(({{ index, thresholds }}) => {{
 """
 
 THRESHOLDS = [None, 0.3, 0.51234, 0.9]
-CLASSES = ("cup", "dog", "owl", "rare", "never")
+USED = ("cup", "dog", "owl", "rare", "never")
+CLASSES = (*USED, *(f"none {number}" for number in range(30)))
+"""So many that classes need more swaps than numbers of all classes."""
 
 
 def two_results(seed: int, images: int, convention: Convention, second: float) -> dict[str, Evaluation]:
@@ -73,7 +75,7 @@ def two_results(seed: int, images: int, convention: Convention, second: float) -
             probs.append(rng.dirichlet(np.full(6, 0.5)) * 0.9)
         # The last class is none of the truth's.
         detections = Detections(
-            classes=(*CLASSES, "ufo"), image_ids=ids, boxes=found, label_probs=np.array(probs, np.float32)
+            classes=(*USED, "ufo"), image_ids=ids, boxes=found, label_probs=np.array(probs, np.float32)
         )
         results[name] = evaluate(truth, detections, convention=convention, measures=["pdq"])
     return results
@@ -152,18 +154,21 @@ def check_difference(page: Any, difference: Any) -> None:
 
 
 WORDS = """
-const { conclusion, holm, normal, pValue } = probox.resampling;
+const { claimed, conclusion, holm, normal, pValue } = probox.resampling;
 const said = (...given) => conclusion(["a", "b"], ...given);
 const answer = {
   holm: holm([0.01, NaN, 0.04, 0.03]),
   p: [pValue(0.5, [0.5, -0.6, 0.1, NaN], 40), pValue(0.5, [0, 0, 0], 3),
     pValue(NaN, [1], 3), pValue(0.5, [0, 0, 0], 0)],
+  claimed: [[0.05, 0.01, 0.02], [0.05, -0.02, -0.01], [0.051, 0.01, 0.02], [0.05, 0, 0.02], [0.05, -0.02, 0]]
+    .map(([p, low, high]) => claimed(p, { low, high })).concat(claimed(0.01, null)),
   normal: [-40, -3, 0, 1.96, 9].map(normal),
   words: [
     said({}, 1),
     said({ difference: NaN }, 9),
     said({ difference: 0, between: { low: 0, high: 0 }, p: 1 }, 9),
     said({ difference: -0.0004, between: { low: -0.02, high: 0.01 }, p: 0.4 }, 1234),
+    said({ difference: 0.0138, between: { low: 0.0088, high: 0.0188 }, p: 0.0005, claimed: true }, 40),
     said({ difference: -0.013, between: { low: -0.022, high: -0.004 }, p: 0.0002, claimed: true }, 206),
   ],
 };
@@ -175,6 +180,7 @@ def test_words_and_p_at_their_ends() -> None:
     assert [value if value is None else round(value, 12) for value in page["holm"]] == [0.03, None, 0.06, 0.06]
     assert holm([0.01, math.nan, 0.04, 0.03])[2] == 0.06
     assert page["p"] == [4 / 5, 0.25, None, 1]  # two do as much, one has no number, and there is the difference itself
+    assert page["claimed"] == [True, True, False, False, False, False]  # an interval that ends at 0 holds it
     assert page["normal"] == pytest.approx([0, 0.0013498980316301, 0.5, 0.9750021048517795, 1], abs=1e-14)
     assert page["words"] == [
         "Nothing can be concluded about a and b from 1 image.",
@@ -182,6 +188,8 @@ def test_words_and_p_at_their_ends() -> None:
         "In PDQ they are equal.",
         "In PDQ no difference can be claimed: a minus b is 0.0 points "
         "(95 % interval -2.0 to 1.0, p = 0.400, 1,234 images).",
+        # Ten units of the last decimal are wide enough.
+        "a is better than b in PDQ by 1.4 points (95 % interval 0.9 to 1.9, p = 0.001, 40 images).",
         "b is better than a in PDQ by 1.3 points (95 % interval 0.4 to 2.2, p < 0.001, 206 images).",
     ]
 
