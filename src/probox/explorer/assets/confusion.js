@@ -129,10 +129,7 @@
   probox.onStart((store) => {
     byId("confusion-detector").append(...store.results.map((result, r) => h("option", { value: String(r) }, result.name)));
     byId("confusion-detector").closest("label").hidden = store.results.length < 2;
-    byId("confusion-detector").addEventListener("change", (event) => {
-      const main = Number(event.target.value);
-      probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
-    });
+    byId("confusion-detector").addEventListener("change", (event) => probox.setMain(Number(event.target.value)));
     byId("confusion-all").addEventListener("change", (event) => probox.update({ matrix: event.target.checked ? "all" : "most" }));
     byId("confusion-shares").addEventListener("change", (event) => probox.update({ shares: event.target.checked ? "yes" : "no" }));
     const table = byId("confusion-table");

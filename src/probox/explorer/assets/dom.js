@@ -77,6 +77,17 @@
     probox.say(`${what} copied`);
   };
 
+  /** Save text as a file. */
+  probox.download = (name, text, type = "text/csv") => {
+    const link = probox.h("a", { download: name, href: URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` })) });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    probox.downloaded = { name, text };
+    probox.say(`${name} saved`);
+  };
+
   /** Return the value of a colour that the style sheet defines; asked once, until `forgetColours`. */
   const colours = new Map();
   probox.css = (name) => {

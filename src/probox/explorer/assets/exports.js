@@ -71,16 +71,6 @@
     return [`# ${caption}; shares between 0 and 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
   }
 
-  function download(name, text) {
-    const link = h("a", { download: name, href: URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" })) });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    probox.downloaded = { name, text };
-    probox.say(`${name} saved`);
-  }
-
   /** Return the line under a table; one line whatever is in names, since CSV has it as a comment. */
   function captionOf(id, store, state) {
     const extra = made.get(id).more?.(store, state);
@@ -117,7 +107,7 @@
       button("LaTeX", "latex", "copy as LaTeX", () => probox.copy(probox.exported(id, "latex"), "LaTeX")),
       button("CSV", "csv", "save as CSV, numbers with all their digits", () => {
         const { t } = probox.state();
-        download(`${name}${t === null ? "" : `-${t}`}.csv`, probox.exported(id, "csv"));
+        probox.download(`${name}${t === null ? "" : `-${t}`}.csv`, probox.exported(id, "csv"));
       }),
     ];
     const table = byId(id), place = table.closest(".scroll") || table;

@@ -40,6 +40,9 @@
     byId("clear").hidden = !probox.FILTERS.some((key) => state[key] !== probox.initial(key));
   });
 
+  /** Choose a detector; nobody is their own rival. */
+  probox.setMain = (main) => probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
+
   /** Name both detectors where their difference is a choice; hide such choices without a second one. */
   function nameBoth(store, state) {
     const rival = probox.rivalOf(state);
@@ -72,10 +75,7 @@
     const on = (id, event, work) => byId(id).addEventListener(event, work);
     const choose = (id, key, convert = (text) => text) => on(id, "change", (event) => probox.update({ [key]: convert(event.target.value) }));
     const orNull = (text) => (text === "" ? null : Number(text));
-    on("detector", "change", (event) => {
-      const main = Number(event.target.value);
-      probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
-    });
+    on("detector", "change", (event) => probox.setMain(Number(event.target.value)));
     choose("rival", "rival", orNull);
     choose("duel", "duel");
     choose("sort", "sort");

@@ -62,11 +62,7 @@
     });
     for (const where of ["gallery", "large view"]) probox.keys.push(["t", "tag the image, or take its tag away", where]);
     byId("tag-copy").addEventListener("click", () => probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`));
-    byId("tag-save").addEventListener("click", () => {
-      const link = h("a", { download: "tagged.txt", href: URL.createObjectURL(new Blob([`${listed(current())}\n`], { type: "text/plain" })) });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    });
+    byId("tag-save").addEventListener("click", () => probox.download("tagged.txt", `${listed(current())}\n`, "text/plain"));
     byId("tag-clear").addEventListener("click", () => {
       probox.update({ tags: "", tagged: "" }, true);
       probox.say("no image is tagged; the browser's back button brings the tags back");

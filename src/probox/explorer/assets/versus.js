@@ -174,10 +174,7 @@
     for (const id of ["versus-main", "versus-rival"]) {
       byId(id).append(...store.results.map((result, r) => h("option", { value: String(r) }, result.name)));
     }
-    byId("versus-main").addEventListener("change", (event) => {
-      const main = Number(event.target.value);
-      probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
-    });
+    byId("versus-main").addEventListener("change", (event) => probox.setMain(Number(event.target.value)));
     byId("versus-rival").addEventListener("change", (event) =>
       probox.update({ rival: event.target.value === "" ? null : Number(event.target.value) }));
     probox.exportable("versus-table", { name: "versus", more: () => METHOD });

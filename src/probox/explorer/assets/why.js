@@ -64,7 +64,7 @@
     probox.barChart(byId("chart-what-if"), { above: true, groups: rows.map((row) => row.name), label: "PDQ after each repair",
       format: (value, g, { r }) => `${percent(value)} (${gain(rows[g], r)})${rows[g].notes[r] ? `, ${rows[g].notes[r]}` : ""}`,
       series: store.results.map((_, r) => ({ ...named(r), values: rows.map((row) => row.values[r]) })) });
-    // Who has neither bar has nothing to score anew.
+    // Who has neither bar cannot be scored anew: no detections, or heatmaps, which results do not keep.
     const dear = store.results.filter(({ why }) => why.whole.length === 1).map(({ name }) => name);
     byId("of-what-if").textContent = `PDQ if one thing were put right, and what that is more. ${dear.length && dear.length < store.results.length
       ? `Without bars for labels (${dear.join(", ")}): their covariances take long to score anew. ` : ""}More: probox diagnose RESULT.`;
