@@ -77,11 +77,12 @@ def test_the_curve_is_that_of_the_chosen_class_at_the_threshold(browser: Browser
 def test_every_exported_table_says_what_made_it(browser: Browser, page: Path) -> None:
     made = f"convention reference; 12 images; probox {probox.__version__}"
     browser.open(page)
-    # Intervals come a moment after the numbers, and the line then says how they were made.
     line = browser.text('[data-caption="summary"]')
-    assert line.partition("; below numbers: 95 % intervals")[0] == f"no label threshold; {made}"
-    browser.choose("#exact", str(AT))
-    browser.js("probox.settle()")
+    assert line.startswith(f"no label threshold; {made}; below numbers: 95 % intervals, images drawn anew")
+    # At a threshold intervals come a moment after the numbers, and the line then says how they were made.
+    read = "document.querySelector('[data-caption=summary]').textContent"
+    assert browser.js(f"probox.update({{t: {AT}}}); return {read}") == f"label threshold {AT}; {made}"
+    browser.wait(lambda: browser.js("return probox.resting && !probox.resampling.busy"))
     for table, more in (("summary", "below PDQ, its"), ("classes", "columns after PDQ: sure"), ("sizes", "columns")):
         line = browser.text(f'[data-caption="{table}"]')
         assert line.startswith(f"label threshold {AT}; {made}; {more}")

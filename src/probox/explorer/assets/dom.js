@@ -105,8 +105,11 @@
   const works = [];
   const doSome = () => {
     const end = performance.now() + 7;
-    while (works.length && performance.now() < end) works.pop()();
-    if (works.length) requestAnimationFrame(doSome);
+    try {
+      while (works.length && performance.now() < end) works.pop()();
+    } finally { // whatever fails, the others are done
+      if (works.length) requestAnimationFrame(doSome);
+    }
   };
   probox.later = (work) => {
     works.push(work);

@@ -125,4 +125,7 @@
   }
 
   probox.follow(["t", "main", "rival"], captions);
+
+  /** Write the lines under tables again, say because intervals have come. */
+  probox.captionsAgain = () => captions(probox.store, probox.state());
 })();

@@ -13,13 +13,13 @@
   // --- what is known: the numbers of drawn images, and comparisons, of the last thresholds ---
 
   const KEPT = 8;
-  const thresholds = new Map(); // threshold: { numbers, by result; differences, by pair }; the newest last
+  const thresholds = new Map(); // threshold: { numbers, by result; complete; differences, by pair }; the newest last
   let samples = null, stop = null;
   probox.resampling.busy = false; // whether numbers are still being made
 
   /** Return what is known at a threshold, which is then the newest: what is being made is never forgotten meanwhile. */
   function knownAt(threshold) {
-    const known = thresholds.get(threshold) ?? { numbers: new Map(), differences: new Map() };
+    const known = thresholds.get(threshold) ?? { numbers: new Map(), complete: false, differences: new Map() };
     thresholds.delete(threshold);
     thresholds.set(threshold, known);
     if (thresholds.size > KEPT) thresholds.delete(thresholds.keys().next().value);
@@ -38,10 +38,13 @@
   probox.intervalOf = (r, key, threshold) => thresholds.get(threshold)?.numbers.get(r)?.intervals[key]
     ?? (threshold === null ? givenInterval(r, key) : null);
 
-  /** Return what these intervals are. */
-  probox.intervalWords = (store, { t }) => (store.count < 2 ? ""
-    : `below ${t === null && store.results.some((result) => Object.keys(result.intervals).length) ? "numbers" : "PDQ, its qualities and counts"}: ${SURE} intervals, images drawn anew `
-    + `${count(REPLICATES)} times${store.count < FEW ? ` (of fewer than ${FEW} images they tend to be too narrow)` : ""}`);
+  /** Return what these intervals are; nothing while there are none. */
+  probox.intervalWords = (store, { t }) => {
+    const given = t === null && store.results.some((result) => Object.keys(result.intervals).length);
+    if (!given && !thresholds.get(t)?.complete) return "";
+    return `below ${given ? "numbers" : "PDQ, its qualities and counts"}: ${SURE} intervals, images drawn anew `
+      + `${count(REPLICATES)} times${store.count < FEW ? ` (of fewer than ${FEW} images they tend to be too narrow)` : ""}`;
+  };
 
   /** Return why two results cannot be compared, or null. */
   const obstacle = (store, a, b) => store.index.obstacles[`${Math.min(a, b)},${Math.max(a, b)}`]
@@ -51,11 +54,13 @@
   const comparison = (state) => thresholds.get(state.t)?.differences.get(`${state.main} ${probox.rivalOf(state)}`) ?? null;
 
   function* everything(store, state) {
-    const { numbers, differences } = knownAt(state.t);
+    const known = knownAt(state.t), { numbers, differences } = known;
     for (const [r, result] of store.results.entries()) {
       if (measured(result) && !numbers.has(r)) numbers.set(r, yield* sampled(store, samples, r, state.t));
     }
+    known.complete = numbers.size > 0;
     probox.renderSummaryAgain();
+    probox.captionsAgain();
     const a = state.main, b = probox.rivalOf(state);
     if (b === null || obstacle(store, a, b)) return;
     if (!comparison(state)) {
