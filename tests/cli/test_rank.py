@@ -160,4 +160,4 @@ def test_parquet_can_be_drawn_without_truth(
     found = Detections(classes=["cup"], image_ids=[7], boxes=[[10, 20, 50, 60]], label_probs=[[0.9]])
     probox.write_parquet(tmp_path / "found.parquet", found)
     code, _, err = run(capsys, "draw", tmp_path / "found.parquet", "--out", tmp_path / "pictures")
-    assert (code, err) == (0, f"1 pictures written to {tmp_path / 'pictures'}\n")
+    assert (code, err) == (0, f"1 picture written to {tmp_path / 'pictures'}\n")
