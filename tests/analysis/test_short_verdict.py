@@ -37,6 +37,10 @@ def test_sentences_are_those_of_the_diagnosis_to_the_letter(
         assert len(kept) == len(whole) - 1
         assert left_out == ("what a constant sigma would give",)
         assert short.budget == budget_of(evaluation)
+        assert set(short.remarks) <= set(evaluation.diagnose(replicates=2).remarks)
+    # The demo's boxes name their last pixel: what seems too sure is in part that.
+    assert [("a pixel short" in remark) for remark in short_verdict(results["unsure"])[0].remarks] == [True]
+    assert short_verdict(too_sure, replicates=20)[0].remarks == ()
 
 
 def test_rematches_at_hand_change_nothing(too_sure: Evaluation) -> None:

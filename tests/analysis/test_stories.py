@@ -49,6 +49,14 @@ def error_of(distance: float, sigma: float) -> list[float]:
     return [float(np.sqrt(distance)) * sigma, 0.0, 0.0, 0.0]
 
 
+def test_boxes_that_name_their_last_pixel_are_said_to(results: dict[str, Evaluation]) -> None:
+    assert [note for note in stories(results["unsure"]).notes if "a pixel short" in note]
+    cases = [{"sigma": 1.0, "error": [0.1 * (k % 3 - 1)] * 4} for k in range(9)]
+    assert not stories(result_of(*cases)).notes
+    short = [{**case, "error": np.add(case["error"], [0, 0, 1, 1])} for case in cases]
+    assert ["a pixel short" in note for note in stories(result_of(*short)).notes] == [True]
+
+
 def test_the_limits_are_the_quantiles_of_chi_squared() -> None:
     limits = [module.RARE_LOW, module.QUARTER, module.THREE_QUARTERS, module.RARE_HIGH]
     np.testing.assert_allclose(limits, chi2.ppf([0.01, 0.25, 0.75, 0.99], module.FREEDOM), rtol=1e-6)

@@ -86,6 +86,7 @@ def why_payload(evaluation: Evaluation, rematches: Rematches, box_rematches: Box
         "pairs": _pairs(evaluation, spans),
         "twins": _twins(evaluation),
         "verdict": list(diagnosis.verdict),
+        "remarks": list(diagnosis.remarks),
         "left_out": list(left_out),
         "threshold": evaluation.convention.label_threshold,
         "now": number(evaluation.pdq),
