@@ -10,7 +10,6 @@ from typing import Any
 from probox.detect.cost import Cost, mask_cost
 from probox.detect.finding import ImageFile
 from probox.detect.output import check_ids, save_detections
-from probox.detect.overlap import in_order
 from probox.detect.partial import Partial, stamp_of
 from probox.detect.runner import Runner
 from probox.detect.uncertainty import Found, Options, check_options, finish, look
@@ -18,6 +17,7 @@ from probox.errors import InputError
 from probox.files.photos import Photo, read_photo
 from probox.formats.writing import check_output
 from probox.support.optional import require
+from probox.support.overlap import in_order
 from probox.tables.detections import Detections
 
 __all__ = ["Run", "detect_images"]

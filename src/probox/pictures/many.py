@@ -12,9 +12,7 @@ import pickle
 import queue
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from probox.files.photos import load_photo
 from probox.pictures.style import quietly
 from probox.pictures.view import ImageView
 from probox.support.optional import require
+from probox.support.overlap import in_order
 from probox.support.parallel import thread_count
 
 __all__ = ["Drawn", "Task", "draw_image", "draw_task", "draw_tasks", "process_count"]
@@ -116,21 +115,11 @@ def draw_tasks(tasks: Iterable[Task], processes: int = 1) -> Iterator[Drawn]:
         finally:
             idle.put(process)
 
-    waiting: deque[Future[Drawn]] = deque()
-    pool = ThreadPoolExecutor(processes)
     try:
-        for task in tasks:
-            waiting.append(pool.submit(drawn, task))
-            if len(waiting) > 2 * processes:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from in_order(drawn, tasks, workers=processes, ahead=processes)
     finally:
-        for future in waiting:
-            future.cancel()
         for process in started:
             process.end()
-        pool.shutdown()
 
 
 def _started(processes: int) -> list[_Process]:
