@@ -37,4 +37,5 @@ def browser(chromium: Browser) -> Iterator[Browser]:
     chromium.complaints()
     chromium.requests()
     yield chromium
+    chromium.js("try { localStorage.clear() } catch {}")  # whether light or dark was chosen
     assert chromium.complaints() == []
