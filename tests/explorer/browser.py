@@ -129,6 +129,11 @@ class Browser:
         self.driver.quit()
 
 
+def settle(browser: Browser) -> None:
+    """Wait until nothing is left to be drawn, intervals included."""
+    browser.wait(lambda: browser.js("return probox.resting && !probox.resampling.busy"))
+
+
 def require_chromium() -> None:
     """Skip the tests of a machine without Chromium; `tests/run.sh` installs it where it can."""
     if not (shutil.which("chromium") and shutil.which("chromedriver")):

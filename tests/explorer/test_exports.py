@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.explorer.browser import Browser, percent
+from tests.explorer.browser import Browser, percent, settle
 from tests.explorer.node import needs_node, run
 
 import probox
@@ -82,7 +82,7 @@ def test_every_exported_table_says_what_made_it(browser: Browser, page: Path) ->
     # At a threshold intervals come a moment after the numbers, and the line then says how they were made.
     read = "document.querySelector('[data-caption=summary]').textContent"
     assert browser.js(f"probox.update({{t: {AT}}}); return {read}") == f"label threshold {AT}; {made}"
-    browser.wait(lambda: browser.js("return probox.resting && !probox.resampling.busy"))
+    settle(browser)
     for table, more in (("summary", "below PDQ, its"), ("classes", "columns after PDQ: sure"), ("sizes", "columns")):
         line = browser.text(f'[data-caption="{table}"]')
         assert line.startswith(f"label threshold {AT}; {made}; {more}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.explorer.browser import Browser
+from tests.explorer.browser import Browser, settle
 
 from probox import Detections, Evaluation, GroundTruth, compare, evaluate
 from probox.evaluation.text import format_value
@@ -18,10 +18,6 @@ from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.pdq.measure import PDQ
 
 MARK, MINUS, DASH = "✱", "\u2212", "\u2013"
-
-
-def settle(browser: Browser) -> None:
-    browser.wait(lambda: browser.js("return probox.resting && !probox.resampling.busy"))
 
 
 def at(results: dict[str, Evaluation], threshold: float) -> dict[str, Evaluation]:
@@ -85,6 +81,8 @@ def test_intervals_of_map_are_left_out_where_they_take_long(
     result = results["unsure"]
     assert set(box_intervals(result)) == {"mAP", "moLRP"}
     assert box_intervals(result.on(result.dataset.image_ids[:1])) == {}  # one image cannot be drawn anew
+    monkeypatch.setattr(resampling, "MOST_DRAWN", len(result.detections))
+    assert set(box_intervals(result)) == {"mAP", "moLRP"}
     monkeypatch.setattr(resampling, "MOST_DRAWN", len(result.detections) - 1)
     assert box_intervals(result) == {}
 

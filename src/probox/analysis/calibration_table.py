@@ -16,7 +16,7 @@ from probox.measures.scoring.edge_scores import crps
 from probox.measures.scoring.honesty import coverage, edge_levels, variance_scale
 from probox.measures.scoring.pair_rows import with_sigma
 
-__all__ = ["CalibrationRow", "WorstEdge", "calibration_table", "last_pixels", "worst_edge"]
+__all__ = ["CalibrationRow", "WorstEdge", "calibration_table", "edge_rows", "last_pixels", "worst_edge"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,9 +70,7 @@ def calibration_table(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
     """Return the rows; a class without an edge that can be judged has none."""
     pairs = evaluation.matched_pairs
     judged = with_sigma(pairs)
-    rows = [_row("all", "all", pairs, judged)]
-    for number, edge in enumerate(EDGES):
-        rows.append(_row("edge", edge, pairs, judged & (np.arange(4) == number)))
+    rows = [_row("all", "all", pairs, judged), *edge_rows(evaluation)]
     for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
         inside = (pairs.areas >= low) & (pairs.areas <= high)
         rows.append(_row("size", name, pairs, judged & inside[:, None]))
@@ -81,6 +79,13 @@ def calibration_table(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
         if of_class.any():
             rows.append(_row("class", name, pairs, of_class))
     return tuple(rows)
+
+
+def edge_rows(evaluation: Evaluation) -> list[CalibrationRow]:
+    """Return the rows of the four edges alone."""
+    pairs = evaluation.matched_pairs
+    judged = with_sigma(pairs)
+    return [_row("edge", edge, pairs, judged & (np.arange(4) == number)) for number, edge in enumerate(EDGES)]
 
 
 def worst_edge(evaluation: Evaluation) -> WorstEdge | None:
@@ -100,22 +105,22 @@ def worst_edge(evaluation: Evaluation) -> WorstEdge | None:
     return worst
 
 
-def last_pixels(rows: Sequence[CalibrationRow]) -> str | None:
-    """Say so if right and lower edges lie a pixel short of the truth's and the others do not; else None.
+def last_pixels(rows: Sequence[CalibrationRow]) -> tuple[str, ...]:
+    """Say so if right and lower edges lie a pixel short of the truth's and the others do not; else say nothing.
 
     Truth ends at x + width. A detector whose boxes name the last pixel in them, as PDQ's heatmaps take boxes, ends at
     x + width - 1. PDQ does not mind, but every rule about boxes takes it for an error.
     """
     bias = {row.name: (row.bias, row.rmse / math.sqrt(row.edges)) for row in rows if row.group == "edge" and row.edges}
     if len(bias) < len(EDGES):
-        return None
+        return ()
     far = all(0.5 < bias[edge][0] < 1.5 and bias[edge][0] > 2.0 * bias[edge][1] for edge in ("x2", "y2"))
     near = all(abs(bias[edge][0]) < 0.5 for edge in ("x1", "y1"))
     if not (far and near):
-        return None
+        return ()
     return (
         "x2 and y2 lie about a pixel short of the truth's: if boxes name the last pixel in them, rules about boxes "
-        "take that pixel for an error; PDQ does not"
+        "take that pixel for an error; PDQ does not",
     )
 
 

@@ -173,8 +173,7 @@ def diagnose(
     step()
     sure = too_sure_of(evaluation, replicates=replicates, seed=seed)
     calibration = calibration_table(evaluation)
-    short = last_pixels(calibration)
-    remarks += [short] if short else []
+    remarks += last_pixels(calibration)
     step()
     skill = {rule: skill_of(evaluation, rule, replicates=replicates, seed=seed) for rule in RULES}
     step()

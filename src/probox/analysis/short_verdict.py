@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from probox.analysis.budget import budget_of
-from probox.analysis.calibration_table import calibration_table, last_pixels, worst_edge
+from probox.analysis.calibration_table import edge_rows, last_pixels, worst_edge
 from probox.analysis.diagnosis import Diagnosis, too_sure_of
 from probox.analysis.skill import Skill, skill_of
 from probox.analysis.sweep import Rematches
@@ -59,7 +59,6 @@ def short_verdict(
     if 0 < dense <= MOST_PAIRS:
         rules = ("energy", "energy_pixels")
         skill = {rule: skill_of(evaluation, rule, replicates=replicates, seed=seed) for rule in rules}
-    short = last_pixels(calibration_table(evaluation))
     scored = evaluation.has_pairs and len(evaluation.detections) > 0
     diagnosis = Diagnosis(
         verdict=(),
@@ -72,7 +71,7 @@ def short_verdict(
         what_if=(),
         skill=skill,
         best_thresholds=(best_pdq(evaluation, rematches),) if scored else (),
-        remarks=(short,) if short else (),
+        remarks=last_pixels(edge_rows(evaluation)),
     )
     sure = too_sure_of(evaluation, replicates=replicates, seed=seed)
     said = verdict_of(diagnosis, sure, worst_edge(evaluation))

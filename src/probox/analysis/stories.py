@@ -24,7 +24,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.calibration_table import calibration_table, last_pixels
+from probox.analysis.calibration_table import edge_rows, last_pixels
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.matched import MatchedPairs
@@ -129,8 +129,7 @@ def stories(result: Evaluation, n: int = 3) -> Stories:
         left = int((usable & ~spread).sum())
         if left:
             notes.append(f"{left:,} pairs of plain boxes, which have no sigma to judge, were passed over")
-        short = last_pixels(calibration_table(result))
-        notes += [short] if short else []
+        notes += last_pixels(edge_rows(result))
     else:
         found = _by_overlap(result, pairs, usable, n)
         if found:  # without any pair nothing is known of sigmas

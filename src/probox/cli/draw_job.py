@@ -11,7 +11,16 @@ import click
 
 from probox.errors import InputError
 
-__all__ = ["LIMIT", "Choice", "Job", "file_names", "job_of_detections", "job_of_evaluation", "photo_folder"]
+__all__ = [
+    "LIMIT",
+    "Choice",
+    "Job",
+    "file_names",
+    "job_of_detections",
+    "job_of_evaluation",
+    "photo_folder",
+    "without_photo",
+]
 
 LIMIT = 50
 """So many pictures are drawn unless somebody asks for more."""
@@ -86,7 +95,8 @@ def job_of_evaluation(evaluation: Any, threshold: float | None, found: Any, phot
     names = dict(zip(evaluation.dataset.image_ids.tolist(), evaluation.dataset.file_names, strict=True))
     shown = {image_id: find_photo(photos, image_id, names[image_id]) if photos else None for image_id in ids}
     job = Job(evaluation, [(image_id, names[image_id]) for image_id in ids], shown, {}, found, notes)
-    _note_missing(job, photos)
+    if photos is not None:
+        notes += without_photo([i for i, _ in job.images if job.photos.get(i) is None], photos)
     return job
 
 
@@ -127,14 +137,16 @@ def job_of_detections(source: str, threshold: float | None, photos: Path | None,
         listed = _limited(listed, choice, notes)
     names = {image_id: alone.photos[image_id].name if alone.photos[image_id] else "" for image_id in listed}  # type: ignore[union-attr]
     job = Job(table, [(i, names[i]) for i in listed], alone.photos, alone.sizes, None, notes)
-    _note_missing(job, photos)
+    if photos is not None:
+        notes += without_photo([i for i, _ in job.images if job.photos.get(i) is None], photos)
     return job
 
 
-def _note_missing(job: Job, photos: Path | None) -> None:
-    missing = [image_id for image_id, _ in job.images if job.photos.get(image_id) is None]
-    if photos is not None and missing:
-        job.notes.append(f"{len(missing)} images have no photo in {photos} (the first: {missing[0]}): plain ground")
+def without_photo(missing: list[int], photos: Path) -> list[str]:
+    """Return what to say of images whose photo is not in the folder, if there are any."""
+    if not missing:
+        return []
+    return [f"{len(missing)} images have no photo in {photos} (the first: {missing[0]}): plain ground"]
 
 
 def file_names(images: list[tuple[int, str]]) -> dict[int, str]:

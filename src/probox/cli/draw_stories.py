@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from probox.cli.console import note, print_json, progress_bar
+from probox.cli.draw_job import without_photo
 
 __all__ = ["write_stories"]
 
@@ -59,8 +60,8 @@ def write_stories(
                 notes.append(f"{drawn.problem}: plain ground")
             written.append((story, out.write(name, drawn.content)))
         progress(len(written), len(names))
-        if bare:
-            notes.append(f"{len(bare)} images have no photo in {photos} (the first: {next(iter(bare))}): plain ground")
+        if photos:
+            notes += without_photo(list(bare), photos)
         page = out.write(PAGE, story_page(list(zip(told, names, strict=True)), "Stories", notes, options["colours"]))
     if as_json:
         listed = [{**dataclasses.asdict(story), "file": str(path)} for story, path in written]

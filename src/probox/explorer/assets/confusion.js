@@ -127,7 +127,7 @@
   probox.follow(["t", "main", "confused", "matrix", "shares"], render, "frame", "confusion-table");
 
   probox.onStart((store) => {
-    byId("confusion-detector").append(...store.results.map((result, r) => h("option", { value: String(r) }, result.name)));
+    byId("confusion-detector").append(...probox.detectorOptions(store));
     byId("confusion-detector").closest("label").hidden = store.results.length < 2;
     byId("confusion-detector").addEventListener("change", (event) => probox.setMain(Number(event.target.value)));
     byId("confusion-all").addEventListener("change", (event) => probox.update({ matrix: event.target.checked ? "all" : "most" }));

@@ -40,6 +40,9 @@
     byId("clear").hidden = !probox.FILTERS.some((key) => state[key] !== probox.initial(key));
   });
 
+  /** Return the detectors as choices of a list. */
+  probox.detectorOptions = (store) => store.results.map((result, r) => h("option", { value: String(r) }, result.name));
+
   /** Choose a detector; nobody is their own rival. */
   probox.setMain = (main) => probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
 
@@ -63,9 +66,10 @@
     offer("size", SIZES.map((name, size) => [size, name]));
     offer("verdict", FILTERED.map((name) => [name, VERDICTS[VERDICT[name]]]));
     offer("duel", Object.keys(probox.DUELS).map((name) => [name, ""]));
-    offer("detector", store.results.map((result, r) => [r, result.name]));
-    offer("rival", store.results.map((result, r) => [r, result.name]));
-    for (const id of ["detector", "rival"]) byId(id).closest("label").hidden = store.results.length < 2;
+    for (const id of ["detector", "rival"]) {
+      byId(id).append(...probox.detectorOptions(store));
+      byId(id).closest("label").hidden = store.results.length < 2;
+    }
     offer("class", store.usedClasses().map((number) => [number, store.classes[number]])
       .sort((a, b) => a[1].localeCompare(b[1])));
   }

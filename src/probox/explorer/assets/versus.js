@@ -177,7 +177,7 @@
     byId("versus").hidden = store.results.length < 2;
     byId("summary").classList.toggle("sampled", store.count > 1);
     for (const id of ["versus-main", "versus-rival"]) {
-      byId(id).append(...store.results.map((result, r) => h("option", { value: String(r) }, result.name)));
+      byId(id).append(...probox.detectorOptions(store));
     }
     byId("versus-main").addEventListener("change", (event) => probox.setMain(Number(event.target.value)));
     byId("versus-rival").addEventListener("change", (event) =>

@@ -314,9 +314,8 @@
       const on = [...byId("layers").querySelectorAll("input:checked")].map((input) => input.value);
       probox.update({ layers: on.join("") });
     });
-    const options = () => store.results.map((result, r) => h("option", { value: String(r) }, result.name));
-    byId("shown").append(...options());
-    byId("other").append(h("option", { value: "" }, "none"), ...options());
+    byId("shown").append(...probox.detectorOptions(store));
+    byId("other").append(h("option", { value: "" }, "none"), ...probox.detectorOptions(store));
     byId("shown").addEventListener("change", (event) => probox.update({ main: Number(event.target.value), pick: null }));
     byId("other").addEventListener("change", (event) =>
       probox.update({ other: event.target.value === "" ? null : Number(event.target.value) }));
