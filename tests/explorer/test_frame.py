@@ -289,9 +289,20 @@ def test_an_image_on_paper_is_whole_with_its_lists(browser: Browser, page: Path)
             """
         )
         assert seen == ["visible", True, True, True]
+        labels = "return JSON.stringify(probox.panes().map((pane) => pane.labels))"
+        whole = browser.js(labels)
+        assert "banana" in whole
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     browser.wait(lambda: browser.js(canvases) == on_screen)
+    # What is zoomed on the screen is whole on paper.
+    browser.keys("+", "+")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        browser.wait(lambda: browser.js("return document.documentElement.dataset.theme") == "light")
+        assert browser.js(labels) == whole
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 # --- contrast -------------------------------------------------------------------------------------------------------

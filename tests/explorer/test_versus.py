@@ -68,7 +68,8 @@ def test_without_a_threshold_map_and_lrp_have_intervals_too(
         intervals = result.intervals()
         for column in (*MEAN_AP.table_columns, *OPTIMAL_LRP.table_columns):
             cell = f'#summary tr[data-result="{number}"] td[data-column="{column.key}"]'
-            ends = column.shown_limits(intervals[column.key].low, intervals[column.key].high)
+            low, high = intervals[column.key].low, intervals[column.key].high
+            ends = (1 - high, 1 - low) if column.key == "moLRP" else (low, high)
             assert browser.text(f"{cell} .interval") == DASH.join(f"{100 * end:.2f}" for end in ends)
             told = browser.js("const c = document.querySelector(arguments[0]).dataset; return [c.low, c.high]", cell)
             assert [float(end) for end in told] == pytest.approx(ends, rel=1e-12)
