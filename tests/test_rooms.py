@@ -22,7 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("evaluation",),
     ("analysis",),
     ("calibration",),
-    ("detect", "pictures"),
+    ("detect", "pictures", "torch"),
     ("adapters",),
     ("plots",),
     ("explorer",),

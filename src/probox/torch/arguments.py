@@ -1,0 +1,237 @@
+"""What every loss takes: Gaussian corners, labels and the truth, checked and in one shape.
+
+Corners are given by exactly one of
+
+- ``log_std`` (N, 4): logarithms of the standard deviations of x1, y1, x2, y2; nothing is correlated;
+- ``cholesky`` (N, 2, 2, 2): lower triangles L of the two corners' covariances L L', top-left first;
+- ``covariance`` (N, 2, 2, 2): the covariances themselves, as `probox.Detections` has them.
+
+The truth of a box is given by exactly one of ``truth_boxes`` (N, 4) and ``truth_masks`` (N, H, W).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from probox.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["MIN_SIGMA", "Corners", "Reduction", "corners_of", "label_log_probs", "reduced", "truth_boxes_of"]
+
+MIN_SIGMA = 1e-3
+"""No standard deviation counts as smaller, in pixels: of a corner without any, nothing could be learned."""
+
+MAX_CORRELATION = 0.9999
+"""No correlation counts as larger: beyond, a corner is a line, and its density has no bound."""
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Corners:
+    """Gaussian corners in double precision.
+
+    Parameters
+    ----------
+    boxes : (N, 4) tensor
+        Means of x1, y1, x2, y2.
+    sigmas : (N, 4) tensor
+        Standard deviations.
+    rho : (N, 2) tensor or None
+        Correlation of x and y in either corner; None if there is none and none is to be learned.
+    """
+
+    boxes: Tensor
+    sigmas: Tensor
+    rho: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def covariance(self) -> Tensor:
+        """Return the covariances, (N, 2, 2, 2)."""
+        sigmas = self.sigmas.reshape(-1, 2, 2)
+        rho = torch.zeros_like(sigmas[:, :, 0]) if self.rho is None else self.rho
+        across = rho * sigmas[..., 0] * sigmas[..., 1]
+        squares = sigmas**2
+        rows = [torch.stack([squares[..., 0], across], -1), torch.stack([across, squares[..., 1]], -1)]
+        return torch.stack(rows, -2)
+
+
+def corners_of(boxes: Tensor, *, log_std: Tensor | None, cholesky: Tensor | None, covariance: Tensor | None) -> Corners:
+    """Return the corners that the arguments of a loss describe."""
+    given = {"log_std": log_std, "cholesky": cholesky, "covariance": covariance}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise InputError(
+            f"expected one of log_std, cholesky and covariance, but got {' and '.join(named) or 'none'}",
+            remedy="give the corners' uncertainty once; GaussianCorners makes all three from a layer's output",
+        )
+    means = checked(boxes, "boxes", (None, 4)).double()
+    n = len(means)
+    if log_std is not None:
+        sigmas = checked(log_std, "log_std", (n, 4)).double().exp()
+        _check_sigmas(sigmas, "log_std")
+        return Corners(means, _at_least(sigmas), None)
+    if cholesky is not None:
+        lower = checked(cholesky, "cholesky", (n, 2, 2, 2)).double()
+        if bool((lower[..., 0, 1] != 0).any()):
+            raise InputError("expected cholesky to hold lower triangles, but some upper right number is not 0")
+        first, across, second = lower[..., 0, 0], lower[..., 1, 0], lower[..., 1, 1]
+        if bool((first < 0).any()) or bool((second < 0).any()):
+            raise InputError("expected cholesky to have a diagonal of at least 0", remedy="use softplus or exp on it")
+        x, y = _at_least(first), _at_least((across**2 + second**2 + 1e-300).sqrt())
+        rho = across / y
+        learns = cholesky.requires_grad
+    else:
+        assert covariance is not None
+        whole = checked(covariance, "covariance", (n, 2, 2, 2)).double()
+        xx, yy = whole[..., 0, 0], whole[..., 1, 1]
+        xy = (whole[..., 0, 1] + whole[..., 1, 0]) / 2
+        if bool((xx < 0).any()) or bool((yy < 0).any()) or bool((xy**2 > xx * yy * (1 + 1e-6)).any()):
+            row = int(((xx < 0) | (yy < 0) | (xy**2 > xx * yy * (1 + 1e-6))).any(1).nonzero()[0])
+            raise InputError(
+                "expected covariances to be positive semi-definite",
+                entry=f"box {row}",
+                remedy="give cholesky instead, whose product is one whatever a network says",
+            )
+        x, y = _at_least((xx + 1e-300).sqrt()), _at_least((yy + 1e-300).sqrt())
+        rho = xy / (x * y)
+        learns = covariance.requires_grad
+    sigmas = torch.stack([x, y], -1).reshape(n, 4)
+    _check_sigmas(sigmas, "the standard deviations")
+    if not learns and not bool(rho.any()):
+        return Corners(means, sigmas, None)
+    return Corners(means, sigmas, rho.clamp(-MAX_CORRELATION, MAX_CORRELATION))
+
+
+def _at_least(sigmas: Tensor) -> Tensor:
+    return sigmas.clamp(min=MIN_SIGMA)
+
+
+def _check_sigmas(sigmas: Tensor, name: str) -> None:
+    if not bool((sigmas < 1e6).all()):
+        row = int((~(sigmas < 1e6)).any(1).nonzero()[0])
+        raise InputError(
+            f"expected standard deviations below 1e6 pixels, but {name} says {float(sigmas[row].max()):.3g}",
+            entry=f"box {row}",
+            remedy="clamp them, as GaussianCorners does",
+        )
+
+
+def checked(value: Any, name: str, shape: tuple[int | None, ...]) -> Tensor:
+    """Return a tensor of real, finite numbers of this shape; None stands for any length."""
+    if not isinstance(value, torch.Tensor):
+        raise InputError(f"expected {name} to be a tensor, but got {type(value).__name__}")
+    wanted = ", ".join("N" if size is None else str(size) for size in shape)
+    fits = value.dim() == len(shape) and all(
+        own == size for own, size in zip(value.shape, shape, strict=True) if size is not None
+    )
+    if not fits:
+        raise InputError(f"expected {name} of shape ({wanted}), but got {tuple(value.shape)}")
+    if not value.is_floating_point():
+        raise InputError(f"expected {name} to hold floats, but got {value.dtype}", remedy="convert it with .float()")
+    finite = torch.isfinite(value)
+    if not bool(finite.all()):
+        row = int((~finite).reshape(len(value), -1).any(1).nonzero()[0])
+        raise InputError(
+            f"expected {name} to be finite",
+            entry=f"row {row}",
+            remedy="look for a division by 0 or a learning rate that is too high",
+        )
+    return value
+
+
+def truth_boxes_of(truth_boxes: Tensor | None, truth_masks: Tensor | None, n: int, *, inclusive: bool = True) -> Tensor:
+    """Return the truth's boxes in double precision, (N, 4): those given, or the tight boxes of masks.
+
+    A mask's box ends with its last pixel if boxes do (`inclusive`), else where that pixel ends.
+    """
+    if (truth_boxes is None) == (truth_masks is None):
+        both = "both" if truth_boxes is not None else "none"
+        raise InputError(f"expected one of truth_boxes and truth_masks, but got {both}")
+    if truth_boxes is not None:
+        if isinstance(truth_boxes, torch.Tensor) and not truth_boxes.is_floating_point():
+            truth_boxes = truth_boxes.double()
+        boxes = checked(truth_boxes, "truth_boxes", (n, 4)).detach().double()
+        wrong = (boxes[:, 2:] < boxes[:, :2]).any(1)
+        if bool(wrong.any()):
+            row = int(wrong.nonzero()[0])
+            raise InputError(
+                f"expected x1 <= x2 and y1 <= y2, but got {[round(v, 3) for v in boxes[row].tolist()]}",
+                entry=f"truth_boxes, row {row}",
+                remedy="write boxes as x1, y1, x2, y2",
+            )
+        return boxes
+    masks = masks_of(truth_masks, n)
+    columns, rows = masks.any(1), masks.any(2)
+    ends = []
+    for line in (columns, rows):
+        size = line.shape[1]
+        place = torch.arange(size, device=masks.device)
+        ends.append((torch.where(line, place, size).amin(1), torch.where(line, place, -1).amax(1)))
+    (x0, x1), (y0, y1) = ends
+    return torch.stack([x0, y0, x1 + (not inclusive), y1 + (not inclusive)], 1).double()
+
+
+def masks_of(truth_masks: Any, n: int) -> Tensor:
+    """Return masks as booleans, (N, H, W), each with at least one pixel."""
+    if not isinstance(truth_masks, torch.Tensor) or truth_masks.dim() != 3 or len(truth_masks) != n:
+        got = tuple(truth_masks.shape) if isinstance(truth_masks, torch.Tensor) else type(truth_masks).__name__
+        raise InputError(f"expected truth_masks of shape ({n}, H, W), one for each box, but got {got}")
+    masks = truth_masks if truth_masks.dtype == torch.bool else truth_masks > 0.5
+    empty = ~masks.flatten(1).any(1)
+    if bool(empty.any()):
+        raise InputError("expected a mask with pixels", entry=f"truth_masks, row {int(empty.nonzero()[0])}")
+    return masks
+
+
+def label_log_probs(
+    label_logits: Tensor | None, truth_labels: Tensor | None, n: int, *, activation: str = "softmax"
+) -> Tensor | None:
+    """Return the log probabilities of the right classes, (N,), in double precision; None without labels."""
+    if (label_logits is None) != (truth_labels is None):
+        missing = "truth_labels" if truth_labels is None else "label_logits"
+        raise InputError(f"expected label_logits and truth_labels together, but {missing} is missing")
+    if label_logits is None or truth_labels is None:
+        return None
+    logits = checked(label_logits, "label_logits", (n, None)).double()
+    if not isinstance(truth_labels, torch.Tensor) or tuple(truth_labels.shape) != (n,):
+        raise InputError(f"expected truth_labels to be a tensor of shape ({n},), one class for each box")
+    if truth_labels.is_floating_point() or truth_labels.dtype == torch.bool:
+        raise InputError(f"expected truth_labels to hold whole numbers, but got {truth_labels.dtype}")
+    labels, classes = truth_labels.long(), logits.shape[1]
+    if n and not (0 <= int(labels.min()) and int(labels.max()) < classes):
+        row = int(((labels < 0) | (labels >= classes)).nonzero()[0])
+        raise InputError(
+            f"expected a class from 0 to {classes - 1}, but got {int(labels[row])}", entry=f"truth_labels, row {row}"
+        )
+    if activation not in ("softmax", "sigmoid"):
+        raise InputError(f"expected activation to be softmax or sigmoid, but got {activation!r:.40}")
+    act = torch.log_softmax(logits, 1) if activation == "softmax" else torch.nn.functional.logsigmoid(logits)
+    return act.gather(1, labels[:, None])[:, 0]
+
+
+def reduced(values: Tensor, weights: Tensor | None, reduction: Reduction, like: Tensor) -> Tensor:
+    """Return the losses of boxes (N,) reduced, in the type of `like`; nothing has a mean of 0.
+
+    With weights the mean is sum(w * loss) / sum(w).
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise InputError(f"expected reduction to be mean, sum or none, but got {reduction!r:.40}")
+    total: Tensor | float = max(len(values), 1)
+    if weights is not None:
+        given = checked(weights, "weights", (len(values),)).detach().double()
+        if bool((given < 0).any()):
+            raise InputError("expected weights of at least 0")
+        values = values * given
+        total = given.sum().clamp(min=1e-300)
+    kind = like.dtype if like.is_floating_point() else torch.float32
+    if reduction == "none":
+        return values.to(kind)
+    return (values.sum() / total if reduction == "mean" else values.sum()).to(kind)
