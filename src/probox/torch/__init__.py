@@ -1,1 +1,17 @@
-"""Training detectors that know what they don't know: pPDQ and the field's losses for PyTorch."""
+"""Training detectors that know what they don't know: pPDQ and the field's losses for PyTorch.
+
+>>> import torch
+>>> from probox.torch import ppdq_loss
+>>> boxes, log_std = torch.tensor([[11.0, 19.0, 41.0, 40.0]]), torch.zeros(1, 4, requires_grad=True)
+>>> loss = ppdq_loss(boxes, log_std=log_std, truth_boxes=torch.tensor([[10.0, 20.0, 40.0, 40.0]]))
+>>> loss.backward()
+"""
+
+from probox.support.optional import require
+
+require("torch", extra="torch", purpose="training needs")
+
+from probox.torch.ppdq import ppdq_loss  # noqa: E402
+from probox.torch.spatial import background, foreground, spatial_quality  # noqa: E402
+
+__all__ = ["background", "foreground", "ppdq_loss", "spatial_quality"]

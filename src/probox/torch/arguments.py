@@ -206,7 +206,7 @@ def label_log_probs(
     if truth_labels.is_floating_point() or truth_labels.dtype == torch.bool:
         raise InputError(f"expected truth_labels to hold whole numbers, but got {truth_labels.dtype}")
     labels, classes = truth_labels.long(), logits.shape[1]
-    if n and not (0 <= int(labels.min()) and int(labels.max()) < classes):
+    if n and not (int(labels.min()) >= 0 and int(labels.max()) < classes):
         row = int(((labels < 0) | (labels >= classes)).nonzero()[0])
         raise InputError(
             f"expected a class from 0 to {classes - 1}, but got {int(labels[row])}", entry=f"truth_labels, row {row}"

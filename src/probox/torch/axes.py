@@ -1,0 +1,114 @@
+"""One axis of a box: how likely it covers each pixel, and which pixels need looking at.
+
+A box begins at X1 ~ N(m1, s1^2) and ends at X2 ~ N(m2, s2^2). Pixel x, from x to x + 1, is covered on this axis with
+probability
+
+    u(x) = Pr(0 <= X1 <= x + 1) Pr(x <= X2 <= size).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import torch
+
+from probox.torch.normal import log_interval, normal_cdf
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Axis", "Nodes", "nodes"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Nodes:
+    """Pixels of an axis that stand for a range of them, padded to the longest range.
+
+    Parameters
+    ----------
+    places : (N, n) tensor
+        The pixels' numbers.
+    counts : (N, n) tensor
+        How many pixels each stands for; 0 for padding.
+    """
+
+    places: Tensor
+    counts: Tensor
+
+    def numbers(self) -> Tensor:
+        """Return how many nodes each box has, (N,)."""
+        return (self.counts > 0).sum(1)
+
+
+def nodes(first: Tensor, hole: Tensor, hole_end: Tensor, end: Tensor, *, keep_hole: bool) -> Nodes:
+    """Return nodes for the pixels from `first` to before `end`, all (N,) whole numbers in float64.
+
+    Pixels from `hole` to before `hole_end` are left out, or with `keep_hole` all stand as one.
+    """
+    end = torch.maximum(first, end)
+    hole = torch.minimum(torch.maximum(hole, first), end)
+    hole_end = torch.minimum(torch.maximum(hole_end, hole), end)
+    before, inside, after = hole - first, hole_end - hole, end - hole_end
+    one = (inside > 0).to(inside.dtype) if keep_hole else torch.zeros_like(inside)
+    longest = int((before + one + after).amax()) if len(first) else 0
+    at = torch.arange(longest, device=first.device, dtype=first.dtype)[None, :]
+    past = at - (before + one)[:, None]
+    is_one = (at >= before[:, None]) & (past < 0)
+    places = torch.where(past < 0, first[:, None] + at, hole_end[:, None] + past)
+    counts = torch.where(past < after[:, None], torch.where(is_one, inside[:, None], 1.0), 0.0)
+    # Padding repeats a pixel that is there: beyond the image there is no logarithm, and 0 times its gradient is no 0.
+    return Nodes(torch.where(counts > 0, places, first[:, None]), counts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """The two ends of boxes on one axis, (N,) each, and the image's size there (None: it has no end)."""
+
+    mean1: Tensor
+    sigma1: Tensor
+    mean2: Tensor
+    sigma2: Tensor
+    size: Tensor | None
+
+    def log_cover(self, places: Tensor) -> Tensor:
+        """Return ln u of pixels (N, n)."""
+        low, high = self._borders()
+        first = (places + 1.0 - self.mean1[:, None]) / self.sigma1[:, None]
+        second = (places - self.mean2[:, None]) / self.sigma2[:, None]
+        return log_interval(low, first) + log_interval(second, high)
+
+    def cover(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Return u and 1 - u of pixels (N, n), either exact where it is small."""
+        low, high = self._borders()
+        first = (places + 1.0 - self.mean1[:, None]) / self.sigma1[:, None]
+        second = (places - self.mean2[:, None]) / self.sigma2[:, None]
+        begun, not_begun = normal_cdf(first), normal_cdf(-first)
+        ends, ended = normal_cdf(-second), normal_cdf(second)
+        if low is not None and high is not None:
+            outside_low, outside_high = normal_cdf(low), normal_cdf(-high)
+            begun, not_begun = (begun - outside_low).clamp(min=0.0), not_begun + outside_low
+            ends, ended = (ends - outside_high).clamp(min=0.0), ended + outside_high
+        return begun * ends, not_begun + begun * ended
+
+    def _borders(self) -> tuple[Tensor | None, Tensor | None]:
+        if self.size is None:
+            return None, None
+        return -self.mean1[:, None] / self.sigma1[:, None], (self.size - self.mean2)[:, None] / self.sigma2[:, None]
+
+    def window(self, reach: float) -> tuple[Tensor, Tensor]:
+        """Return the pixels that may be covered, from a first one to before an end."""
+        with torch.no_grad():
+            first = torch.floor(self.mean1 - reach * self.sigma1) - 1.0
+            end = torch.ceil(self.mean2 + reach * self.sigma2) + 1.0
+            if self.size is not None:
+                first, end = torch.clamp(first, min=0.0), torch.minimum(end, self.size)
+            return first, torch.maximum(first, end)
+
+    def plateau(self, reach: float) -> tuple[Tensor, Tensor]:
+        """Return the pixels between both ends that all have the same u, from a first one to before an end."""
+        with torch.no_grad():
+            # At least a pixel inside: the one that an edge lies in is never among them, however sure the edge is.
+            first = torch.ceil(self.mean1 + torch.clamp(reach * self.sigma1, min=1.0) - 1.0)
+            end = torch.floor(self.mean2 - torch.clamp(reach * self.sigma2, min=1.0)) + 1.0
+            return first, torch.maximum(first, end)

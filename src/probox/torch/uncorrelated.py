@@ -1,0 +1,229 @@
+"""Foreground and background of boxes whose corners are uncorrelated: P(x, y) = u(x) v(y)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from probox.torch.axes import Axis, Nodes, nodes
+from probox.torch.pairs import EPSILON, ObjectPixels, Pairs, batches, share_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["background_sums", "foreground_sums"]
+
+SEPARABLE = 1e-8
+"""Where every P of an object is at least this, e is a correction of first order: what is left of it is below 1e-12."""
+
+NO_FLOOR = 1e-3
+"""Where every P of a mask is at least this, e is left out: what it adds is below 1e-11."""
+
+SMALL = 0.1
+"""Where u v is below this, ln(1 - u v) is its series to `TERMS` terms, within 1e-16."""
+
+SMALL_REACH = 1.2816
+"""So many sigmas beyond the ends of a box u is below `SMALL`."""
+
+TERMS = 15
+
+LEAKY = 1e-4
+"""Where 1 - P is at least this, its leak is below 1e-10 and left out."""
+
+
+def foreground_sums(pairs: Pairs, leak: float) -> Tensor:
+    """Return the sum over S of (1 - leak) ln(P + e) + leak ln(P) = ln(P) + (1 - leak) ln(1 + e / P)."""
+    pixels = ObjectPixels.of(pairs)
+    log_u, log_v = pairs.x.log_cover(pixels.x.places), pairs.y.log_cover(pixels.y.places)
+    in_column, in_row = pixels.in_lines()
+    total = (in_column * log_u).sum(1) + (in_row * log_v).sum(1)
+    with torch.no_grad():
+        least = sum(
+            log.masked_fill(share == 0, math.inf).amin(1)
+            for log, share in ((log_u, pixels.share_x), (log_v, pixels.share_y))
+        )
+        low = least < math.log(SEPARABLE if pairs.masks is None else NO_FLOOR)
+    high, rows = (~low).nonzero()[:, 0], low.nonzero()[:, 0]
+    if pairs.masks is None and len(high):
+        # To first order ln(1 + e / P) is e / (u v), whose sum is a product of two sums.
+        of_u, of_v = (
+            (share[high] * torch.exp(-log[high].clamp(min=math.log(SEPARABLE)))).sum(1)
+            for log, share in ((log_u, pixels.share_x), (log_v, pixels.share_y))
+        )
+        total = total.index_add(0, high, (1.0 - leak) * EPSILON * of_u * of_v)
+    if len(rows) and leak < 1:
+        total = total.index_add(0, rows, (1.0 - leak) * _Floor.apply(log_u, log_v, pixels, rows))
+    return total
+
+
+class _Floor(torch.autograd.Function):
+    """The sum of ln(1 + e / (u v)) over the pixels of some objects, given ln u and ln v; gradients come on the way."""
+
+    @staticmethod
+    def forward(ctx: Any, log_u: Tensor, log_v: Tensor, pixels: ObjectPixels, rows: Tensor) -> Tensor:
+        total, to_u, to_v = torch.zeros_like(log_u[:, 0]), torch.zeros_like(log_u), torch.zeros_like(log_v)
+        numbers_x, numbers_y = pixels.x.numbers()[rows], pixels.y.numbers()[rows]
+        for batch in batches(numbers_x * numbers_y):
+            nx, ny, some = int(numbers_x[batch].amax()), int(numbers_y[batch].amax()), rows[batch]
+            over = (math.log(EPSILON) - log_v[some, :ny, None]) - log_u[some, None, :nx]
+            weight = pixels.weights(some, nx, ny)
+            total[some] = (weight * torch.nn.functional.softplus(over, threshold=40.0)).sum((1, 2))
+            slope = weight * torch.sigmoid(over)
+            to_u[some, :nx], to_v[some, :ny] = -slope.sum(1), -slope.sum(2)
+        ctx.save_for_backward(to_u, to_v, rows)
+        return total[rows]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        to_u, to_v, rows = ctx.saved_tensors
+        whole = to_u.new_zeros(len(to_u)).index_copy(0, rows, grad)[:, None]
+        return whole * to_u, whole * to_v, None, None
+
+
+def background_sums(pairs: Pairs, leak: float, reach: float) -> Tensor:
+    """Return the sum outside B of (1 - leak) ln(1 - P + e) + leak ln(1 - P).
+
+    Where u or v is below `SMALL`, ln(1 - u v) is a short series whose terms are products of a sum over columns and one
+    over rows. What is left, where the box may well be, are all pixels of the columns that B does not fill, and of those
+    that it fills the ones in rows that it does not fill: two blocks, looked at pixel by pixel.
+    """
+    beyond = 0.5 * math.erfc(reach / math.sqrt(2.0))
+    x, y = (_Lists.of(line, pairs.ends[:, axis::2], reach, beyond) for axis, line in enumerate((pairs.x, pairs.y)))
+    total = torch.zeros_like(pairs.ends[:, 0])
+    for columns, rows in ((x.tail, y.every), (x.core, y.tail)):
+        if columns.longest and rows.longest:
+            total = total + _Series.apply(columns.cover, rows.cover, columns, rows)
+    for columns, rows in ((x.outside, y.core), (x.filled, y.outside)):
+        if columns.longest and rows.longest:
+            total = total + _Outside.apply(columns.cover, rows.cover, columns, rows, leak)
+    return total
+
+
+@dataclasses.dataclass(frozen=True)
+class _List:
+    """Pixels of one axis: how likely the box covers them, what that leaves of 1, and how much of them is in B."""
+
+    at: Nodes
+    cover: Tensor
+    rest: Tensor
+    share: Tensor
+
+    @property
+    def longest(self) -> int:
+        return int(self.at.places.shape[1])
+
+    def weights(self, sign: float) -> Tensor:
+        """Return two lists (N, n, 2) whose products, added up, are counts (1 - share of B)."""
+        return torch.stack([self.at.counts, sign * self.at.counts * self.share], 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Lists:
+    """The lists of pixels of an axis.
+
+    `core` is where u may be above `SMALL`; of it B fills `filled`, and does not fill `outside`. `tail` is the rest of
+    `every` pixel within reach. Those that surely lie in both box and B stand as one.
+    """
+
+    core: _List
+    filled: _List
+    outside: _List
+    tail: _List
+    every: _List
+
+    @classmethod
+    def of(cls, axis: Axis, ends: Tensor, reach: float, beyond: float) -> _Lists:
+        low, high = ends[:, 0], ends[:, 1]
+        (first, end), (wide, wide_end) = axis.window(min(SMALL_REACH, reach)), axis.window(reach)
+        full = torch.ceil(low)
+        full_end = torch.maximum(full, torch.floor(high))
+        plain, plain_end = axis.plateau(reach)
+        alike = torch.maximum(plain, full), torch.minimum(plain_end, full_end)
+        made = (
+            nodes(first, *alike, end, keep_hole=True),
+            nodes(torch.maximum(first, full), *alike, torch.minimum(end, full_end), keep_hole=True),
+            nodes(first, full, full_end, end, keep_hole=False),
+            nodes(wide, first, end, wide_end, keep_hole=False),
+            nodes(wide, *alike, wide_end, keep_hole=True),
+        )
+        lists = []
+        for at in made:
+            cover, rest = axis.cover(at.places)
+            # Pixels that stand as one have at least this left, wherever the first of them lies: nothing jumps.
+            rest = torch.where(at.counts > 1, rest.detach().clamp(min=beyond), rest.detach())
+            lists.append(_List(at, cover, rest, share_of(at, low, high)))
+        return cls(*lists)
+
+
+class _Series(torch.autograd.Function):
+    """The sum over pixels of w ln(1 - u v) by powers of u v, all below `SMALL`; gradients are made on the way."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, v: Tensor, columns: _List, rows: _List) -> Tensor:
+        left, right = columns.weights(-1.0), rows.weights(1.0)
+        sums_u, sums_v = (_power_sums(cover, weights) for cover, weights in ((u, left), (v, right)))  # (K, N, 2)
+        order = torch.arange(1, TERMS + 1, dtype=u.dtype, device=u.device)[:, None]
+        total = -((sums_u * sums_v).sum(2) / order).sum(0)
+        ctx.save_for_backward(_slope(u, left, sums_v), _slope(v, right, sums_u))
+        return total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        to_u, to_v = ctx.saved_tensors
+        return grad[:, None] * to_u, grad[:, None] * to_v, None, None
+
+
+def _power_sums(cover: Tensor, weights: Tensor) -> Tensor:
+    """Return the sums of w u^k for k = 1 .. TERMS, (TERMS, N, 2)."""
+    sums, power = [], weights.transpose(1, 2)
+    for _ in range(TERMS):
+        power = power * cover[:, None, :]
+        sums.append(power.sum(2))
+    return torch.stack(sums)
+
+
+def _slope(cover: Tensor, weights: Tensor, others: Tensor) -> Tensor:
+    """Return the derivative of the series by each u: minus the sum of w u^(k - 1) S_k, by Horner's rule."""
+    value = others[-1][:, None, :].expand_as(weights)
+    for at in range(TERMS - 2, -1, -1):
+        value = value * cover[:, :, None] + others[at][:, None, :]
+    return -(weights * value).sum(2)
+
+
+class _Outside(torch.autograd.Function):
+    """The sum over pixels of w f(1 - u v), f(q) = ln(q + e) - leak ln(1 + e / q); gradients are made on the way."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, v: Tensor, columns: _List, rows: _List, leak: float) -> Tensor:
+        total, to_u, to_v = torch.zeros_like(u[:, 0]), torch.zeros_like(u), torch.zeros_like(v)
+        numbers_x, numbers_y = columns.at.numbers(), rows.at.numbers()
+        all_left, all_right = columns.weights(-1.0), rows.weights(1.0)
+        for some in batches(numbers_x * numbers_y):
+            nx, ny = int(numbers_x[some].amax()), int(numbers_y[some].amax())
+            left, right = all_left[some, :nx], all_right[some, :ny]
+            own, other = u[some, :nx], v[some, :ny]
+            # 1 - u v, without losing what is left near 0
+            q = torch.addcmul(columns.rest[some, :nx, None], own[:, :, None], rows.rest[some, None, :ny])
+            value, slope = torch.log(q + EPSILON), torch.reciprocal(q + EPSILON)
+            if leak > 0:
+                small = q < LEAKY
+                if bool(small.any()):
+                    low = q[small].clamp(min=1e-290)
+                    value[small] -= leak * torch.log1p(EPSILON / low)
+                    slope[small] += leak * EPSILON / (low * (low + EPSILON))
+            total[some] = (left * torch.bmm(value, right)).sum((1, 2))
+            to_u[some, :nx] = -(left * torch.bmm(slope, right * other[:, :, None])).sum(2)
+            to_v[some, :ny] = -(right * torch.bmm(slope.transpose(1, 2), left * own[:, :, None])).sum(2)
+        ctx.save_for_backward(to_u, to_v)
+        return total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        to_u, to_v = ctx.saved_tensors
+        return grad[:, None] * to_u, grad[:, None] * to_v, None, None, None
