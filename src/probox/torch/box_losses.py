@@ -28,7 +28,7 @@ from probox.torch.arguments import Corners, Reduction, corners_of, label_log_pro
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["crps_loss", "dmm_loss", "energy_score_loss", "nll_loss"]
+__all__ = ["crps_loss", "dmm_loss", "energy_score_loss", "nll_loss", "nll_terms"]
 
 STEP = 0.2
 """The length of a step in t = ln s. The energy score is off by about exp(-pi^2 / (2 * STEP)), 2e-11 of itself."""
@@ -115,7 +115,7 @@ def nll_loss(
             remedy="give log_std, or leave beta at 0",
         )
     corners, residuals = _matched(boxes, log_std, cholesky, covariance, truth_boxes, truth_masks, inclusive)
-    each = 0.5 * _distances(residuals, corners) + _log_widths(corners) + 0.5 * math.log(2.0 * math.pi)
+    each = nll_terms(residuals, corners)
     if beta:
         each = each * corners.sigmas.detach() ** (2.0 * beta)
     labels = label_log_probs(label_logits, truth_labels, len(corners), activation=activation)
@@ -308,23 +308,15 @@ def _with_labels(values: Tensor, log_probs: Tensor | None, weight: float) -> Ten
     return values if log_probs is None else values - weight * log_probs
 
 
-def _distances(residuals: Tensor, corners: Corners) -> Tensor:
-    """Return terms (N, 4) whose sum is r' Sigma^-1 r: x as it is, and y as it is given x."""
-    z = residuals / corners.sigmas
-    if corners.rho is None:
-        return z**2
-    x, y = z[:, 0::2], z[:, 1::2]
-    left = (y - corners.rho * x) ** 2 / (1.0 - corners.rho**2)
-    return torch.stack([x**2, left], -1).reshape(-1, 4)
-
-
-def _log_widths(corners: Corners) -> Tensor:
-    """Return terms (N, 4) whose sum is 1/2 ln det Sigma."""
-    logs = torch.log(corners.sigmas)
-    if corners.rho is None:
-        return logs
-    left = logs[:, 1::2] + 0.5 * torch.log1p(-(corners.rho**2))
-    return torch.stack([logs[:, 0::2], left], -1).reshape(-1, 4)
+def nll_terms(residuals: Tensor, corners: Corners) -> Tensor:
+    """Return terms (N, 4) whose sum is -ln N(r; 0, Sigma): those of x as it is, and of y as it is given x."""
+    z, logs = residuals / corners.sigmas, torch.log(corners.sigmas)
+    if corners.rho is not None:
+        x, y = z[:, 0::2], z[:, 1::2]
+        left = 1.0 - corners.rho**2
+        z = torch.stack([x, (y - corners.rho * x) / torch.sqrt(left)], -1).reshape(-1, 4)
+        logs = logs + torch.stack([torch.zeros_like(left), 0.5 * torch.log(left)], -1).reshape(-1, 4)
+    return 0.5 * z**2 + logs + 0.5 * math.log(2.0 * math.pi)
 
 
 def _smooth_l1(gaps: Tensor, delta: float) -> Tensor:
