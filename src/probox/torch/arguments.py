@@ -118,7 +118,7 @@ def _check_sigmas(sigmas: Tensor, name: str) -> None:
     if not bool((sigmas < 1e6).all()):
         row = int((~(sigmas < 1e6)).any(1).nonzero()[0])
         raise InputError(
-            f"expected standard deviations below 1e6 pixels, but {name} says {float(sigmas[row].max()):.3g}",
+            f"expected standard deviations below 1e6 pixels, but {name} says {float(sigmas[row].detach().max()):.3g}",
             entry=f"box {row}",
             remedy="clamp them, as GaussianCorners does",
         )

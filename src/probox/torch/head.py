@@ -1,0 +1,222 @@
+"""A head that tells how sure a detector is of its boxes: two Gaussian corners for each, from the features it has."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from probox.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["MAX_CORRELATION", "CornerSpread", "GaussianCorners"]
+
+MAX_CORRELATION = 0.99
+"""Correlations are learned up to this: nearer to 1 a corner is a line, and rounding decides about its density."""
+
+START_SHARE, START_PIXELS = 0.1, 5.0
+"""Where standard deviations start: as a share of the box's sides, or in pixels."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CornerSpread:
+    """How uncertain corners are, in all the ways in which losses take it.
+
+    Rows are chosen as of a tensor, e.g. those of matched boxes: ``spread[matched]``.
+
+    Parameters
+    ----------
+    log_std : (..., 4) tensor
+        Logarithms of the standard deviations of x1, y1, x2, y2, in pixels.
+    rho : (..., 2) tensor or None
+        Correlation of x and y in either corner; None if corners have none.
+    """
+
+    log_std: Tensor
+    rho: Tensor | None = None
+
+    def __getitem__(self, rows: Any) -> CornerSpread:
+        return CornerSpread(self.log_std[rows], None if self.rho is None else self.rho[rows])
+
+    def arguments(self) -> dict[str, Tensor]:
+        """Return what a loss is given: ``nll_loss(boxes, **spread.arguments(), ...)``."""
+        return {"log_std": self.log_std} if self.rho is None else {"cholesky": self.cholesky}
+
+    @property
+    def sigmas(self) -> Tensor:
+        """Return the standard deviations in pixels, (..., 4)."""
+        return self.log_std.exp()
+
+    @property
+    def cholesky(self) -> Tensor:
+        """Return lower triangles whose products L L' are the covariances, (..., 2, 2, 2)."""
+        x, y, rho = self._parts()
+        across, down = y * rho, y * torch.sqrt(1.0 - rho**2)
+        return _matrices(x, torch.zeros_like(x), across, down)
+
+    @property
+    def covariance(self) -> Tensor:
+        """Return the covariances of the top-left and the bottom-right corner, (..., 2, 2, 2)."""
+        x, y, rho = self._parts()
+        across = rho * x * y
+        return _matrices(x**2, across, across, y**2)
+
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        x, y = self.sigmas[..., 0::2], self.sigmas[..., 1::2]
+        return x, y, torch.zeros_like(x) if self.rho is None else self.rho
+
+
+class GaussianCorners(torch.nn.Module):
+    """One layer from a detector's features to the uncertainty of its boxes' corners.
+
+        sigma = a + s R / (s + R),   s = softplus(u) * side,   R = b - a
+        rho = 0.99 tanh(v)
+
+    u (four for each box) and v (two, if `full`) are the layer's outputs, a and b are `min_sigma` and `max_sigma`, and
+    side is the box's width for x and height for y, without gradient, or 1 pixel. So sigma rises smoothly from a to b,
+    about as s between them; there is no clamp, and no u without a gradient. Small boxes of less than a pixel count as
+    one pixel wide.
+
+    Parameters
+    ----------
+    in_features : int
+        Length of a box's features; channels, with `kernel_size`.
+    full : bool
+        Whether x and y of a corner are correlated.
+    min_sigma, max_sigma : float
+        The bounds of standard deviations, in pixels.
+    start_sigma : float, optional
+        Where they start, before the bounds: as a share of the box's sides if `relative_to_size`, else in pixels.
+        Default: 0.1 or 5.
+    relative_to_size : bool
+        Whether s is a share of the box's sides. Large boxes are found with larger errors.
+    kernel_size : int, optional
+        Makes the layer a convolution with this odd kernel, for detectors that predict boxes at every place of a map.
+    anchors : int
+        How many boxes there are at each place.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from probox.torch.box_losses import nll_loss
+    >>> head = GaussianCorners(256)
+    >>> features, boxes = torch.randn(8, 256), torch.tensor([[10.0, 10.0, 50.0, 40.0]]).repeat(8, 1)
+    >>> spread = head(features, boxes)
+    >>> loss = nll_loss(boxes, **spread.arguments(), truth_boxes=boxes + 1.0)
+    >>> loss.backward()
+    >>> spread.covariance.shape
+    torch.Size([8, 2, 2, 2])
+
+    At every place of a map, here two images with three anchors, of which some are matched:
+
+    >>> head = GaussianCorners(64, full=True, kernel_size=3, anchors=3)
+    >>> spread = head(torch.randn(2, 64, 10, 12), torch.rand(2, 10 * 12 * 3, 4))
+    >>> matched = torch.rand(2, 10 * 12 * 3) > 0.9
+    >>> spread[matched].cholesky.shape[1:]
+    torch.Size([2, 2, 2])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        full: bool = False,
+        min_sigma: float = 0.05,
+        max_sigma: float = 200.0,
+        start_sigma: float | None = None,
+        relative_to_size: bool = True,
+        kernel_size: int | None = None,
+        anchors: int = 1,
+    ) -> None:
+        super().__init__()
+        if not 0.0 < min_sigma < max_sigma < math.inf:
+            raise InputError(f"expected 0 < min_sigma < max_sigma, but got {min_sigma!r:.40} and {max_sigma!r:.40}")
+        for name, value in (("in_features", in_features), ("anchors", anchors), ("kernel_size", kernel_size)):
+            if (isinstance(value, bool) or not isinstance(value, int) or value < 1) and not (
+                name == "kernel_size" and value is None
+            ):
+                raise InputError(f"expected {name} to be a whole number of at least 1, but got {value!r:.40}")
+        if kernel_size is not None and kernel_size % 2 == 0:
+            raise InputError(f"expected an odd kernel_size, but got {kernel_size}")
+        if kernel_size is None and anchors != 1:
+            raise InputError("anchors are for maps", remedy="give kernel_size, too")
+        self.in_features, self.full, self.anchors = in_features, full, anchors
+        self.min_sigma, self.max_sigma, self.relative_to_size = float(min_sigma), float(max_sigma), relative_to_size
+        outputs = anchors * self.outputs
+        if kernel_size is None:
+            self.layer = torch.nn.Linear(in_features, outputs)
+        else:
+            self.layer = torch.nn.Conv2d(in_features, outputs, kernel_size, padding=kernel_size // 2)
+        self._start(start_sigma)
+
+    @property
+    def outputs(self) -> int:
+        """Return how many numbers the layer has for a box: 4, or 6 with correlations."""
+        return 6 if self.full else 4
+
+    def _start(self, start_sigma: float | None) -> None:
+        start = (START_SHARE if self.relative_to_size else START_PIXELS) if start_sigma is None else start_sigma
+        room = self.max_sigma - self.min_sigma
+        if not self.relative_to_size:
+            if not self.min_sigma < start < self.max_sigma:
+                raise InputError(
+                    f"expected start_sigma between {self.min_sigma:g} and {self.max_sigma:g}, but got {start!r:.40}"
+                )
+            start = (start - self.min_sigma) * room / (room - (start - self.min_sigma))
+        elif not 0.0 < start < math.inf:
+            raise InputError(f"expected start_sigma to be a share above 0, but got {start!r:.40}")
+        torch.nn.init.normal_(self.layer.weight, std=0.01)
+        torch.nn.init.zeros_(self.layer.bias)
+        with torch.no_grad():
+            # The inverse of softplus.
+            self.layer.bias.view(self.anchors, -1)[:, :4] = start + math.log(-math.expm1(-start))
+
+    def forward(self, features: Tensor, boxes: Tensor) -> CornerSpread:
+        """Return how uncertain the corners of boxes are.
+
+        Parameters
+        ----------
+        features : (..., in_features) tensor, or (B, in_features, H, W) with `kernel_size`
+            What the detector knows of each box, or of each place.
+        boxes : (..., 4) tensor, or (B, H * W * anchors, 4) with `kernel_size`
+            x1, y1, x2, y2 in pixels. Those of a map are in the order of its rows, columns and anchors.
+        """
+        axis = -1 if isinstance(self.layer, torch.nn.Linear) else 1
+        wanted = f"(..., {self.in_features})" if axis == -1 else f"(B, {self.in_features}, H, W)"
+        if features.dim() < 1 or (axis == 1 and features.dim() != 4) or features.shape[axis] != self.in_features:
+            raise InputError(f"expected features of shape {wanted}, but got {tuple(features.shape)}")
+        raw = self.layer(features)
+        if axis == 1:
+            raw = raw.permute(0, 2, 3, 1).unflatten(-1, (self.anchors, self.outputs)).flatten(1, 3)
+        return self.spread(raw, boxes)
+
+    def spread(self, raw: Tensor, boxes: Tensor) -> CornerSpread:
+        """Return what outputs of this layer or of another one mean: (..., 4), or (..., 6) with correlations."""
+        if raw.dim() < 1 or raw.shape[-1] != self.outputs or boxes.shape != (*raw.shape[:-1], 4):
+            shape = tuple(raw.shape[:-1])
+            raise InputError(
+                f"expected boxes of shape {(*shape, 4)} and outputs of {(*shape, self.outputs)}, "
+                f"but got {tuple(boxes.shape)} and {tuple(raw.shape)}"
+            )
+        kind = torch.promote_types(raw.dtype, torch.float32)
+        raw = raw.to(kind)
+        wide = torch.nn.functional.softplus(raw[..., :4])
+        if self.relative_to_size:
+            sides = (boxes[..., 2:] - boxes[..., :2]).detach().to(kind).clamp(min=1.0)
+            wide = wide * torch.cat([sides, sides], -1)
+        room = self.max_sigma - self.min_sigma
+        sigmas = self.min_sigma + wide * (room / (wide + room))
+        rho = MAX_CORRELATION * torch.tanh(raw[..., 4:]) if self.full else None
+        return CornerSpread(torch.log(sigmas), rho)
+
+    def extra_repr(self) -> str:
+        """Return what `print` tells of the head besides its layer."""
+        return f"full={self.full}, sigma from {self.min_sigma:g} to {self.max_sigma:g}"
+
+
+def _matrices(first: Tensor, second: Tensor, third: Tensor, fourth: Tensor) -> Tensor:
+    return torch.stack([torch.stack([first, second], -1), torch.stack([third, fourth], -1)], -2)
