@@ -342,3 +342,13 @@ def test_probabilities_are_clamped() -> None:
     assert pmb_nll_loss(**given, label_logits=sure).item() == pytest.approx(-math.log(MIN_PROBABILITY), rel=1e-9)
     both = pmb_nll_loss(**given, label_logits=torch.tensor([[1.0, 1.0]]), activation="sigmoid")
     assert both.item() == pytest.approx(-math.log(MIN_PROBABILITY), rel=1e-9)
+
+
+def test_a_class_that_is_thought_impossible_costs_a_millionth() -> None:
+    box = torch.tensor([[5.0, 5.0, 9.0, 9.0]], dtype=torch.float64)
+    logits = torch.tensor([[30.0, -30.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    loss = pmb_nll_loss(
+        box, log_std=torch.zeros(1, 4), label_logits=logits, truth_labels=torch.tensor([1]), truth_boxes=box
+    )
+    wanted = 2.0 * math.log(2.0 * math.pi) - math.log(MIN_PROBABILITY)
+    assert loss.item() == pytest.approx(wanted, rel=1e-6)

@@ -298,7 +298,7 @@ def _matched(
 ) -> tuple[Corners, Tensor]:
     """Return the corners and the residuals y - mu, (N, 4)."""
     corners = corners_of(boxes, log_std=log_std, cholesky=cholesky, covariance=covariance)
-    truth = truth_boxes_of(truth_boxes, truth_masks, len(corners), inclusive=inclusive)
+    truth = truth_boxes_of(truth_boxes, truth_masks, len(corners), inclusive=inclusive).to(corners.boxes.device)
     return corners, truth - corners.boxes
 
 
