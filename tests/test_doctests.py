@@ -6,16 +6,20 @@ import doctest
 import importlib
 import pkgutil
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import probox
 
+LEFT_OUT = ("probox.detect.torchvision", *(() if find_spec("torch") else ("probox.torch",)))
+"""Modules that import what may not be there."""
+
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(probox.__path__, "probox.")
-    if not module.name.endswith("._core") and not module.name.startswith("probox.detect.torchvision")
+    for module in pkgutil.walk_packages(probox.__path__, "probox.", onerror=lambda name: None)
+    if not module.name.endswith("._core") and not module.name.startswith(LEFT_OUT)
 )
 
 
