@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAK", "ppdq_loss"]
 
-LEAK = 1e-3
+LEAK = 1e-2
 """How much of a gradient is kept where the measure itself is level."""
 
 
