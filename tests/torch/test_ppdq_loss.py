@@ -332,7 +332,7 @@ def test_moved_mirrored_and_without_borders() -> None:
 def test_a_smaller_region_is_nearly_the_same() -> None:
     given_ = {"log_std": torch.full((1, 4), 1.0), "truth_boxes": torch.tensor([[30.0, 41.0, 90.0, 98.0]])}
     box = torch.tensor([[32.0, 40.0, 91.0, 95.0]])
-    whole, part = (spatial_quality(box.double(), reach=reach, **given_).item() for reach in (8.5, 4.0))
+    whole, part = (spatial_quality(box.double(), reach=reach, **given_).item() for reach in (10.0, 4.0))
     assert 0 < abs(whole - part) < 1e-4
     assert spatial_quality(box.double(), reach=1.0, **given_).item() > whole + 1e-3  # background was left out
 
@@ -468,3 +468,24 @@ def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
 def test_parts_name_what_they_do_not_know() -> None:
     with pytest.raises(InputError, match="unknown argument 'label_logits'"):
         foreground(torch.zeros(1, 4), label_logits=torch.zeros(1, 2))
+
+
+def test_many_boxes_have_the_numbers_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many pixels are taken together by series and by pixels that stand as one: numbers and gradients stay."""
+    from probox.torch import uncorrelated
+
+    pairs = [Pair(seed, full=False, mask=False, sigmas=(0.05, 60.0)) for seed in range(150)]
+    given_ = {
+        "truth_boxes": torch.tensor(np.array([pair.truth for pair in pairs]) * 5 + 0.25),
+        "image_size": torch.tensor([[pair.width * 5 + 5, pair.height * 5 + 5] for pair in pairs]),
+    }
+    answers = []
+    for few in (0, 1 << 40):
+        monkeypatch.setattr(uncorrelated, "FEW_PIXELS", few)
+        boxes = torch.tensor(np.array([pair.box for pair in pairs]) * 5).requires_grad_()
+        log_std = torch.tensor(np.log([pair.sigmas for pair in pairs])).requires_grad_()
+        value = background(boxes, log_std=log_std, log=True, **given_)
+        value.sum().backward()
+        answers.append((value.detach().numpy(), boxes.grad.numpy(), log_std.grad.numpy()))
+    for together, one_by_one in zip(*answers, strict=True):
+        np.testing.assert_allclose(together, one_by_one, rtol=1e-7, atol=1e-10)

@@ -12,13 +12,12 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import torch
-
 from probox.torch.normal import log_interval, normal_cdf
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Axis", "Nodes", "nodes"]
+__all__ = ["Axis", "Nodes", "every_pixel", "nodes"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +58,14 @@ def nodes(first: Tensor, hole: Tensor, hole_end: Tensor, end: Tensor, *, keep_ho
     counts = torch.where(past < after[:, None], torch.where(is_one, inside[:, None], 1.0), 0.0)
     # Padding repeats a pixel that is there: beyond the image there is no logarithm, and 0 times its gradient is no 0.
     return Nodes(torch.where(counts > 0, places, first[:, None]), counts)
+
+
+def every_pixel(first: Tensor, end: Tensor) -> Nodes:
+    """Return all pixels from `first` to before `end`, each by itself."""
+    longest = int((end - first).amax()) if len(first) else 0
+    at = torch.arange(max(longest, 0), device=first.device, dtype=first.dtype)[None, :]
+    counts = (at < (end - first)[:, None]).to(first.dtype)
+    return Nodes(first[:, None] + at * counts, counts)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-
 from probox.torch.arguments import Corners
-from probox.torch.axes import Axis, Nodes, nodes
+from probox.torch.axes import Axis, Nodes, every_pixel
 from probox.torch.normal import FAR, correlation_gain, normal_cdf
 from probox.torch.pairs import EPSILON, Pairs, batches, masks_at, share_of
 
@@ -44,10 +43,7 @@ class _Gain(torch.autograd.Function):
         for corner in (0, 1):
             (x0, x1), (y0, y1) = near[corner]
             for some in batches((x1 - x0) * (y1 - y0)):
-                at_x, at_y = (
-                    nodes(first[some], first[some], first[some], end[some], keep_hole=False)
-                    for first, end in near[corner]
-                )
+                at_x, at_y = (every_pixel(first[some], end[some]) for first, end in near[corner])
                 # Pixels near both corners are counted with the first one.
                 skip = [(first[some], end[some]) for first, end in near[0]] if corner else None
                 with torch.enable_grad():

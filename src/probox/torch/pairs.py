@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-
 from probox.convention import PRESETS
 from probox.errors import InputError
 from probox.torch.arguments import Corners, checked, corners_of, masks_of, truth_boxes_of
-from probox.torch.axes import Axis, Nodes, nodes
+from probox.torch.axes import Axis, Nodes, every_pixel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -147,8 +146,7 @@ class ObjectPixels:
         """Return those of pairs."""
 
         def pixels(low: Tensor, high: Tensor) -> tuple[Nodes, Tensor]:
-            first = torch.floor(low)
-            every = nodes(first, first, first, torch.ceil(high), keep_hole=False)
+            every = every_pixel(torch.floor(low), torch.ceil(high))
             return every, share_of(every, low, high)
 
         (x, share_x), (y, share_y) = (pixels(pairs.ends[:, axis], pairs.ends[:, axis + 2]) for axis in (0, 1))

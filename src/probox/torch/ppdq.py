@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 import torch
-
 from probox.errors import InputError
 from probox.torch.arguments import Reduction, label_log_probs, reduced
 from probox.torch.pairs import pairs_of

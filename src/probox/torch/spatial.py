@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["REACH", "background", "foreground", "log_quality", "spatial_quality"]
 
-REACH = 8.5
-"""The region: pixels farther than this many sigmas outside the box have P < 1e-17, and count as 0."""
+REACH = 10.0
+"""The region: pixels farther than this many sigmas outside the box have P < 1e-23, and count as 0; those as far inside
+have 1 - P < 1e-23, which is nothing beside e."""
 
 
 def spatial_quality(

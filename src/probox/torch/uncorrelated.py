@@ -7,8 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
-
-from probox.torch.axes import Axis, Nodes, nodes
+from probox.torch.axes import Axis, Nodes, every_pixel, nodes
 from probox.torch.pairs import EPSILON, ObjectPixels, Pairs, batches, share_of
 
 if TYPE_CHECKING:
@@ -29,6 +28,9 @@ SMALL_REACH = 1.2816
 """So many sigmas beyond the ends of a box u is below `SMALL`."""
 
 TERMS = 15
+
+FEW_PIXELS = 1 << 17
+"""Batches of boxes with fewer pixels around them are looked at pixel by pixel."""
 
 LEAKY = 1e-4
 """Where 1 - P is at least this, its leak is below 1e-10 and left out."""
@@ -89,8 +91,16 @@ def background_sums(pairs: Pairs, leak: float, reach: float) -> Tensor:
 
     Where u or v is below `SMALL`, ln(1 - u v) is a short series whose terms are products of a sum over columns and one
     over rows. What is left, where the box may well be, are all pixels of the columns that B does not fill, and of those
-    that it fills the ones in rows that it does not fill: two blocks, looked at pixel by pixel.
+    that it fills the ones in rows that it does not fill: two blocks, looked at pixel by pixel. Pixels so few that all
+    this takes longer are simply looked at.
     """
+    if _few_pixels(pairs, reach):
+        columns, rows = (
+            _List.of(line, every_pixel(*line.window(reach)), pairs.ends[:, axis::2])
+            for axis, line in enumerate((pairs.x, pairs.y))
+        )
+        everywhere: Tensor = _Outside.apply(columns.cover, rows.cover, columns, rows, leak)
+        return everywhere
     beyond = 0.5 * math.erfc(reach / math.sqrt(2.0))
     x, y = (_Lists.of(line, pairs.ends[:, axis::2], reach, beyond) for axis, line in enumerate((pairs.x, pairs.y)))
     total = torch.zeros_like(pairs.ends[:, 0])
@@ -103,6 +113,11 @@ def background_sums(pairs: Pairs, leak: float, reach: float) -> Tensor:
     return total
 
 
+def _few_pixels(pairs: Pairs, reach: float) -> bool:
+    (left, right), (top, bottom) = pairs.x.window(reach), pairs.y.window(reach)
+    return len(pairs) * float((right - left).amax() * (bottom - top).amax()) <= FEW_PIXELS
+
+
 @dataclasses.dataclass(frozen=True)
 class _List:
     """Pixels of one axis: how likely the box covers them, what that leaves of 1, and how much of them is in B."""
@@ -111,6 +126,15 @@ class _List:
     cover: Tensor
     rest: Tensor
     share: Tensor
+
+    @classmethod
+    def of(cls, axis: Axis, at: Nodes, ends: Tensor, beyond: float | None = None) -> _List:
+        cover, rest = axis.cover(at.places)
+        rest = rest.detach()
+        if beyond is not None:
+            # Pixels that stand as one have at least this left, wherever the first of them lies: nothing jumps.
+            rest = torch.where(at.counts > 1, rest.clamp(min=beyond), rest)
+        return cls(at, cover, rest, share_of(at, ends[:, 0], ends[:, 1]))
 
     @property
     def longest(self) -> int:
@@ -150,13 +174,7 @@ class _Lists:
             nodes(wide, first, end, wide_end, keep_hole=False),
             nodes(wide, *alike, wide_end, keep_hole=True),
         )
-        lists = []
-        for at in made:
-            cover, rest = axis.cover(at.places)
-            # Pixels that stand as one have at least this left, wherever the first of them lies: nothing jumps.
-            rest = torch.where(at.counts > 1, rest.detach().clamp(min=beyond), rest.detach())
-            lists.append(_List(at, cover, rest, share_of(at, low, high)))
-        return cls(*lists)
+        return cls(*(_List.of(axis, at, ends, beyond) for at in made))
 
 
 class _Series(torch.autograd.Function):
@@ -200,7 +218,7 @@ class _Outside(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, v: Tensor, columns: _List, rows: _List, leak: float) -> Tensor:
-        total, to_u, to_v = torch.zeros_like(u[:, 0]), torch.zeros_like(u), torch.zeros_like(v)
+        total, to_u, to_v = u.new_zeros(len(u)), torch.zeros_like(u), torch.zeros_like(v)
         numbers_x, numbers_y = columns.at.numbers(), rows.at.numbers()
         all_left, all_right = columns.weights(-1.0), rows.weights(1.0)
         for some in batches(numbers_x * numbers_y):
