@@ -11,7 +11,21 @@ from probox.support.optional import require
 
 require("torch", extra="torch", purpose="training needs")
 
+from probox.torch.box_losses import crps_loss, dmm_loss, energy_score_loss, nll_loss  # noqa: E402
+from probox.torch.head import GaussianCorners  # noqa: E402
+from probox.torch.pmb import pmb_nll_loss  # noqa: E402
 from probox.torch.ppdq import ppdq_loss  # noqa: E402
 from probox.torch.spatial import background, foreground, spatial_quality  # noqa: E402
 
-__all__ = ["background", "foreground", "ppdq_loss", "spatial_quality"]
+__all__ = [
+    "GaussianCorners",
+    "background",
+    "crps_loss",
+    "dmm_loss",
+    "energy_score_loss",
+    "foreground",
+    "nll_loss",
+    "pmb_nll_loss",
+    "ppdq_loss",
+    "spatial_quality",
+]
