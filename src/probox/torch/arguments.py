@@ -170,6 +170,9 @@ def truth_boxes_of(truth_boxes: Tensor | None, truth_masks: Tensor | None, n: in
         return boxes
     masks = masks_of(truth_masks, n)
     columns, rows = masks.any(1), masks.any(2)
+    empty = ~rows.any(1)
+    if bool(empty.any()):
+        raise InputError("expected a mask with pixels", entry=f"truth_masks, row {int(empty.nonzero()[0])}")
     ends = []
     for line in (columns, rows):
         size = line.shape[1]
@@ -180,15 +183,11 @@ def truth_boxes_of(truth_boxes: Tensor | None, truth_masks: Tensor | None, n: in
 
 
 def masks_of(truth_masks: Any, n: int) -> Tensor:
-    """Return masks as booleans, (N, H, W), each with at least one pixel."""
+    """Return masks as booleans, (N, H, W)."""
     if not isinstance(truth_masks, torch.Tensor) or truth_masks.dim() != 3 or len(truth_masks) != n:
         got = tuple(truth_masks.shape) if isinstance(truth_masks, torch.Tensor) else type(truth_masks).__name__
         raise InputError(f"expected truth_masks of shape ({n}, H, W), one for each box, but got {got}")
-    masks = truth_masks if truth_masks.dtype == torch.bool else truth_masks > 0.5
-    empty = ~masks.flatten(1).any(1)
-    if bool(empty.any()):
-        raise InputError("expected a mask with pixels", entry=f"truth_masks, row {int(empty.nonzero()[0])}")
-    return masks
+    return truth_masks if truth_masks.dtype == torch.bool else truth_masks > 0.5
 
 
 def label_log_probs(

@@ -12,6 +12,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import torch
+
 from probox.torch.normal import log_interval, normal_cdf
 
 if TYPE_CHECKING:

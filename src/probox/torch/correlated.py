@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+
 from probox.torch.arguments import Corners
 from probox.torch.axes import Axis, Nodes, every_pixel
 from probox.torch.normal import FAR, correlation_gain, normal_cdf
-from probox.torch.pairs import EPSILON, Pairs, batches, masks_at, share_of
+from probox.torch.pairs import EPSILON, Pairs, batches, share_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,16 +68,17 @@ class _Gain(torch.autograd.Function):
 def _near(pairs: Pairs, axis: int, end: int, far: float) -> tuple[Tensor, Tensor]:
     """Return the pixels of an axis where a corner's map has a gain, from a first one to before an end."""
     with torch.no_grad():
-        line, other = ((pairs.x, pairs.y), (pairs.y, pairs.x))[axis]
+        line = (pairs.x, pairs.y)[axis]
         mean, sigma = (line.mean2, line.sigma2) if end else (line.mean1, line.sigma1)
         low, high = torch.floor(mean - far * sigma) - 1.0, torch.ceil(mean + far * sigma) + 1.0
-        if line.size is None or other.size is None:
+        if line.size is None:
             return low, high
         # What is taken away beyond the border is so in all rows, or columns, after it.
         beyond = (line.size - mean) if end else mean
         at_border = beyond < far * sigma
-        low, high = torch.where(at_border, 0.0, low.clamp(min=0.0)), torch.where(at_border, line.size, high)
-        high = torch.minimum(high, line.size)
+        first, last = line.window(far)  # where the other corner leaves nothing, no gain is seen
+        low = torch.where(at_border, first, torch.maximum(low, first))
+        high = torch.where(at_border, last, torch.minimum(high, last))
         return low, torch.maximum(low, high)
 
 
@@ -116,9 +118,13 @@ def _pixel_sums(
     total = plain.new_zeros(len(plain))
     if foreground:
         in_object = in_box
-        if pairs.masks is not None:
-            every = torch.arange(len(pairs), device=in_box.device)
-            in_object = in_box * masks_at(pairs.masks, every, at_x.places, at_y.places)
+        if pairs.crops is not None:
+            every = torch.arange(len(pairs), device=in_box.device)[:, None, None]
+            column, row = (
+                (at.places - pairs.ends[:, axis, None]).clamp(0, pairs.crops.shape[2 - axis] - 1).long()
+                for axis, at in enumerate((at_x, at_y))
+            )
+            in_object = in_box * pairs.crops[every, row[:, :, None], column[:, None, :]]
         change = torch.log((plain + gain).clamp(min=0.0) + EPSILON) - torch.log(plain + EPSILON)
         total = total + (weight * in_object * change).sum((1, 2))
     if background:

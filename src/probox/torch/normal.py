@@ -78,40 +78,40 @@ def correlation_gain(h: Tensor, k: Tensor, rho: Tensor) -> Tensor:
 
         d/dh = phi(h) (Phi((k - rho h)/s) - Phi(k)),    d/drho = phi(h, k; rho).
     """
-    result: Tensor = _CorrelationGain.apply(*torch.broadcast_tensors(h, k, rho))
+    result: Tensor = _CorrelationGain.apply(h, k, rho)
     return result
 
 
 class _CorrelationGain(torch.autograd.Function):
+    """Arguments are broadcast here and not before: rows and columns of pixels stay short for as long as they can."""
+
     @staticmethod
     def forward(ctx: Any, h: Tensor, k: Tensor, rho: Tensor) -> Tensor:
         ctx.save_for_backward(h, k, rho)
-        value = torch.zeros_like(h)
-        near = (h.abs() < FAR) & (k.abs() < FAR)
-        if not bool(near.any()):
-            return value
-        a, b, end = h[near], k[near], torch.asin(rho[near])
-        squares, twice = -0.5 * (a * a + b * b), a * b
-        total = torch.zeros_like(a)
-        for place, weight in _nodes(float(rho.abs().max())):
+        ctx.far = not h.numel() or not k.numel() or float(h.abs().amin()) > FAR or float(k.abs().amin()) > FAR
+        total = h.new_zeros(torch.broadcast_shapes(h.shape, k.shape, rho.shape))
+        if ctx.far:
+            return total
+        end = torch.asin(rho)
+        squares, product = -0.5 * (h * h + k * k), h * k
+        for place, weight in _nodes(float(rho.abs().amax())):
+            # -(h^2 - 2 h k sin + k^2) / (2 cos^2)
             sine = torch.sin(end * place)
-            # -(a^2 - 2 a b sin + b^2) / (2 cos^2)
-            total += weight * torch.exp((squares + twice * sine) / (1.0 - sine * sine))
-        value[near] = total * end / (2.0 * math.pi)
-        return value
+            over = 1.0 / (1.0 - sine * sine)
+            total.add_(torch.addcmul(squares * over, product, sine * over).exp_(), alpha=weight)
+        return total * (end / (2.0 * math.pi))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         h, k, rho = ctx.saved_tensors
-        to_h, to_k, to_rho = (torch.zeros_like(h) for _ in range(3))
-        near = (h.abs() < FAR) & (k.abs() < FAR)
-        a, b, r = h[near], k[near], rho[near]
-        root = torch.sqrt((1.0 - r) * (1.0 + r))
-        to_h[near] = normal_density(a) * (normal_cdf((b - r * a) / root) - normal_cdf(b))
-        to_k[near] = normal_density(b) * (normal_cdf((a - r * b) / root) - normal_cdf(a))
-        to_rho[near] = torch.exp(-(a * a - 2 * r * a * b + b * b) / (2 * root * root)) / (2 * math.pi * root)
-        return grad * to_h, grad * to_k, grad * to_rho
+        if ctx.far:
+            return torch.zeros_like(h), torch.zeros_like(k), torch.zeros_like(rho)
+        root = torch.sqrt((1.0 - rho) * (1.0 + rho))
+        to_h = normal_density(h) * (normal_cdf((k - rho * h) / root) - normal_cdf(k))
+        to_k = normal_density(k) * (normal_cdf((h - rho * k) / root) - normal_cdf(h))
+        to_rho = torch.exp((rho * h * k - 0.5 * (h * h + k * k)) / (root * root)) / (2.0 * math.pi * root)
+        return tuple((grad * to).sum_to_size(own.shape) for to, own in ((to_h, h), (to_k, k), (to_rho, rho)))
 
 
 @functools.lru_cache(maxsize=4)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+
 from probox.convention import PRESETS
 from probox.errors import InputError
 from probox.torch.arguments import Corners, checked, corners_of, masks_of, truth_boxes_of
@@ -15,7 +16,7 @@ from probox.torch.axes import Axis, Nodes, every_pixel
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["EPSILON", "ObjectPixels", "Pairs", "batches", "masks_at", "pairs_of", "share_of"]
+__all__ = ["EPSILON", "ObjectPixels", "Pairs", "batches", "pairs_of", "share_of"]
 
 EPSILON = PRESETS["paper"].epsilon
 """What the measure adds to every probability before its logarithm."""
@@ -36,30 +37,30 @@ class Pairs:
         Their axes.
     ends : (N, 4) tensor
         x0, y0, x1, y1 of the objects, from the first pixel's beginning to the last one's end, inside the image.
-    masks : (N, H, W) tensor or None
-        The objects' pixels; None: all of the box.
+    crops : (N, h, w) tensor or None
+        Which pixels of their boxes objects have, from the first one on, padded to the largest box; None: all.
     """
 
     corners: Corners
     x: Axis
     y: Axis
     ends: Tensor
-    masks: Tensor | None
+    crops: Tensor | None
 
     def __len__(self) -> int:
         return len(self.ends)
 
     def pixels(self) -> Tensor:
         """Return |S| (N,); pixels that a box covers in part count in part."""
-        if self.masks is not None:
-            return self.masks.flatten(1).sum(1).double()
+        if self.crops is not None:
+            return self.crops.sum((1, 2)).double()
         return (self.ends[:, 2] - self.ends[:, 0]) * (self.ends[:, 3] - self.ends[:, 1])
 
     def part(self, rows: Tensor, corners: Corners) -> Pairs:
         """Return some of the pairs, with other corners."""
         size = None if self.x.size is None or self.y.size is None else (self.x.size[rows], self.y.size[rows])
-        masks = None if self.masks is None else self.masks[rows]
-        return Pairs(corners, *_axes(corners, size), self.ends[rows], masks)
+        crops = None if self.crops is None else self.crops[rows]
+        return Pairs(corners, *_axes(corners, size), self.ends[rows], crops)
 
 
 def _axes(corners: Corners, size: tuple[Tensor, Tensor] | None) -> tuple[Axis, Axis]:
@@ -111,7 +112,20 @@ def pairs_of(
             entry=f"truth, row {row}",
             remedy="leave out objects that lie outside, or of which nothing is left",
         )
-    return Pairs(corners, *_axes(corners, size), truth, masks)
+    return Pairs(corners, *_axes(corners, size), truth, None if masks is None else _cropped(masks, truth))
+
+
+def _cropped(masks: Tensor, ends: Tensor) -> Tensor:
+    """Return the parts of masks in their boxes, each moved to the first row and column."""
+    first, last = ends[:, :2].long(), ends[:, 2:].long()
+    width, height = (last - first).amax(0).tolist() if len(ends) else (0, 0)
+    columns, rows = (
+        first[:, axis, None] + torch.arange(n, device=masks.device)[None, :] for axis, n in ((0, width), (1, height))
+    )
+    there = (rows < last[:, 1, None])[:, :, None] & (columns < last[:, 0, None])[:, None, :]
+    every = torch.arange(len(masks), device=masks.device)[:, None, None]
+    rows, columns = rows.clamp(max=masks.shape[1] - 1), columns.clamp(max=masks.shape[2] - 1)
+    return masks[every, rows[:, :, None], columns[:, None, :]] & there
 
 
 def _shape(masks: Tensor) -> Tensor:
@@ -139,7 +153,7 @@ class ObjectPixels:
     y: Nodes
     share_x: Tensor
     share_y: Tensor
-    masks: Tensor | None
+    crops: Tensor | None
 
     @classmethod
     def of(cls, pairs: Pairs) -> ObjectPixels:
@@ -150,34 +164,19 @@ class ObjectPixels:
             return every, share_of(every, low, high)
 
         (x, share_x), (y, share_y) = (pixels(pairs.ends[:, axis], pairs.ends[:, axis + 2]) for axis in (0, 1))
-        return cls(x, y, share_x, share_y, pairs.masks)
+        return cls(x, y, share_x, share_y, pairs.crops)
 
     def in_lines(self) -> tuple[Tensor, Tensor]:
         """Return how many pixels each column has, and each row."""
-        if self.masks is None:
+        if self.crops is None:
             return self.share_x * self.share_y.sum(1, keepdim=True), self.share_y * self.share_x.sum(1, keepdim=True)
-        columns, rows = (
-            self.masks.sum(along).double().gather(1, at.places.clamp(0, self.masks.shape[3 - along] - 1).long())
-            for along, at in ((1, self.x), (2, self.y))
-        )
-        return columns * (self.share_x > 0), rows * (self.share_y > 0)
+        return self.crops.sum(1).double(), self.crops.sum(2).double()
 
     def weights(self, some: Tensor, nx: int, ny: int) -> Tensor:
         """Return how much of each pixel of some objects is part of them, (n, ny, nx)."""
-        box = self.share_y[some, :ny, None] * self.share_x[some, None, :nx]
-        if self.masks is None:
-            return box
-        return box * masks_at(self.masks, some, self.x.places[some, :nx], self.y.places[some, :ny])
-
-
-def masks_at(masks: Tensor, rows: Tensor, columns: Tensor, lines: Tensor) -> Tensor:
-    """Return whether pixels at the crossings of columns (n, k) and lines (n, m) are part of masks, (n, m, k)."""
-    height, width = masks.shape[1:]
-    return masks[
-        rows[:, None, None],
-        lines.clamp(0, height - 1).long()[:, :, None],
-        columns.clamp(0, width - 1).long()[:, None, :],
-    ]
+        if self.crops is not None:
+            return self.crops[some, :ny, :nx].double()
+        return self.share_y[some, :ny, None] * self.share_x[some, None, :nx]
 
 
 def share_of(at: Nodes, low: Tensor, high: Tensor) -> Tensor:

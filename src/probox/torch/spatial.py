@@ -87,9 +87,10 @@ def spatial_quality(
     >>> import torch
     >>> from probox.torch import spatial_quality
     >>> boxes = torch.tensor([[11.0, 19.0, 41.0, 40.0]])
-    >>> round(float(spatial_quality(boxes, log_std=torch.zeros(1, 4), image_size=(64, 48),
-    ...                             truth_boxes=torch.tensor([[10.0, 20.0, 40.0, 40.0]]))), 4)
-    0.7285
+    >>> quality = spatial_quality(boxes, log_std=torch.zeros(1, 4), image_size=(64, 48),
+    ...                           truth_boxes=torch.tensor([[10.0, 20.0, 40.0, 40.0]]))
+    >>> round(quality.item(), 4)
+    0.7356
     """
     pairs = pairs_of(
         boxes,

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
+
 from probox.torch.axes import Axis, Nodes, every_pixel, nodes
 from probox.torch.pairs import EPSILON, ObjectPixels, Pairs, batches, share_of
 
@@ -47,9 +48,9 @@ def foreground_sums(pairs: Pairs, leak: float) -> Tensor:
             log.masked_fill(share == 0, math.inf).amin(1)
             for log, share in ((log_u, pixels.share_x), (log_v, pixels.share_y))
         )
-        low = least < math.log(SEPARABLE if pairs.masks is None else NO_FLOOR)
+        low = least < math.log(SEPARABLE if pairs.crops is None else NO_FLOOR)
     high, rows = (~low).nonzero()[:, 0], low.nonzero()[:, 0]
-    if pairs.masks is None and len(high):
+    if pairs.crops is None and len(high):
         # To first order ln(1 + e / P) is e / (u v), whose sum is a product of two sums.
         of_u, of_v = (
             (share[high] * torch.exp(-log[high].clamp(min=math.log(SEPARABLE)))).sum(1)
