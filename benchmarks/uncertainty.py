@@ -31,7 +31,7 @@ from probox.analysis.intervals import Interval, Intervals, interval_of
 from probox.analysis.resampling import drawn_images
 from probox.analysis.rescoring import golden_section
 from probox.calibration import fit
-from probox.calibration.held_out import dealt
+from probox.calibration.dealing import dealt
 from probox.measures.registry import measures_called
 from probox.measures.scoring.box_scores import energy_scores
 
