@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from tests.worlds import boxes_truth
 import probox
 from probox import Detections, GroundTruth, InputError
 from probox.calibration import Calibration, SpreadHead, fit, fit_spread
+from probox.calibration.fit_learned import fit_learned
 from probox.calibration.gaussians import sigmas_of
 from probox.calibration.given import Given
 from probox.calibration.learned import Learned
+from probox.calibration.pairs import FittingPairs
 from probox.calibration.spread_features import edge_features, feature_names
 from probox.cli import cli
 from probox.demo import Demo
@@ -121,6 +124,33 @@ def test_features_are_what_they_say() -> None:
     assert np.isfinite(features).all()
     assert np.exp(features[1, 0, 0]) == pytest.approx(999), "no score is surer than one in a thousand"
     assert edge_features(given, own_sigmas=False).tolist() == features[:, :, :3].tolist()
+
+
+def test_edges_at_the_border_do_not_count(truth: GroundTruth) -> None:
+    pairs = FittingPairs.of(truth, lawful(truth)[0])
+    free = np.ones_like(pairs.free)
+    free[::2, 1] = False
+    residuals = np.where(free, pairs.residuals, 300.0)
+    laws = [
+        fit_learned(dataclasses.replace(pairs, free=free, residuals=given), own_sigmas=False)[0].law
+        for given in (residuals, pairs.residuals)
+    ]
+    assert laws[0] == laws[1]
+    assert laws[0] != fit_learned(pairs, own_sigmas=False)[0].law
+
+
+def test_boxes_without_extent_keep_their_sigmas(truth: GroundTruth) -> None:
+    mapping = fit_spread(lawful(truth, reported=2.0)[0], truth).mapping_
+    flat = Given(
+        sigmas=np.full((1, 4), 3.0), sides=np.array([[0.0, 50.0, 0.0, 50.0]]), classes=np.array(["owl"]),
+        scores=np.array([0.5]),
+    )  # fmt: skip
+    sigmas = mapping.sigmas(flat)[0].tolist()
+    assert sigmas[0] == sigmas[2] == 3
+    assert 0 < sigmas[1] < 20
+    assert sigmas[1] != 3
+    assert not mapping.knows("owl")
+    assert mapping.knows("Cup")
 
 
 def test_own_sigmas_can_be_left_alone(truth: GroundTruth, others: GroundTruth) -> None:

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 
 from probox import InputError
 from probox.calibration import spread_fit
-from probox.calibration.spread_fit import NU, OFFSET_RIDGE, RIDGES, USUAL_RIDGE, fit_law
-from probox.calibration.spread_law import LARGEST, Slope, SpreadLaw
+from probox.calibration.spread_fit import NU, OFFSET_RIDGE, RIDGES, fit_law
+from probox.calibration.spread_law import Slope, SpreadLaw
 
 NAMES = ("a", "b")
 
@@ -123,7 +123,9 @@ def test_slopes_of_nothing_get_the_largest_ridge() -> None:
     features, errors, _ = world(2, 600, 30.0)
     assert fit_law(features, errors, NAMES).ridge < 1000
     alone = fit_law(features, errors, NAMES, images=np.zeros(600, np.int64))
-    assert alone.ridge == USUAL_RIDGE, "one image leaves nothing to choose by"
+    assert alone.ridge == 10, "one image leaves nothing to choose by"
+    same = fit_law(np.zeros((60, 4, 2)), rng.normal(size=(60, 4)), NAMES)
+    assert same.ridge == RIDGES[-1], "where no ridge is better than another"
 
 
 def test_images_stay_together_when_a_ridge_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +151,7 @@ def test_the_law_is_level_beyond_what_was_seen() -> None:
     assert sigmas[:, 3] == pytest.approx(3 * sigmas[:, 0])
     assert law.relative_sigmas(features[:2], np.array(["Cup", "owl"]))[:, 0] == pytest.approx([0.5, 0.2])
     assert law.scaled(4.0).relative_sigmas(features) == pytest.approx(4 * sigmas)
-    assert SpreadLaw(99.0, (0.0,) * 4, ()).relative_sigmas(np.zeros((1, 4, 0))).tolist() == [
-        [pytest.approx(LARGEST)] * 4
-    ]
+    assert SpreadLaw(99.0, (0.0,) * 4, ()).relative_sigmas(np.zeros((1, 4, 0))).tolist() == [[pytest.approx(1e6)] * 4]
 
 
 def test_errors_of_nothing_are_refused() -> None:

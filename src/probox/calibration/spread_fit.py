@@ -42,9 +42,6 @@ suit any number of pairs."""
 LEAST_ERROR = 1e-3
 """Errors below this share of their median count as that: a likelihood has no minimum where errors are 0."""
 
-LONGEST_STEP = 3.0
-"""No step changes the logarithm of a sigma by more: far from the minimum Newton's steps are wild."""
-
 NEAR = 1e-8
 """A Newton step that promises less than this for each edge is taken as it is."""
 
@@ -188,8 +185,8 @@ class _Problem:
                 if promised < NEAR**2 * len(self.errors):
                     break
                 continue
-            stride = min(1.0, LONGEST_STEP / float(np.abs(self.logarithms(step)).max()))
-            new = value(at + stride * step)
+            stride = 1.0
+            new = value(at + step)
             while new > height - 1e-4 * stride * promised and stride > 1e-8:
                 stride /= 2
                 new = value(at + stride * step)
@@ -215,7 +212,7 @@ class _Problem:
 
 
 def _chosen_ridge(problem: _Problem, groups: Rows, folds: int, seed: int) -> float:
-    """Return the ridge of least loss on images held out; of equal ones the largest."""
+    """Return the ridge of least loss on images held out; of ridges that are as good the largest."""
     count = int(groups.max()) + 1
     parts = min(folds, count)
     if parts < 2:
@@ -233,7 +230,8 @@ def _chosen_ridge(problem: _Problem, groups: Rows, folds: int, seed: int) -> flo
         for place in reversed(range(len(RIDGES))):
             at = seen.minimum(RIDGES[place], at)
             losses[place] += unseen.loss(at)
-    return max(ridge for ridge, loss in zip(RIDGES, losses, strict=True) if loss == losses.min())
+    good = losses <= losses.min() + NEAR * len(groups)
+    return max(ridge for ridge, equal in zip(RIDGES, good.tolist(), strict=True) if equal)
 
 
 def _rounded(values: Floats) -> Floats:
