@@ -15,20 +15,21 @@ from probox.demo import Demo
 
 
 def test_rows_are_what_the_library_says(demo: Demo, demo_files: Path) -> None:
-    got = measured(demo.truth, demo_files / "unsure.json", 0.3, seed=0)
+    truth = demo.truth.select_images(demo.truth.image_ids[:8])
+    got = measured(truth, demo_files / "unsure.json", 0.3, seed=0)
     assert [row[0] for row in got["table"]] == [
         "plain", "own", "constant", "calibrated", "learned from the box", "learned",
         "learned - own", "learned - constant", "learned - calibrated", "learned - learned from the box",
     ]  # fmt: skip
     values = {row: {key: number["value"] for key, number in of.items()} for row, of in got["numbers"].items()}
-    found = probox.read_detections(demo_files / "unsure.json", demo.truth)
+    found = probox.read_detections(demo_files / "unsure.json", truth)
     found = found.select(found.label_probs.max(axis=1) > 0.3)
     for row, method, table in (
         ("learned", "learned", found),
         ("calibrated", "isotonic", found),
         ("learned from the box", "learned", found.replace(covariances=None)),
     ):
-        gain = fit(demo.truth, table, method=method, target="nll", folds=2, resamples=1).gain
+        gain = fit(truth, table, method=method, target="nll", folds=2, resamples=1).gain
         assert gain is not None
         assert values[row]["NLL"] == pytest.approx(gain.changes["NLL"].after)
     for row, of in got["learned minus"].items():
