@@ -15,9 +15,7 @@ in its two, and for PDQ in the others. The JSON has every number of every fit.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -27,26 +25,11 @@ from typing import Any
 import numpy as np
 
 import probox
-from probox.analysis.intervals import Interval, Intervals, interval_of
-from probox.analysis.resampling import drawn_images
-from probox.analysis.rescoring import golden_section
-from probox.calibration import fit
-from probox.calibration.held_out import dealt
-from probox.measures.registry import measures_called
-from probox.measures.scoring.box_scores import energy_scores
+from benchmarks.sigmas import FITTED_FOR, MEASURE_OF, above, cell, files_of, has_sigmas, versions
+from probox.analysis.intervals import Interval, Intervals
 
-MEASURES = ("pdq", "nll", "energy", "coverage", "ause", "spearman")
-KEYS = ("PDQ", "NLL", "energy", "coverage_90", "AUSE", "Spearman")
+KEYS = tuple(MEASURE_OF)
 FOLDS = 5
-FACTORS = (0.25, 4.0)
-"""Between these multiples of what is best for NLL the best for the energy score is sought."""
-
-FITTED_FOR = {"PDQ": "PDQ", "NLL": "NLL", "energy": "energy", "coverage_90": "NLL", "AUSE": "PDQ", "Spearman": "PDQ"}
-"""What the constant and the calibration of each column are fitted for.
-
-Those for PDQ keep corners inside the image, as detectors do. At borders even a constant sigma then knows something, so
-AUSE and Spearman's correlation of own sigmas must be judged by those of such a constant.
-"""
 
 ROWS: dict[str, dict[str, str]] = {
     "plain": dict.fromkeys(KEYS, "plain"),
@@ -57,63 +40,19 @@ ROWS: dict[str, dict[str, str]] = {
 """For each row of the table, which version of the detections each column is of."""
 
 
-def versions(truth: probox.GroundTruth, found: probox.Detections, seed: int) -> dict[str, probox.Detections]:
+def all_versions(truth: probox.GroundTruth, found: probox.Detections, seed: int) -> dict[str, probox.Detections]:
     """Return the detections with other sigmas, each fitted without the image that it is for."""
-    fitted: dict[str, probox.Detections | None] = {"plain": found.replace(covariances=None)}
-    has_sigmas = found.covariances is not None and bool(found.covariances.any())
-    for target in ("pdq", "nll"):
-        name = target.upper()
-        options: dict[str, Any] = {"target": target, "folds": FOLDS, "seed": seed, "resamples": 1}
-        fitted[f"constant, {name}"] = fit(truth, found, method="constant", **options).held_out
-        if has_sigmas:
-            fitted[f"calibrated, {name}"] = fit(truth, found, method="isotonic", **options).held_out
-    fitted["constant, energy"] = for_energy(truth, found, "constant", seed)
-    if has_sigmas:
-        fitted["calibrated, energy"] = for_energy(truth, found, "isotonic", seed)
-        fitted["own"] = found
-    lacking = [name for name, table in fitted.items() if table is None]
-    if lacking:
-        raise SystemExit(f"{found.source}: too few matched boxes to hold any out ({', '.join(lacking)})")
-    return {name: table for name, table in fitted.items() if table is not None}
+    own = has_sigmas(found)
+    methods = {"constant": "constant"} | ({"calibrated": "isotonic"} if own else {})
+    given = {"plain": found.replace(covariances=None)} | ({"own": found} if own else {})
+    return given | versions(truth, found, methods, FOLDS, seed)
 
 
-def for_energy(truth: probox.GroundTruth, found: probox.Detections, method: str, seed: int) -> probox.Detections:
-    """Return the detections calibrated for NLL, and then scaled for the lowest energy score, on other images each."""
-    fold = dealt(len(truth.dataset), FOLDS, seed)
-    fold_of = fold[truth.dataset.rows_of(found.image_ids)]
-    covariances = np.zeros((len(found), 2, 2, 2))
-    for number in range(FOLDS):
-        seen = truth.select_images(truth.dataset.image_ids[fold != number])
-        given = found.select(np.flatnonzero(fold_of != number))
-        shape = fit(seen, given, method=method, target="nll", folds=2, resamples=1).calibration
-        pairs = probox.evaluate(seen, shape.apply(given), measures=("energy",)).matched_pairs
-
-        def loss(logarithm: float, pairs: Any = pairs) -> float:
-            return float(energy_scores(pairs.residuals, pairs.covariances * math.exp(2 * logarithm)).sum())
-
-        factor = math.exp(golden_section(loss, *np.log(FACTORS), steps=14))
-        held_out = np.flatnonzero(fold_of == number)
-        best = dataclasses.replace(shape, corners=shape.corners.scaled(factor)).apply(found.select(held_out))
-        assert best.covariances is not None
-        covariances[held_out] = best.covariances
-    return found.replace(covariances=covariances)
-
-
-def skill(measure: str, key: str, own: probox.Evaluation, constant: probox.Evaluation, seed: int) -> Interval:
-    """Return PDQ minus that of the constant, or 1 - S / S(constant) of a score; images are drawn alike for both."""
-    (rule,) = measures_called([measure])
-    assert rule.resampled is not None
-
-    def worth(first: Any, second: Any) -> Any:
-        return first - second if key == "PDQ" else 1.0 - first / second
-
-    images = len(own.dataset)
-    draws = [
-        worth(rule.resampled(own, weights)[key], rule.resampled(constant, weights)[key])
-        for weights in drawn_images(images, 1000, seed)
-    ]
-    value = worth(rule.summary(own)[key], rule.summary(constant)[key])
-    return interval_of(float(value), np.concatenate(draws), images, 0.95)
+def skill(key: str, own: probox.Evaluation, constant: probox.Evaluation, seed: int) -> Interval:
+    """Return PDQ minus that of the constant, or 1 - S / S(constant) of a score."""
+    if key == "PDQ":
+        return above(key, own, constant, seed)
+    return above(key, own, constant, seed, lambda first, second: 1.0 - first / second)
 
 
 def measured(truth: probox.GroundTruth, file: Path, threshold: float, seed: int) -> dict[str, Any]:
@@ -122,7 +61,8 @@ def measured(truth: probox.GroundTruth, file: Path, threshold: float, seed: int)
     found = probox.read_detections(file, truth)
     found = found.select(np.flatnonzero(found.label_probs.max(axis=1) > np.float32(threshold)))
     evaluations = {
-        name: probox.evaluate(truth, table, measures=MEASURES) for name, table in versions(truth, found, seed).items()
+        name: probox.evaluate(truth, table, measures=tuple(MEASURE_OF.values()))
+        for name, table in all_versions(truth, found, seed).items()
     }
     intervals = {name: evaluation.intervals(seed=seed) for name, evaluation in evaluations.items()}
     skills: dict[str, dict[str, Interval]] = {}
@@ -131,8 +71,7 @@ def measured(truth: probox.GroundTruth, file: Path, threshold: float, seed: int)
             break
         own, constant = ROWS[row], ROWS["best constant"]
         skills[row] = {
-            key: skill(measure, key, evaluations[own[key]], evaluations[constant[key]], seed)
-            for measure, key in (("pdq", "PDQ"), ("energy", "energy"))
+            key: skill(key, evaluations[own[key]], evaluations[constant[key]], seed) for key in ("PDQ", "energy")
         }
     return {
         "file": file.name,
@@ -153,29 +92,20 @@ def table_rows(intervals: dict[str, Intervals], skills: dict[str, dict[str, Inte
     for row, source in ROWS.items():
         if source["PDQ"] not in intervals:
             continue
-        has_sigmas = row != "plain"
+        shows_sigmas = row != "plain"
         own = {key: intervals[source[key]][key] for key in KEYS}
         worth = skills.get(row, {})
         yield [
             row,
             cell(own["PDQ"], 100.0, 1),
             cell(worth.get("PDQ"), 100.0, 2, signed=True),
-            cell(own["NLL"], 1.0, 1) if has_sigmas else "",
+            cell(own["NLL"], 1.0, 1) if shows_sigmas else "",
             cell(own["energy"], 1.0, 1),
             cell(worth.get("energy"), 100.0, 1, signed=True),
-            cell(own["coverage_90"], 100.0, 0) if has_sigmas else "",
-            cell(own["AUSE"], 1.0, 2) if has_sigmas else "",
-            cell(own["Spearman"], 1.0, 2) if has_sigmas else "",
+            cell(own["coverage_90"], 100.0, 0) if shows_sigmas else "",
+            cell(own["AUSE"], 1.0, 2) if shows_sigmas else "",
+            cell(own["Spearman"], 1.0, 2) if shows_sigmas else "",
         ]
-
-
-def cell(number: Interval | None, times: float, digits: int, *, signed: bool = False) -> str:
-    """Return a number with its interval."""
-    if number is None:
-        return ""
-    sign = "+" if signed else ""
-    ends = f"{times * number.low:{sign}.{digits}f}, {times * number.high:{sign}.{digits}f}"
-    return f"{times * number.value:{sign}.{digits}f} [{ends}]"
 
 
 HEADINGS = ("sigmas", "PDQ", "own - constant", "NLL", "energy", "skill, %", "edges in 90 %", "AUSE", "Spearman")
@@ -189,12 +119,6 @@ def print_table(results: Sequence[dict[str, Any]]) -> None:
         for number, cells in enumerate(result["table"]):
             name = f"{result['title']} ({result['detections']}, {result['pairs']['plain']} pairs)"
             print("| " + " | ".join(["" if number else name, *cells]) + " |")
-
-
-def files_of(paths: Sequence[Path]) -> list[Path]:
-    """Return the files of detections among files and folders, by name."""
-    found = [inside for path in paths for inside in (sorted(path.iterdir()) if path.is_dir() else [path])]
-    return [path for path in found if path.name.endswith((".json", ".json.gz", ".parquet"))]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

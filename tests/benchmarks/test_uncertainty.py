@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.uncertainty import HEADINGS, files_of, main, measured
+from benchmarks.sigmas import files_of
+from benchmarks.uncertainty import HEADINGS, main, measured
 
 import probox
 from probox.calibration import fit

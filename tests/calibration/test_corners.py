@@ -17,6 +17,8 @@ from probox.calibration.corners import (
     Conformal,
     Constant,
     EdgeScale,
+    Given,
+    Learned,
     RelativeCurves,
     Scale,
     calibrated,
@@ -25,12 +27,19 @@ from probox.calibration.fit_corners import fit_corners
 from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of
 from probox.calibration.isotonic import Curve
 from probox.calibration.pairs import FittingPairs
+from probox.calibration.spread_law import Slope, SpreadLaw
+
+
+def given(sigma: float, sides: float | np.ndarray, names: np.ndarray) -> Given:
+    """Return what maps may look at, of detections with the same sigma and score."""
+    shape = (len(names), 4)
+    sigmas, sides = np.full(shape, sigma), np.broadcast_to(np.asarray(sides, float), shape)
+    return Given(sigmas=sigmas, sides=sides, classes=names, scores=np.full(len(names), 0.6))
 
 
 def fitted(truth: GroundTruth, found: Detections, method: str, target: str = "nll", **options: float) -> object:
     pairs = FittingPairs.of(truth, found)
-    names = np.array(found.classes)[found.labels[pairs.detections]]
-    return fit_corners(pairs, names, method, target, **options).mapping
+    return fit_corners(pairs, method, target, **options).mapping
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +116,7 @@ def test_classes_are_told_apart_and_small_ones_use_all() -> None:
         assert own[name] == pytest.approx(math.exp((n * math.log(alone) + 30 * math.log(everything)) / (n + 30)))
     few = found.select(np.concatenate([np.flatnonzero(found.labels == 0), np.flatnonzero(found.labels == 1)[:29]]))
     pairs = FittingPairs.of(truth, few)
-    names = np.array(few.classes)[few.labels[pairs.detections]]
-    fit = fit_corners(pairs, names, "class-scale", "nll")
+    fit = fit_corners(pairs, "class-scale", "nll")
     assert isinstance(fit.mapping, ClassScale)
     assert [name for name, _ in fit.mapping.classes] == ["cup"]
     assert fit.notes == ("the factor of all is used for 1 class with fewer than 30 pairs (dog)",)
@@ -253,7 +261,7 @@ def test_corners_are_kept_inside_for_pdq_where_sizes_are_known() -> None:
 def test_classes_are_known_by_any_of_their_names() -> None:
     mapping = ClassScale(3.0, (("tv", 2.0),))
     names = np.array(["Television", "cup"])
-    assert mapping.sigmas(np.ones((2, 4)), np.ones((2, 4)), names)[:, 0].tolist() == [2.0, 3.0]
+    assert mapping.sigmas(given(1.0, 1.0, names))[:, 0].tolist() == [2.0, 3.0]
     assert mapping.knows("TVmonitor")
     assert not mapping.knows("cup")
 
@@ -266,17 +274,18 @@ def test_every_map_scales() -> None:
         ClassScale(2.0, (("cup", 5.0),)),
         RelativeCurves((curve, curve, curve, curve)),
         Constant(0.2),
+        Learned(SpreadLaw(-2.0, (0.1, 0.2, -0.1, 0.0), (Slope("score", 0.0, 1.0, -0.3),), (("cup", 0.5),))),
     ]
-    old, sides, names = np.full((2, 4), 3.0), np.full((2, 4), 20.0), np.array(["cup", "dog"])
+    seen = given(3.0, 20.0, np.array(["cup", "dog"]))
     for mapping in maps:
-        assert mapping.scaled(2.0).sigmas(old, sides, names) == pytest.approx(2 * mapping.sigmas(old, sides, names))
+        assert mapping.scaled(2.0).sigmas(seen) == pytest.approx(2 * mapping.sigmas(seen))
 
 
 def test_degenerate_boxes_keep_their_sigmas() -> None:
     curve = Curve((0.1,), (0.2,))
     mapping = RelativeCurves((curve, curve, curve, curve))
-    sides = np.array([[0.0, 10.0, 0.0, 10.0]])
-    assert mapping.sigmas(np.full((1, 4), 3.0), sides, np.array(["cup"])).tolist() == [[3.0, 2.0, 3.0, 2.0]]
+    seen = given(3.0, np.array([[0.0, 10.0, 0.0, 10.0]]), np.array(["cup"]))
+    assert mapping.sigmas(seen).tolist() == [[3.0, 2.0, 3.0, 2.0]]
 
 
 def test_errors_that_ask_for_no_sigma_at_all_are_refused(truth: GroundTruth) -> None:
@@ -298,12 +307,11 @@ def test_no_curve_falls_below_a_thousandth_of_the_side() -> None:
 def test_a_few_wild_errors_do_not_move_the_ratios_of_edges_for_pdq(truth: GroundTruth) -> None:
     found = simulated(truth)
     pairs = FittingPairs.of(truth, found)
-    names = np.array(found.classes)[found.labels[pairs.detections]]
     wild = pairs.residuals.copy()
     wild[:5, 0] = 500.0
     heights = np.quantile(np.abs(pairs.z), 0.68, axis=0) / edge_reach(0.68)
     for residuals, close in ((pairs.residuals, 1e-9), (wild, 0.05)):
         changed = dataclasses.replace(pairs, residuals=residuals)
-        mapping = fit_corners(changed, names, "edge-scale", "pdq", quality=lambda mapping: 0.0).mapping
+        mapping = fit_corners(changed, "edge-scale", "pdq", quality=lambda mapping: 0.0).mapping
         assert isinstance(mapping, EdgeScale)
         assert mapping.factors == pytest.approx(heights, rel=close)

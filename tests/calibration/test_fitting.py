@@ -63,7 +63,7 @@ def test_held_out_detections_give_the_numbers_that_are_told(truth: GroundTruth, 
 
 def test_each_method_on_each_target(demo: Demo) -> None:
     truth = demo.truth.select_images(demo.truth.image_ids[:4])
-    for method in ("scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal"):
+    for method in ("scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal"):
         for target in ("pdq", "nll", "coverage") if method != "conformal" else (None,):
             fitted = fit(truth, demo.detectors["unsure"], method=method, target=target, folds=2, resamples=20)
             assert fitted.calibration.corners.method == method
@@ -106,7 +106,9 @@ def test_detections_of_unknown_images_and_classes_change_nothing(truth: GroundTr
 class TestMessages:
     def test_plain_boxes(self, truth: GroundTruth, found: Detections) -> None:
         plain = found.replace(covariances=None, source="plain.json")
-        with pytest.raises(InputError, match=r'^plain\.json: has no covariances; use method="constant"$'):
+        with pytest.raises(
+            InputError, match=r'^plain\.json: has no covariances; use method="constant" or method="learned"$'
+        ):
             fit(truth, plain)
         zero = plain.replace(covariances=np.zeros((len(plain), 2, 2, 2)))
         with pytest.raises(InputError, match="has no covariances"):

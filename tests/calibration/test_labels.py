@@ -52,7 +52,7 @@ def pairs_of(targets: np.ndarray) -> FittingPairs:
     return FittingPairs(
         detections=none, objects=none, image_rows=none, labels=none.astype(np.int32), residuals=np.zeros((0, 4)),
         sides=np.zeros((0, 4)), covariances=np.zeros((0, 2, 2, 2)), free=np.zeros((0, 4), bool),
-        usable=np.zeros(0, bool), outcomes=outcomes,
+        names=np.zeros(0, str), scores=np.zeros(0), usable=np.zeros(0, bool), outcomes=outcomes,
     )  # fmt: skip
 
 

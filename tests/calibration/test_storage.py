@@ -12,12 +12,30 @@ import pytest
 
 from probox import InputError
 from probox.calibration import Calibration
-from probox.calibration.corners import ClassScale, Conformal, Constant, CornerMap, EdgeScale, RelativeCurves, Scale
+from probox.calibration.corners import (
+    ClassScale,
+    Conformal,
+    Constant,
+    CornerMap,
+    EdgeScale,
+    Learned,
+    RelativeCurves,
+    Scale,
+)
 from probox.calibration.gaussians import box_reach
 from probox.calibration.isotonic import Curve
 from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Temperature
+from probox.calibration.spread_features import feature_names
+from probox.calibration.spread_law import Slope, SpreadLaw
 
 CURVE = Curve((0.01, 0.1 / 3), (0.02, 0.5))
+
+
+def law(own_sigmas: bool) -> SpreadLaw:
+    slopes = [Slope(name, 0.1 * at, 1 / (3 + at), -0.7 / (1 + at)) for at, name in enumerate(feature_names(own_sigmas))]
+    return SpreadLaw(-2.0 / 3, (0.1, -0.2, 1 / 7, 0.0), tuple(slopes), (("cup", 0.3), ("Ümlaut\n", -0.1)))
+
+
 CORNERS: list[CornerMap] = [
     Scale(1 / 3),
     EdgeScale((1.0, 2.0, 3.0, 0.1)),
@@ -25,6 +43,8 @@ CORNERS: list[CornerMap] = [
     RelativeCurves((CURVE, CURVE.scaled(0.3), Curve((0.5,), (0.25,)), CURVE)),
     Constant(0.07),
     Conformal(3.1 / box_reach(0.9), 0.1, 3.1),
+    Learned(law(own_sigmas=False)),
+    Learned(law(own_sigmas=True)),
 ]
 LABELS: list[LabelMap] = [NoLabelMap(), Temperature(1.25), ScoreCurves(CURVE, (("cup", Curve((0.0,), (1.0,))),))]
 
@@ -68,7 +88,40 @@ def drop(*path: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def learned(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """Return what puts a learned map into a file, and then changes something in it."""
+
+    def change_both(content: dict[str, Any]) -> None:
+        content["corners"] = Calibration(corners=CORNERS[-1]).to_json()["corners"]
+        change(content)
+
+    return change_both
+
+
 WRONG = {
+    'corners: expected a key "level"': learned(drop("corners", "level")),
+    "corners.level: expected a number from -13.82 to 13.82, but got 14": learned(put("corners", "level", 14)),
+    "corners.level: expected a number, but got '-1'": learned(put("corners", "level", "-1")),
+    'corners.edges: expected a key "x2"': learned(drop("corners", "edges", "x2")),
+    "corners.edges.y1: expected a number, but got None": learned(put("corners", "edges", "y1", None)),
+    "corners.features: expected an object, but got \\[\\]": learned(put("corners", "features", [])),
+    'corners.features: expected a key "own sigma"': learned(drop("corners", "features", "own sigma")),
+    'corners.features: expected a key "score"': learned(drop("corners", "features", "score")),
+    "corners.features: expected no key 'colour'": learned(
+        put("corners", "features", "colour", {"mean": 0, "scale": 1, "slope": 0})
+    ),
+    'corners.features.score: expected a key "scale"': learned(drop("corners", "features", "score", "scale")),
+    "corners.features.score.scale: expected a number from 1e-06": learned(
+        put("corners", "features", "score", "scale", 0)
+    ),
+    "corners.features.score.mean: expected a number, but got True": learned(
+        put("corners", "features", "score", "mean", True)
+    ),
+    "corners.features.side along.slope: expected a number from -13.82": learned(
+        put("corners", "features", "side along", "slope", -99)
+    ),
+    "corners.classes.cup: expected a number, but got \\[\\]": learned(put("corners", "classes", "cup", [])),
+    "corners: expected no key 'factor', only method, for, level": learned(put("corners", "factor", 1)),
     'expected a calibration with "format": "probox calibration 1", but got 2': put("format", 2),
     "version: expected text, but got 7": put("version", 7),
     'expected a key "labels"': drop("labels"),

@@ -105,7 +105,7 @@ def test_plain_boxes_are_told_what_to_do(run: Run, demo_files: Path, tmp_path: P
     sure = demo_files / "sure.json"
     status, shown, said = run("fit", demo_files / "truth.json", sure, "--out", tmp_path / "c.json")
     assert (status, shown) == (1, "")
-    assert said == f"probox: {sure}: has no covariances; use --method constant\n"
+    assert said == f"probox: {sure}: has no covariances; use --method constant or --method learned\n"
     assert not (tmp_path / "c.json").exists()
 
 
@@ -215,7 +215,7 @@ def test_heatmaps_need_the_truth_and_stay(run: Run, golden_dir: Path, tmp_path: 
 
 def test_help_names_every_choice() -> None:
     shown = CliRunner().invoke(cli, ["calibrate", "fit", "--help"]).output
-    for word in ("edge-scale", "conformal", "temperature", "coverage", "--alpha", "control", "held out"):
+    for word in ("edge-scale", "learned", "conformal", "temperature", "coverage", "--alpha", "control", "held out"):
         assert word in shown
 
 

@@ -107,6 +107,22 @@ CALIBRATED_CLASSES: dict[str, Any] = {
     "origin": {},
 }
 
+CALIBRATED_LEARNED: dict[str, Any] = {
+    "format": "probox calibration 1",
+    "version": "1",
+    "corners": {"method": "learned", "for": "nll", "level": -2.5, "edges": {"x1": 0.1, "y1": 0, "x2": 0, "y2": -0.1},
+                "features": {
+                    "score": {"mean": 1.5, "scale": 0.5, "slope": -0.3},
+                    "side along": {"mean": 4, "scale": 1, "slope": -0.2},
+                    "side across": {"mean": 4, "scale": 1, "slope": 0.1},
+                    "own sigma": {"mean": -3, "scale": 0.5, "slope": 0.2},
+                    "other edges' sigma": {"mean": -3, "scale": 0.5, "slope": 0.1},
+                }, "classes": {"cup": 0.2}},
+    "labels": {"method": "none"},
+    "classes": {"cup": 1, "dog": 3},
+    "origin": {"images": 3},
+}  # fmt: skip
+
 PHOTOS: dict[str, Any] = {
     "classes": ["none", "cup", "tv", "person"],
     "detections": [

@@ -30,7 +30,7 @@ Files = dict[str, bytes]
 JSON_SEEDS = {name: json.dumps(value).encode() for name, value in (
     ("truth", seeds.TRUTH), ("results", seeds.RESULTS), ("rvc1", seeds.RVC1), ("heatmaps", seeds.RVC1_HEATMAPS),
     ("labels", seeds.LABELS), ("photos", seeds.PHOTOS), ("calibration", seeds.CALIBRATION),
-    ("calibrated-classes", seeds.CALIBRATED_CLASSES),
+    ("calibrated-classes", seeds.CALIBRATED_CLASSES), ("calibrated-learned", seeds.CALIBRATED_LEARNED),
 )}  # fmt: skip
 _PARSED = {name: parse(text) for name, text in JSON_SEEDS.items()}
 
@@ -242,7 +242,9 @@ TARGETS: dict[str, Target] = {
     "challenge-detections": Target(_challenge_detections, _use_challenge_detections),
     "gzip": Target(_gzip, _use_gzip),
     "results": Target(evaluation_folder, _use_evaluation),
-    "calibration": Target(_one_file("calibration", "calibrated-classes"), _in_file(_use_calibration)),
+    "calibration": Target(
+        _one_file("calibration", "calibrated-classes", "calibrated-learned"), _in_file(_use_calibration)
+    ),
     "validate": Target(_pair, _use_pair),
     **{name: Target(partial(label_folder, name), _use_labels) for name in LABEL_SEEDS},
 }

@@ -14,5 +14,6 @@ Detections(167 detections in 12 images, 7 classes, 167 probabilistic)
 from probox.calibration.fitting import Fitted, fit
 from probox.calibration.gain import Change, Gain
 from probox.calibration.record import Calibration
+from probox.calibration.spread import SpreadHead, fit_spread
 
-__all__ = ["Calibration", "Change", "Fitted", "Gain", "fit"]
+__all__ = ["Calibration", "Change", "Fitted", "Gain", "SpreadHead", "fit", "fit_spread"]

@@ -8,8 +8,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.gaussians import sigmas_of, with_sigmas
+from probox.calibration.gaussians import with_sigmas
+from probox.calibration.given import Given
 from probox.calibration.isotonic import Curve
+from probox.calibration.learned import Learned
 from probox.calibration.words import count_of_classes
 from probox.fusion.gaussian import keep_inside
 from probox.measures.matched import EDGES
@@ -24,6 +26,8 @@ __all__ = [
     "Constant",
     "CornerMap",
     "EdgeScale",
+    "Given",
+    "Learned",
     "RelativeCurves",
     "Scale",
     "calibrated",
@@ -38,10 +42,14 @@ class CornerMap(Protocol):
     """A way to replace standard deviations; frozen, and equal to another of the same numbers."""
 
     method: ClassVar[str]
-    needs_covariances: ClassVar[bool]
 
-    def sigmas(self, old: Floats, sides: Floats, classes: npt.NDArray[np.str_]) -> Floats:
-        """Return new standard deviations, (N, 4), from old ones, the sides of edges and the names of classes."""
+    @property
+    def needs_covariances(self) -> bool:
+        """Return whether it changes sigmas that are there; if not, plain boxes get some too."""
+        ...
+
+    def sigmas(self, given: Given) -> Floats:
+        """Return new standard deviations, (N, 4)."""
         ...
 
     def scaled(self, factor: float) -> CornerMap:
@@ -69,8 +77,8 @@ class Scale(_AllAlike):
     method: ClassVar[str] = "scale"
     factor: float
 
-    def sigmas(self, old: Floats, sides: Floats, classes: npt.NDArray[np.str_]) -> Floats:
-        return self.factor * old
+    def sigmas(self, given: Given) -> Floats:
+        return self.factor * given.sigmas
 
     def scaled(self, factor: float) -> Scale:
         return Scale(factor * self.factor)
@@ -83,8 +91,8 @@ class EdgeScale(_AllAlike):
     method: ClassVar[str] = "edge-scale"
     factors: tuple[float, float, float, float]
 
-    def sigmas(self, old: Floats, sides: Floats, classes: npt.NDArray[np.str_]) -> Floats:
-        return np.asarray(old * np.array(self.factors))
+    def sigmas(self, given: Given) -> Floats:
+        return np.asarray(given.sigmas * np.array(self.factors))
 
     def scaled(self, factor: float) -> EdgeScale:
         x1, y1, x2, y2 = self.factors
@@ -101,11 +109,11 @@ class ClassScale:
     classes: tuple[tuple[str, float], ...]
     """Names and factors."""
 
-    def sigmas(self, old: Floats, sides: Floats, classes: npt.NDArray[np.str_]) -> Floats:
+    def sigmas(self, given: Given) -> Floats:
         known = {canonical_name(name): factor for name, factor in self.classes}
-        names, inverse = np.unique(classes, return_inverse=True)
+        names, inverse = np.unique(given.classes, return_inverse=True)
         factors = np.array([known.get(canonical_name(str(name)), self.others) for name in names], np.float64)
-        return np.asarray(old * factors[inverse].reshape(-1, 1))
+        return np.asarray(given.sigmas * factors[inverse].reshape(-1, 1))
 
     def scaled(self, factor: float) -> ClassScale:
         return ClassScale(factor * self.others, tuple((name, factor * own) for name, own in self.classes))
@@ -121,7 +129,8 @@ class RelativeCurves(_AllAlike):
     method: ClassVar[str] = "isotonic"
     curves: tuple[Curve, Curve, Curve, Curve]
 
-    def sigmas(self, old: Floats, sides: Floats, classes: npt.NDArray[np.str_]) -> Floats:
+    def sigmas(self, given: Given) -> Floats:
+        old, sides = given.sigmas, given.sides
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = np.where(sides > 0, old / sides, 0.0)
         mapped = np.stack([curve(relative[:, edge]) for edge, curve in enumerate(self.curves)], axis=1)
@@ -144,8 +153,8 @@ class Constant(_AllAlike):
     needs_covariances: ClassVar[bool] = False
     share: float
 
-    def sigmas(self, old: Floats, sides: Floats, classes: npt.NDArray[np.str_]) -> Floats:
-        return self.share * sides
+    def sigmas(self, given: Given) -> Floats:
+        return self.share * given.sides
 
     def scaled(self, factor: float) -> Constant:
         return Constant(factor * self.share)
@@ -164,8 +173,8 @@ class Conformal(_AllAlike):
     alpha: float
     reach: float
 
-    def sigmas(self, old: Floats, sides: Floats, classes: npt.NDArray[np.str_]) -> Floats:
-        return self.factor * old
+    def sigmas(self, given: Given) -> Floats:
+        return self.factor * given.sigmas
 
     def scaled(self, factor: float) -> Conformal:
         raise NotImplementedError("a conformal factor is what it is")
@@ -202,10 +211,8 @@ def calibrated_covariances(found: Detections, mapping: CornerMap, changed: npt.N
     """Return the covariances of detections after a map of these rows."""
     old: Floats = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances
     given = old[changed] if mapping.needs_covariances else np.zeros((len(changed), 2, 2, 2))
-    sides = np.tile(extents_of(found.boxes[changed]), 2)
-    names = np.array(found.classes or ("",))[found.labels[changed]]
     result: Floats = old.copy()
-    result[changed] = with_sigmas(given, mapping.sigmas(sigmas_of(given), sides, names))
+    result[changed] = with_sigmas(given, mapping.sigmas(Given.of(found, changed, given)))
     return result
 
 
@@ -228,5 +235,7 @@ def describe(mapping: CornerMap) -> str:
             f"sigmas times {mapping.factor:.3g}; {mapping.reach:.3g} of the detector's own sigmas hold all four edges "
             f"of {share:g} % of the objects that are found"
         )
+    if isinstance(mapping, Learned):
+        return str(mapping)
     assert isinstance(mapping, Constant)
     return f"every sigma is {100 * mapping.share:.3g} % of its box's side"

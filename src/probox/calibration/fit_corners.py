@@ -18,6 +18,7 @@ from probox.calibration.corners import (
     RelativeCurves,
     Scale,
 )
+from probox.calibration.fit_learned import fit_learned
 from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of, squared_distances
 from probox.calibration.isotonic import Curve, fit_curve
 from probox.calibration.pairs import FittingPairs
@@ -27,9 +28,9 @@ from probox.errors import InputError
 from probox.measures.matched import EDGES, FEW_PAIRS
 from probox.support.words import some_names
 
-__all__ = ["CORNER_METHODS", "CornerFit", "fit_corners"]
+__all__ = ["CORNER_METHODS", "CornerFit", "fit_corners", "height_for", "scales_sigmas", "suited", "with_free_edges"]
 
-CORNER_METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal")
+CORNER_METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal")
 """What can happen to corners."""
 
 MIDDLE = 0.68
@@ -52,7 +53,6 @@ class CornerFit:
 
 def fit_corners(
     pairs: FittingPairs,
-    names: npt.NDArray[np.str_],
     method: str,
     target: str,
     *,
@@ -66,8 +66,6 @@ def fit_corners(
     ----------
     pairs : FittingPairs
         Matched boxes.
-    names : (K,) str
-        The class that each pair's detection names.
     method : str
         One of `CORNER_METHODS`.
     target : {"pdq", "nll", "coverage"}
@@ -79,30 +77,50 @@ def fit_corners(
     alpha : float
         Conformal: the share of objects that the box may miss.
     """
-    if method != "constant":
-        pairs, names = pairs.take(pairs.usable), names[pairs.usable]
-    pairs, names = _with_free_edges(pairs, names)
-    if not len(pairs):
-        raise InputError(
-            "no detection overlaps an object of its class by half: there is nothing to fit a sigma to",
-            remedy="fit on images in which objects are found",
-        )
+    if scales_sigmas(method, pairs):
+        pairs = pairs.take(pairs.usable)
+    pairs = with_free_edges(pairs)
     few = (f"only {len(pairs)} matched boxes to fit to, fewer than {FEW_PAIRS}",) if len(pairs) < FEW_PAIRS else ()
     if method == "conformal":
         return CornerFit(_conformal(pairs, alpha), few)
-    share = MIDDLE if target == "pdq" else level
-    height: Height = _rms if target == "nll" else (lambda z: _quantile(z, share))
-    shape, notes = _SHAPES[method](pairs, names, height)
+    shape, notes = _SHAPES[method](pairs, height_for(target, level))
     if target == "pdq":
         assert quality is not None
         shape = _highest(shape, quality)
     return CornerFit(shape, (*few, *notes))
 
 
-def _with_free_edges(pairs: FittingPairs, names: npt.NDArray[np.str_]) -> tuple[FittingPairs, npt.NDArray[np.str_]]:
-    """Return pairs with at least one edge that counts, and sides to measure it by."""
+def suited(
+    shape: CornerMap, pairs: FittingPairs, target: str, *, level: float = 0.9, quality: Quality | None = None
+) -> CornerMap:
+    """Return a map times the factor that a target asks for."""
+    shape = shape.scaled(height_for(target, level)(_errors(pairs, shape)))
+    if target == "pdq":
+        assert quality is not None
+        shape = _highest(shape, quality)
+    return shape
+
+
+def height_for(target: str, level: float) -> Height:
+    """Return what makes one factor of errors in sigmas; for PDQ it is where a search begins."""
+    share = MIDDLE if target == "pdq" else level
+    return _rms if target == "nll" else (lambda z: _quantile(z, share))
+
+
+def scales_sigmas(method: str, pairs: FittingPairs) -> bool:
+    """Return whether a method changes sigmas that these pairs have; others make some for plain boxes too."""
+    return method != "constant" and (method != "learned" or bool(pairs.covariances.any()))
+
+
+def with_free_edges(pairs: FittingPairs) -> FittingPairs:
+    """Return pairs with at least one edge that counts, and sides to measure it by; raise if there are none."""
     some = np.asarray(pairs.free.any(axis=1) & (pairs.sides > 0).all(axis=1))
-    return pairs.take(some), names[some]
+    if not some.any():
+        raise InputError(
+            "no detection overlaps an object of its class by half: there is nothing to fit a sigma to",
+            remedy="fit on images in which objects are found",
+        )
+    return pairs.take(some)
 
 
 def _rms(z: Floats) -> float:
@@ -127,7 +145,7 @@ Height = Callable[[Floats], float]
 Shaped = tuple[CornerMap, tuple[str, ...]]
 
 
-def _scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height) -> Shaped:
+def _scale(pairs: FittingPairs, height: Height) -> Shaped:
     if height is not _rms:
         return Scale(height(pairs.z[pairs.free])), ()
     # The minimum of the joint NLL, correlations included.
@@ -135,7 +153,7 @@ def _scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height) -> 
     return Scale(_positive(math.sqrt(total / int(pairs.free.sum())))), ()
 
 
-def _edge_scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height) -> Shaped:
+def _edge_scale(pairs: FittingPairs, height: Height) -> Shaped:
     z, everything = pairs.z, height(pairs.z[pairs.free])
     factors, poor = [], []
     for edge, name in enumerate(EDGES):
@@ -148,12 +166,12 @@ def _edge_scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height
     return EdgeScale((x1, y1, x2, y2)), notes
 
 
-def _class_scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height) -> Shaped:
+def _class_scale(pairs: FittingPairs, height: Height) -> Shaped:
     z, everything = pairs.z, height(pairs.z[pairs.free])
     own: list[tuple[str, float]] = []
     poor: list[str] = []
-    for name in np.unique(names).tolist():
-        rows = names == name
+    for name in np.unique(pairs.names).tolist():
+        rows = pairs.names == name
         count = int(rows.sum())
         if count < FEW_PAIRS:
             poor.append(name)
@@ -166,7 +184,7 @@ def _class_scale(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Heigh
     return ClassScale(everything, tuple(own)), (said,) if poor else ()
 
 
-def _isotonic(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height) -> Shaped:
+def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
     sigmas = sigmas_of(pairs.covariances)
     curves: list[Curve] = []
     for edge in range(len(EDGES)):
@@ -179,19 +197,31 @@ def _isotonic(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height) 
     shape = RelativeCurves((x1, y1, x2, y2))
     if height is _rms:
         return shape, ()
-    new = shape.sigmas(sigmas, pairs.sides, names)
-    return shape.scaled(height((pairs.residuals / new)[pairs.free])), ()
+    return shape.scaled(height(_errors(pairs, shape))), ()
 
 
-def _constant(pairs: FittingPairs, names: npt.NDArray[np.str_], height: Height) -> Shaped:
+def _learned(pairs: FittingPairs, height: Height) -> Shaped:
+    shape, ridge = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs))
+    names = ", ".join(own.name for own in shape.law.slopes)
+    note = f"sigmas are learned from {names} and class, with a ridge of {ridge:g}"
+    return shape.scaled(height(_errors(pairs, shape))), (note,)
+
+
+def _errors(pairs: FittingPairs, mapping: CornerMap) -> Floats:
+    """Return the errors of edges that count in the sigmas of a map."""
+    return np.asarray((pairs.residuals / mapping.sigmas(pairs.given))[pairs.free])
+
+
+def _constant(pairs: FittingPairs, height: Height) -> Shaped:
     return Constant(height((pairs.residuals / pairs.sides)[pairs.free])), ()
 
 
-_SHAPES: dict[str, Callable[[FittingPairs, npt.NDArray[np.str_], Height], Shaped]] = {
+_SHAPES: dict[str, Callable[[FittingPairs, Height], Shaped]] = {
     "scale": _scale,
     "edge-scale": _edge_scale,
     "class-scale": _class_scale,
     "isotonic": _isotonic,
+    "learned": _learned,
     "constant": _constant,
 }
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from probox.analysis.intervals import notes_on_images
 from probox.calibration.costs import notes_on_nll, notes_on_threshold
+from probox.calibration.dealing import dealt
 from probox.calibration.fit_corners import CORNER_METHODS
 from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.gain import Change, Gain, columns, compare
-from probox.calibration.held_out import HeldOut, Job, Numbers, dealt
+from probox.calibration.held_out import HeldOut, Job, Numbers
 from probox.calibration.pdq_curve import PdqCurve
 from probox.calibration.record import TARGETS, Calibration
 from probox.convention import Convention
@@ -81,7 +82,7 @@ def fit(
         What is there: a table, or the file that holds it.
     found : Detections or path
         What the detector says, or its file; all of it is fitted to.
-    method : {"scale", "edge-scale", "class-scale", "isotonic", "constant", "conformal"}
+    method : {"scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal"}
         What happens to the corners' standard deviations; see `probox.calibration.corners`.
     labels : {"none", "temperature", "isotonic"}
         What happens to label probabilities; see `probox.calibration.labels`.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.calibration.corners import CornerMap
-from probox.calibration.fit_corners import CornerFit, fit_corners
+from probox.calibration.fit_corners import CornerFit, fit_corners, scales_sigmas
 from probox.calibration.fit_labels import LabelFit, fit_labels, ignorances, label_targets
 from probox.calibration.gain import corner_parts
 from probox.calibration.labels import background_columns, with_background
@@ -22,17 +22,10 @@ from probox.evaluation.run import evaluate
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["HeldOut", "Job", "Numbers", "dealt"]
+__all__ = ["HeldOut", "Job", "Numbers"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-
-
-def dealt(images: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
-    """Return the fold of each image; images are in ascending order of their ids, so their order in files is nothing."""
-    fold = np.empty(images, np.int64)
-    fold[np.random.default_rng(seed).permutation(images)] = np.arange(images) % folds
-    return fold
 
 
 class Job:
@@ -57,23 +50,28 @@ class Job:
         self.pairs = FittingPairs.of(truth, found, threads=threads)
         self.targets = label_targets(self.pairs, found, truth.classes)
         self.image_rows = truth.dataset.rows_of(found.image_ids)
-        names = np.array(found.classes or ("",))
-        self.names = names[found.labels[self.pairs.detections]]
+        self.scales_sigmas = scales_sigmas(method, self.pairs)
         self._label_fits: dict[bytes, LabelFit] = {}
 
     def check_covariances(self) -> None:
         """Raise if sigmas are to be scaled and there are none."""
         covariances = self.found.covariances
-        if self.method == "constant" or not len(self.found) or (covariances is not None and covariances.any()):
+        if (
+            self.method in ("constant", "learned")
+            or not len(self.found)
+            or (covariances is not None and covariances.any())
+        ):
             return
         raise InputError(
-            "has no covariances", file=self.found.source or "the table of detections", remedy='use method="constant"'
+            "has no covariances",
+            file=self.found.source or "the table of detections",
+            remedy='use method="constant" or method="learned"',
         )
 
     def notes(self) -> list[str]:
         """Return what does not take part in fitting corners."""
         pairs, notes = self.pairs, list[str]()
-        if self.method != "constant":
+        if self.scales_sigmas:
             plain = int((~pairs.covariances.any(axis=(1, 2, 3))).sum())
             flat = int((~pairs.usable).sum()) - plain
             if plain:
@@ -89,7 +87,7 @@ class Job:
 
     def origin(self) -> tuple[tuple[str, str | int], ...]:
         """Return what it was fitted on."""
-        used = self.pairs.take(self.pairs.usable) if self.method != "constant" else self.pairs
+        used = self.pairs.take(self.pairs.usable) if self.scales_sigmas else self.pairs
         return (
             ("truth", self.truth.source),
             ("detections", self.found.source),
@@ -122,7 +120,7 @@ class Job:
             return curve.pdq(mapping, images)
 
         return fit_corners(
-            self.pairs.take(here), self.names[here], method, self.target, quality=quality if curve else None,
+            self.pairs.take(here), method, self.target, quality=quality if curve else None,
             **self.levels,
         )  # fmt: skip
 

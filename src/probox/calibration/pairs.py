@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.calibration.gaussians import sigmas_of
+from probox.calibration.given import Given
 from probox.measures.boxes.matching import match_boxes
 from probox.measures.matched import BORDER, at_border
 from probox.measures.scoring.covariances import invertible
-from probox.tables.boxes import extents_of
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -53,6 +53,10 @@ class FittingPairs:
     free : (K, 4) bool
         Edges that count: neither the truth's nor the detection's lies at the image's border. There the truth says where
         the image ends, and detectors that keep their corners inside say sigmas of a fraction of a pixel.
+    names : (K,) str
+        The class that the detection names.
+    scores : (K,) float64
+        The detection's score.
     usable : (K,) bool
         Pairs whose covariances have an inverse: NLL and z are defined.
     outcomes : (N,) uint8
@@ -67,6 +71,8 @@ class FittingPairs:
     sides: Floats
     covariances: Floats
     free: npt.NDArray[np.bool_]
+    names: npt.NDArray[np.str_]
+    scores: Floats
     usable: npt.NDArray[np.bool_]
     outcomes: npt.NDArray[np.uint8]
 
@@ -93,15 +99,18 @@ class FittingPairs:
         shapes = truth.dataset.shapes[images].astype(np.float64)
         near = at_border(boxes, shapes, BORDER) | at_border(found.boxes[detections], shapes, DETECTED_BORDER)
         covariances = _gaussian_covariances(found)[detections]
+        given = Given.of(found, detections, covariances)
         return cls(
             detections=detections,
             objects=objects,
             image_rows=images,
             labels=truth.labels[objects],
             residuals=boxes - found.boxes[detections],
-            sides=np.tile(extents_of(found.boxes[detections]), 2),
+            sides=given.sides,
             covariances=covariances,
             free=~near,
+            names=given.classes,
+            scores=given.scores,
             usable=invertible(covariances),
             outcomes=outcomes,
         )
@@ -116,6 +125,13 @@ class FittingPairs:
         covariances = _gaussian_covariances(found)[self.detections]
         residuals = truth.boxes[self.objects] - found.boxes[self.detections]
         return dataclasses.replace(self, residuals=residuals, covariances=covariances, usable=invertible(covariances))
+
+    @property
+    def given(self) -> Given:
+        """Return what maps may look at."""
+        return Given(
+            sigmas=sigmas_of(self.covariances), sides=self.sides, classes=self.names, scores=self.scores
+        )  # fmt: skip
 
     @property
     def z(self) -> Floats:

@@ -15,6 +15,7 @@ from probox.calibration.corners import (
     Constant,
     CornerMap,
     EdgeScale,
+    Learned,
     RelativeCurves,
     Scale,
 )
@@ -22,6 +23,8 @@ from probox.calibration.gaussians import box_reach
 from probox.calibration.isotonic import Curve
 from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Temperature
 from probox.calibration.record import TARGETS, Calibration
+from probox.calibration.spread_features import SIGMA_FEATURES, feature_names
+from probox.calibration.spread_law import Slope, SpreadLaw
 from probox.errors import InputError
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths, file_head, read_bytes
@@ -87,8 +90,16 @@ def _corners(mapping: CornerMap) -> dict[str, Any]:
         return {"curves": {edge: _knots(curve) for edge, curve in zip(EDGES, mapping.curves, strict=True)}}
     if isinstance(mapping, Conformal):
         return {"factor": mapping.factor, "alpha": mapping.alpha, "reach": mapping.reach}
+    if isinstance(mapping, Learned):
+        return _law(mapping.law)
     assert isinstance(mapping, Constant)
     return {"share": mapping.share}
+
+
+def _law(law: SpreadLaw) -> dict[str, Any]:
+    slopes = {own.name: {"mean": own.mean, "scale": own.scale, "slope": own.slope} for own in law.slopes}
+    edges = dict(zip(EDGES, law.edges, strict=True))
+    return {"level": law.level, "edges": edges, "features": slopes, "classes": dict(law.classes)}
 
 
 def _labels(mapping: LabelMap) -> dict[str, Any]:
@@ -138,6 +149,8 @@ def _read_corners(entry: _Entry) -> tuple[CornerMap, str]:
         return RelativeCurves((c1, c2, c3, c4)), target
     if method == "constant":
         return Constant(entry["share"].factor()), target
+    if method == "learned":
+        return Learned(_read_law(entry)), target
     alpha, factor, reach = entry["alpha"].number(), entry["factor"].factor(), entry["reach"].factor()
     if not 0 < alpha < 1:
         entry["alpha"].fail(f"expected a number between 0 and 1, but got {alpha:g}")
@@ -146,11 +159,24 @@ def _read_corners(entry: _Entry) -> tuple[CornerMap, str]:
     return Conformal(factor, alpha, reach), target
 
 
+def _read_law(entry: _Entry) -> SpreadLaw:
+    x1, y1, x2, y2 = (own.logarithm() for own in entry["edges"].each(EDGES))
+    features = entry["features"]
+    names = feature_names(own_sigmas=any(name in SIGMA_FEATURES for name in features.mapping()))
+    slopes = []
+    for name, own in zip(names, features.each(names), strict=True):
+        own.require("mean", "scale", "slope")
+        slopes.append(Slope(name, own["mean"].number(), own["scale"].factor(), own["slope"].logarithm()))
+    classes = tuple((name, own.logarithm()) for name, own in entry["classes"].items())
+    return SpreadLaw(entry["level"].logarithm(), (x1, y1, x2, y2), tuple(slopes), classes)
+
+
 _CORNER_KEYS: dict[str, tuple[str, ...]] = {
     "scale": ("factor",),
     "edge-scale": ("factors",),
     "class-scale": ("others", "classes"),
     "isotonic": ("curves",),
+    "learned": ("level", "edges", "features", "classes"),
     "constant": ("share",),
     "conformal": ("factor", "alpha", "reach"),
 }
@@ -234,6 +260,13 @@ class _Entry:
         value = self.number()
         if not 1 / LARGEST <= value <= LARGEST:
             self.fail(f"expected a number from {1 / LARGEST:g} to {LARGEST:g}, but got {value:g}")
+        return value
+
+    def logarithm(self) -> float:
+        """Return the logarithm of a factor."""
+        value, most = self.number(), math.log(LARGEST)
+        if not abs(value) <= most:
+            self.fail(f"expected a number from {-most:.4g} to {most:.4g}, but got {value:g}")
         return value
 
     def curve(self, *, above_zero: bool = False, most: float = LARGEST) -> Curve:

@@ -92,6 +92,7 @@ def fit_command(
     edge-scale   one for each of x1, y1, x2, y2
     class-scale  one for each class with at least 30 pairs
     isotonic     for each edge a rising curve from sigma / side to error / side
+    learned      from score, size, class and, if there are any, own sigmas; also for plain boxes
     constant     a share of the sides in place of the detector's sigmas; also for plain boxes
     conformal    one factor, with the promise that 1 - alpha of the boxes cover
 

@@ -50,6 +50,7 @@ _FLAGS = (
     ("check the folder and the file", "check --images and --truth"),
     ("give the ground truth, which knows their ids", "add --truth FILE, which knows their ids"),
     ("give the ground truth to use its", "add --truth FILE to use its"),
+    ('use method="constant" or method="learned"', "use --method constant or --method learned"),
     ('use method="constant"', "use --method constant"),
     ("leave the target out, or use another method", "leave --for out, or use another --method"),
     ("give the ground truth of these images", "add --truth FILE"),

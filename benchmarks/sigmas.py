@@ -1,0 +1,120 @@
+"""The same boxes with other sigmas, each from a fit that did not see its image, and how sure their numbers are.
+
+What the benchmarks of uncertainty share: versions of detections by method and by what they are fitted for, differences
+of their numbers with 95 % intervals, cells of tables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import probox
+from probox.analysis.intervals import Interval, interval_of
+from probox.analysis.resampling import drawn_images
+from probox.analysis.rescoring import golden_section
+from probox.calibration import fit
+from probox.calibration.dealing import dealt
+from probox.measures.registry import measures_called
+from probox.measures.scoring.box_scores import energy_scores
+
+__all__ = ["FITTED_FOR", "MEASURE_OF", "above", "cell", "files_of", "has_sigmas", "versions"]
+
+MEASURE_OF = {
+    "PDQ": "pdq", "NLL": "nll", "energy": "energy", "coverage_90": "coverage", "AUSE": "ause", "Spearman": "spearman",
+}  # fmt: skip
+"""Which measure gives each number."""
+
+FACTORS = (0.25, 4.0)
+"""Between these multiples of what is best for NLL the best for the energy score is sought."""
+
+FITTED_FOR = {"PDQ": "PDQ", "NLL": "NLL", "energy": "energy", "coverage_90": "NLL", "AUSE": "PDQ", "Spearman": "PDQ"}
+"""What the constant and the calibration of each column are fitted for.
+
+Those for PDQ keep corners inside the image, as detectors do. At borders even a constant sigma then knows something, so
+AUSE and Spearman's correlation of own sigmas must be judged by those of such a constant.
+"""
+
+
+def has_sigmas(found: probox.Detections) -> bool:
+    """Return whether a detector says anything of its own about sigmas."""
+    return found.covariances is not None and bool(found.covariances.any())
+
+
+def versions(
+    truth: probox.GroundTruth, found: probox.Detections, methods: Mapping[str, str], folds: int, seed: int
+) -> dict[str, probox.Detections]:
+    """Return the detections with other sigmas, by name: ``"constant, PDQ"`` for what methods call "constant"."""
+    fitted: dict[str, probox.Detections | None] = {}
+    for name, method in methods.items():
+        for target in ("pdq", "nll"):
+            options: dict[str, Any] = {"target": target, "folds": folds, "seed": seed, "resamples": 1}
+            fitted[f"{name}, {target.upper()}"] = fit(truth, found, method=method, **options).held_out
+        fitted[f"{name}, energy"] = for_energy(truth, found, method, folds, seed)
+    lacking = [name for name, table in fitted.items() if table is None]
+    if lacking:
+        raise SystemExit(f"{found.source}: too few matched boxes to hold any out ({', '.join(lacking)})")
+    return {name: table for name, table in fitted.items() if table is not None}
+
+
+def for_energy(
+    truth: probox.GroundTruth, found: probox.Detections, method: str, folds: int, seed: int
+) -> probox.Detections:
+    """Return the detections calibrated for NLL, and then scaled for the lowest energy score, on other images each."""
+    fold = dealt(len(truth.dataset), folds, seed)
+    fold_of = fold[truth.dataset.rows_of(found.image_ids)]
+    covariances = np.zeros((len(found), 2, 2, 2))
+    for number in range(folds):
+        seen = truth.select_images(truth.dataset.image_ids[fold != number])
+        given = found.select(np.flatnonzero(fold_of != number))
+        shape = fit(seen, given, method=method, target="nll", folds=2, resamples=1).calibration
+        pairs = probox.evaluate(seen, shape.apply(given), measures=("energy",)).matched_pairs
+
+        def loss(logarithm: float, pairs: Any = pairs) -> float:
+            return float(energy_scores(pairs.residuals, pairs.covariances * math.exp(2 * logarithm)).sum())
+
+        factor = math.exp(golden_section(loss, *np.log(FACTORS), steps=14))
+        held_out = np.flatnonzero(fold_of == number)
+        best = dataclasses.replace(shape, corners=shape.corners.scaled(factor)).apply(found.select(held_out))
+        assert best.covariances is not None
+        covariances[held_out] = best.covariances
+    return found.replace(covariances=covariances)
+
+
+def above(
+    key: str,
+    one: probox.Evaluation,
+    other: probox.Evaluation,
+    seed: int,
+    contrast: Callable[[Any, Any], Any] = lambda first, second: first - second,
+) -> Interval:
+    """Return how far a number lies above that of another version, or another contrast; images are drawn alike."""
+    (rule,) = measures_called([MEASURE_OF[key]])
+    assert rule.resampled is not None
+    images = len(one.dataset)
+    draws = [
+        contrast(rule.resampled(one, weights)[key], rule.resampled(other, weights)[key])
+        for weights in drawn_images(images, 1000, seed)
+    ]
+    value = contrast(rule.summary(one)[key], rule.summary(other)[key])
+    return interval_of(float(value), np.concatenate(draws), images, 0.95)
+
+
+def cell(number: Interval | None, times: float, digits: int, *, signed: bool = False) -> str:
+    """Return a number with its interval."""
+    if number is None:
+        return ""
+    sign = "+" if signed else ""
+    ends = f"{times * number.low:{sign}.{digits}f}, {times * number.high:{sign}.{digits}f}"
+    return f"{times * number.value:{sign}.{digits}f} [{ends}]"
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """Return the files of detections among files and folders, by name."""
+    found = [inside for path in paths for inside in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    return [path for path in found if path.name.endswith((".json", ".json.gz", ".parquet"))]

@@ -1,0 +1,243 @@
+"""Fitting a law of spread: penalised likelihood of errors with heavy tails, by Newton's method.
+
+With u = ln(sigma / side) and the relative error e of an edge, what is minimised is the sum over edges of
+
+    u + (NU + 1) / 2 * ln(1 + e^2 exp(-2 u) / NU)
+
+which is the negative logarithm of Student's density, plus half of `ridge` times the squares of the slopes and half of
+`OFFSET_RIDGE` times those of what edges and classes add. It is convex in all of them. A Gaussian in its place would let
+a few wild errors decide the slopes; how high the sigmas are is settled afterwards, by what they are for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.calibration.dealing import dealt
+from probox.calibration.spread_law import Slope, SpreadLaw, standardised
+from probox.errors import InputError
+
+__all__ = ["NU", "OFFSET_RIDGE", "RIDGES", "LawFit", "fit_law"]
+
+NU = 8.0
+"""Degrees of freedom of Student's density."""
+
+OFFSET_RIDGE = 100.0
+"""Draws edges and classes towards all: about as much as a dozen pairs."""
+
+RIDGES = (1.0, 10.0, 100.0, 1000.0, 10_000.0)
+"""Among these the ridge is chosen."""
+
+USUAL_RIDGE = 10.0
+"""Where there is one image alone, and nothing to choose by."""
+
+ENOUGH_PAIRS = 4000
+"""So many pairs, of images drawn at random, are enough to choose a ridge by: penalties are of sums, not of means, and
+suit any number of pairs."""
+
+LEAST_ERROR = 1e-3
+"""Errors below this share of their median count as that: a likelihood has no minimum where errors are 0."""
+
+NEAR = 1e-8
+"""A Newton step that promises less than this for each edge is taken as it is."""
+
+DIGITS = 10
+"""Significant digits of what is fitted: enough for anybody, and few enough to be the same on every machine."""
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True)
+class LawFit:
+    """A law, and the ridge that it was fitted with."""
+
+    law: SpreadLaw
+    ridge: float
+
+
+def fit_law(
+    features: Floats,
+    errors: Floats,
+    names: tuple[str, ...],
+    *,
+    classes: npt.NDArray[np.str_] | None = None,
+    images: Rows | None = None,
+    ridge: float | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> LawFit:
+    """Return the law that suits errors best.
+
+    Parameters
+    ----------
+    features : (N, 4, F) float64
+        Of each edge; finite.
+    errors : (N, 4) float64
+        Truth minus box over the side; NaN where it is not known.
+    names : tuple of str
+        What the features are called.
+    classes : (N,) str, optional
+        The classes, if they are to count.
+    images : (N,) int64, optional
+        Whose pairs stay together when a ridge is chosen; each for itself if left out.
+    ridge : float, optional
+        How much slopes are drawn towards 0; chosen by cross-validation if left out.
+    folds, seed : int
+        Of this cross-validation.
+    """
+    known = np.isfinite(errors)
+    pair, edge = np.nonzero(known)
+    some = np.abs(errors[known & (errors != 0)])
+    if not len(some):
+        raise InputError(
+            "there is no error to learn sigmas from" + (": all are 0" if len(pair) else ""),
+            remedy="check that detections are not the truth itself",
+        )
+    magnitude = float(np.median(some))
+    seen = features[known]
+    means = seen.mean(axis=0)
+    scales = seen.std(axis=0)
+    scales = np.where(scales > 1e-9 * np.maximum(1.0, np.abs(means)), scales, 1.0)  # a constant feature says nothing
+    class_names, of_class = np.unique(classes, return_inverse=True) if classes is not None else (np.zeros(0, str), None)
+    # Rounded first: what is applied later is then exactly what was fitted with.
+    means, scales = _rounded(means), _rounded(scales)
+    problem = _Problem(
+        columns=np.concatenate(
+            [np.ones((len(pair), 1)), np.eye(4)[edge], standardised(seen, means, scales)], axis=1
+        ),
+        errors=2 * np.log(np.maximum(np.abs(errors[known]) / magnitude, LEAST_ERROR)) - math.log(NU),
+        classes=None if of_class is None else of_class.reshape(-1)[pair],
+        class_count=len(class_names),
+    )  # fmt: skip
+    if ridge is None:
+        groups = pair if images is None else np.unique(images, return_inverse=True)[1].reshape(-1)[pair]
+        ridge = _chosen_ridge(problem, groups.astype(np.int64), folds, seed)
+    every = -(-len(pair) // (4 * ENOUGH_PAIRS))  # a part of very many is a good start, and soon fitted
+    start = problem.take(np.arange(len(pair)) % every == 0).minimum(ridge) if every > 1 else None
+    found = _rounded(problem.minimum(ridge, start))
+    level = float(_rounded(np.array([found[0] + math.log(magnitude)]))[0])
+    x1, y1, x2, y2 = found[1:5].tolist()
+    slopes = found[5 : 5 + len(names)].tolist()
+    law = SpreadLaw(
+        level=level,
+        edges=(x1, y1, x2, y2),
+        slopes=tuple(
+            Slope(*own) for own in zip(names, means.tolist(), scales.tolist(), slopes, strict=True)
+        ),
+        classes=tuple(zip(class_names.tolist(), found[5 + len(names) :].tolist(), strict=True)),
+    )  # fmt: skip
+    return LawFit(law, ridge)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Problem:
+    """Edges to fit to: a level, four edges, features, and classes, whose columns are not written out."""
+
+    columns: Floats
+    errors: Floats
+    """ln(e^2 / NU)."""
+    classes: Rows | None
+    class_count: int
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> _Problem:
+        classes = None if self.classes is None else self.classes[rows]
+        return _Problem(self.columns[rows], self.errors[rows], classes, self.class_count)
+
+    def logarithms(self, at: Floats) -> Floats:
+        dense = self.columns.shape[1]
+        values = self.columns @ at[:dense]
+        return values if self.classes is None else values + at[dense:][self.classes]
+
+    def loss(self, at: Floats) -> float:
+        """Return the sum over edges, without penalties."""
+        u = self.logarithms(at)
+        ratio = self.errors - 2 * u
+        softplus = np.maximum(ratio, 0.0) + np.log1p(np.exp(-np.abs(ratio)))  # ln(1 + exp(ratio))
+        return float((u + (NU + 1) / 2 * softplus).sum())
+
+    def penalties(self, ridge: float) -> Floats:
+        """Return what the squares of the parameters are weighed by; the level is free."""
+        slopes = self.columns.shape[1] - 5
+        return np.concatenate([[0.0], np.full(4, OFFSET_RIDGE), np.full(slopes, ridge),
+                               np.full(self.class_count, OFFSET_RIDGE)])  # fmt: skip
+
+    def minimum(self, ridge: float, start: Floats | None = None) -> Floats:
+        """Return the parameters of least penalised loss."""
+        weights = self.penalties(ridge)
+
+        def value(at: Floats) -> float:
+            return self.loss(at) + 0.5 * float(weights @ np.square(at))
+
+        at = np.zeros(len(weights)) if start is None else start
+        height = value(at)
+        for _ in range(100):
+            gradient, step = self._newton(at, weights)
+            promised = -float(gradient @ step)  # twice what a full step gains, near the minimum
+            if promised < NEAR * len(self.errors):  # so near that the values would differ by rounding alone
+                at = at + step
+                if promised < NEAR**2 * len(self.errors):
+                    break
+                continue
+            stride = 1.0
+            new = value(at + step)
+            while new > height - 1e-4 * stride * promised and stride > 1e-8:
+                stride /= 2
+                new = value(at + stride * step)
+            at, height = at + stride * step, new
+        return at
+
+    def _newton(self, at: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient of the penalised loss and Newton's step.
+
+        No edge is of two classes, so their block of the second derivatives is diagonal: it is eliminated first, and a
+        thousand classes cost no more than one.
+        """
+        share = 1 / (1 + np.exp(np.clip(2 * self.logarithms(at) - self.errors, -700.0, 700.0)))
+        slope, bend = 1 - (NU + 1) * share, 2 * (NU + 1) * share * (1 - share)
+        dense, weighted = self.columns.shape[1], self.columns * bend[:, None]
+        gradient = weights * at
+        gradient[:dense] += self.columns.T @ slope
+        block = self.columns.T @ weighted + np.diag(weights[:dense])
+        if self.classes is None:
+            return gradient, -np.linalg.solve(block, gradient).astype(np.float64)
+        gradient[dense:] += np.bincount(self.classes, slope, self.class_count)
+        mixed = np.stack([np.bincount(self.classes, column, self.class_count) for column in weighted.T])
+        diagonal = mixed[0] + weights[dense:]  # the first column is all ones
+        step = np.empty(len(at))
+        step[:dense] = -np.linalg.solve(
+            block - (mixed / diagonal) @ mixed.T, gradient[:dense] - mixed @ (gradient[dense:] / diagonal)
+        )
+        step[dense:] = -(gradient[dense:] + step[:dense] @ mixed) / diagonal
+        return gradient, step
+
+
+def _chosen_ridge(problem: _Problem, groups: Rows, folds: int, seed: int) -> float:
+    """Return the ridge of least loss on images held out; of ridges that are as good the largest."""
+    count = int(groups.max()) + 1
+    parts = min(folds, count)
+    if parts < 2:
+        return USUAL_RIDGE
+    order = np.random.default_rng(seed).permutation(count)
+    sizes = np.cumsum(np.bincount(groups, minlength=count)[order])
+    some = order[: max(parts, int(np.searchsorted(sizes, 4 * ENOUGH_PAIRS)) + 1)]
+    rows = np.isin(groups, some)
+    problem, groups = problem.take(rows), np.searchsorted(np.sort(some), groups[rows])
+    fold = dealt(len(some), parts, seed)[groups]
+    losses = np.zeros(len(RIDGES))
+    for number in range(parts):
+        seen, unseen = problem.take(fold != number), problem.take(fold == number)
+        at: Floats | None = None
+        for place in reversed(range(len(RIDGES))):
+            at = seen.minimum(RIDGES[place], at)
+            losses[place] += unseen.loss(at)
+    good = losses <= losses.min() + NEAR * len(groups)
+    return max(ridge for ridge, equal in zip(RIDGES, good.tolist(), strict=True) if equal)
+
+
+def _rounded(values: Floats) -> Floats:
+    return np.array([float(f"{value:.{DIGITS}g}") for value in values.tolist()])

@@ -1,0 +1,334 @@
+"""The spread head: what it learns, from tables and from arrays, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.worlds import boxes_truth
+
+import probox
+from probox import Detections, GroundTruth, InputError
+from probox.calibration import Calibration, SpreadHead, fit, fit_spread
+from probox.calibration.fit_learned import fit_learned
+from probox.calibration.gaussians import sigmas_of
+from probox.calibration.given import Given
+from probox.calibration.learned import Learned
+from probox.calibration.pairs import FittingPairs
+from probox.calibration.spread_features import edge_features, feature_names
+from probox.cli import cli
+from probox.demo import Demo
+
+
+def lawful(
+    truth: GroundTruth, seed: int = 0, *, reported: float | None = None, factor: float = 1.0
+) -> tuple[Detections, np.ndarray]:
+    """Return detections whose sigma is a known law of score and size, and these sigmas; reported sigmas are off."""
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(0.2, 0.95, len(truth))
+    sides = np.tile(truth.boxes[:, 2:] - truth.boxes[:, :2], 2)
+    sigmas = factor * 0.04 * sides * (scores[:, None] / (1 - scores[:, None])) ** -0.35 * np.sqrt(80 * factor / sides)
+    boxes = truth.boxes + rng.normal(size=sigmas.shape) * sigmas
+    found = Detections.from_scores(
+        boxes, scores, truth.labels, classes=truth.classes, image_ids=truth.dataset.image_ids[truth.image_rows],
+        std=None if reported is None else np.maximum(sigmas**0.5 * reported, 1e-3),
+    )  # fmt: skip
+    return found, sigmas
+
+
+@pytest.fixture(scope="module")
+def truth() -> GroundTruth:
+    return boxes_truth(150)
+
+
+@pytest.fixture(scope="module")
+def others() -> GroundTruth:
+    return boxes_truth(40, seed=9)
+
+
+def agreement(said: np.ndarray, true: np.ndarray) -> tuple[float, float]:
+    """Return the correlation of logarithms, and the factor between them."""
+    return float(np.corrcoef(np.log(said).ravel(), np.log(true).ravel())[0, 1]), float(
+        np.exp(np.mean(np.log(said) - np.log(true)))
+    )
+
+
+@pytest.mark.parametrize("reported", [None, 2.0])
+def test_a_known_law_is_found_on_other_images(truth: GroundTruth, others: GroundTruth, reported: float | None) -> None:
+    head = SpreadHead().fit(lawful(truth, reported=reported)[0], truth)
+    found, sigmas = lawful(others, 1, reported=reported)
+    correlation, factor = agreement(head.predict(found), sigmas)
+    assert correlation > 0.95
+    assert factor == pytest.approx(1, abs=0.05)
+    assert head.n_features_in_ == (3 if reported is None else 5)
+    assert head.mapping_.needs_covariances == (reported is not None)
+
+
+def test_a_known_law_is_found_in_arrays() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, (4000, 3))
+    sides = rng.uniform(10, 90, (4000, 1)) * [1, 2, 1, 2]
+    sigmas = 0.1 * sides * np.exp(0.8 * features[:, :1] - 0.5 * features[:, 1:2]) * [1, 1, 1.5, 1]
+    residuals = rng.normal(size=sigmas.shape) * sigmas
+    residuals[::7, 1] = np.nan
+    images = np.arange(4000) // 5
+    head = fit_spread(features, residuals, sides=sides, images=images)
+    correlation, factor = agreement(head.predict(features, sides=sides), sigmas)
+    assert correlation > 0.99
+    assert factor == pytest.approx(1, abs=0.03)
+    # The same features, written out for each edge.
+    each = fit_spread(np.repeat(features[:, None], 4, axis=1), residuals, sides=sides, images=images)
+    assert each.law_ == head.law_
+    covering = fit_spread(features, residuals, sides=sides, target="coverage", level=0.5)
+    inside = np.abs(residuals) <= 0.67449 * covering.predict(features, sides=sides)
+    assert inside[np.isfinite(residuals)].mean() == pytest.approx(0.5, abs=1e-3)
+
+
+def test_sizes_and_units_go_together(truth: GroundTruth) -> None:
+    found, _ = lawful(truth, reported=2.0)
+    head = fit_spread(found, truth)
+    double = GroundTruth.from_boxes(
+        truth.classes,
+        {int(i): (2 * w, 2 * h) for i, (w, h) in zip(truth.image_ids, truth.dataset.shapes.tolist(), strict=True)},
+        truth.dataset.image_ids[truth.image_rows],
+        2 * truth.boxes,
+        truth.labels,
+    )
+    larger = found.replace(boxes=2 * found.boxes, covariances=4 * found.covariances, extents=2 * found.extents)
+    assert fit_spread(larger, double).predict(larger) == pytest.approx(2 * head.predict(found), rel=1e-5)
+
+
+def test_order_does_not_matter(truth: GroundTruth) -> None:
+    found, _ = lawful(truth, reported=2.0)
+    order = np.random.default_rng(0).permutation(len(found))
+    assert fit_spread(found.select(order), truth).law_ == fit_spread(found, truth).law_
+
+
+def test_features_are_what_they_say() -> None:
+    given = Given(
+        sigmas=np.array([[1.0, 4.0, 2.0, 8.0], [0.0] * 4]), sides=np.array([[10.0, 20.0] * 2, [0.0, 5.0] * 2]),
+        classes=np.array(["cup", "cup"]), scores=np.array([0.75, 1.0]),
+    )  # fmt: skip
+    features = edge_features(given, own_sigmas=True)
+    assert feature_names(own_sigmas=True) == ("score", "side along", "side across", "own sigma", "other edges' sigma")
+    assert np.exp(features[0, :, 0]) == pytest.approx([3.0] * 4)
+    assert np.exp(features[0, :, 1]) == pytest.approx([10, 20, 10, 20])
+    assert np.exp(features[0, :, 2]) == pytest.approx([20, 10, 20, 10])
+    assert np.exp(features[0, :, 3]) == pytest.approx([0.1, 0.2, 0.2, 0.4])
+    assert np.exp(features[0, :, 4]) == pytest.approx([0.8 / 3, 0.7 / 3, 0.7 / 3, 0.5 / 3])
+    assert np.isfinite(features).all()
+    assert np.exp(features[1, 0, 0]) == pytest.approx(999), "no score is surer than one in a thousand"
+    assert edge_features(given, own_sigmas=False).tolist() == features[:, :, :3].tolist()
+
+
+def test_edges_at_the_border_do_not_count(truth: GroundTruth) -> None:
+    pairs = FittingPairs.of(truth, lawful(truth)[0])
+    free = np.ones_like(pairs.free)
+    free[::2, 1] = False
+    residuals = np.where(free, pairs.residuals, 300.0)
+    laws = [
+        fit_learned(dataclasses.replace(pairs, free=free, residuals=given), own_sigmas=False)[0].law
+        for given in (residuals, pairs.residuals)
+    ]
+    assert laws[0] == laws[1]
+    assert laws[0] != fit_learned(pairs, own_sigmas=False)[0].law
+
+
+def test_boxes_without_extent_keep_their_sigmas(truth: GroundTruth) -> None:
+    mapping = fit_spread(lawful(truth, reported=2.0)[0], truth).mapping_
+    flat = Given(
+        sigmas=np.full((1, 4), 3.0), sides=np.array([[0.0, 50.0, 0.0, 50.0]]), classes=np.array(["owl"]),
+        scores=np.array([0.5]),
+    )  # fmt: skip
+    sigmas = mapping.sigmas(flat)[0].tolist()
+    assert sigmas[0] == sigmas[2] == 3
+    assert 0 < sigmas[1] < 20
+    assert sigmas[1] != 3
+    assert not mapping.knows("owl")
+    assert mapping.knows("Cup")
+
+
+def test_own_sigmas_can_be_left_alone(truth: GroundTruth, others: GroundTruth) -> None:
+    found, _ = lawful(truth, reported=2.0)
+    plain = found.replace(covariances=None)
+    head = SpreadHead(own_sigmas=False).fit(found, truth)
+    assert head.law_ == SpreadHead().fit(plain, truth).law_
+    assert head.predict(found).tolist() == head.predict(plain).tolist()
+    covariances = head.apply(found).covariances
+    assert (covariances[:, :, 0, 1] == 0).all()
+    assert sigmas_of(covariances) == pytest.approx(head.predict(found))
+
+
+def test_correlations_stay_where_own_sigmas_count(truth: GroundTruth) -> None:
+    found, _ = lawful(truth, reported=2.0)
+    covariances = found.covariances.copy()
+    covariances[:, :, 0, 1] = covariances[:, :, 1, 0] = 0.5 * np.sqrt(covariances[:, :, 0, 0] * covariances[:, :, 1, 1])
+    found = found.replace(covariances=covariances)
+    new = fit_spread(found, truth).apply(found).covariances
+    assert new[:, :, 0, 1] == pytest.approx(0.5 * np.sqrt(new[:, :, 0, 0] * new[:, :, 1, 1]))
+
+
+def test_heights_are_what_they_are_for(truth: GroundTruth) -> None:
+    found, _ = lawful(truth, reported=2.0)
+    nll, pdq = fit_spread(found, truth), fit_spread(found, truth, target="pdq", convention="paper")
+    for target, convention in (("nll", None), ("coverage", None), ("pdq", "paper")):
+        head = fit_spread(found, truth, target=target, convention=convention)
+        settings = {} if convention is None else {"preset": convention}
+        fitted = fit(truth, found, method="learned", target=target, folds=2, resamples=1, **settings)
+        assert fitted.calibration.corners == head.mapping_, "the command and the head are one"
+        assert head.apply(found, truth).boxes.tolist() == fitted.calibration.apply(found, truth).boxes.tolist()
+    values = [probox.evaluate(truth, head.apply(found, truth), preset="paper").pdq for head in (nll, pdq)]
+    assert values[1] > values[0]
+
+
+def test_parameters_are_like_those_of_scikit_learn(truth: GroundTruth) -> None:
+    head = SpreadHead(ridge=3.0)
+    assert head.get_params() == {
+        "target": "nll", "level": 0.9, "own_sigmas": None, "ridge": 3.0, "folds": 5, "seed": 0, "convention": None,
+    }  # fmt: skip
+    assert SpreadHead(**head.get_params()).get_params(deep=False) == head.get_params()
+    assert head.set_params(target="coverage", seed=4) is head
+    assert (head.target, head.seed) == ("coverage", 4)
+    assert repr(SpreadHead(level=0.5)).startswith("SpreadHead(target='nll', level=0.5, own_sigmas=None")
+    assert head.fit(lawful(truth)[0], truth) is head
+    assert head.ridge_ == 3.0
+
+
+class TestRefusals:
+    def test_parameters(self, truth: GroundTruth) -> None:
+        found, _ = lawful(truth)
+        wrong: list[tuple[dict[str, Any], str]] = [
+            ({"target": "map"}, "expected target to be one of pdq, nll, coverage, but got 'map'"),
+            ({"level": 1.0}, "expected level to be a number between 0 and 1, but got 1.0"),
+            ({"ridge": 0}, "expected ridge to be a number above 0, or None, but got 0"),
+            ({"ridge": float("inf")}, "expected ridge"),
+            ({"folds": 1}, "expected folds to be a whole number from 2, but got 1"),
+            ({"seed": True}, "expected seed to be a whole number from 0"),
+            ({"own_sigmas": "yes"}, "expected own_sigmas to be True, False or None"),
+            ({"convention": "mine", "target": "pdq"}, "mine"),
+            ({"hidden": (32,)}, "a spread head has no parameter 'hidden'; use target, level, own_sigmas, ridge"),
+            ({"own_sigmas": True}, "no matched box has covariances to learn from; leave own_sigmas out"),
+        ]
+        for parameters, message in wrong:
+            with pytest.raises(InputError, match=message):
+                fit_spread(found, truth, **parameters)
+
+    def test_arrays(self) -> None:
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(40, 2)), rng.normal(size=(40, 4))
+        holes = x.copy()
+        holes[3, 1] = holes[5, 0] = np.nan
+        far = y.copy()
+        far[2, 3] = np.inf
+        wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
+            (holes, y, {}, r"features\[3, 1\] is nan, one of 2 that are no numbers; leave such rows out"),
+            (x, far, {}, r"residuals\[2, 3\] is inf, one of 1"),
+            (x[:5], y, {}, r"expected residuals of shape \(5, 4\), but got \(40, 4\)"),
+            (x[:, 0], y, {}, r"expected features of shape \(N, F\) or \(N, 4, F\), but got \(40,\)"),
+            (x[:, :0], y, {}, "expected features of shape"),
+            (np.zeros((40, 3, 2)), y, {}, "expected features of shape"),
+            ([["a"]], y, {}, "expected features to be an array of numbers, but got list"),
+            (x, y, {"sides": np.zeros((40, 4))}, "expected sides above 0; leave out boxes without extent"),
+            (x, y, {"sides": np.ones((40, 2))}, r"expected sides of shape \(40, 4\)"),
+            (x, y, {"images": np.zeros(39, int)}, "expected images to be 40 whole numbers"),
+            (x, y, {"images": np.zeros(40)}, "expected images to be 40 whole numbers"),
+            (x, y, {"target": "pdq"}, 'PDQ needs images; use target="nll", or fit on tables'),
+            (x, y, {"own_sigmas": True}, "own_sigmas is for tables"),
+            (x[:29], y[:29], {}, "only 29 matched boxes to learn sigmas from, fewer than 30; fit on more images"),
+            (x, np.where(np.arange(40)[:, None] < 39, np.nan, y), {}, "only 1 matched box to learn"),
+            (x, 0 * y, {}, "all are 0"),
+        ]
+        for features, residuals, more, message in wrong:
+            with pytest.raises(InputError, match=message):
+                fit_spread(features, residuals, **more)
+        fit_spread(x[:30], y[:30])  # just enough
+
+    def test_predicting(self, truth: GroundTruth) -> None:
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(40, 2)), rng.normal(size=(40, 4))
+        found, _ = lawful(truth, reported=2.0)
+        arrays, tables = fit_spread(x, y), fit_spread(found, truth)
+        calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
+            (SpreadHead().predict, (x,), {}, "the head has not been fitted; call fit first"),
+            (SpreadHead().apply, (found,), {}, "the head has not been fitted"),
+            (arrays.predict, (x[:, :1],), {}, "expected 2 features, as in fit, but got 1; give the same columns"),
+            (arrays.predict, (np.full((1, 2), np.nan),), {}, r"features\[0, 0\] is nan"),
+            (arrays.predict, (found,), {}, "the head was fitted on arrays, not on detections"),
+            (arrays.apply, (found,), {}, "the head was fitted on arrays"),
+            (tables.predict, (x,), {}, "the head was fitted on tables; give Detections"),
+            (tables.predict, (found,), {"sides": np.ones((len(found), 4))}, "tables know their sides"),
+            (tables.apply, (truth,), {}, "expected argument `found` to be Detections"),
+        ]
+        for call, given, more, message in calls:
+            with pytest.raises(InputError, match=message):
+                call(*given, **more)
+
+    def test_sigmas_that_the_fit_had(self, truth: GroundTruth) -> None:
+        found, _ = lawful(truth, reported=2.0)
+        head = fit_spread(found, truth)
+        plain = found.replace(covariances=None, source="plain.json")
+        message = (
+            r"^plain\.json: the head learned from own sigmas, but 900 of 900 detections have none; give detections"
+        )
+        for call in (head.predict, head.apply):
+            with pytest.raises(InputError, match=message):
+                call(plain)
+        covariances = found.covariances.copy()
+        covariances[0] = 0
+        mixed = found.replace(covariances=covariances)
+        with pytest.raises(InputError, match="but 1 of 900 detections have none"):
+            head.predict(mixed)
+        applied = head.apply(mixed)
+        assert applied.notes == ("1 of 900 detections are plain boxes: no sigma to calibrate",)
+        assert not applied.covariances[0].any()
+        assert head.predict(found.select(np.zeros(0, np.int64))).shape == (0, 4)
+
+    def test_tables(self, truth: GroundTruth) -> None:
+        found, _ = lawful(truth)
+        with pytest.raises(InputError, match=r"the order is fit\(found, truth\)"):
+            SpreadHead().fit(truth, found)
+        with pytest.raises(InputError, match="expected argument `truth` to be GroundTruth"):
+            SpreadHead().fit(found, np.zeros((len(found), 4)))
+        with pytest.raises(InputError, match="tables know their sides and images"):
+            SpreadHead().fit(found, truth, sides=np.ones((len(found), 4)))
+        with pytest.raises(InputError, match="there is nothing to fit a sigma to"):
+            fit_spread(found.select(np.zeros(0, np.int64)), truth)
+        few = truth.select_images(truth.image_ids[:4])
+        with pytest.raises(InputError, match=r'only 24 matched boxes .* or use method="constant"'):
+            fit_spread(found, few)
+
+
+def test_the_command_fits_and_applies(demo: Demo, demo_files: Path, tmp_path: Path) -> None:
+    runner = CliRunner()
+    for name, features in (("unsure", 5), ("sure", 3)):
+        out, new = tmp_path / f"{name}.cal.json", tmp_path / f"{name}.json"
+        words = ["calibrate", "fit", str(demo_files / "truth.json"), str(demo_files / f"{name}.json")]
+        done = runner.invoke(cli, [*words, "--method", "learned", "--for", "nll", "--out", str(out)])
+        assert done.exit_code == 0, done.output
+        assert "held out" in done.output
+        assert "and class, with a ridge of" in done.output
+        assert "% of the sides on average; a standard deviation more of" in done.output
+        calibration = Calibration.load(out)
+        assert isinstance(calibration.corners, Learned)
+        assert len(calibration.corners.law.slopes) == features
+        found = probox.read_detections(demo_files / f"{name}.json", demo.truth)
+        head = fit_spread(found, probox.read_truth(demo_files / "truth.json"))
+        assert calibration.corners == head.mapping_
+        assert Calibration.from_json(json.loads(out.read_text())) == calibration
+        words = ["calibrate", "apply", str(out), str(demo_files / f"{name}.json"), "--out", str(new)]
+        assert runner.invoke(cli, words).exit_code == 0
+        read = probox.read_detections(new, demo.truth)
+        assert sigmas_of(read.covariances) == pytest.approx(head.predict(found))
+
+
+def test_the_command_refuses_few_pairs(demo_files: Path, tmp_path: Path) -> None:
+    words = ["calibrate", "fit", str(demo_files / "truth.json"), str(demo_files / "sure.json"), "--method", "learned"]
+    done = CliRunner().invoke(cli, [*words, "--images", "1", "--out", str(tmp_path / "c.json")])
+    assert done.exit_code == 1
+    assert "to learn sigmas from, fewer than 30; fit on more images, or use" in str(done.exception or done.output)
+    assert not (tmp_path / "c.json").exists()
