@@ -76,12 +76,29 @@ def test_lines_for_a_notebook(folder: Path) -> None:
         "val_loader": [([int(part.image_ids[0])], [target_of(part)]) for part in parts],
         "model": lambda images: [prediction_of(found[found.image_ids == image]) for image in images],
     }
-    codes = [code for language, code in BLOCKS if language == "python"]
+    codes = [code for language, code in BLOCKS if language == "python" and "probox.torch" not in code]
     assert len(codes) >= 3
     for code in codes:
         exec(compile(code, README.name, "exec"), space)
     assert space["evaluator"].result().pdq == probox.evaluate(truth, found).on(truth.image_ids[:3]).pdq
     assert space["metric"].compute() == pytest.approx(space["evaluator"].result().summary(), rel=1e-9, nan_ok=True)
+
+
+def test_lines_for_training() -> None:
+    torch = pytest.importorskip("torch")
+    (code,) = (code for language, code in BLOCKS if language == "python" and "probox.torch" in code)
+    boxes = torch.tensor([[10.0, 10.0, 50.0, 40.0]]).repeat(4, 1).requires_grad_()
+    space: dict[str, Any] = {
+        "channels": 16,
+        "features": torch.randn(4, 16),
+        "boxes": boxes,
+        "logits": torch.randn(4, 3),
+        "labels": torch.tensor([0, 1, 2, 0]),
+        "truth": boxes.detach() + 1,
+    }
+    exec(compile(code, README.name, "exec"), space)
+    space["loss"].backward()
+    assert boxes.grad.abs().min() > 0
 
 
 def target_of(part: probox.GroundTruth) -> dict[str, Any]:
