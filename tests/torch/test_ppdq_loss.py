@@ -429,6 +429,7 @@ def test_what_a_correlation_adds(rho: float) -> None:
         ({"covariance": torch.eye(2).expand(1, 2, 2, 2)}, "but got log_std and covariance"),
         ({"log_std": torch.zeros(2, 4)}, "expected log_std of shape (1, 4), but got (2, 4)"),
         ({"log_std": torch.full((1, 4), 20.0)}, "box 0: expected standard deviations below 1e6 pixels"),
+        ({"log_std": torch.full((1, 4), 10.0)}, "box 0: expected boxes to reach over at most 100,000 pixels"),
         ({"log_std": None, "cholesky": torch.ones(1, 2, 2, 2)}, "lower triangles"),
         ({"log_std": None, "cholesky": -torch.eye(2).expand(1, 2, 2, 2)}, "a diagonal of at least 0"),
         ({"log_std": None, "covariance": torch.ones(1, 2, 2, 2) * torch.tensor([[1.0, 2], [2, 1]])}, "semi-definite"),
@@ -489,3 +490,20 @@ def test_many_boxes_have_the_numbers_of_few(monkeypatch: pytest.MonkeyPatch) -> 
         answers.append((value.detach().numpy(), boxes.grad.numpy(), log_std.grad.numpy()))
     for together, one_by_one in zip(*answers, strict=True):
         np.testing.assert_allclose(together, one_by_one, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("late", [4.8, 5.4, 6.2, 9.0])  # P from 1e-6 to 1e-19: either side of where e begins to count
+def test_a_leak_where_e_begins_to_count(late: float) -> None:
+    special = pytest.importorskip("scipy.special")
+    leak, x1 = 0.5, 3.0 + late  # the object is pixels 0 to 2, and the box begins this many sigmas after them
+    at = np.arange(3)
+    log_p = special.log_ndtr(at + 1 - x1) + special.log_ndtr(20 + 1 - at)
+    expected = ((1 - leak) * np.logaddexp(log_p, math.log(EPSILON)) + leak * log_p).mean()
+    got = foreground(
+        torch.tensor([[x1, -30.0, 20.0, 30.0]], dtype=D),
+        log_std=torch.zeros(1, 4, dtype=D),
+        truth_boxes=torch.tensor([[0, 0, 2, 0]]),
+        leak=leak,
+        log=True,
+    )
+    assert got.item() == pytest.approx(expected, abs=1e-10)

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from probox.errors import InputError
 from probox.torch.normal import log_interval, normal_cdf
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Axis", "Nodes", "every_pixel", "nodes"]
+
+MOST_PIXELS = 100_000
+"""No axis is looked at farther: that is no image, but a sigma or a box that has run away."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +55,7 @@ def nodes(first: Tensor, hole: Tensor, hole_end: Tensor, end: Tensor, *, keep_ho
     hole_end = torch.minimum(torch.maximum(hole_end, hole), end)
     before, inside, after = hole - first, hole_end - hole, end - hole_end
     one = (inside > 0).to(inside.dtype) if keep_hole else torch.zeros_like(inside)
-    longest = int((before + one + after).amax()) if len(first) else 0
-    at = torch.arange(longest, device=first.device, dtype=first.dtype)[None, :]
+    at = _places(before + one + after)
     past = at - (before + one)[:, None]
     is_one = (at >= before[:, None]) & (past < 0)
     places = torch.where(past < 0, first[:, None] + at, hole_end[:, None] + past)
@@ -63,10 +66,21 @@ def nodes(first: Tensor, hole: Tensor, hole_end: Tensor, end: Tensor, *, keep_ho
 
 def every_pixel(first: Tensor, end: Tensor) -> Nodes:
     """Return all pixels from `first` to before `end`, each by itself."""
-    longest = int((end - first).amax()) if len(first) else 0
-    at = torch.arange(max(longest, 0), device=first.device, dtype=first.dtype)[None, :]
+    at = _places(end - first)
     counts = (at < (end - first)[:, None]).to(first.dtype)
     return Nodes(first[:, None] + at * counts, counts)
+
+
+def _places(lengths: Tensor) -> Tensor:
+    """Return 0, 1, 2 ... up to the longest of some lists, as a row."""
+    longest = max(int(lengths.amax()), 0) if len(lengths) else 0
+    if longest > MOST_PIXELS:
+        raise InputError(
+            f"expected boxes to reach over at most {MOST_PIXELS:,} pixels, but one takes {longest:,}",
+            entry=f"box {int(lengths.argmax())}",
+            remedy="give image_size, or bound sigmas as GaussianCorners does",
+        )
+    return torch.arange(longest, device=lengths.device, dtype=lengths.dtype)[None, :]
 
 
 @dataclasses.dataclass(frozen=True)
