@@ -158,7 +158,7 @@ def test_true_boxes_with_fractions_count_pixels_in_part() -> None:
 def test_a_leak_is_what_it_is_said_to_be() -> None:
     """The plain sums of (1 - leak) ln(P + e) + leak ln(P), and of 1 - P, for a box that mostly misses."""
     special = pytest.importorskip("scipy.special")
-    box, sigma, truth, size, leak = [11.3, 12.2, 25.0, 17.4], 0.8, [4, 5, 16, 20], (40, 32), 0.05
+    box, sigma, truth, size, leak = [11.3, 8.2, 34.0, 25.4], 0.8, [4, 5, 16, 20], (60, 45), 0.05
 
     def profile(low: float, high: float, n: int) -> tuple[np.ndarray, np.ndarray]:
         at = np.arange(n)
@@ -184,6 +184,7 @@ def test_a_leak_is_what_it_is_said_to_be() -> None:
         log=True,
     )
     assert expected < -10
+    assert (q[~inside] < EPSILON).mean() > 0.02
     assert got.item() == pytest.approx(expected, rel=1e-6)
 
 
@@ -247,6 +248,19 @@ def test_gradients_of_the_parts() -> None:
                 return part(boxes, log_std=log_std, truth_boxes=case["truth"], log=log)
 
             assert torch.autograd.gradcheck(value, (case["boxes"], case["log_std"]), atol=1e-6, rtol=1e-4)
+
+
+def test_gradients_where_a_sure_box_is_wrong() -> None:
+    """Pixels whose P is 1 to the last digit lie outside the object, and others of P = 0 in it."""
+    truth = torch.tensor([[4.0, 5.0, 16.0, 20.0]], dtype=D)
+    boxes = torch.tensor([[11.3, 8.2, 34.1, 25.4]], dtype=D).requires_grad_()
+    log_std = torch.tensor([[-0.6, -0.4, -0.5, -0.3]], dtype=D).requires_grad_()
+
+    def value(boxes: Any, log_std: Any) -> Any:
+        return spatial_quality(boxes, log_std=log_std, truth_boxes=truth, log=True, leak=0.3)
+
+    assert value(boxes, log_std).item() < -20
+    assert torch.autograd.gradcheck(value, (boxes, log_std), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
