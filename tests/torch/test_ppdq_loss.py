@@ -163,7 +163,7 @@ def test_a_leak_is_what_it_is_said_to_be() -> None:
     def profile(low: float, high: float, n: int) -> tuple[np.ndarray, np.ndarray]:
         at = np.arange(n)
         begins = special.ndtr((at + 1 - low) / sigma)
-        log = special.log_ndtr((at + 1 - low) / sigma) + special.log_ndtr((high + 1 - at) / sigma)  # borders are far
+        log = special.log_ndtr((at + 1 - low) / sigma) + special.log_ndtr((high + 1 - at) / sigma)
         rest = special.ndtr(-(at + 1 - low) / sigma) + begins * special.ndtr(-(high + 1 - at) / sigma)
         return log, rest
 
@@ -179,7 +179,6 @@ def test_a_leak_is_what_it_is_said_to_be() -> None:
         torch.tensor([box], dtype=D),
         log_std=torch.full((1, 4), math.log(sigma), dtype=D),
         truth_boxes=torch.tensor([truth]),
-        image_size=size,
         leak=leak,
         log=True,
     )
