@@ -173,7 +173,7 @@ def test_a_leak_is_what_it_is_said_to_be() -> None:
     inside = np.zeros(log_p.shape, bool)
     inside[truth[1] : truth[3] + 1, truth[0] : truth[2] + 1] = True
     fg = (1 - leak) * np.logaddexp(log_p, math.log(EPSILON)) + leak * log_p
-    bg = (1 - leak) * np.log(q + EPSILON) + leak * np.log(q)
+    bg = (1 - leak) * np.log(q + EPSILON) + leak * np.log(np.maximum(q, special.ndtr(-10.0)))
     expected = (fg[inside].sum() + bg[~inside].sum()) / inside.sum()
     got = spatial_quality(
         torch.tensor([box], dtype=D),
@@ -184,7 +184,7 @@ def test_a_leak_is_what_it_is_said_to_be() -> None:
     )
     assert expected < -10
     assert (q[~inside] < EPSILON).mean() > 0.02
-    assert got.item() == pytest.approx(expected, rel=1e-6)
+    assert got.item() == pytest.approx(expected, rel=1e-11)
 
 
 def some_pairs() -> dict[str, Any]:
@@ -498,7 +498,7 @@ def test_many_boxes_have_the_numbers_of_few(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(uncorrelated, "FEW_PIXELS", few)
         boxes = torch.tensor(np.array([pair.box for pair in pairs]) * 5).requires_grad_()
         log_std = torch.tensor(np.log([pair.sigmas for pair in pairs])).requires_grad_()
-        value = background(boxes, log_std=log_std, log=True, **given_)
+        value = background(boxes, log_std=log_std, log=True, leak=0.05, **given_)
         value.sum().backward()
         answers.append((value.detach().numpy(), boxes.grad.numpy(), log_std.grad.numpy()))
     for together, one_by_one in zip(*answers, strict=True):
@@ -506,16 +506,22 @@ def test_many_boxes_have_the_numbers_of_few(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("late", [4.8, 5.4, 6.2, 9.0])  # P from 1e-6 to 1e-19: either side of where e begins to count
-def test_a_leak_where_e_begins_to_count(late: float) -> None:
+@pytest.mark.parametrize("mask", [False, True])
+def test_a_leak_where_e_begins_to_count(late: float, mask: bool) -> None:
     special = pytest.importorskip("scipy.special")
     leak, x1 = 0.5, 1.0 + late  # the object is pixel 0, and the box begins this many sigmas after it
     log_p = special.log_ndtr(1 - x1)
     expected = (1 - leak) * np.logaddexp(log_p, math.log(EPSILON)) + leak * log_p
+    there: dict[str, Any] = {"truth_boxes": torch.tensor([[20, 20, 20, 20]])}
+    if mask:
+        there = {"truth_masks": torch.zeros(1, 60, 60)}
+        there["truth_masks"][0, 20, 20] = 1.0
     got = foreground(
-        torch.tensor([[x1, -30.0, 20.0, 30.0]], dtype=D),
-        log_std=torch.zeros(1, 4, dtype=D),
-        truth_boxes=torch.tensor([[0, 0, 0, 0]]),
+        torch.tensor([[20.0 + x1, 9.5, 50.0, 40.0]], dtype=D),
+        log_std=torch.tensor([[0.0, 0.0, -2.0, 0.0]], dtype=D),
+        image_size=(60, 60),
         leak=leak,
         log=True,
+        **there,
     )
     assert got.item() == pytest.approx(expected, abs=1e-10)

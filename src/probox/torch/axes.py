@@ -60,12 +60,14 @@ def nodes(first: Tensor, hole: Tensor, hole_end: Tensor, end: Tensor, *, keep_ho
     is_one = (at >= before[:, None]) & (past < 0)
     places = torch.where(past < 0, first[:, None] + at, hole_end[:, None] + past)
     counts = torch.where(past < after[:, None], torch.where(is_one, inside[:, None], 1.0), 0.0)
-    # Padding repeats a pixel that is there: beyond the image there is no logarithm, and 0 times its gradient is no 0.
-    return Nodes(torch.where(counts > 0, places, first[:, None]), counts)
+    return Nodes(places, counts)
 
 
 def every_pixel(first: Tensor, end: Tensor) -> Nodes:
-    """Return all pixels from `first` to before `end`, each by itself."""
+    """Return all pixels from `first` to before `end`, each by itself.
+
+    Padding repeats the first: beyond the image there is no logarithm, and 0 times its gradient is not 0.
+    """
     at = _places(end - first)
     counts = (at < (end - first)[:, None]).to(first.dtype)
     return Nodes(first[:, None] + at * counts, counts)
@@ -130,7 +132,6 @@ class Axis:
     def plateau(self, reach: float) -> tuple[Tensor, Tensor]:
         """Return the pixels between both ends that all have the same u, from a first one to before an end."""
         with torch.no_grad():
-            # At least a pixel inside: the one that an edge lies in is never among them, however sure the edge is.
-            first = torch.ceil(self.mean1 + torch.clamp(reach * self.sigma1, min=1.0) - 1.0)
-            end = torch.floor(self.mean2 - torch.clamp(reach * self.sigma2, min=1.0)) + 1.0
+            first = torch.ceil(self.mean1 + reach * self.sigma1 - 1.0)
+            end = torch.floor(self.mean2 - reach * self.sigma2) + 1.0
             return first, torch.maximum(first, end)

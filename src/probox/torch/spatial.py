@@ -20,8 +20,9 @@ would get no gradient at all. With `leak` > 0 each pixel's ln(P + e) becomes
     (1 - leak) ln(P + e) + leak ln(P),
 
 which is the same but for leak e / P wherever P is well above e, and goes on falling by leak ln(P) below, so that the
-gradient leads back from any distance; ln(1 - P + e) likewise. ln(P) is never taken of a number: it is made of
-logarithms of tails. Of correlated corners, the leak is that of the same corners without the correlation.
+gradient leads back from any distance; ln(1 - P + e) likewise, in whose leak 1 - P is at least Phi(-reach), 8e-24.
+ln(P) is never taken of a number: it is made of logarithms of tails. Of correlated corners, the leak is that of the same
+corners without the correlation.
 """
 
 from __future__ import annotations

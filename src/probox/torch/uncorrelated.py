@@ -88,29 +88,29 @@ class _Floor(torch.autograd.Function):
 
 
 def background_sums(pairs: Pairs, leak: float, reach: float) -> Tensor:
-    """Return the sum outside B of (1 - leak) ln(1 - P + e) + leak ln(1 - P).
+    """Return the sum outside B of (1 - leak) ln(1 - P + e) + leak ln(1 - P), in the leak 1 - P not below Phi(-reach).
 
     Where u or v is below `SMALL`, ln(1 - u v) is a short series whose terms are products of a sum over columns and one
     over rows. What is left, where the box may well be, are all pixels of the columns that B does not fill, and of those
     that it fills the ones in rows that it does not fill: two blocks, looked at pixel by pixel. Pixels so few that all
     this takes longer are simply looked at.
     """
+    least = 0.5 * math.erfc(reach / math.sqrt(2.0))
     if _few_pixels(pairs, reach):
         columns, rows = (
             _List.of(line, every_pixel(*line.window(reach)), pairs.ends[:, axis::2])
             for axis, line in enumerate((pairs.x, pairs.y))
         )
-        everywhere: Tensor = _Outside.apply(columns.cover, rows.cover, columns, rows, leak)
+        everywhere: Tensor = _Outside.apply(columns.cover, rows.cover, columns, rows, leak, least)
         return everywhere
-    beyond = 0.5 * math.erfc(reach / math.sqrt(2.0))
-    x, y = (_Lists.of(line, pairs.ends[:, axis::2], reach, beyond) for axis, line in enumerate((pairs.x, pairs.y)))
+    x, y = (_Lists.of(line, pairs.ends[:, axis::2], reach) for axis, line in enumerate((pairs.x, pairs.y)))
     total = torch.zeros_like(pairs.ends[:, 0])
     for columns, rows in ((x.tail, y.every), (x.core, y.tail)):
         if columns.longest and rows.longest:
             total = total + _Series.apply(columns.cover, rows.cover, columns, rows)
     for columns, rows in ((x.outside, y.core), (x.filled, y.outside)):
         if columns.longest and rows.longest:
-            total = total + _Outside.apply(columns.cover, rows.cover, columns, rows, leak)
+            total = total + _Outside.apply(columns.cover, rows.cover, columns, rows, leak, least)
     return total
 
 
@@ -129,13 +129,9 @@ class _List:
     share: Tensor
 
     @classmethod
-    def of(cls, axis: Axis, at: Nodes, ends: Tensor, beyond: float | None = None) -> _List:
+    def of(cls, axis: Axis, at: Nodes, ends: Tensor) -> _List:
         cover, rest = axis.cover(at.places)
-        rest = rest.detach()
-        if beyond is not None:
-            # Pixels that stand as one have at least this left, wherever the first of them lies: nothing jumps.
-            rest = torch.where(at.counts > 1, rest.clamp(min=beyond), rest)
-        return cls(at, cover, rest, share_of(at, ends[:, 0], ends[:, 1]))
+        return cls(at, cover, rest.detach(), share_of(at, ends[:, 0], ends[:, 1]))
 
     @property
     def longest(self) -> int:
@@ -161,7 +157,7 @@ class _Lists:
     every: _List
 
     @classmethod
-    def of(cls, axis: Axis, ends: Tensor, reach: float, beyond: float) -> _Lists:
+    def of(cls, axis: Axis, ends: Tensor, reach: float) -> _Lists:
         low, high = ends[:, 0], ends[:, 1]
         (first, end), (wide, wide_end) = axis.window(min(SMALL_REACH, reach)), axis.window(reach)
         full = torch.ceil(low)
@@ -175,7 +171,7 @@ class _Lists:
             nodes(wide, first, end, wide_end, keep_hole=False),
             nodes(wide, *alike, wide_end, keep_hole=True),
         )
-        return cls(*(_List.of(axis, at, ends, beyond) for at in made))
+        return cls(*(_List.of(axis, at, ends) for at in made))
 
 
 class _Series(torch.autograd.Function):
@@ -215,29 +211,33 @@ def _slope(cover: Tensor, weights: Tensor, others: Tensor) -> Tensor:
 
 
 class _Outside(torch.autograd.Function):
-    """The sum over pixels of w f(1 - u v), f(q) = ln(q + e) - leak ln(1 + e / q); gradients are made on the way."""
+    """The sum over pixels of w f(1 - u v), f(q) = ln(q + e) - leak ln(1 + e / q); gradients are made on the way.
+
+    In the leak q is at least `least`: of pixels that stand as one, no more is known.
+    """
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, v: Tensor, columns: _List, rows: _List, leak: float) -> Tensor:
+    def forward(ctx: Any, u: Tensor, v: Tensor, columns: _List, rows: _List, leak: float, least: float) -> Tensor:
         total, to_u, to_v = u.new_zeros(len(u)), torch.zeros_like(u), torch.zeros_like(v)
         numbers_x, numbers_y = columns.at.numbers(), rows.at.numbers()
         all_left, all_right = columns.weights(-1.0), rows.weights(1.0)
         for some in batches(numbers_x * numbers_y):
             nx, ny = int(numbers_x[some].amax()), int(numbers_y[some].amax())
             left, right = all_left[some, :nx], all_right[some, :ny]
-            own, other = u[some, :nx], v[some, :ny]
+            mine, other = u[some, :nx], v[some, :ny]
             # 1 - u v, without losing what is left near 0
-            q = torch.addcmul(columns.rest[some, :nx, None], own[:, :, None], rows.rest[some, None, :ny])
+            q = torch.addcmul(columns.rest[some, :nx, None], mine[:, :, None], rows.rest[some, None, :ny])
             value, slope = torch.log(q + EPSILON), torch.reciprocal(q + EPSILON)
             if leak > 0:
                 small = q < LEAKY
                 if bool(small.any()):
-                    low = q[small].clamp(min=1e-290)
+                    own = q[small]
+                    low = own.clamp(min=least)
                     value[small] -= leak * torch.log1p(EPSILON / low)
-                    slope[small] += leak * EPSILON / (low * (low + EPSILON))
+                    slope[small] += leak * (own >= least) * EPSILON / (low * (low + EPSILON))
             total[some] = (left * torch.bmm(value, right)).sum((1, 2))
             to_u[some, :nx] = -(left * torch.bmm(slope, right * other[:, :, None])).sum(2)
-            to_v[some, :ny] = -(right * torch.bmm(slope.transpose(1, 2), left * own[:, :, None])).sum(2)
+            to_v[some, :ny] = -(right * torch.bmm(slope.transpose(1, 2), left * mine[:, :, None])).sum(2)
         ctx.save_for_backward(to_u, to_v)
         return total
 
@@ -245,4 +245,4 @@ class _Outside(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         to_u, to_v = ctx.saved_tensors
-        return grad[:, None] * to_u, grad[:, None] * to_v, None, None, None
+        return grad[:, None] * to_u, grad[:, None] * to_v, None, None, None, None
