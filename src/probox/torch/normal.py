@@ -55,7 +55,7 @@ class _LogInterval(torch.autograd.Function):
         near, far = torch.where(turned, -low, high), torch.where(turned, -high, low)
         above, below = torch.special.log_ndtr(near), torch.special.log_ndtr(far)
         gap = (below - above).clamp(max=-1e-300)
-        value = above + torch.where(gap > -0.7, torch.log(-torch.expm1(gap)), torch.log1p(-torch.exp(gap)))
+        value = above + torch.log(-torch.expm1(gap))
         ctx.save_for_backward(low, high, value)
         return value
 
