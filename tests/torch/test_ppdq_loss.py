@@ -525,3 +525,15 @@ def test_a_leak_where_e_begins_to_count(late: float, mask: bool) -> None:
         **there,
     )
     assert got.item() == pytest.approx(expected, abs=1e-10)
+
+
+def test_a_corner_without_variance_counts_as_a_thousandth_of_a_pixel() -> None:
+    truth = torch.tensor([[10.0, 10.0, 30.0, 30.0]], dtype=D)
+    boxes = (truth + 0.4).requires_grad_()
+    nothing = torch.zeros(1, 2, 2, 2, dtype=D).requires_grad_()
+    value = spatial_quality(boxes, covariance=nothing, truth_boxes=truth, log=True)
+    small = torch.full((1, 4), 1e-3, dtype=D).log()
+    assert value.item() == pytest.approx(spatial_quality(boxes, log_std=small, truth_boxes=truth, log=True).item())
+    value.backward()
+    assert bool(torch.isfinite(nothing.grad).all())
+    assert bool(torch.isfinite(boxes.grad).all())
