@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group("experiment")
 def command() -> None:
-    """Run the paper's controlled experiments and check its claims.
+    """Run the paper's controlled experiments, and ours, and check their claims.
 
     \b
     probox experiment list
@@ -40,7 +40,9 @@ def list_command(as_json: bool) -> None:
         print_json(
             {
                 "experiments": [
-                    {name: getattr(experiment, name) for name in fields} | {"takes_truth": "truth" in experiment.takes}
+                    {name: getattr(experiment, name) for name in fields}
+                    | {"takes_truth": "truth" in experiment.takes, "in_all": experiment.in_all}
+                    | {"extra": experiment.extra or None}
                     for experiment in EXPERIMENTS
                 ]
             }
@@ -54,6 +56,9 @@ def list_command(as_json: bool) -> None:
         table.add_column(title, no_wrap=title != "what is varied, and the claim")
     for experiment in EXPERIMENTS:
         words = Text(experiment.varied).append(f"\n{experiment.claim}", style="dim")
+        remarks = [f"needs {experiment.extra}"] * bool(experiment.extra) + ["not part of all"] * (not experiment.in_all)
+        if remarks:
+            words.append(f"\n{', '.join(remarks)}", style="dim")
         table.add_row(experiment.name, experiment.section, words)
     results().print(table)
 
@@ -87,15 +92,16 @@ def run_command(
     Each writes NAME.csv, NAME.png and NAME.svg into the folder; `all` also writes index.html and index.md with every
     figure, claim and verdict. They appear together when the last is done, and replace those of an earlier run. A run
     that was stopped goes on where it was when started again with the same --out. Without --truth the experiments on
-    many images use made-up ones.
+    many images use made-up ones. Training needs PyTorch and takes minutes: it is not part of `all`.
 
     \b
     probox experiment run all
     probox experiment run spatial-uncertainty --truth instances_val2017.json --repeats 20
+    probox experiment run training training-scenes training-optimum
     """
     from probox.errors import InputError
     from probox.experiments.figures import style
-    from probox.experiments.outcome import KEPT, Setting, file_names, find_experiments, perform
+    from probox.experiments.outcome import KEPT, Setting, check_extras, file_names, find_experiments, perform
     from probox.experiments.page import PAGES, write_page
     from probox.files.folder import output_folder
 
@@ -104,6 +110,7 @@ def run_command(
     except InputError as error:
         raise click.UsageError(str(error)) from None
     style()  # says what is missing before anything is measured
+    check_extras(chosen)
     started = time.perf_counter()
     table = None
     if truth is not None:

@@ -37,6 +37,10 @@ class Experiment:
         Returns the figure of a table.
     takes : tuple of str
         Which of `truth`, `repeats` and `seed` the function takes.
+    extra : str
+        The extra of probox that it needs, if any, called what its package is called.
+    in_all : bool
+        Whether `all` runs it; what is not the paper's and takes minutes is run by its name.
     """
 
     name: str
@@ -47,3 +51,5 @@ class Experiment:
     judge: Callable[[ResultTable], list[Claim]]
     draw: Callable[[ResultTable], Figure]
     takes: tuple[str, ...] = ()
+    extra: str = ""
+    in_all: bool = True

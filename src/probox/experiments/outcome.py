@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from probox.experiments.running import Run
 from probox.experiments.scenes import first_images, synthetic_truth
 from probox.experiments.table import ResultTable
 from probox.files.folder import OutputFolder
+from probox.support.optional import check_installed
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Outcome", "Setting", "file_names", "find_experiments", "perform"]
+__all__ = ["Outcome", "Setting", "check_extras", "file_names", "find_experiments", "perform"]
 
 KEPT = ".points"
 """The folder, in the one of the results, that keeps finished points."""
@@ -110,12 +111,23 @@ class Outcome:
 
 
 def find_experiments(names: tuple[str, ...]) -> list[Experiment]:
-    """Return the experiments of these names, each once, in the order of the paper; `all` is all of them."""
+    """Return the experiments of these names, each once, in the order of the paper; `all` is all that say so."""
     known = [experiment.name for experiment in registry.EXPERIMENTS]
     for name in names:
         if name != "all" and name not in known:
             raise InputError(f"unknown experiment {name!r}", remedy=f"choose from: all, {', '.join(known)}")
-    return [experiment for experiment in registry.EXPERIMENTS if "all" in names or experiment.name in names]
+    return [
+        experiment
+        for experiment in registry.EXPERIMENTS
+        if ("all" in names and experiment.in_all) or experiment.name in names
+    ]
+
+
+def check_extras(experiments: Sequence[Experiment]) -> None:
+    """Raise, saying how to get it, if a package is missing that one of these needs."""
+    for experiment in experiments:
+        if experiment.extra:
+            check_installed([experiment.extra], extra=experiment.extra, purpose=f"experiment {experiment.name} needs")
 
 
 def perform(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from probox.experiments.table import PDQ_PAPER, ResultTable, measured_columns
 from probox.files.output import write_files
 from probox.files.staging import named_errors
+from probox.support.parallel import thread_count
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__
@@ -70,27 +73,45 @@ class Run:
         name: str,
         points: Sequence[Mapping[str, Any]],
         measure_point: Callable[..., Mapping[str, Any]],
+        *,
+        at_once: bool = False,
         **circumstances: Any,
     ) -> ResultTable:
         """Return a row per point: its settings, and what `measure_point(**settings)` says.
 
+        With `at_once`, as many points are measured at the same time as there are threads, for those that use only one.
         `circumstances` is everything else that the numbers depend on, such as the seed.
         """
         kept = None if self.keep is None else _Kept(self.keep, name, circumstances)
         known = {} if kept is None else kept.points
-        rows: list[dict[str, Any]] = []
-        for done, point in enumerate(points):
-            if self.progress is not None:
-                self.progress(done, len(points))
-            key = json.dumps(point, sort_keys=True)
-            if key not in known:
-                known[key] = dict(measure_point(**point))
-                if kept is not None:
-                    kept.add(key, known[key])
-            rows.append({**point, **known[key]})
+        keys = [json.dumps(point, sort_keys=True) for point in points]
+        missing = [point for key, point in zip(keys, points, strict=True) if key not in known]
+        with _measured(measure_point, missing, thread_count(self.threads) if at_once else 1) as measured:
+            for done, key in enumerate(keys):
+                if self.progress is not None:
+                    self.progress(done, len(points))
+                if key not in known:
+                    known[key] = dict(next(measured))
+                    if kept is not None:
+                        kept.add(key, known[key])
         if self.progress is not None:
             self.progress(len(points), len(points))
-        return ResultTable.from_rows(rows)
+        return ResultTable.from_rows([{**point, **known[key]} for key, point in zip(keys, points, strict=True)])
+
+
+@contextmanager
+def _measured(
+    measure_point: Callable[..., Mapping[str, Any]], points: Sequence[Mapping[str, Any]], workers: int
+) -> Iterator[Iterator[Mapping[str, Any]]]:
+    """Give an iterator of what is measured at points, in their order; what has not begun at the end never does."""
+    if workers < 2:
+        yield (measure_point(**point) for point in points)
+        return
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool.map(lambda point: measure_point(**point), points)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _Kept:
