@@ -13,7 +13,11 @@ import pytest
 
 import probox
 
-LEFT_OUT = ("probox.detect.torchvision", *(() if find_spec("torch") else ("probox.torch",)))
+NEED_TORCH = (
+    "probox.torch",
+    *(f"probox.experiments.training.{m}" for m in ("detector", "finding", "fitting", "point")),
+)
+LEFT_OUT = ("probox.detect.torchvision", *(() if find_spec("torch") else NEED_TORCH))
 """Modules that import what may not be there."""
 
 MODULES = sorted(

@@ -14,6 +14,7 @@ from probox.cli import main
 from probox.experiments import EXPERIMENTS
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
+IN_ALL = [experiment.name for experiment in EXPERIMENTS if experiment.in_all]
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
@@ -27,10 +28,13 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "list")
     assert (status, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[1:] if not line.startswith(" ")] == NAMES
+    assert out.count("needs torch, not part of all") == 2
     status, out, _ = run(capsys, "list", "--json")
     listed = json.loads(out)["experiments"]
     assert [entry["name"] for entry in listed] == NAMES
     assert sum(entry["takes_truth"] for entry in listed) == 6
+    assert [entry["name"] for entry in listed if entry["in_all"]] == IN_ALL
+    assert {entry["name"] for entry in listed if entry["extra"] == "torch"} == {"training", "training-scenes"}
 
 
 def test_one_experiment_writes_its_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -81,10 +85,10 @@ def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFi
     status, out, _ = run(capsys, *options, tmp_path / "one")
     assert status == 0
     answer = json.loads(out)
-    assert [entry["name"] for entry in answer["experiments"]] == NAMES
+    assert [entry["name"] for entry in answer["experiments"]] == IN_ALL
     assert answer["ran_on"].startswith("25 made-up images")
     page, words = (tmp_path / "one" / name for name in ("index.html", "index.md"))
-    for name in NAMES:
+    for name in IN_ALL:
         assert f'id="{name}"' in page.read_text()
         assert f"![{name}]({name}.png)" in words.read_text()
         assert (tmp_path / "one" / f"{name}.png").exists()
@@ -94,7 +98,7 @@ def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFi
     claims = [verdict["claim"] for entry in answer["experiments"] for verdict in entry["verdicts"]]
     assert len(claims) == answer["claims"]
     assert all(claim in words.read_text() for claim in claims)
-    assert page.read_text().count('class="verdict ') == len(claims) + len(NAMES)
+    assert page.read_text().count('class="verdict ') == len(claims) + len(IN_ALL)
 
     before = contents(tmp_path / "one")
     for name in ("spatial-uncertainty", "missed-coco", "precision-recall"):

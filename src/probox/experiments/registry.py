@@ -1,9 +1,11 @@
-"""All experiments, in the order of the paper. A new one is a module that describes it, and a line here."""
+"""All experiments, those of the paper in its order. A new one is a module that describes it, and a line here."""
 
 from __future__ import annotations
 
 from probox.experiments import figure4, labels, misalignment, misses, repeats, spatial, worked_example
 from probox.experiments.experiment import Experiment
+from probox.experiments.training import experiment as training
+from probox.experiments.training import gallery, optimum
 
 __all__ = ["EXPERIMENTS"]
 
@@ -25,5 +27,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     repeats.DUPLICATES_COCO_100,
     repeats.DUPLICATES_LOWER_COCO,
     worked_example.PRECISION_RECALL,
+    training.TRAINING,
+    gallery.TRAINING_SCENES,
+    optimum.TRAINING_OPTIMUM,
 )
-"""The paper's experiments, in the order of the paper."""
+"""The paper's experiments, in the order of the paper, then ours."""
