@@ -44,7 +44,7 @@ STEPS = (5, 10, 20, 40)
 PPDQ_STEPS = (5, 10)
 """The same for pPDQ, which takes a hundred times as long as NLL."""
 
-ENOUGH_PAIRS = {"nll": 4000, "crps": 4000, "energy": 1000, "ppdq": 300}
+ENOUGH_PAIRS = {"nll": 2000, "crps": 2000, "energy": 1000, "ppdq": 300}
 """So many pairs, of images drawn at random, are enough to choose by; the last two losses take longer."""
 
 SURELY = 2.0
