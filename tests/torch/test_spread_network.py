@@ -86,6 +86,11 @@ def test_tables_are_learned_from_too(truth: GroundTruth) -> None:
     head = SpreadNetwork(folds=2).fit(found, truth)
     linear = SpreadHead(folds=2).fit(found, truth)
     assert agreement(head.predict(new), sigmas) > 0.9 > agreement(linear.predict(new), sigmas) + 0.2
+    assert np.mean(np.log(head.predict(new) / sigmas)) == pytest.approx(0, abs=0.1), "the height is that of the target"
+    covering = SpreadNetwork(folds=2, target="coverage", level=0.3).fit(found, truth)
+    ratio = covering.predict(new) / head.predict(new)
+    assert ratio == pytest.approx(ratio[0, 0]), "the target sets the height of all, and nothing else"
+    assert ratio[0, 0] != pytest.approx(1, abs=0.01)
     assert head.apply(new).covariances is not None
     fitted = fit(truth, found, method="learned", target="nll", folds=2, resamples=1, learner=NetworkLearner(folds=2))
     assert fitted.calibration.corners == head.mapping_, "the function and the head are one"
