@@ -51,7 +51,8 @@ def pairs_of(targets: np.ndarray) -> FittingPairs:
     outcomes = np.where(targets < len(CLASSES), Outcome.MATCHED, Outcome.UNMATCHED).astype(np.uint8)
     return FittingPairs(
         detections=none, objects=none, image_rows=none, labels=none.astype(np.int32), residuals=np.zeros((0, 4)),
-        sides=np.zeros((0, 4)), covariances=np.zeros((0, 2, 2, 2)), free=np.zeros((0, 4), bool),
+        sides=np.zeros((0, 4)), boxes=np.zeros((0, 4)), image_sizes=np.zeros((0, 2)),
+        covariances=np.zeros((0, 2, 2, 2)), free=np.zeros((0, 4), bool),
         names=np.zeros(0, str), scores=np.zeros(0), usable=np.zeros(0, bool), outcomes=outcomes,
     )  # fmt: skip
 

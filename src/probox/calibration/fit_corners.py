@@ -21,6 +21,7 @@ from probox.calibration.corners import (
 from probox.calibration.fit_learned import fit_learned
 from probox.calibration.gaussians import box_reach, edge_reach, sigmas_of, squared_distances
 from probox.calibration.isotonic import Curve, fit_curve
+from probox.calibration.learning import Learner
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.search import STEP, lattice_maximum
 from probox.calibration.words import count_of_classes
@@ -59,6 +60,7 @@ def fit_corners(
     quality: Quality | None = None,
     level: float = 0.9,
     alpha: float = 0.1,
+    learner: Learner | None = None,
 ) -> CornerFit:
     """Return the map of a method that suits matched boxes best.
 
@@ -76,6 +78,8 @@ def fit_corners(
         Coverage: which central interval of an edge is to hold its share.
     alpha : float
         Conformal: the share of objects that the box may miss.
+    learner : Learner, optional
+        Learned: who learns the law.
     """
     if scales_sigmas(method, pairs):
         pairs = pairs.take(pairs.usable)
@@ -83,7 +87,8 @@ def fit_corners(
     few = (f"only {len(pairs)} matched boxes to fit to, fewer than {FEW_PAIRS}",) if len(pairs) < FEW_PAIRS else ()
     if method == "conformal":
         return CornerFit(_conformal(pairs, alpha), few)
-    shape, notes = _SHAPES[method](pairs, height_for(target, level))
+    height = height_for(target, level)
+    shape, notes = _learned(pairs, height, learner) if method == "learned" else _SHAPES[method](pairs, height)
     if target == "pdq":
         assert quality is not None
         shape = _highest(shape, quality)
@@ -200,11 +205,11 @@ def _isotonic(pairs: FittingPairs, height: Height) -> Shaped:
     return shape.scaled(height(_errors(pairs, shape))), ()
 
 
-def _learned(pairs: FittingPairs, height: Height) -> Shaped:
-    shape, ridge = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs))
+def _learned(pairs: FittingPairs, height: Height, learner: Learner | None) -> Shaped:
+    shape, fitted = fit_learned(pairs, own_sigmas=scales_sigmas("learned", pairs), learner=learner)
     names = ", ".join(own.name for own in shape.law.slopes)
-    note = f"sigmas are learned from {names} and class, with a ridge of {ridge:g}"
-    return shape.scaled(height(_errors(pairs, shape))), (note,)
+    note = f"sigmas are learned from {names} and class, with a ridge of {fitted.ridge:g}"
+    return shape.scaled(height(_errors(pairs, shape))), (note, *fitted.notes)
 
 
 def _errors(pairs: FittingPairs, mapping: CornerMap) -> Floats:
@@ -221,7 +226,6 @@ _SHAPES: dict[str, Callable[[FittingPairs, Height], Shaped]] = {
     "edge-scale": _edge_scale,
     "class-scale": _class_scale,
     "isotonic": _isotonic,
-    "learned": _learned,
     "constant": _constant,
 }
 

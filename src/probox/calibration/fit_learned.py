@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from probox.calibration.learned import Learned
+from probox.calibration.learning import EdgeErrors, Learner, LinearLearner
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.spread_features import edge_features, feature_names
-from probox.calibration.spread_fit import fit_law
+from probox.calibration.spread_fit import LawFit
 from probox.errors import InputError
 from probox.measures.matched import FEW_PAIRS
 
 __all__ = ["check_pairs", "fit_learned"]
 
 
-def fit_learned(
-    pairs: FittingPairs, *, own_sigmas: bool, ridge: float | None = None, folds: int = 5, seed: int = 0
-) -> tuple[Learned, float]:
-    """Return the map that suits matched boxes best, up to a factor, and the ridge that it was fitted with.
+def fit_learned(pairs: FittingPairs, *, own_sigmas: bool, learner: Learner | None = None) -> tuple[Learned, LawFit]:
+    """Return the map that suits matched boxes best, up to a factor, and how its law was fitted.
 
     Parameters
     ----------
@@ -25,22 +24,23 @@ def fit_learned(
         Matched boxes; edges that are not free do not count.
     own_sigmas : bool
         Whether the detector's own sigmas are to be learned from.
-    ridge, folds, seed
-        As for `probox.calibration.spread_fit.fit_law`.
+    learner : Learner, optional
+        Who learns the law. Default: a linear one.
     """
     check_pairs(len(pairs))
     given = pairs.given
-    fitted = fit_law(
-        edge_features(given, own_sigmas),
-        np.where(pairs.free, pairs.residuals / pairs.sides, np.nan),
-        feature_names(own_sigmas),
+    errors = EdgeErrors(
+        features=edge_features(given, own_sigmas),
+        residuals=np.where(pairs.free, pairs.residuals, np.nan),
+        sides=pairs.sides,
+        names=feature_names(own_sigmas),
         classes=given.classes,
         images=pairs.image_rows,
-        ridge=ridge,
-        folds=folds,
-        seed=seed,
+        boxes=pairs.boxes,
+        image_sizes=pairs.image_sizes,
     )
-    return Learned(fitted.law), fitted.ridge
+    fitted = (learner or LinearLearner())(errors)
+    return Learned(fitted.law), fitted
 
 
 def check_pairs(count: int) -> None:

@@ -15,6 +15,7 @@ from probox.calibration.fit_corners import CORNER_METHODS
 from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.gain import Change, Gain, columns, compare
 from probox.calibration.held_out import HeldOut, Job, Numbers
+from probox.calibration.learning import Learner
 from probox.calibration.pdq_curve import PdqCurve
 from probox.calibration.record import TARGETS, Calibration
 from probox.convention import Convention
@@ -66,6 +67,7 @@ def fit(
     seed: int = 0,
     alpha: float = 0.1,
     level: float = 0.9,
+    learner: Learner | None = None,
     convention: str | Convention | None = None,
     resamples: int = 1000,
     threads: int | None = None,
@@ -96,6 +98,8 @@ def fit(
         Conformal: the share of objects that the central box may miss. Also the level of the box coverage that is told.
     level : float
         For coverage: the central interval of an edge that is to hold its share.
+    learner : callable, optional
+        Learned: who learns the law. Default: a linear one; `probox.torch.NetworkLearner` adds a network.
     convention : str or Convention, optional
         How PDQ is measured, as for `probox.evaluate`.
     resamples : int
@@ -124,9 +128,13 @@ def fit(
             remedy="leave set_cov out",
         )
     target = _checked_choices(method, labels, target)
+    if learner is not None and method != "learned":
+        raise InputError(f"a learner is for what is learned, not for {method}", remedy='use method="learned"')
+    if learner is not None and not callable(learner):
+        raise InputError(f"expected learner to be callable, but got {learner!r:.40}")
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
     truth, found = read_inputs(truth, found, "fit", images=images, repair=repair)
-    job = Job(truth, found, method, labels, target, alpha, level, threads)
+    job = Job(truth, found, method, labels, target, alpha, level, threads, learner)
     job.check_covariances()
     job.curve = PdqCurve(truth, found, chosen, threads=threads) if target == "pdq" else None
     everywhere = np.ones(len(truth.dataset), bool)

@@ -13,6 +13,7 @@ from probox.calibration.fit_corners import CornerFit, fit_corners, scales_sigmas
 from probox.calibration.fit_labels import LabelFit, fit_labels, ignorances, label_targets
 from probox.calibration.gain import corner_parts
 from probox.calibration.labels import background_columns, with_background
+from probox.calibration.learning import Learner
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.pdq_curve import PdqCurve, pdq_parts
 from probox.calibration.record import Calibration
@@ -43,8 +44,9 @@ class Job:
         alpha: float,
         level: float,
         threads: int | None,
+        learner: Learner | None = None,
     ) -> None:
-        self.truth, self.found, self.threads = truth, found, threads
+        self.truth, self.found, self.threads, self.learner = truth, found, threads, learner
         self.method, self.labels, self.target = method, labels, target
         self.levels = {"alpha": alpha, "level": level}
         self.pairs = FittingPairs.of(truth, found, threads=threads)
@@ -121,7 +123,7 @@ class Job:
 
         return fit_corners(
             self.pairs.take(here), method, self.target, quality=quality if curve else None,
-            **self.levels,
+            learner=self.learner, **self.levels,
         )  # fmt: skip
 
 

@@ -48,6 +48,10 @@ class FittingPairs:
         Truth minus box, in the order x1, y1, x2, y2.
     sides : (K, 4) float64
         The side of the detection's box that an edge is measured by: width, height, width, height.
+    boxes : (K, 4) float64
+        The detection's box.
+    image_sizes : (K, 2) float64
+        Width and height of its image.
     covariances : (K, 2, 2, 2) float64
         The detection's; all zero for a plain box.
     free : (K, 4) bool
@@ -69,6 +73,8 @@ class FittingPairs:
     labels: npt.NDArray[np.int32]
     residuals: Floats
     sides: Floats
+    boxes: Floats
+    image_sizes: Floats
     covariances: Floats
     free: npt.NDArray[np.bool_]
     names: npt.NDArray[np.str_]
@@ -107,6 +113,8 @@ class FittingPairs:
             labels=truth.labels[objects],
             residuals=boxes - found.boxes[detections],
             sides=given.sides,
+            boxes=found.boxes[detections],
+            image_sizes=shapes,
             covariances=covariances,
             free=~near,
             names=given.classes,
@@ -123,8 +131,11 @@ class FittingPairs:
     def after(self, truth: GroundTruth, found: Detections) -> FittingPairs:
         """Return the same pairs with boxes and covariances of the same detections after a calibration."""
         covariances = _gaussian_covariances(found)[self.detections]
-        residuals = truth.boxes[self.objects] - found.boxes[self.detections]
-        return dataclasses.replace(self, residuals=residuals, covariances=covariances, usable=invertible(covariances))
+        boxes = found.boxes[self.detections]
+        residuals = truth.boxes[self.objects] - boxes
+        return dataclasses.replace(
+            self, residuals=residuals, boxes=boxes, covariances=covariances, usable=invertible(covariances)
+        )
 
     @property
     def given(self) -> Given:

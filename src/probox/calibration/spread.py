@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,11 @@ from probox.calibration.fit_corners import height_for, suited, with_free_edges
 from probox.calibration.fit_learned import check_pairs, fit_learned
 from probox.calibration.given import Given
 from probox.calibration.learned import Learned
+from probox.calibration.learning import EdgeErrors, Learner, LinearLearner
 from probox.calibration.pairs import FittingPairs
 from probox.calibration.pdq_curve import PdqCurve
 from probox.calibration.record import TARGETS, Calibration
 from probox.calibration.spread_arrays import checked_array, checked_features, checked_sides
-from probox.calibration.spread_fit import fit_law
 from probox.calibration.spread_law import SpreadLaw
 from probox.convention import Convention, resolve_convention
 from probox.errors import InputError
@@ -76,12 +76,19 @@ class SpreadHead:
         How many features an edge has.
     mapping_ : Learned or None
         What `probox.calibration.Calibration` takes as its corners; None if the head was fitted on arrays.
+    notes_ : tuple of str
+        What is to be said about the fit.
     """
 
     law_: SpreadLaw
     ridge_: float
     n_features_in_: int
     mapping_: Learned | None
+    notes_: tuple[str, ...]
+
+    _parameters: ClassVar[tuple[str, ...]] = (
+        "target", "level", "own_sigmas", "ridge", "folds", "seed", "convention",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -105,13 +112,14 @@ class SpreadHead:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is for those who expect it, and changes nothing."""
-        return {name: getattr(self, name) for name in _PARAMETERS}
+        return {name: getattr(self, name) for name in self._parameters}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, and return the head."""
         for name in params:
-            if name not in _PARAMETERS:
-                raise InputError(f"a spread head has no parameter {name!r:.40}", remedy=f"use {', '.join(_PARAMETERS)}")
+            if name not in self._parameters:
+                known = ", ".join(self._parameters)
+                raise InputError(f"a spread head has no parameter {name!r:.40}", remedy=f"use {known}")
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -153,6 +161,9 @@ class SpreadHead:
             self._fit_arrays(features, residuals, sides, images)
         return self
 
+    def _learner(self) -> Learner:
+        return LinearLearner(self.ridge, self.folds, self.seed)
+
     def _fit_tables(self, found: Detections, truth: GroundTruth) -> None:
         pairs = FittingPairs.of(truth, found)
         own = bool(pairs.covariances.any()) if self.own_sigmas is None else self.own_sigmas
@@ -165,7 +176,7 @@ class SpreadHead:
                 )
             pairs = pairs.take(pairs.usable)
         pairs = with_free_edges(pairs)
-        shape, ridge = fit_learned(pairs, own_sigmas=own, ridge=self.ridge, folds=self.folds, seed=self.seed)
+        shape, fitted = fit_learned(pairs, own_sigmas=own, learner=self._learner())
         quality = None
         if self.target == "pdq":
             convention = resolve_convention("reference" if self.convention is None else self.convention)
@@ -176,7 +187,7 @@ class SpreadHead:
 
         mapping = suited(shape, pairs, self.target, level=self.level, quality=quality)
         assert isinstance(mapping, Learned)
-        self.mapping_, self.law_, self.ridge_ = mapping, mapping.law, ridge
+        self.mapping_, self.law_, self.ridge_, self.notes_ = mapping, mapping.law, fitted.ridge, fitted.notes
         self.n_features_in_ = len(mapping.law.slopes)
 
     def _fit_arrays(self, features: Any, residuals: Any, sides: Any, images: Any) -> None:
@@ -185,7 +196,8 @@ class SpreadHead:
         if self.own_sigmas is not None:
             raise InputError("own_sigmas is for tables", remedy="give sigmas among the features")
         x = checked_features(features)
-        errors = checked_array(residuals, "residuals", (len(x), 4), missing=True) / checked_sides(sides, len(x))
+        away = checked_array(residuals, "residuals", (len(x), 4), missing=True)
+        sides = checked_sides(sides, len(x))
         if images is not None:
             images = np.asarray(images)
             if images.shape != (len(x),) or images.dtype.kind not in "iu":
@@ -193,16 +205,15 @@ class SpreadHead:
                     f"expected images to be {len(x):,} whole numbers, but got {images.dtype} of shape {images.shape}",
                     remedy="give each row the number of its image",
                 )
-        some = np.isfinite(errors).any(axis=1)
+        some = np.asarray(np.isfinite(away).any(axis=1))
         check_pairs(int(some.sum()))
         names = tuple(f"feature {number + 1}" for number in range(x.shape[2]))
-        fitted = fit_law(
-            x[some], errors[some], names, images=None if images is None else images[some],
-            ridge=self.ridge, folds=self.folds, seed=self.seed,
-        )  # fmt: skip
-        z = errors / fitted.law.relative_sigmas(x)
+        errors = EdgeErrors(features=x, residuals=away, sides=sides, names=names, images=images)
+        fitted = self._learner()(errors.take(some))
+        z = away / sides / fitted.law.relative_sigmas(x)
         self.law_ = fitted.law.scaled(height_for(self.target, self.level)(z[np.isfinite(z)]))
         self.mapping_, self.ridge_, self.n_features_in_ = None, fitted.ridge, x.shape[2]
+        self.notes_ = fitted.notes
 
     def predict(self, features: Detections | npt.ArrayLike, *, sides: npt.ArrayLike | None = None) -> Floats:
         """Return the standard deviations of x1, y1, x2, y2, (N, 4): of detections in pixels, of arrays in their units.
@@ -290,10 +301,7 @@ class SpreadHead:
                 fail(name, f"a whole number from {least}")
 
     def __repr__(self) -> str:
-        return f"SpreadHead({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
-
-
-_PARAMETERS = ("target", "level", "own_sigmas", "ridge", "folds", "seed", "convention")
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
 
 
 def fit_spread(

@@ -21,7 +21,7 @@ from probox.calibration.dealing import dealt
 from probox.calibration.spread_law import Slope, SpreadLaw, standardised
 from probox.errors import InputError
 
-__all__ = ["NU", "OFFSET_RIDGE", "RIDGES", "LawFit", "fit_law"]
+__all__ = ["DIGITS", "NU", "OFFSET_RIDGE", "RIDGES", "LawFit", "fit_law"]
 
 NU = 8.0
 """Degrees of freedom of Student's density."""
@@ -54,10 +54,11 @@ Rows = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class LawFit:
-    """A law, and the ridge that it was fitted with."""
+    """A law, the ridge that it was fitted with, and what is to be said about it."""
 
     law: SpreadLaw
     ridge: float
+    notes: tuple[str, ...] = ()
 
 
 def fit_law(

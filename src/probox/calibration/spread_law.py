@@ -1,4 +1,4 @@
-"""A law of spread: the logarithm of an edge's relative sigma is linear in features of the edge."""
+"""A law of spread: the logarithm of an edge's relative sigma is linear in features of the edge, but for a network."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from probox.calibration.spread_network import Network
 from probox.tables.labels import canonical_name
 
 __all__ = ["LARGEST", "REACH", "Slope", "SpreadLaw"]
@@ -35,6 +36,8 @@ class Slope:
 class SpreadLaw:
     """ln(sigma / side) = level + edge + class + sum of slope * (feature - mean) / scale, each level beyond `REACH`.
 
+    What is not linear a network may add: its inputs are (feature - mean) / scale, level beyond `REACH` too.
+
     Parameters
     ----------
     level : float
@@ -45,18 +48,24 @@ class SpreadLaw:
         What features add.
     classes : tuple of (str, float)
         What classes add; any other adds nothing.
+    network : Network, optional
+        What is added besides.
     """
 
     level: float
     edges: tuple[float, float, float, float]
     slopes: tuple[Slope, ...]
     classes: tuple[tuple[str, float], ...] = ()
+    network: Network | None = None
 
     def relative_sigmas(self, features: Floats, classes: npt.NDArray[np.str_] | None = None) -> Floats:
         """Return sigma / side of the four edges, (N, 4), from features (N, 4, F)."""
         logarithms = np.full(features.shape[:2], self.level) + np.array(self.edges)
+        inputs = self.inputs(features)
         for column, own in enumerate(self.slopes):
-            logarithms += own.slope * standardised(features[:, :, column], own.mean, own.scale)
+            logarithms += own.slope * inputs[:, :, column]
+        if self.network is not None:
+            logarithms += self.network(inputs)
         if classes is not None and self.classes:
             known = {canonical_name(name): value for name, value in self.classes}
             names, inverse = np.unique(classes, return_inverse=True)
@@ -64,6 +73,11 @@ class SpreadLaw:
             logarithms += added[inverse].reshape(-1, 1)
         bound = math.log(LARGEST)
         return np.asarray(np.exp(np.clip(logarithms, -bound, bound)))
+
+    def inputs(self, features: Floats) -> Floats:
+        """Return features (..., F) as the law sees them."""
+        means, scales = (np.array([getattr(own, name) for own in self.slopes]) for name in ("mean", "scale"))
+        return standardised(features, means, scales)
 
     def scaled(self, factor: float) -> SpreadLaw:
         """Return the law whose sigmas are `factor` times as large."""

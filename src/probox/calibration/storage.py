@@ -25,6 +25,7 @@ from probox.calibration.labels import LabelMap, NoLabelMap, ScoreCurves, Tempera
 from probox.calibration.record import TARGETS, Calibration
 from probox.calibration.spread_features import SIGMA_FEATURES, feature_names
 from probox.calibration.spread_law import Slope, SpreadLaw
+from probox.calibration.spread_network import Layer, Network
 from probox.errors import InputError
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths, file_head, read_bytes
@@ -49,7 +50,8 @@ def save(calibration: Calibration, path: Paths) -> None:
     expect_path(path)
     check_replaceable(path, KIND)
     text = json.dumps(to_json(calibration), indent=1, ensure_ascii=False, allow_nan=False)
-    text = re.sub(r"\[\s+([^\[\]\s]+)\s+([^\[\]\s]+)\s+\]", r"[\1 \2]", text)  # a knot stands in one line
+    # A knot or the weights of a unit stand in one line. No text has a line break of its own, so none is touched.
+    text = re.sub(r"\[\n([^\[\]{}\"]+)\n\s*\]", lambda found: f"[{' '.join(found[1].split())}]", text)
     write_files({Path(path): json_bytes(Path(path), text.encode() + b"\n")})
 
 
@@ -99,7 +101,13 @@ def _corners(mapping: CornerMap) -> dict[str, Any]:
 def _law(law: SpreadLaw) -> dict[str, Any]:
     slopes = {own.name: {"mean": own.mean, "scale": own.scale, "slope": own.slope} for own in law.slopes}
     edges = dict(zip(EDGES, law.edges, strict=True))
-    return {"level": law.level, "edges": edges, "features": slopes, "classes": dict(law.classes)}
+    written: dict[str, Any] = {"level": law.level, "edges": edges, "features": slopes, "classes": dict(law.classes)}
+    if law.network is not None:
+        written["network"] = [
+            {"weights": [list(row) for row in layer.weights], "biases": list(layer.biases)}
+            for layer in law.network.layers
+        ]
+    return written
 
 
 def _labels(mapping: LabelMap) -> dict[str, Any]:
@@ -134,7 +142,7 @@ def from_json(content: Any, *, file: str | None = None) -> Calibration:
 
 def _read_corners(entry: _Entry) -> tuple[CornerMap, str]:
     method = entry.choice("method", tuple(_CORNER_KEYS))
-    entry.require("method", "for", *_CORNER_KEYS[method])
+    entry.require("method", "for", *_CORNER_KEYS[method], optional=_OPTIONAL_KEYS.get(method, ()))
     target = entry.choice("for", TARGETS)
     if method == "scale":
         return Scale(entry["factor"].factor()), target
@@ -168,7 +176,26 @@ def _read_law(entry: _Entry) -> SpreadLaw:
         own.require("mean", "scale", "slope")
         slopes.append(Slope(name, own["mean"].number(), own["scale"].factor(), own["slope"].logarithm()))
     classes = tuple((name, own.logarithm()) for name, own in entry["classes"].items())
-    return SpreadLaw(entry["level"].logarithm(), (x1, y1, x2, y2), tuple(slopes), classes)
+    network = _read_network(entry["network"], len(names)) if "network" in entry.mapping() else None
+    return SpreadLaw(entry["level"].logarithm(), (x1, y1, x2, y2), tuple(slopes), classes, network)
+
+
+def _read_network(entry: _Entry, inputs: int) -> Network:
+    layers = []
+    parts = entry.entries()
+    if len(parts) < 2:
+        entry.fail(f"expected at least two layers, but got {len(parts)}")
+    for part in parts:
+        part.require("weights", "biases")
+        biases = tuple(own.weight() for own in part["biases"].entries())
+        if not biases:
+            part["biases"].fail("expected at least one unit")
+        if part is parts[-1] and len(biases) != 1:
+            part["biases"].fail(f"expected one unit in the last layer, but got {len(biases)}")
+        rows = part["weights"].entries(len(biases))
+        layers.append(Layer(tuple(tuple(own.weight() for own in row.entries(inputs)) for row in rows), biases))
+        inputs = len(biases)
+    return Network(tuple(layers))
 
 
 _CORNER_KEYS: dict[str, tuple[str, ...]] = {
@@ -180,6 +207,9 @@ _CORNER_KEYS: dict[str, tuple[str, ...]] = {
     "constant": ("share",),
     "conformal": ("factor", "alpha", "reach"),
 }
+
+
+_OPTIONAL_KEYS: dict[str, tuple[str, ...]] = {"learned": ("network",)}
 
 
 def _read_labels(entry: _Entry) -> LabelMap:
@@ -216,15 +246,15 @@ class _Entry:
             self.fail(f"expected an object, but got {self.value!r:.40}")
         return self.value
 
-    def require(self, *keys: str) -> None:
-        """Raise unless these are the keys, each there and no other."""
+    def require(self, *keys: str, optional: tuple[str, ...] = ()) -> None:
+        """Raise unless these are the keys, each there and no other, but for those that may be there."""
         there = self.mapping()
         for key in keys:
             if key not in there:
                 self.fail(f'expected a key "{key}"')
         for key in there:
-            if key not in keys:
-                self.fail(f"expected no key {key!r:.60}, only {', '.join(keys)}")
+            if key not in keys and key not in optional:
+                self.fail(f"expected no key {key!r:.60}, only {', '.join((*keys, *optional))}")
 
     def each(self, keys: tuple[str, ...]) -> list[_Entry]:
         self.require(*keys)
@@ -268,6 +298,20 @@ class _Entry:
         if not abs(value) <= most:
             self.fail(f"expected a number from {-most:.4g} to {most:.4g}, but got {value:g}")
         return value
+
+    def weight(self) -> float:
+        value = self.number()
+        if not abs(value) <= LARGEST:
+            self.fail(f"expected a number from {-LARGEST:g} to {LARGEST:g}, but got {value:g}")
+        return value
+
+    def entries(self, length: int | None = None) -> list[_Entry]:
+        """Return the entries of a list, of this length if one is given."""
+        if not isinstance(self.value, list):
+            self.fail(f"expected a list, but got {self.value!r:.40}")
+        if length is not None and len(self.value) != length:
+            self.fail(f"expected a list of {length}, but got one of {len(self.value)}")
+        return [_Entry(own, f"{self.place}[{at}]", self.file) for at, own in enumerate(self.value)]
 
     def curve(self, *, above_zero: bool = False, most: float = LARGEST) -> Curve:
         if not isinstance(self.value, list) or not self.value:
