@@ -82,6 +82,19 @@ def test_more_points_add_to_those_that_are_there(tmp_path: Path) -> None:
     assert more.seen == [0, 3, 4]
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_point_that_is_asked_for_twice_is_measured_once(at_once: bool) -> None:
+    asked: list[float] = []
+
+    def point(x: float) -> dict[str, float]:
+        asked.append(x)
+        return {"PDQ": 10 * x}
+
+    table = Run(threads=2).table("doubled", [{"x": x} for x in (1.0, 1.0, 2.0, 3.0, 2.0)], point, at_once=at_once)
+    assert sorted(asked) == [1.0, 2.0, 3.0]
+    assert table["PDQ"].tolist() == [10.0, 10.0, 20.0, 30.0, 20.0]
+
+
 def test_progress_counts_points() -> None:
     told: list[tuple[int, int]] = []
     Run(progress=lambda done, total: told.append((done, total))).table("try", POINTS, Counting())

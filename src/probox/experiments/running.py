@@ -85,8 +85,8 @@ class Run:
         kept = None if self.keep is None else _Kept(self.keep, name, circumstances)
         known = {} if kept is None else kept.points
         keys = [json.dumps(point, sort_keys=True) for point in points]
-        missing = [point for key, point in zip(keys, points, strict=True) if key not in known]
-        with _measured(measure_point, missing, thread_count(self.threads) if at_once else 1) as measured:
+        missing = {key: point for key, point in zip(keys, points, strict=True) if key not in known}  # each once
+        with _measured(measure_point, list(missing.values()), thread_count(self.threads) if at_once else 1) as measured:
             for done, key in enumerate(keys):
                 if self.progress is not None:
                     self.progress(done, len(points))
