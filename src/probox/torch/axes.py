@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from probox.errors import InputError
-from probox.torch.normal import log_interval, normal_cdf
+from probox.torch.normal import between, log_interval
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,30 +95,26 @@ class Axis:
     sigma2: Tensor
     size: Tensor | None
 
+    def begins(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return how far, in sigmas, pixels (N, n) end after the box begins, and the image's border before it."""
+        border = None if self.size is None else -self.mean1[:, None] / self.sigma1[:, None]
+        return (places + 1.0 - self.mean1[:, None]) / self.sigma1[:, None], border
+
+    def ends(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return how far, in sigmas, pixels (N, n) begin before the box ends, and the image's border after it."""
+        border = None if self.size is None else (self.mean2 - self.size)[:, None] / self.sigma2[:, None]
+        return (self.mean2[:, None] - places) / self.sigma2[:, None], border
+
     def log_cover(self, places: Tensor) -> Tensor:
         """Return ln u of pixels (N, n)."""
-        low, high = self._borders()
-        first = (places + 1.0 - self.mean1[:, None]) / self.sigma1[:, None]
-        second = (places - self.mean2[:, None]) / self.sigma2[:, None]
-        return log_interval(low, first) + log_interval(second, high)
+        (first, low), (second, high) = self.begins(places), self.ends(places)
+        return log_interval(low, first) + log_interval(-second, None if high is None else -high)
 
     def cover(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Return u and 1 - u of pixels (N, n), either exact where it is small."""
-        low, high = self._borders()
-        first = (places + 1.0 - self.mean1[:, None]) / self.sigma1[:, None]
-        second = (places - self.mean2[:, None]) / self.sigma2[:, None]
-        begun, not_begun = normal_cdf(first), normal_cdf(-first)
-        ends, ended = normal_cdf(-second), normal_cdf(second)
-        if low is not None and high is not None:
-            outside_low, outside_high = normal_cdf(low), normal_cdf(-high)
-            begun, not_begun = (begun - outside_low).clamp(min=0.0), not_begun + outside_low
-            ends, ended = (ends - outside_high).clamp(min=0.0), ended + outside_high
+        (first, low), (second, high) = self.begins(places), self.ends(places)
+        (begun, not_begun), (ends, ended) = between(low, first), between(high, second)
         return begun * ends, not_begun + begun * ended
-
-    def _borders(self) -> tuple[Tensor | None, Tensor | None]:
-        if self.size is None:
-            return None, None
-        return -self.mean1[:, None] / self.sigma1[:, None], (self.size - self.mean2)[:, None] / self.sigma2[:, None]
 
     def window(self, reach: float) -> tuple[Tensor, Tensor]:
         """Return the pixels that may be covered, from a first one to before an end."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from probox.torch.arguments import Corners
-from probox.torch.axes import Axis, Nodes, every_pixel
-from probox.torch.normal import FAR, correlation_gain, normal_cdf
+from probox.torch.axes import Nodes, every_pixel
+from probox.torch.normal import FAR, between, correlation_gain
 from probox.torch.pairs import EPSILON, Pairs, batches, share_of
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ def _pixel_sums(
     """Return the gain of pairs at the crossings of two lists of pixels."""
     rho = pairs.corners.rho
     assert rho is not None
-    first = _corner(*_begins(pairs.x, at_x), *_begins(pairs.y, at_y), rho[:, 0])
+    first = _corner(*pairs.x.begins(at_x.places), *pairs.y.begins(at_y.places), rho[:, 0])
     # The bottom-right corner, turned by half a turn, is a top-left one with the same correlation.
-    second = _corner(*_ends(pairs.x, at_x), *_ends(pairs.y, at_y), rho[:, 1])
+    second = _corner(*pairs.x.ends(at_x.places), *pairs.y.ends(at_y.places), rho[:, 1])
     plain, rest = first.plain * second.plain, first.rest + first.plain * second.rest
     gain = first.plain * second.gain + first.gain * second.plain + first.gain * second.gain
     weight = ((at_y.counts > 0)[:, :, None] & (at_x.counts > 0)[:, None, :]).to(plain.dtype)
@@ -133,26 +133,9 @@ def _pixel_sums(
     return total
 
 
-def _begins(axis: Axis, at: Nodes) -> tuple[Tensor, Tensor | None]:
-    """Return how far, in sigmas, pixels end after the beginning of a box, and the image's border before it."""
-    bound = None if axis.size is None else (-axis.mean1 / axis.sigma1)[:, None]
-    return (at.places + 1.0 - axis.mean1[:, None]) / axis.sigma1[:, None], bound
-
-
-def _ends(axis: Axis, at: Nodes) -> tuple[Tensor, Tensor | None]:
-    """Return how far, in sigmas, pixels begin before the end of a box, and the image's border after it."""
-    bound = None if axis.size is None else ((axis.mean2 - axis.size) / axis.sigma2)[:, None]
-    return (axis.mean2[:, None] - at.places) / axis.sigma2[:, None], bound
-
-
 def _corner(h: Tensor, low_h: Tensor | None, k: Tensor, low_k: Tensor | None, rho: Tensor) -> _Corner:
     """Return the map Pr(low_h <= X <= h, low_k <= Y <= k) for all h (N, n) and k (N, m)."""
-    of_h, of_k = normal_cdf(h), normal_cdf(k)
-    not_h, not_k = normal_cdf(-h), normal_cdf(-k)
-    if low_h is not None and low_k is not None:
-        below_h, below_k = normal_cdf(low_h), normal_cdf(low_k)
-        of_h, not_h = (of_h - below_h).clamp(min=0.0), not_h + below_h
-        of_k, not_k = (of_k - below_k).clamp(min=0.0), not_k + below_k
+    (of_h, not_h), (of_k, not_k) = between(low_h, h), between(low_k, k)
     wide, tall, rho = h[:, None, :], k[:, :, None], rho[:, None, None]
     gain = correlation_gain(wide, tall, rho)
     if low_h is not None and low_k is not None:

@@ -12,7 +12,7 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["correlation_gain", "log_interval", "normal_cdf", "normal_density"]
+__all__ = ["between", "correlation_gain", "log_interval", "normal_cdf", "normal_density"]
 
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
@@ -29,6 +29,15 @@ def normal_cdf(x: Tensor) -> Tensor:
 def normal_density(x: Tensor) -> Tensor:
     """Return phi(x)."""
     return torch.exp(-0.5 * x * x - LOG_ROOT)
+
+
+def between(low: Tensor | None, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Phi(high) - Phi(low) and what that leaves of 1, either exact where it is small; None is no bound."""
+    inside, outside = normal_cdf(high), normal_cdf(-high)
+    if low is None:
+        return inside, outside
+    below = normal_cdf(low)
+    return (inside - below).clamp(min=0.0), outside + below
 
 
 def log_interval(low: Tensor | None, high: Tensor | None) -> Tensor:

@@ -13,7 +13,6 @@ lower by more than two standard errors of the difference over images.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from probox.calibration.spread_fit import DIGITS, LawFit
 from probox.calibration.spread_law import SpreadLaw
 from probox.calibration.spread_network import Layer, Network
 from probox.torch.spread_loss import SpreadLoss, unit_of
+from probox.torch.threads import one_thread
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -100,7 +100,7 @@ def learn(
     """
     linear = LinearLearner(ridge, folds, seed)(errors)
     unit, decays = unit_of(errors, loss), DECAYS if decay is None else (decay,)
-    with _one_thread():
+    with one_thread():
         choice = _chosen(errors, hidden, loss, decays, unit, linear.ridge, folds, seed)
     if choice is None:
         note = "the linear law stands alone: of one image none can be held out, so nothing speaks for a network"
@@ -111,24 +111,13 @@ def learn(
         note = f"the linear law stands alone: a network of {units} is not surely better in {loss} on held-out images"
         return dataclasses.replace(linear, notes=(f"{note} ({said})",))
     problem = _Problem(errors, linear.law, loss, unit)
-    with _one_thread():
+    with one_thread():
         *_, parameters = problem.trained(problem.level(), hidden, choice.decay, seed, (choice.steps,))
     note = (
         f"a network of {units} besides, trained in {choice.steps} steps with a decay of {choice.decay:g}: better than "
         f"the linear law in {loss} on held-out images ({said})"
     )
     return dataclasses.replace(linear, law=dataclasses.replace(linear.law, network=_written(parameters)), notes=(note,))
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let torch use one thread: tensors are small, and sums by several would depend on how many there are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def outputs(parameters: Parameters, inputs: Tensor) -> Tensor:

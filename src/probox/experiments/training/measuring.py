@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.calibration.gaussians import edge_reach
 from probox.evaluation.run import evaluate
 from probox.experiments.running import pdq
 from probox.experiments.table import PDQ_PAPER
@@ -32,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 THRESHOLD = 0.5
 """The label threshold of PDQ, the same for all arms; mAP and moLRP see all detections."""
 
-COVERAGES = {50: 0.674490, 80: 1.281552, 90: 1.644854, 95: 1.959964}
+COVERAGES = {per_cent: edge_reach(per_cent / 100) for per_cent in (50, 80, 90, 95)}
 """Per cent, and how many sigmas the central interval of a Gaussian with so much mass reaches to either side."""
 
 LEVELS = (SHARP_SIGMA, *np.geomspace(SIGMAS[0], SIGMAS[1], 7).round(3).tolist())

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from probox.experiments.training.arms import Arm, find_arm
 from probox.experiments.training.detector import SmallDetector
@@ -18,6 +14,7 @@ from probox.experiments.training.once import once
 from probox.experiments.training.scenes import Scenes
 from probox.experiments.training.settings import Settings
 from probox.tables.detections import Detections
+from probox.torch.threads import one_thread
 
 __all__ = ["found_by", "measure_arm"]
 
@@ -53,14 +50,3 @@ def trained(loss: str, name: str, seed: int, settings: Settings) -> SmallDetecto
 def shown(count: int, seed: int) -> tuple[Scenes, npt.NDArray[np.uint8]]:
     """Return scenes and their pictures, which all arms of a seed share."""
     return pictures_of(count, seed)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch use one thread, so that no sum depends on how many there are; several are trained at once instead."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
