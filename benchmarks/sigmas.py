@@ -1,11 +1,12 @@
 """The same boxes with other sigmas, each from a fit that did not see its image, and how sure their numbers are.
 
 What the benchmarks of uncertainty share: versions of detections by method and by what they are fitted for, differences
-of their numbers with 95 % intervals, cells of tables.
+of their numbers with 95 % intervals, tables, arguments.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,17 @@ from probox.calibration.learning import Learner
 from probox.measures.registry import measures_called
 from probox.measures.scoring.box_scores import energy_scores
 
-__all__ = ["FITTED_FOR", "MEASURE_OF", "above", "cell", "files_of", "has_sigmas", "versions"]
+__all__ = [
+    "FITTED_FOR",
+    "MEASURE_OF",
+    "above",
+    "cell",
+    "command_line",
+    "files_of",
+    "has_sigmas",
+    "print_table",
+    "versions",
+]
 
 MEASURE_OF = {
     "PDQ": "pdq", "NLL": "nll", "energy": "energy", "coverage_90": "coverage", "AUSE": "ause", "Spearman": "spearman",
@@ -134,3 +145,26 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     """Return the files of detections among files and folders, by name."""
     found = [inside for path in paths for inside in (sorted(path.iterdir()) if path.is_dir() else [path])]
     return [path for path in found if path.name.endswith((".json", ".json.gz", ".parquet"))]
+
+
+def print_table(
+    headings: Sequence[str], results: Sequence[Mapping[str, Any]], pairs_of: Callable[[Mapping[str, Any]], int]
+) -> None:
+    """Print the tables of results as one in Markdown; the name of each, and how many pairs, is in its first row."""
+    print("| " + " | ".join(("detections", *headings)) + " |")
+    print("| --- | --- |" + " ---: |" * (len(headings) - 1))
+    for result in results:
+        for number, cells in enumerate(result["table"]):
+            name = f"{result['title']} ({result['detections']}, {pairs_of(result)} pairs)"
+            print("| " + " | ".join(["" if number else name, *cells]) + " |")
+
+
+def command_line(description: str | None, seed: str) -> argparse.ArgumentParser:
+    """Return the arguments that these scripts share; `seed` says what it is of."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("truth", type=Path, help="ground truth")
+    parser.add_argument("detections", type=Path, nargs="+", help="files of detections, or folders of them")
+    parser.add_argument("--threshold", type=float, default=0.5, help="detections above it take part (default 0.5)")
+    parser.add_argument("--seed", type=int, default=0, help=f"of {seed}")
+    parser.add_argument("--json", type=Path, help="also keep everything in this file")
+    return parser

@@ -32,7 +32,6 @@ A claim holds or fails by its number; "surely" is added where the 95 % interval 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -43,7 +42,17 @@ from typing import Any
 import numpy as np
 
 import probox
-from benchmarks.sigmas import FITTED_FOR, MEASURE_OF, above, cell, files_of, has_sigmas, versions
+from benchmarks.sigmas import (
+    FITTED_FOR,
+    MEASURE_OF,
+    above,
+    cell,
+    command_line,
+    files_of,
+    has_sigmas,
+    print_table,
+    versions,
+)
 from probox.analysis.intervals import Interval
 from probox.calibration.learning import Learner
 
@@ -168,12 +177,7 @@ def verdict(difference: Interval, sign: int, *, strictly: bool = False) -> str:
 
 def print_results(results: Sequence[dict[str, Any]]) -> None:
     """Print everything as one Markdown table, and the claims as another."""
-    print("| " + " | ".join(("detections", *HEADINGS)) + " |")
-    print("| --- | --- |" + " ---: |" * (len(HEADINGS) - 1))
-    for result in results:
-        for number, cells in enumerate(result["table"]):
-            name = f"{result['title']} ({result['detections']}, {result['pairs']} pairs)"
-            print("| " + " | ".join(["" if number else name, *cells]) + " |")
+    print_table(HEADINGS, results, lambda result: int(result["pairs"]))
     print()
     titles = list(dict.fromkeys(claim for result in results for claim, _ in result["claims"]))
     print("| " + " | ".join(("claim", *(result["title"] for result in results))) + " |")
@@ -184,12 +188,7 @@ def print_results(results: Sequence[dict[str, Any]]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("truth", type=Path, help="ground truth")
-    parser.add_argument("detections", type=Path, nargs="+", help="files of detections, or folders of them")
-    parser.add_argument("--threshold", type=float, default=0.5, help="detections above it take part (default 0.5)")
-    parser.add_argument("--seed", type=int, default=0, help="of halves and bootstrap")
-    parser.add_argument("--json", type=Path, help="also keep everything in this file")
+    parser = command_line(__doc__, "halves and bootstrap")
     parser.add_argument("--network", action="store_true", help="add the head with a network, which needs torch")
     options = parser.parse_args(arguments)
     learner = None

@@ -14,7 +14,6 @@ in its two, and for PDQ in the others. The JSON has every number of every fit.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -25,7 +24,17 @@ from typing import Any
 import numpy as np
 
 import probox
-from benchmarks.sigmas import FITTED_FOR, MEASURE_OF, above, cell, files_of, has_sigmas, versions
+from benchmarks.sigmas import (
+    FITTED_FOR,
+    MEASURE_OF,
+    above,
+    cell,
+    command_line,
+    files_of,
+    has_sigmas,
+    print_table,
+    versions,
+)
 from probox.analysis.intervals import Interval, Intervals
 
 KEYS = tuple(MEASURE_OF)
@@ -111,31 +120,15 @@ def table_rows(intervals: dict[str, Intervals], skills: dict[str, dict[str, Inte
 HEADINGS = ("sigmas", "PDQ", "own - constant", "NLL", "energy", "skill, %", "edges in 90 %", "AUSE", "Spearman")
 
 
-def print_table(results: Sequence[dict[str, Any]]) -> None:
-    """Print everything as one Markdown table."""
-    print("| " + " | ".join(("detections", *HEADINGS)) + " |")
-    print("| --- | --- |" + " ---: |" * (len(HEADINGS) - 1))
-    for result in results:
-        for number, cells in enumerate(result["table"]):
-            name = f"{result['title']} ({result['detections']}, {result['pairs']['plain']} pairs)"
-            print("| " + " | ".join(["" if number else name, *cells]) + " |")
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("truth", type=Path, help="ground truth")
-    parser.add_argument("detections", type=Path, nargs="+", help="files of detections, or folders of them")
-    parser.add_argument("--threshold", type=float, default=0.5, help="detections above it take part (default 0.5)")
-    parser.add_argument("--seed", type=int, default=0, help="of folds and bootstrap")
-    parser.add_argument("--json", type=Path, help="also keep everything in this file")
-    options = parser.parse_args(arguments)
+    options = command_line(__doc__, "folds and bootstrap").parse_args(arguments)
     truth = probox.read_truth(options.truth)
     results = []
     for file in files_of(options.detections):
         results.append(measured(truth, file, options.threshold, options.seed))
         print(f"{file.name}: {results[-1]['seconds']:.0f} s", file=sys.stderr)
-    print_table(results)
+    print_table(HEADINGS, results, lambda result: int(result["pairs"]["plain"]))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 
