@@ -6,9 +6,10 @@ from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.draft import Draft
 from probox.formats.format import Copied, DetectionFormat, Notes, TruthFormat
+from probox.formats.parquet.output import write_parquet
 from probox.formats.parquet.reading import parquet_draft, read_parquet, read_parquet_truth
 from probox.formats.parquet.sets import is_parquet_source, open_detections
-from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, write_parquet
+from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE
 from probox.formats.problems import Problems
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -26,8 +27,7 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
 
 
 def _write_truth(path: Paths, truth: GroundTruth) -> Notes:
-    write_parquet(path, truth)
-    return ()
+    return write_parquet(path, truth)
 
 
 def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
@@ -35,8 +35,7 @@ def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Dr
 
 
 def _write_detections(path: Paths, found: Detections, dataset: Dataset) -> Notes:
-    write_parquet(path, found)
-    return ()
+    return write_parquet(path, found)
 
 
 def _check(source: Source) -> None:
