@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from functools import partial
+
 from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.draft import Draft
@@ -15,7 +18,7 @@ from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["PARQUET_DETECTIONS", "PARQUET_TRUTH"]
+__all__ = ["PARQUET_DETECTIONS", "PARQUET_TRUTH", "in_shards"]
 
 
 def _sniff(source: Source) -> bool:
@@ -42,10 +45,9 @@ def _check(source: Source) -> None:
     open_detections(source.path)
 
 
-def _copy(source: Source, target: Paths, repair: bool) -> Copied:
+def _copy(source: Source, target: Paths, repair: bool, shards: int | None = None) -> Copied:
     found = read_parquet(source.path, repair=repair)
-    write_parquet(target, found)
-    return len(found), found.notes
+    return len(found), found.notes + write_parquet(target, found, shards=shards)
 
 
 PARQUET_DETECTIONS = DetectionFormat(
@@ -71,3 +73,17 @@ PARQUET_TRUTH = TruthFormat(
     kind=TRUTH_FILE,
     urls=True,
 )
+
+
+def in_shards(shards: int | None) -> tuple[DetectionFormat, TruthFormat]:
+    """Return the formats of detections and of ground truth that write sets of so many files; None: single files."""
+    if shards is None:
+        return PARQUET_DETECTIONS, PARQUET_TRUTH
+    return (
+        dataclasses.replace(
+            PARQUET_DETECTIONS,
+            write=lambda path, found, dataset: write_parquet(path, found, shards=shards),
+            copy=partial(_copy, shards=shards),
+        ),
+        dataclasses.replace(PARQUET_TRUTH, write=lambda path, truth: write_parquet(path, truth, shards=shards)),
+    )

@@ -33,7 +33,7 @@ from probox.tables.arguments import expect_path
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["check_parquet_output", "check_shards", "write_parquet"]
+__all__ = ["check_parquet_output", "check_shards", "files_to_replace", "write_parquet"]
 
 OWN_NAME = re.compile(r"part-\d{5,}-of-\d{5,}\.parquet")
 """What shards are called that are written here."""
@@ -123,6 +123,11 @@ def check_parquet_output(path: Paths, table: str, *, shards: int | None = None, 
                 raise _in_the_way(path, KINDS[table])
 
 
+def files_to_replace(path: Paths) -> list[str]:
+    """Return the files in a folder, which go where a set takes its place."""
+    return [] if is_url(path) or not is_folder(path) else [inside(path, name) for name in all_files(path)]
+
+
 def _in_the_way(path: Paths, kind: Kind) -> InputError:
     return InputError(
         f"is there already and does not hold {kind.words}",
@@ -187,7 +192,7 @@ def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: 
     if len(parts) == shards:
         return ()
     images = len(offsets) - 1
-    return (f"{shards} files were asked for, but there are {images} images with rows: written as {len(parts)}",)
+    return (f"{shards} shards were asked for, but only {images} images have rows: written as {len(parts)}",)
 
 
 def _put_at_url(url: str, kind: str, parts: dict[str, Part]) -> None:
