@@ -58,6 +58,7 @@ class DetectionFile:
         table = file.read(columns, groups, optional=TRANSPOSED)
         image_ids = file.numbers(table, "image_id", np.int64)
         file.check_order(image_ids)
+        file.check_told(image_ids, groups)
         labels = file.numbers(table, "label", np.int32)
         self._check_labels(labels, image_ids)
         scores = file.numbers(table, "score", np.float64) if stated else None

@@ -83,7 +83,7 @@ class _Set:
             file.close()
             raise InputError("was changed since the index of the set was written", file=file.name, remedy=REMEDY)
         check_alike(shard, self._index.words, "the index of the set says")
-        file.group_images = self._index.images_of(number, file.row_groups)
+        file.learn_images(self._index.images_of(number, file.row_groups))
         self._open[number] = shard
         if len(self._open) > OPEN_AT_A_TIME:
             self._open.popitem(last=False)[1].file.close()

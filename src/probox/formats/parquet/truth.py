@@ -56,6 +56,7 @@ class TruthFile:
         table = file.read([*IMAGE_COLUMNS, *file.box_names(), *OBJECT_COLUMNS], groups)
         ids = file.numbers(table, "image_id", np.int64)
         file.check_order(ids)
+        file.check_told(ids, groups)
         first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])) if len(ids) else np.zeros(0, np.int64)
         place = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(ids))))
         images: dict[str, npt.NDArray[Any]] = {}
