@@ -28,6 +28,7 @@ from probox.formats.parquet.columns import (
     STARTS,
     Doubles,
     Ids,
+    are_among,
     footer_of,
     from_integers,
     pyarrow,
@@ -128,15 +129,8 @@ class ParquetFile:
         return rows
 
     def groups_of(self, image_ids: Ids) -> list[int]:
-        """Return the row groups that hold any of these images."""
-        if not len(image_ids):
-            return []
-        first, last = int(image_ids.min()), int(image_ids.max())
-        return [
-            group
-            for group, (ids, _) in enumerate(self.group_images)
-            if len(ids) and ids[0] <= last and ids[-1] >= first and np.isin(ids, image_ids).any()
-        ]
+        """Return the row groups that hold any of these images, whose ids ascend."""
+        return [group for group, (ids, _) in enumerate(self.group_images) if are_among(ids, image_ids).any()]
 
     @cached_property
     def group_images(self) -> list[tuple[Ids, Ids]]:

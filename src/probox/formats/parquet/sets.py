@@ -13,6 +13,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.formats.draft import Draft
+from probox.formats.parquet.columns import are_among
 from probox.formats.parquet.detections import DetectionFile
 from probox.formats.parquet.index import REMEDY, Shard, check_alike, make_index, open_shard, stored_index
 from probox.formats.parquet.joining import join_drafts, join_truths
@@ -90,10 +91,10 @@ class _Set:
         return shard
 
     def _holding(self, image_ids: Ids | None) -> list[int]:
-        """Return the numbers of the shards that hold any of these images; of those with rows, if none are given."""
+        """Return the numbers of the shards that hold any of these images, whose ids ascend; None: any at all."""
         numbers = self._index.shard_numbers
         if image_ids is not None:
-            numbers = numbers[np.isin(self._index.image_ids, image_ids)]
+            numbers = numbers[are_among(self._index.image_ids, image_ids)]
         return [int(number) for number in np.unique(numbers)]
 
 
@@ -150,10 +151,11 @@ class DetectionSet(_Set):
 
     def read_images(self, image_ids: Ids) -> Draft:
         """Return the rows of these images, by ascending image. Shards without any are not opened."""
-        return self._joined([self._detections(n).read_images(image_ids) for n in self._holding(image_ids)])
+        ids = np.unique(image_ids)
+        return self._joined([self._detections(number).read_images(ids) for number in self._holding(ids)])
 
     def pieces(self, image_ids: Ids | None = None) -> Iterator[Draft]:
-        """Yield the rows of one row group after the other, of these images alone if any are given.
+        """Yield the rows of one row group after the other, of these images alone if ids are given, which ascend.
 
         Each image lies in one piece, and pieces come shard by shard. Shards and row groups without rows that are wanted
         are not opened.

@@ -47,7 +47,7 @@ class TruthFile:
 
     def select_images(self, image_ids: Ids) -> GroundTruth:
         """Return the table of these images alone; all of them must be here."""
-        return self.read(self._file.groups_of(image_ids)).select_images(image_ids)
+        return self.read(self._file.groups_of(np.unique(image_ids))).select_images(image_ids)
 
     def read(self, groups: Sequence[int] | None = None) -> GroundTruth:
         """Return the images and objects of all or some row groups."""
