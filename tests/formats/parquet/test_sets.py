@@ -183,6 +183,16 @@ def test_many_shards_are_not_open_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert_same(by_image(found), opened.read().to_table())
 
 
+def test_a_set_may_be_read_while_its_pieces_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sets, "OPEN_AT_A_TIME", 1)
+    found = some_detections(60, seed=5, image_ids=np.repeat(np.arange(12), 5))
+    write_parquet(tmp_path / "found", found, shards=3)
+    opened = open_detections(tmp_path / "found")
+    for piece in opened.pieces():
+        others = np.setdiff1d(np.arange(12), piece.image_ids)
+        assert len(opened.read_images(others)) + len(piece) == 60
+
+
 def test_a_fingerprint_tells_content(tmp_path: Path) -> None:
     found = some_detections(40, seed=1)
     write_parquet(tmp_path / "a", found, shards=3)

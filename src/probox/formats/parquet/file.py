@@ -64,9 +64,8 @@ class ParquetFile:
         handle = open_remote(self.name) if self._remote else open_regular(path)
         with handle, self._readable():
             if handle.read(len(MAGIC)) != MAGIC:
-                raise InputError(
-                    "expected a Parquet file", file=self.name, remedy="read_detections tells formats apart"
-                )
+                remedy = "only Parquet is read from URLs" if self._remote else "read_detections tells formats apart"
+                raise InputError("expected a Parquet file", file=self.name, remedy=remedy)
             footer = footer_of(handle)
             self._bytes = handle.seek(0, os.SEEK_END)
         self.footer_hash = hashlib.sha256(footer).hexdigest()

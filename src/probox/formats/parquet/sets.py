@@ -73,10 +73,17 @@ class _Set:
         return self._index.fingerprint()
 
     def _shard(self, number: int) -> Shard:
-        """Return an open shard, which must be the one that the index knows."""
+        """Return an open shard: one that was used lately, or opened now."""
         if number in self._open:
             self._open.move_to_end(number)
             return self._open[number]
+        self._open[number] = self._opened(number)
+        if len(self._open) > OPEN_AT_A_TIME:
+            self._open.popitem(last=False)[1].file.close()
+        return self._open[number]
+
+    def _opened(self, number: int) -> Shard:
+        """Open a shard, which must be the one that the index knows."""
         entry = self._index.shards[number]
         shard = open_shard(self._path, entry.name, self.table)
         file = shard.file
@@ -85,9 +92,6 @@ class _Set:
             raise InputError("was changed since the index of the set was written", file=file.name, remedy=REMEDY)
         check_alike(shard, self._index.words, "the index of the set says")
         file.learn_images(self._index.images_of(number, file.row_groups))
-        self._open[number] = shard
-        if len(self._open) > OPEN_AT_A_TIME:
-            self._open.popitem(last=False)[1].file.close()
         return shard
 
     def _holding(self, image_ids: Ids | None) -> list[int]:
@@ -161,8 +165,13 @@ class DetectionSet(_Set):
         are not opened.
         """
         for number in self._holding(image_ids):
-            for piece in self._detections(number).pieces(image_ids):
-                yield dataclasses.replace(piece, notes=tuple(self.notes))
+            shard = self._opened(number)  # its own: whoever takes the pieces may read the set meanwhile
+            assert isinstance(shard, DetectionFile)
+            try:
+                for piece in shard.pieces(image_ids):
+                    yield dataclasses.replace(piece, notes=tuple(self.notes))
+            finally:
+                shard.file.close()
 
     def image_counts(self) -> tuple[Ids, Ids]:
         """Return the images that have detections, ascending, and how many each has."""
