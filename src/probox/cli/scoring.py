@@ -17,7 +17,7 @@ from probox.measures.registry import standard_names
 from probox.options import OPTIONS, Option
 
 if TYPE_CHECKING:
-    from probox.evaluation.result import Evaluation
+    from probox.parts.keep import Keep
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
 
@@ -42,6 +42,10 @@ class Scoring:
         The ids of the images to score; None: all.
     typed : tuple of str
         The options that somebody typed, as flags.
+    part : (int, int) or None
+        Which of how many parts of the images to score; None: all of them.
+    keep : {"summary", "matches", "all"}
+        How much of the result is kept.
     """
 
     convention: Convention
@@ -50,6 +54,13 @@ class Scoring:
     threads: int | None
     images: list[int] | None
     typed: tuple[str, ...]
+    part: tuple[int, int] | None = None
+    keep: Keep = "all"
+
+    @property
+    def asked(self) -> tuple[str, ...] | None:
+        """Return the measures that somebody typed; None if nobody did."""
+        return self.measures if "--measures" in self.typed else None
 
     def read(self, truth: str, detections: str, call: str) -> tuple[GroundTruth, Detections]:
         """Return the tables of two files, of the images that are wanted."""
@@ -179,28 +190,42 @@ class TruthToScore:
         from probox.evaluation.inputs import part_of_truth
         from probox.formats import read_truth
         from probox.formats.parquet.sets import open_truth
+        from probox.parts.compact import kept_measures
         from probox.tables.dataset import chosen_ids
 
         in_parts = all(map(_is_in_parquet, (path, *detections)))
         whole: Any = open_truth(path) if in_parts else read_truth(path)
         self.whole = whole
         self.scoring = scoring
+        self.measures = kept_measures(scoring.measures, scoring.keep, asked=scoring.asked is not None)
         self.classes = self.whole.classes
         self.image_ids = self.whole.image_ids
         if scoring.images is not None:
             self.image_ids = chosen_ids(scoring.images, self.image_ids, file=path)
+        if scoring.part is not None:
+            from probox.parts.split import images_of_part
+
+            self.image_ids = images_of_part(self.image_ids, *scoring.part)
         self.path = path if in_parts else None
         self.part: Any = self.whole
         if scoring.images is not None and not in_parts:
             self.part = part_of_truth(self.whole, scoring.images)
 
-    def evaluate(self, path: str, progress: Any) -> Evaluation:
-        """Return the evaluation of one file; Parquet files go row group by row group."""
+    def evaluate(self, path: str, progress: Any) -> Any:
+        """Return the result of one file, or of a part of it; Parquet files go row group by row group."""
         from probox.evaluation.run import evaluate
         from probox.evaluation.streaming import evaluate_parquet
         from probox.formats.reading import read_detections_of_part
 
         scoring = self.scoring
+        if scoring.part is not None or scoring.keep != "all":
+            from probox.parts.run import evaluate_part
+
+            return evaluate_part(
+                self.path or self.whole, path, scoring.part, keep=scoring.keep, convention=scoring.convention,
+                measures=scoring.asked, threads=scoring.threads, progress=progress, images=scoring.images,
+                repair=scoring.repair,
+            )  # fmt: skip
         convention, measures, threads = scoring.convention, scoring.measures, scoring.threads
         if _is_in_parquet(path):
             images = None if scoring.images is None else self.image_ids
