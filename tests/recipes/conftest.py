@@ -1,0 +1,33 @@
+"""A folder as the recipes expect it, and what one process makes of its files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.recipes.recipes import ROOT
+
+import probox
+from probox.demo import Demo
+
+
+@pytest.fixture(scope="session")
+def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the demo's files, where one image has lost all its detections, and the examples."""
+    folder = tmp_path_factory.mktemp("recipes")
+    demo.save(folder / "demo")
+    told = json.loads((folder / "demo" / "unsure.json").read_text())
+    fewer = [entry for entry in told if entry["image_id"] != demo.truth.image_ids[4]]
+    assert 0 < len(fewer) < len(told)
+    (folder / "demo" / "unsure.json").write_text(json.dumps(fewer))
+    broken = [*fewer[:-1], fewer[-1] | {"bbox": [1, 2, "wide", 4]}]
+    (folder / "demo" / "broken.json").write_text(json.dumps(broken))
+    (folder / "examples").symlink_to(ROOT / "examples")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def alone(files: Path) -> probox.Evaluation:
+    """Return what one process makes of the files."""
+    return probox.evaluate(files / "demo" / "truth.json", files / "demo" / "unsure.json")

@@ -1,0 +1,137 @@
+"""The recipes that need no more than a shell: xargs, and an array of Slurm.
+
+There is no Slurm here. A stand-in of a few lines plays its part: it runs the tasks of an array in turn, each with the
+variables that Slurm gives it and from a copy of the script elsewhere, as Slurm does.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.evaluation.equal import assert_equal
+from tests.recipes.recipes import RECIPES, ROOT, lines_of, run_line
+
+import probox
+
+(XARGS,) = lines_of("xargs")
+(SLURM,) = lines_of("slurm")
+
+SBATCH = r"""#!/usr/bin/env bash
+set -euo pipefail
+array="" wrap="" options=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --array=*) array=${1#*=} ;;
+    --wrap) wrap=$2; shift ;;
+    --*) options+=("$1") ;;
+    *) break ;;
+  esac
+  shift
+done
+echo "${options[*]} ${wrap:-$1}" >> sbatch.log
+if [ -n "$wrap" ]; then bash -c "$wrap"; exit; fi
+array=${array:-$(sed -n 's/^#SBATCH --array=//p' "$1")}
+cpus=$(sed -n 's/^#SBATCH --cpus-per-task=//p' "$1")
+case $array in *-*) tasks=$(seq "${array%-*}" "${array#*-}") ;; *) tasks=${array//,/ } ;; esac
+copy=$(mktemp -d)/slurm_script; cp "$1" "$copy"; shift
+for task in $tasks; do
+  SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_COUNT=$(wc -w <<< "$tasks") SLURM_CPUS_PER_TASK=$cpus \
+    bash "$copy" "$@" > "slurm-$task.log" 2>&1 || true
+done
+rm -r "$(dirname "$copy")"
+echo "4711;cluster"
+"""
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Path:
+    """Return a folder with a stand-in for sbatch."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "sbatch").write_text(SBATCH)
+    (folder / "sbatch").chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def here(files: Path, tmp_path: Path) -> Path:
+    """Return a folder of the recipes' files with a space in its name, for one test alone."""
+    folder = tmp_path / "my files"
+    shutil.copytree(files / "demo", folder / "demo")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    return folder
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.sh")))
+def test_scripts_are_whole(name: str) -> None:
+    assert subprocess.run(["bash", "-n", ROOT / "examples" / name], check=False).returncode == 0
+
+
+def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Evaluation) -> None:
+    run = run_line(XARGS, here)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(table(alone))
+    assert sorted(path.name for path in (here / "R.parts").iterdir()) == list("123456")
+    assert_equal(probox.load(here / "R" / "unsure"), alone)
+
+    shutil.rmtree(here / "R")
+    shutil.rmtree(here / "R.parts" / "3")
+    before = times(here / "R.parts")
+    joined = run_line("probox join R.parts/* --out R", here)
+    assert joined.returncode == 1
+    assert "part 3 of 6 is missing" in joined.stderr
+    assert not (here / "R").exists()
+    assert run_line(XARGS, here).returncode == 0
+    after = times(here / "R.parts")
+    assert after.keys() - before.keys() == {"3"}
+    assert {name: after[name] for name in before} == before  # these were not evaluated again
+    assert_equal(probox.load(here / "R" / "unsure"), alone)
+
+
+def test_xargs_says_why_parts_failed(here: Path) -> None:
+    run = run_line(XARGS.replace("unsure.json", "broken.json").replace(" 6 2", " 2 2"), here)
+    assert run.returncode != 0
+    assert run.stdout == ""
+    assert "broken.json: image" in run.stderr
+    assert not (here / "R").exists()
+
+
+def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
+    run = run_line(SLURM.removesuffix("R") + "'my result'", here, first=slurm)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(table(alone))
+    assert_equal(probox.load(here / "my result" / "unsure"), alone)
+    tasks, join = (here / "sbatch.log").read_text().splitlines()
+    assert tasks == "--parsable examples/slurm_array.sh"
+    assert join.startswith("--dependency=afterany:4711 ")
+
+
+def test_tasks_of_slurm_that_failed_are_named_and_run_again(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
+    (here / "R.parts").mkdir()
+    for part in (3, 7):
+        (here / "R.parts" / str(part)).write_text("in the way")
+    assert run_line(SLURM, here, first=slurm).returncode != 0
+    for part in (3, 7):
+        (here / "R.parts" / str(part)).unlink()
+    joined = run_line("probox join R.parts/* --out R", here)
+    assert joined.returncode == 1
+    assert "parts 3, 7 of 16 are missing" in joined.stderr
+    (again,) = re.findall(r"`(PARTS=16 sbatch [^`]+)`", RECIPES["slurm"])
+    (join,) = re.findall(r"`(probox join [^`]+)`", RECIPES["slurm"])
+    run = run_line(f"{again} && {join}", here, first=slurm)
+    assert run.returncode == 0, run.stderr
+    assert_equal(probox.load(here / "R" / "unsure"), alone)
+
+
+def table(result: probox.Evaluation) -> str:
+    """Return the numbers of a result as they are printed, without the line about the convention."""
+    return str(result).rpartition("\n")[0]
+
+
+def times(folder: Path) -> dict[str, int]:
+    """Return when each entry of a folder was written."""
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
