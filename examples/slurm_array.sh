@@ -20,10 +20,10 @@ truth=$1 found=$2 out=$3
 if [ -n "${SLURM_ARRAY_TASK_ID:-}" ]; then # a task of the array
   # The count is that of the tasks submitted together: fewer than the parts when some are run again.
   part="$SLURM_ARRAY_TASK_ID/${PARTS:-$SLURM_ARRAY_TASK_COUNT}"
-  mkdir -p "$out.parts"
   probox evaluate "$truth" "$found" --part "$part" --threads "${SLURM_CPUS_PER_TASK:-1}" \
     --out "$out.parts/$SLURM_ARRAY_TASK_ID"
 else # the line that a person types
+  mkdir "$out.parts" # fails where it is there: old parts are never taken for new ones
   array=$(sbatch --parsable "$0" "$truth" "$found" "$out")
   # After any end, not only a good one: a join that never starts says nothing.
   sbatch --dependency="afterany:${array%%;*}" --job-name=probox-join --output=probox-join-%j.log \

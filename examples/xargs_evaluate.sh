@@ -4,15 +4,22 @@
 #     bash examples/xargs_evaluate.sh TRUTH FOUND OUT [PARTS [PROCESSES]]
 #
 # keeps the result in OUT and its parts in OUT.parts, and prints it: what one process would, to the bit. FOUND may be
-# NAME=FOUND. Parts appear whole or not at all: where some failed, the same line again evaluates those alone.
+# NAME=FOUND. The join names parts that are missing. These alone, with the same PARTS, before all are joined again:
+#
+#     ONLY="3 7" bash examples/xargs_evaluate.sh TRUTH FOUND OUT PARTS
 set -euo pipefail
 truth=$1 found=$2 out=$3 parts=${4:-16} processes=${5:-2}
 
-mkdir -p "$out.parts"
-missing() { for part in $(seq "$parts"); do [ -e "$out.parts/$part" ] || echo "$part"; done; }
+# Old parts are never taken for new ones: the folder must not be there yet, unless some of its parts are to follow.
+if [ -z "${ONLY:-}" ] && ! mkdir "$out.parts"; then
+  echo "remove $out.parts, or name the parts that are missing: ONLY=\"3 7\"" >&2
+  exit 1
+fi
 # One thread each: the processes share the processors.
-missing | xargs -P "$processes" -I{} \
-  probox evaluate "$truth" "$found" --part "{}/$parts" --threads 1 --out "$out.parts/{}" >/dev/null ||
-  echo "some parts failed, for the reasons above; the join says which" >&2
+failed=0
+printf '%s\n' ${ONLY:-$(seq "$parts")} | xargs -P "$processes" -I{} \
+  probox evaluate "$truth" "$found" --part "{}/$parts" --threads 1 --out "$out.parts/{}" >/dev/null || failed=1
 
+[ -n "$(ls "$out.parts")" ] || exit 1 # nothing to join: the reasons stand above
 probox join "$out.parts"/* --out "$out"
+exit "$failed"

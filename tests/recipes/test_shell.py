@@ -39,6 +39,7 @@ cpus=$(sed -n 's/^#SBATCH --cpus-per-task=//p' "$1")
 case $array in *-*) tasks=$(seq "${array%-*}" "${array#*-}") ;; *) tasks=${array//,/ } ;; esac
 copy=$(mktemp -d)/slurm_script; cp "$1" "$copy"; shift
 for task in $tasks; do
+  [[ " ${DOWN:-} " = *" $task "* ]] && continue  # as if the task's machine had gone down
   SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_COUNT=$(wc -w <<< "$tasks") SLURM_CPUS_PER_TASK=$cpus \
     bash "$copy" "$@" > "slurm-$task.log" 2>&1 || true
 done
@@ -79,17 +80,33 @@ def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Eval
     assert_equal(probox.load(here / "R" / "unsure"), alone)
 
     shutil.rmtree(here / "R")
-    shutil.rmtree(here / "R.parts" / "3")
+    for part in "35":
+        shutil.rmtree(here / "R.parts" / part)
     before = times(here / "R.parts")
     joined = run_line("probox join R.parts/* --out R", here)
     assert joined.returncode == 1
-    assert "part 3 of 6 is missing" in joined.stderr
+    assert "parts 3, 5 of 6 are missing" in joined.stderr
     assert not (here / "R").exists()
-    assert run_line(XARGS, here).returncode == 0
+    (again,) = re.findall(r"`(ONLY=[^`]+)`", RECIPES["xargs"])
+    run = run_line(again, here)
+    assert run.returncode == 0, run.stderr
     after = times(here / "R.parts")
-    assert after.keys() - before.keys() == {"3"}
+    assert after.keys() - before.keys() == {"3", "5"}
     assert {name: after[name] for name in before} == before  # these were not evaluated again
     assert_equal(probox.load(here / "R" / "unsure"), alone)
+
+
+def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
+    assert run_line(XARGS.replace(" 6 2", " 2 2"), here).returncode == 0
+    other = XARGS.replace("unsure.json", "sure.json").replace(" 6 2", " 2 2")
+    run = run_line(other, here)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "remove R.parts" in run.stderr
+    run = run_line(f"rm -r R.parts/2 && ONLY=2 {other.replace('demo/sure', 'unsure=demo/sure')}", here)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "of other ground truth or detections" in run.stderr
 
 
 def test_xargs_says_why_parts_failed(here: Path) -> None:
@@ -109,14 +126,14 @@ def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
     assert tasks == "--parsable examples/slurm_array.sh"
     assert join.startswith("--dependency=afterany:4711 ")
 
+    again = run_line(SLURM.removesuffix("R") + "'my result'", here, first=slurm)
+    assert again.returncode != 0
+    assert again.stdout == ""
+    assert "my result.parts" in again.stderr
+
 
 def test_tasks_of_slurm_that_failed_are_named_and_run_again(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
-    (here / "R.parts").mkdir()
-    for part in (3, 7):
-        (here / "R.parts" / str(part)).write_text("in the way")
-    assert run_line(SLURM, here, first=slurm).returncode != 0
-    for part in (3, 7):
-        (here / "R.parts" / str(part)).unlink()
+    assert run_line(SLURM, here, first=slurm, DOWN="3 7").returncode != 0
     joined = run_line("probox join R.parts/* --out R", here)
     assert joined.returncode == 1
     assert "parts 3, 7 of 16 are missing" in joined.stderr
