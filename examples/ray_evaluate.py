@@ -69,7 +69,7 @@ def evaluate_batches(asked: argparse.Namespace) -> Any:
     # The join of parts knows which are missing. These are no parts: an image without a row would be no image at all.
     missing = set(truth.image_ids.tolist()) - set(result.dataset.image_ids.tolist())
     if missing:
-        raise SystemExit(f"{len(missing)} images have no row, among them image {min(missing)}")
+        raise SystemExit(f"images without a row: {len(missing)}, the first is image {min(missing)}")
     return result
 
 
@@ -94,8 +94,8 @@ def main() -> None:
     options.add_argument("--out", help="keep the joined result in this folder")
     asked = options.parse_args()
 
-    alone = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": 2, "include_dashboard": False}
-    ray.init(log_to_driver=False, **alone)
+    alone = {"num_cpus": 2, "include_dashboard": False}
+    ray.init(log_to_driver=False, **({} if "RAY_ADDRESS" in os.environ else alone))
     try:
         result = evaluate_batches(asked) if asked.batches else evaluate_files(asked)
     finally:
@@ -106,8 +106,8 @@ def main() -> None:
 
 
 def absolute(path: str) -> str:
-    """Return a path that means the same in workers, whose current folder is another."""
-    return str(Path(path).absolute())
+    """Return a path that means the same in workers, whose current folder may be another."""
+    return path if "://" in path else str(Path(path).absolute())
 
 
 if __name__ == "__main__":

@@ -74,8 +74,8 @@ def main() -> None:
 
 
 def absolute(path: str) -> str:
-    """Return a path that means the same in executors, whose current folder is another."""
-    return str(Path(path).absolute())
+    """Return a path that means the same in executors, whose current folder may be another."""
+    return path if "://" in path else str(Path(path).absolute())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.recipes.recipes import ROOT
+from tests.recipes.recipes import BEFORE, ROOT, run_line
 
 import probox
 from probox.demo import Demo
@@ -16,7 +16,9 @@ from probox.demo import Demo
 def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the demo's files, where one image has lost all its detections, and the examples."""
     folder = tmp_path_factory.mktemp("recipes")
-    demo.save(folder / "demo")
+    ((language, line),) = BEFORE
+    run = run_line(line, folder)
+    assert (language, run.returncode) == ("sh", 0), run.stderr
     told = json.loads((folder / "demo" / "unsure.json").read_text())
     fewer = [entry for entry in told if entry["image_id"] != demo.truth.image_ids[4]]
     assert 0 < len(fewer) < len(told)

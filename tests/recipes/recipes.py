@@ -11,13 +11,16 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
-__all__ = ["PAGE", "RECIPES", "ROOT", "blocks_of", "lines_of", "run_line"]
+__all__ = ["BEFORE", "PAGE", "RECIPES", "ROOT", "blocks_of", "lines_of", "run_line"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cluster.md"
 SECTION = re.compile(r'^### .+\n<a id="recipe-(?P<slug>\w+)"></a>\n(?P<text>(?:(?!^##).*\n)*)', re.M)
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```", re.M | re.S)
 RECIPES = {match["slug"]: match["text"] for match in SECTION.finditer(PAGE.read_text(encoding="utf-8"))}
+
+BEFORE = BLOCK.findall(PAGE.read_text(encoding="utf-8").partition("## Recipes\n")[2].partition("\n### ")[0])
+"""Language and code of what comes before the recipes."""
 
 LONGEST = 120
 """Seconds that a recipe may take on a busy machine."""

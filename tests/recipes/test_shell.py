@@ -97,8 +97,8 @@ def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Eval
 
 
 def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
-    assert run_line(XARGS.replace(" 6 2", " 2 2"), here).returncode == 0
-    other = XARGS.replace("unsure.json", "sure.json").replace(" 6 2", " 2 2")
+    assert run_line(XARGS.replace("PARTS=6", "PARTS=2"), here).returncode == 0
+    other = XARGS.replace("unsure.json", "sure.json").replace("PARTS=6", "PARTS=2")
     run = run_line(other, here)
     assert run.returncode == 1
     assert run.stdout == ""
@@ -110,7 +110,7 @@ def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
 
 
 def test_xargs_says_why_parts_failed(here: Path) -> None:
-    run = run_line(XARGS.replace("unsure.json", "broken.json").replace(" 6 2", " 2 2"), here)
+    run = run_line(XARGS.replace("unsure.json", "broken.json").replace("PARTS=6", "PARTS=2"), here)
     assert run.returncode != 0
     assert run.stdout == ""
     assert "broken.json: image" in run.stderr
@@ -118,15 +118,18 @@ def test_xargs_says_why_parts_failed(here: Path) -> None:
 
 
 def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
-    run = run_line(SLURM.removesuffix("R") + "'my result'", here, first=slurm)
+    line = SLURM.removesuffix("R") + "'my result' --label-threshold 0.6"
+    run = run_line(line, here, first=slurm)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith(table(alone))
-    assert_equal(probox.load(here / "my result" / "unsure"), alone)
+    sure = alone.at_threshold(0.6)
+    assert sure.pdq != alone.pdq
+    assert run.stdout.startswith(table(sure))
+    assert_equal(probox.load(here / "my result" / "unsure"), sure)
     tasks, join = (here / "sbatch.log").read_text().splitlines()
     assert tasks == "--parsable examples/slurm_array.sh"
     assert join.startswith("--dependency=afterany:4711 ")
 
-    again = run_line(SLURM.removesuffix("R") + "'my result'", here, first=slurm)
+    again = run_line(line, here, first=slurm)
     assert again.returncode != 0
     assert again.stdout == ""
     assert "my result.parts" in again.stderr
