@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from probox.demo import Demo
 
 @pytest.fixture(scope="session")
 def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the demo's files, where one image has lost all its detections, and the examples."""
+    """Return a folder with the demo's files, where one image has lost all its detections."""
     folder = tmp_path_factory.mktemp("recipes")
     ((language, line),) = BEFORE
     run = run_line(line, folder)
@@ -25,7 +26,6 @@ def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "demo" / "unsure.json").write_text(json.dumps(fewer))
     broken = [*fewer[:-1], fewer[-1] | {"bbox": [1, 2, "wide", 4]}]
     (folder / "demo" / "broken.json").write_text(json.dumps(broken))
-    (folder / "examples").symlink_to(ROOT / "examples")
     return folder
 
 
@@ -33,3 +33,12 @@ def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(files: Path) -> probox.Evaluation:
     """Return what one process makes of the files."""
     return probox.evaluate(files / "demo" / "truth.json", files / "demo" / "unsure.json")
+
+
+@pytest.fixture
+def here(files: Path, tmp_path: Path) -> Path:
+    """Return a folder with these files and the examples, for one test alone; there is a space in its name."""
+    folder = tmp_path / "my files"
+    shutil.copytree(files / "demo", folder / "demo")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    return folder

@@ -22,7 +22,7 @@ RECIPES = {match["slug"]: match["text"] for match in SECTION.finditer(PAGE.read_
 BEFORE = BLOCK.findall(PAGE.read_text(encoding="utf-8").partition("## Recipes\n")[2].partition("\n### ")[0])
 """Language and code of what comes before the recipes."""
 
-LONGEST = 120
+LONGEST = 300
 """Seconds that a recipe may take on a busy machine."""
 
 

@@ -28,18 +28,18 @@ def short() -> Iterator[str]:
 
 @pytest.mark.parametrize(("line", "out"), [(BY_PARTS, "R"), (BY_BATCHES, "B")])
 def test_workers_say_what_one_process_does(
-    line: str, out: str, files: Path, alone: probox.Evaluation, short: str
+    line: str, out: str, here: Path, alone: probox.Evaluation, short: str
 ) -> None:
-    run = run_line(line, files, RAY_TMPDIR=short)
+    run = run_line(line, here, RAY_TMPDIR=short)
     assert run.returncode == 0, run.stderr
     assert run.stdout == f"{alone}\n"
-    assert_equal(probox.load(files / out), alone)
+    assert_equal(probox.load(here / out), alone)
 
 
-def test_a_task_that_fails_leaves_no_result(files: Path, short: str) -> None:
+def test_a_task_that_fails_leaves_no_result(here: Path, short: str) -> None:
     line = BY_PARTS.replace("unsure.json", "broken.json").replace("--out R", "--out broken")
-    run = run_line(line, files, RAY_TMPDIR=short)
+    run = run_line(line, here, RAY_TMPDIR=short)
     assert run.returncode != 0
     assert run.stdout == ""
     assert "broken.json: image" in run.stderr
-    assert not (files / "broken").exists()
+    assert not (here / "broken").exists()

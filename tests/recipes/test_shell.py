@@ -58,15 +58,6 @@ def slurm(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def here(files: Path, tmp_path: Path) -> Path:
-    """Return a folder of the recipes' files with a space in its name, for one test alone."""
-    folder = tmp_path / "my files"
-    shutil.copytree(files / "demo", folder / "demo")
-    (folder / "examples").symlink_to(ROOT / "examples")
-    return folder
-
-
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.sh")))
 def test_scripts_are_whole(name: str) -> None:
     assert subprocess.run(["bash", "-n", ROOT / "examples" / name], check=False).returncode == 0

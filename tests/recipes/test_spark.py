@@ -7,8 +7,8 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
-from tests.evaluation.equal import assert_equal
 from tests.recipes.recipes import lines_of, run_line
 
 import probox
@@ -23,17 +23,17 @@ pytestmark = [
 ]
 
 
-def test_tasks_say_what_one_process_does(files: Path, alone: probox.Evaluation, tmp_path: Path) -> None:
-    run = run_line(LINE, files, SPARK_LOCAL_DIRS=str(tmp_path), **QUICK)
+def test_tasks_say_what_one_process_does(here: Path, alone: probox.Evaluation, tmp_path: Path) -> None:
+    run = run_line(LINE, here, SPARK_LOCAL_DIRS=str(tmp_path), **QUICK)
     assert run.returncode == 0, run.stderr
     assert run.stdout == f"{alone}\n"
-    assert_equal(probox.load(files / "R"), alone)
+    np.testing.assert_equal(probox.load(here / "R").summary(), alone.summary())  # to the bit; matches have no tables
 
 
-def test_a_task_that_fails_leaves_no_result(files: Path, tmp_path: Path) -> None:
+def test_a_task_that_fails_leaves_no_result(here: Path, tmp_path: Path) -> None:
     line = LINE.replace("unsure.json", "broken.json").replace("--out R", "--out broken")
-    run = run_line(line, files, SPARK_LOCAL_DIRS=str(tmp_path), **QUICK)
+    run = run_line(line, here, SPARK_LOCAL_DIRS=str(tmp_path), **QUICK)
     assert run.returncode != 0
     assert run.stdout == ""
     assert "broken.json: image" in run.stderr
-    assert not (files / "broken").exists()
+    assert not (here / "broken").exists()

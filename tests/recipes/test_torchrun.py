@@ -17,16 +17,16 @@ pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not
 
 
 @pytest.mark.parametrize(("line", "out"), [(BY_FILES, "R"), (BY_LOOP, "L")])
-def test_two_processes_say_what_one_does(line: str, out: str, files: Path, alone: probox.Evaluation) -> None:
-    run = run_line(line, files, **QUIET)
+def test_two_processes_say_what_one_does(line: str, out: str, here: Path, alone: probox.Evaluation) -> None:
+    run = run_line(line, here, **QUIET)
     assert run.returncode == 0, run.stderr
     assert run.stdout == f"{alone}\n"  # once, not by each process
-    assert_equal(probox.load(files / out), alone)
+    assert_equal(probox.load(here / out), alone)
 
 
-def test_a_process_that_fails_leaves_no_result(files: Path) -> None:
-    run = run_line(BY_FILES.replace("unsure.json", "broken.json").replace("--out R", "--out broken"), files, **QUIET)
+def test_a_process_that_fails_leaves_no_result(here: Path) -> None:
+    run = run_line(BY_FILES.replace("unsure.json", "broken.json").replace("--out R", "--out broken"), here, **QUIET)
     assert run.returncode != 0
     assert run.stdout == ""
     assert "demo/broken.json: image" in run.stderr
-    assert not (files / "broken").exists()
+    assert not (here / "broken").exists()
