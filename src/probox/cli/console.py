@@ -55,6 +55,11 @@ _FLAGS = (
     ("leave the target out, or use another method", "leave --for out, or use another --method"),
     ("give the ground truth of these images", "add --truth FILE"),
     ("say on which truth it was run", "say on which truth it was run with --truth"),
+    ('evaluate anew with keep="all"', "evaluate anew with --keep all"),
+    ('evaluate with keep="all"', "evaluate with --keep all"),
+    ('use keep="all"', "use --keep all"),
+    ('use keep="matches"', "use --keep matches"),
+    ('evaluate with keep="matches"', "evaluate with --keep matches"),
 )
 """What the library advises, and the same for the command line."""
 
