@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from probox.cli.csv_folder import check_csv_folder, csv_folders, csv_option, wri
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.cli.naming import Named, named_argument, titles_of
+from probox.cli.part_choice import keep_option, part_option
 from probox.cli.scoring import Scoring, TruthToScore, scoring_options
 from probox.evaluation.grouped import COUNTS, is_filled
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.registry import measures_called
+from probox.parts.keep import Keep
 from probox.support.words import some_names
 
 
@@ -29,7 +32,9 @@ from probox.support.words import some_names
 @intervals_option
 @click.option("--per-class", is_flag=True, help="The numbers of each class, too, of measures that have them.")
 @click.option("--per-size", is_flag=True, help="The numbers of small, medium and large objects, too.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation of each file in DIR/NAME.")
+@part_option
+@keep_option
+@click.option("--out", type=click.Path(), metavar="DIR", help="Keep the evaluation of each file in DIR/NAME.")
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
@@ -39,6 +44,8 @@ def command(
     per_class: bool,
     per_size: bool,
     intervals: bool,
+    part: tuple[int, int] | None,
+    keep: Keep,
     out: str | None,
     csv_folder: str | None,
     as_json: bool,
@@ -58,16 +65,22 @@ def command(
     into DIR, or for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where
     there is none.
 
+    --part 3/16 is for many machines: the third of sixteen ranges of images. `probox join` makes one result of all
+    parts, to the bit that of one machine. --keep matches is for results that are larger than memory: about 10 bytes a
+    detection, for PDQ, mAP and LRP; --keep summary keeps sums alone, for PDQ.
+
     \b
     probox evaluate instances_val2017.json detections.json
     probox evaluate data.yaml runs/detect/predict/labels
     probox evaluate truth.json ssd.json YOLO=results/17.json --label-threshold 0.5 --out results
     probox evaluate truth.json unsure.json --measures nll,energy,coverage --per-class
     probox evaluate instances_val2017.json detections.json --images ids.json
+    probox evaluate truth.parquet found.parquet --part 3/16 --keep matches --out parts/3
     """
     import probox.evaluation.streaming  # noqa: F401  (loading it is no part of the time that is told)
 
     started = time.perf_counter()
+    scoring = dataclasses.replace(scoring, part=part, keep=keep)
     paths, names = [given.path for given in detections], titles_of(detections)
     source = TruthToScore(truth, paths, scoring)
     if out is not None:
