@@ -160,11 +160,24 @@ def _scoring(context: click.Context, asked: dict[str, Any]) -> Scoring:
     )
 
 
+def _is_in_parquet(path: str) -> bool:
+    """Return whether a path is Parquet that can be read part by part; of a folder the registry knows."""
+    from probox.files.source import Source
+    from probox.formats.parquet.format import PARQUET_DETECTIONS
+    from probox.formats.parquet.sets import is_parquet_source
+    from probox.formats.registry import format_of_detections
+
+    if not is_parquet_source(path):
+        return False
+    source = Source(path)
+    return not source.is_folder or format_of_detections(source) is PARQUET_DETECTIONS
+
+
 _TYPED = click.core.ParameterSource.COMMANDLINE
 
 
 class TruthToScore:
-    """The ground truth of a command: a table, or a Parquet file that is read part by part.
+    """The ground truth of a command: a table, or Parquet that is read part by part.
 
     The latter as long as no file of detections needs the table whole.
     """
@@ -172,12 +185,12 @@ class TruthToScore:
     def __init__(self, path: str, detections: Iterable[str], scoring: Scoring) -> None:
         from probox.evaluation.inputs import part_of_truth
         from probox.formats import read_truth
-        from probox.formats.parquet.columns import is_parquet
-        from probox.formats.parquet.truth import TruthFile
+        from probox.formats.parquet.sets import open_truth
         from probox.tables.dataset import chosen_ids
 
-        in_parts = is_parquet(path) and all(map(is_parquet, detections))
-        self.whole: Any = TruthFile(path) if in_parts else read_truth(path)
+        in_parts = all(map(_is_in_parquet, (path, *detections)))
+        whole: Any = open_truth(path) if in_parts else read_truth(path)
+        self.whole = whole
         self.scoring = scoring
         self.classes = self.whole.classes
         self.image_ids = self.whole.image_ids
@@ -189,14 +202,13 @@ class TruthToScore:
             self.image_ids = images_of_part(self.image_ids, *scoring.part)
         self.path = path if in_parts else None
         self.part: Any = self.whole
-        if scoring.images is not None and not isinstance(self.whole, TruthFile):
+        if scoring.images is not None and not in_parts:
             self.part = part_of_truth(self.whole, scoring.images)
 
     def evaluate(self, path: str, progress: Any) -> Evaluation:
         """Return the evaluation of one file, or of a part of it; Parquet files go row group by row group."""
         from probox.evaluation.run import evaluate
         from probox.evaluation.streaming import evaluate_parquet
-        from probox.formats.parquet.columns import is_parquet
         from probox.formats.reading import read_detections_of_part
 
         scoring = self.scoring
@@ -209,7 +221,7 @@ class TruthToScore:
                 repair=scoring.repair,
             )  # fmt: skip
         convention, measures, threads = scoring.convention, scoring.measures, scoring.threads
-        if is_parquet(path):
+        if _is_in_parquet(path):
             images = None if scoring.images is None else self.image_ids
             return evaluate_parquet(
                 self.path or self.whole, path, convention=convention, measures=measures, threads=threads,
