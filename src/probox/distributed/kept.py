@@ -17,7 +17,7 @@ from probox.files.output import write_files
 from probox.files.remote import inside, is_url, open_remote, remote_files, remove_remote, write_remote
 from probox.files.staging import claim, folder_made, is_staging_name, named_errors, remove_if_empty, sweep
 
-__all__ = ["NOTE", "KeptParts", "PartsFolder", "part_name", "parts_before"]
+__all__ = ["NOTE", "KeptParts", "PartsFolder", "part_name", "parts_before", "parts_kept"]
 
 NOTE = "settings.json"
 """The file that says what the parts in a folder are parts of."""
@@ -212,6 +212,12 @@ def parts_before(place: str) -> int | None:
     """Return how many parts the run was cut into that left a folder; None if none did."""
     parts = _described(PartsFolder(place).read(NOTE) or b"").get("parts")
     return parts if type(parts) is int and parts > 0 else None
+
+
+def parts_kept(place: str) -> tuple[int, int]:
+    """Return how many finished parts a folder holds, and of how many."""
+    own = [name for name in PartsFolder(place).names() if _PART.fullmatch(name)]
+    return len(own), parts_before(place) or 0
 
 
 def _described(note: bytes) -> dict[str, Any]:
