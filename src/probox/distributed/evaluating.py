@@ -195,13 +195,22 @@ def evaluated(
         finally:
             with suppress(Exception):  # workers that are gone hold nothing
                 cluster.run(forget_inputs)
-        names = {str(one.given): one.shown for one in (there, seen) if not one.is_table}
-        result = join([joined.value])
-        result = dataclasses.replace(result, inputs=tuple(names.get(name, name) for name in result.inputs))
+        result = _named_as_given(join([joined.value]), there, seen)
         damaged = [part_name(number, of) for number, state in sorted(states.items()) if state == "damaged"]
         yield Run(result, of, sum(state == "kept" for state in states.values()), tuple(damaged))
         if kept is not None:
             kept.remove()
+
+
+def _named_as_given(result: Any, truth: Input, found: Input) -> Any:
+    """Return a result that calls its files what the caller called them, not what workers did."""
+    names = {str(one.given): one.shown for one in (truth, found) if not one.is_table}
+    dataset = result.dataset
+    return dataclasses.replace(
+        result,
+        inputs=tuple(names.get(name, name) for name in result.inputs),
+        dataset=dataset.replace(source=names.get(dataset.source, dataset.source)),
+    )
 
 
 def _part_count(parts: int | None, resumed: str | None, found: Input, client: Client, images: int) -> int:
