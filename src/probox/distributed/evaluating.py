@@ -96,7 +96,8 @@ def evaluate(
     client : Client, optional
         The cluster, see `open_client`; default: the one that the program has opened.
     parts : int, optional
-        How many parts; default: one for each shard of `found` or, if it is no set, 4 for each thread of the cluster.
+        How many parts; default: one for each shard of `found` or, if that would leave threads of the cluster without
+        work, 4 for each of them.
     keep : {"all", "matches", "summary"}
         How much is kept of the evaluation, as for `evaluate_part`.
     folder : path or URL, optional
@@ -220,8 +221,9 @@ def _part_count(parts: int | None, resumed: str | None, found: Input, client: Cl
             raise InputError(f"expected parts to be a whole number from 1 on, but got {parts!r:.40}")
         return min(int(parts), max(1, images))
     before = None if resumed is None else parts_before(resumed)
-    count = before or found.shards or PARTS_PER_THREAD * thread_total(client)
-    return max(1, min(count, images))
+    threads = thread_total(client)
+    shards = found.shards if (found.shards or 0) >= max(2, threads) else None
+    return max(1, min(before or shards or PARTS_PER_THREAD * threads, images))
 
 
 def _check_seen(client: Client, folder: PartsFolder) -> None:
