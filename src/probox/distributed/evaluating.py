@@ -194,8 +194,9 @@ def evaluated(
                 states[index + 1] = state
             joined = tree_reduce(cluster, futures, join_parts, remedy=remedy)
         finally:
-            with suppress(Exception):  # workers that are gone hold nothing
-                cluster.run(forget_inputs)
+            if cluster.status == "running":  # otherwise the scheduler is gone, and would be waited for
+                with suppress(Exception):
+                    cluster.run(forget_inputs)
         result = _named_as_given(join([joined.value]), there, seen)
         damaged = [part_name(number, of) for number, state in sorted(states.items()) if state == "damaged"]
         yield Run(result, of, sum(state == "kept" for state in states.values()), tuple(damaged))
