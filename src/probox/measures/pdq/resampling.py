@@ -32,7 +32,7 @@ def sums_per_image(evaluated: Evaluated) -> dict[str, Floats]:
 
 def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
     """Return PDQ and its parts for each image, and the sums of the qualities, which add up over images."""
-    sums = sums_per_image(evaluated)
+    sums = evaluated.image_sums
     with np.errstate(invalid="ignore", divide="ignore"):
         columns = {"PDQ": sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"])}
         columns.update({name: sums[name] / sums["TP"] for name in QUALITIES})
@@ -42,7 +42,7 @@ def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
 
 def pdq_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     """Return PDQ and its parts for each row of weights, which say how often each image counts."""
-    sums = sums_per_image(evaluated)
+    sums = evaluated.image_sums
     # Not a product of matrices: what that gives may depend on the number of threads.
     totals = np.einsum("ri,ki->kr", weights.astype(np.float64), np.stack(list(sums.values())))
     total = dict(zip(sums, totals, strict=True))
