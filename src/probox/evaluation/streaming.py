@@ -90,6 +90,7 @@ def evaluate_parquet(
     found_in, counts = file.image_counts()
     unknown = ~np.isin(found_in, image_ids)
     empty_handed = np.setdiff1d(wanted, found_in)
+    left = np.ones(len(empty_handed), bool)
     done = kept = changed = 0
 
     def update(here: Ids, part: Draft) -> None:
@@ -109,12 +110,12 @@ def evaluate_parquet(
         # Images in which nothing was found go along with those around them, as far as they are no more than a few.
         here = np.unique(part.image_ids)
         begin, end = np.searchsorted(empty_handed, here[[0, -1]])
-        end = min(end, begin + len(here) + TOGETHER)
-        update(np.union1d(here, empty_handed[begin:end]), part)
-        empty_handed = np.delete(empty_handed, slice(begin, end))
-    nothing = file.read_images(np.zeros(0, np.int64))
-    for begin in range(0, max(len(empty_handed), int(done == 0)), TOGETHER):
-        update(empty_handed[begin : begin + TOGETHER], nothing)
+        along = begin + np.flatnonzero(left[begin:end])[: len(here) + TOGETHER]
+        left[along] = False
+        update(np.union1d(here, empty_handed[along]), part)
+    rest = empty_handed[left]
+    for begin in range(0, max(len(rest), int(done == 0)), TOGETHER):
+        update(rest[begin : begin + TOGETHER], file.read_images(np.zeros(0, np.int64)))
     result = evaluator.result()
     notes = [*there.notes, *file.notes]
     if unknown.any():
