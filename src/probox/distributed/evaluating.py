@@ -23,9 +23,10 @@ from probox.errors import InputError
 from probox.evaluation.inputs import Images, image_ids_in, read_inputs
 from probox.evaluation.part import hash_of_ids
 from probox.files.reading import Paths
-from probox.measures.registry import measure_names, named_measures
+from probox.measures.registry import named_measures
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.parts import Keep, join
+from probox.parts.compact import kept_measures
 from probox.parts.keep import expect_keep
 from probox.parts.run import _tables_of_part as tables_of_part
 from probox.parts.split import images_of_part
@@ -146,9 +147,7 @@ def evaluated(
 ) -> Iterator[Run]:
     """Give the `Run` of an evaluation; kept parts are removed when the block ends, for instance by having saved it."""
     cluster = current_client() if client is None else client
-    expect_keep(keep)
-    asked = named_measures(measures)
-    wanted = tuple(name for name in measure_names() if name in asked)
+    wanted = kept_measures(named_measures(measures), expect_keep(keep), asked=measures is not None)
     if resume and folder is None:
         raise InputError("there is no folder to go on from", remedy="name the folder in which parts were kept")
     place = None if folder is None else place_of(folder)
@@ -159,7 +158,7 @@ def evaluated(
     of = _part_count(parts, place if resume else None, seen, cluster, len(ids))
     settings = {
         "probox": __version__, "truth": there.stamp, "found": seen.stamp, "images": hash_of_ids(ids), "parts": of,
-        "convention": convention.to_dict(), "measures": wanted, "keep": keep, "repair": repair,
+        "convention": convention.to_dict(), "measures": sorted(wanted), "keep": keep, "repair": repair,
     }  # fmt: skip
     with ExitStack() as stack:
         kept = None
@@ -174,7 +173,7 @@ def evaluated(
             found=None if in_memory else seen.given,
             by_need=there.by_need and seen.by_need,
             images=None if in_memory else chosen,
-            given={"convention": convention, "measures": wanted, "keep": keep},
+            given={"convention": convention, "measures": measures, "keep": keep},
             repair=repair,
             folder=None if kept is None else kept.folder,
             inputs=hashlib.sha256(json.dumps([there.stamp, seen.stamp, repair]).encode()).hexdigest(),
