@@ -180,8 +180,8 @@ def evaluated(
         )
         jobs: Iterable[tuple[int, Any]] = ((number, None) for number in range(1, of + 1))
         if in_memory:
-            whole = read_inputs(truth, found, "evaluate", images=chosen, repair=repair)
-            jobs = ((number, tables_of_part(*whole, number, of)) for number in range(1, of + 1))
+            tables = read_inputs(truth, found, "evaluate", images=chosen, repair=repair)
+            jobs = ((number, tables_of_part(*tables, number, of)) for number in range(1, of + 1))
         weights = [len(images_of_part(ids, number, of)) for number in range(1, of + 1)]
         remedy = AGAIN if kept is None else RESUME
         states: dict[int, str] = {}
@@ -196,7 +196,8 @@ def evaluated(
             if cluster.status == "running":  # otherwise the scheduler is gone, and would be waited for
                 with suppress(Exception):
                     cluster.run(forget_inputs)
-        result = _named_as_given(join([joined.value]), there, seen)
+        whole = joined.value if joined.value.part is None else join([joined.value])  # a single part is a part still
+        result = _named_as_given(whole, there, seen)
         damaged = [part_name(number, of) for number, state in sorted(states.items()) if state == "damaged"]
         yield Run(result, of, sum(state == "kept" for state in states.values()), tuple(damaged))
         if kept is not None:
