@@ -16,7 +16,7 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.distributed.cluster import current_client, thread_total
 from probox.distributed.engine import AGAIN, Progress, submit_tasks, tree_reduce, watch_tasks
-from probox.distributed.inputs import Input, forget_inputs, given_found, given_truth, place_of
+from probox.distributed.inputs import Input, forget_inputs, given_found, given_truth, place_of, tables_of_part
 from probox.distributed.kept import KeptParts, PartsFolder, part_name, parts_before
 from probox.distributed.part_task import RESUME, Plan, error_in_seeing, join_parts, run_part, state_of
 from probox.errors import InputError
@@ -28,7 +28,6 @@ from probox.options import Settings, resolve_settings, takes_settings
 from probox.parts import Keep, join
 from probox.parts.compact import kept_measures
 from probox.parts.keep import expect_keep
-from probox.parts.run import _tables_of_part as tables_of_part
 from probox.parts.split import images_of_part
 from probox.tables.dataset import chosen_ids
 from probox.tables.detections import Detections
@@ -171,7 +170,8 @@ def evaluated(
             whole=hash_of_ids(ids),
             truth=None if in_memory else there.given,
             found=None if in_memory else seen.given,
-            by_need=there.by_need and seen.by_need,
+            truth_by_need=there.by_need,
+            found_by_need=seen.by_need,
             images=None if in_memory else chosen,
             given={"convention": convention, "measures": measures, "keep": keep},
             repair=repair,
