@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from probox.cli.cluster import Cluster, cluster_options, measuring
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, say_notes, table_width, warnings_of
 from probox.cli.csv_folder import check_csv_folder, csv_folders, csv_option, write_csv_folder
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
@@ -35,6 +36,7 @@ from probox.support.words import some_names
 @part_option
 @keep_option
 @click.option("--out", type=click.Path(), metavar="DIR", help="Keep the evaluation of each file in DIR/NAME.")
+@cluster_options
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
@@ -47,6 +49,7 @@ def command(
     part: tuple[int, int] | None,
     keep: Keep,
     out: str | None,
+    cluster: Cluster | None,
     csv_folder: str | None,
     as_json: bool,
 ) -> None:
@@ -69,6 +72,11 @@ def command(
     parts, to the bit that of one machine. --keep matches is for results that are larger than memory: about 10 bytes a
     detection, for PDQ, mAP and LRP; --keep summary keeps sums alone, for PDQ.
 
+    --dask shares the work over the processes of this machine (local, or local:4 for four of them) or over a cluster
+    that runs already: the address of its scheduler, or its scheduler file. Every number is to the bit that of one
+    process. Finished parts are kept in DIR.parts, which all workers must see; after a crash, --resume does what is
+    missing.
+
     \b
     probox evaluate instances_val2017.json detections.json
     probox evaluate data.yaml runs/detect/predict/labels
@@ -76,6 +84,7 @@ def command(
     probox evaluate truth.json unsure.json --measures nll,energy,coverage --per-class
     probox evaluate instances_val2017.json detections.json --images ids.json
     probox evaluate truth.parquet found.parquet --part 3/16 --keep matches --out parts/3
+    probox evaluate truth/ found/ --dask tcp://head:8786 --out results --resume
     """
     import probox.evaluation.streaming  # noqa: F401  (loading it is no part of the time that is told)
 
@@ -90,11 +99,12 @@ def command(
             raise click.UsageError("--csv writes tables, which --keep all keeps")
         check_csv_folder(csv_folder, names)
     rows: dict[str, Any] = {}
-    for path, name in zip(paths, names, strict=True):
-        with progress_bar(name, quiet=as_json) as progress:
-            rows[name] = source.evaluate(path, progress)
-    if out is not None:
-        keep_results(Path(out), rows)
+    with measuring(source, truth, scoring, cluster, out) as measure:
+        for path, name in zip(paths, names, strict=True):
+            with progress_bar(name, quiet=as_json) as progress:
+                rows[name] = measure(path, name, progress)
+        if out is not None:
+            keep_results(Path(out), rows)
     if csv_folder is not None:
         write_csv_folder(csv_folder, rows)
     sure = intervals_of(rows.values()) if intervals else None
