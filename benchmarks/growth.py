@@ -4,30 +4,34 @@
     python -m benchmarks.growth
     python -m benchmarks.growth --sizes 100000 1000000 --keep summary
     python -m benchmarks.growth --columns 100000000
+    python -m benchmarks.growth --join 64
 
 For each size, simulated detections are written as Parquet sets beforehand, and `probox evaluate --keep matches` runs in
 a process of its own: its wall time from start to end, and the largest memory that it had. The exponent is the slope of
 the logarithm of time over that of size: 1 if twice as many detections take twice as long.
 
 `--columns N` makes what is kept of N detections without evaluating any, and gives the memory that it takes, and the
-largest there was while mAP and LRP were found from it.
+largest there was while mAP and LRP were found from it. `--join N` gives what joining N parts of 200,000 detections
+takes, and what it takes to make bytes of them and results of the bytes.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.memory import peak_memory
+from benchmarks.memory import forget_peak, peak_memory
 from benchmarks.workloads import PER_IMAGE, jittered, simulated_truth
-from probox import write_parquet
+from probox import evaluate_part, from_bytes, join, write_parquet
 from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.parts.box_columns import BoxColumns
 
@@ -53,9 +57,14 @@ def main() -> None:
     parser.add_argument("--covariances", default="diagonal", choices=["diagonal", "full"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--columns", type=int, help="make the columns of so many detections instead")
+    parser.add_argument("--join", type=int, help="join so many parts of 200,000 detections instead")
     options = parser.parse_args()
     if options.columns:
         measure_columns(options.columns)
+        return
+    if options.join:
+        for keep in ("summary", "matches", "all"):
+            measure_join(keep, options.join if keep != "all" else min(options.join, 8))
         return
     print(f"keep {options.keep}, {options.covariances} covariances, {options.threads} threads")
     print("| detections | images | MB of files | seconds | per million | MB at most | PDQ |")
@@ -104,7 +113,7 @@ def measure_columns(size: int) -> None:
     """Print how much memory the columns of so many detections take, and what finding mAP and LRP from them takes."""
     before = peak_memory()
     columns = made_columns(size)
-    made = peak_memory()
+    made = "" if forget_peak() else ", making the columns included"
     started = time.perf_counter()
     classes = tuple(f"class {number}" for number in range(80))
     precision = columns.average_precision(classes).map
@@ -112,8 +121,33 @@ def measure_columns(size: int) -> None:
     print(
         f"{size:,} detections, the largest class {np.bincount(columns.labels).max():,}: "
         f"{columns.bytes / 1e6:.0f} MB are kept, {columns.bytes / size:.1f} bytes each; mAP and LRP "
-        f"({precision:.4f}, {lrp:.4f}) in {time.perf_counter() - started:.0f} s, at most {peak_memory():.0f} MB "
-        f"({before:.0f} MB before anything, {made:.0f} MB while they were made)"
+        f"({precision:.4f}, {lrp:.4f}) in {time.perf_counter() - started:.0f} s, at most {peak_memory():.0f} MB{made}; "
+        f"{before:.0f} MB before anything"
+    )
+
+
+def measure_join(keep: Any, count: int) -> None:
+    """Print what joining parts takes, which differ in their images alone, and what it takes to send them."""
+    truth = simulated_truth(SHARD // PER_IMAGE)
+    part = evaluate_part(truth, jittered(truth, "diagonal", PER_IMAGE), keep=keep)
+    last = int(truth.image_ids[-1])
+    parts = [
+        dataclasses.replace(part, dataset=part.dataset.replace(image_ids=part.dataset.image_ids + last * number))
+        for number in np.random.default_rng(0).permutation(count)
+    ]
+    started = time.perf_counter()
+    data = [one.to_bytes() for one in parts]
+    packed = time.perf_counter()
+    parts = [from_bytes(one) for one in data]
+    unpacked = time.perf_counter()
+    whole = join(parts)
+    joined = time.perf_counter()
+    size = whole.counts["detections"]
+    pack, unpack, merge = (seconds / size * 1e9 for seconds in (packed - started, unpacked - packed, joined - unpacked))
+    print(
+        f"keep {keep}: {count} parts of {size // count:,} detections in {len(part.dataset):,} images; "
+        f"for each detection {sum(map(len, data)) / size:.1f} bytes, {pack:.0f} ns to make bytes, "
+        f"{unpack:.0f} ns to read and check them, {merge:.0f} ns to join"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-__all__ = ["peak_memory"]
+__all__ = ["forget_peak", "peak_memory"]
 
 
 def peak_memory() -> float:
@@ -18,3 +18,12 @@ def peak_memory() -> float:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+
+
+def forget_peak() -> bool:
+    """Let `peak_memory` start afresh from what is in use now; return whether this system can."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True

@@ -33,6 +33,8 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
             raise InputError("evaluations of different conventions do not add up", remedy="evaluate both alike")
         if part.classes != first.classes or part.measures != first.measures:
             raise InputError("evaluations of different classes or measures do not add up", remedy="evaluate both alike")
+    if first.part is not None:
+        parts = sorted(parts, key=_first_image)
     ids = np.concatenate([part.dataset.image_ids for part in parts])
     order = np.argsort(ids, kind="stable")
     again = np.flatnonzero(np.diff(ids[order]) == 0)
@@ -64,7 +66,6 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         masks = masks.take(object_order)
     records = [part.part for part in parts]
     alike = len({part and (part.of, part.whole, part.inputs) for part in records}) == 1
-    by_image = list(parts) if first.part is None else sorted(parts, key=_first_image)
     joined = dataclasses.replace(
         first,
         dataset=joined_tables(datasets, order),
@@ -72,8 +73,8 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         detections=detections,
         pairs=pairs,
         masks=masks,
-        inputs=tuple(dict.fromkeys(name for part in by_image for name in part.inputs)),
-        plain_notes=join_notes([part.plain_notes for part in by_image], of_one=first.part is not None and alike),
+        inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
+        plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None and alike),
         part=part_of_all(records),
     )
     return joined.rematched() if joined.has_pairs else joined

@@ -353,6 +353,8 @@ def compacted(evaluation: Evaluation, keep: Keep, *, look: bool = True) -> Compa
 
 def join_compact(parts: Sequence[CompactEvaluation]) -> CompactEvaluation:
     """Return the evaluation of all images of all parts, whatever their order; they agree and share no image."""
+    # By images: what follows each other need not be put into another order.
+    parts = sorted(parts, key=lambda part: part.dataset.image_ids[0] if len(part.dataset) else np.iinfo(int).max)
     first = parts[0]
     ids = np.concatenate([part.dataset.image_ids for part in parts])
     order = np.argsort(ids, kind="stable")
@@ -362,15 +364,14 @@ def join_compact(parts: Sequence[CompactEvaluation]) -> CompactEvaluation:
         totals = totals + part.totals
     given = [part.boxes for part in parts if part.boxes is not None]
     records = [part.part for part in parts]
-    by_image = sorted(parts, key=lambda part: part.dataset.image_ids[0] if len(part.dataset) else np.iinfo(int).max)
     return dataclasses.replace(
         first,
         dataset=joined_tables([part.dataset for part in parts], order),
         sums=sums,
         totals=totals,
         boxes=joined_boxes(given, order) if given else None,
-        inputs=tuple(dict.fromkeys(name for part in by_image for name in part.inputs)),
-        plain_notes=join_notes([part.plain_notes for part in by_image], of_one=first.part is not None),
+        inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
+        plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None),
         part=part_of_all(records),
-        warnings=by_image[0].warnings,
+        warnings=first.warnings,
     )
