@@ -64,6 +64,10 @@ def test_what_is_odd_is_still_said() -> None:
     assert kinds
     assert [odd.kind for odd in result.oddities] == kinds
     assert [odd.kind for odd in probox.from_bytes(result.to_bytes()).oddities] == kinds
+    parts = [evaluate_part(truth, wrong, (number, 2), keep="matches") for number in (2, 1)]
+    joined = [odd.kind for odd in probox.join(parts).oddities]
+    assert set(kinds) <= set(joined)
+    assert len(set(joined)) == len(joined)
 
 
 @pytest.mark.parametrize("name", ["detections", "objects", "pairs", "matched_pairs"])

@@ -126,13 +126,16 @@ class BoxColumns:
         precision, score = (np.full((levels, len(RECALL_POINTS), *shape), np.nan) for _ in range(2))
         recall = np.full((levels, *shape, len(LIMITS)), np.nan)
         begins = self._image_begins()
-        for label, rows, order in self._classes(len(classes)):
-            scores = self.scores[rows].astype(np.float64)
-            outcomes, ranks = self.outcomes[rows], _ranks(rows, begins)
+        for label, rows in self._classes(len(classes)):
+            order = np.argsort(-self.scores[rows], kind="stable")
+            scores, outcomes = self.scores[rows].astype(np.float64), self.outcomes[rows]
+            ranks = _ranks(rows, begins)
+            offsets = np.array([0, len(rows)])
+            del rows  # a class may have most of what there is: what is no longer needed goes
             for size in range(_SIZES):
                 found = _core.precision_at_recall(
                     order=order,
-                    offsets=np.array([0, len(rows)]),
+                    offsets=offsets,
                     scores=scores,
                     ranks=ranks,
                     matched=self.patterns[outcomes, size : size + 1],
@@ -152,30 +155,31 @@ class BoxColumns:
         """Return LRP on the paper's grid of thresholds, one class after the other."""
         objects = self.objects_per_class(len(classes))
         rightness = _rightness(self.patterns)
-        before = self._right_before(rightness)
+        right_rows = self._right_rows(rightness)
 
         def curves() -> Iterator[Any]:
-            for label, rows, order in self._classes(len(classes)):
-                ranked = rows[order]
-                thresholds, kept = thresholds_kept(self.scores[ranked].astype(np.float64), "grid")
-                totals = totals_of_rows(self._rated(ranked, rightness, before), kept)
+            for label, rows in self._classes(len(classes)):
+                rows = rows[np.argsort(-self.scores[rows], kind="stable")]
+                thresholds, kept = thresholds_kept(self.scores[rows], "grid")
+                totals = totals_of_rows(self._rated(rows, rightness, right_rows), kept)
                 yield curve_of_totals(thresholds, objects[label], *totals)
 
         return LRP.from_curves(curves(), classes, objects)
 
-    def _rated(self, ranked: Ints, rightness: Flags, before: Ints) -> Iterator[Rated]:
+    def _rated(self, ranked: Ints, rightness: Flags, right_rows: Ints) -> Iterator[Rated]:
         """Yield what became of detections at the first overlap, some at a time."""
         wrongness = _wrongness(self.patterns)
         for start in range(0, len(ranked), _AT_ONCE):
             some = ranked[start : start + _AT_ONCE]
             right = rightness[self.outcomes[some]]
-            yield right, wrongness[self.outcomes[some]], np.where(right, 1.0 - self._overlaps(some, right, before), 0.0)
+            errors = np.where(right, 1.0 - self._overlaps(some, right, right_rows), 0.0)
+            yield right, wrongness[self.outcomes[some]], errors
 
-    def _overlaps(self, rows: Ints, right: Flags, before: Ints) -> npt.NDArray[np.float64]:
+    def _overlaps(self, rows: Ints, right: Flags, right_rows: Ints) -> npt.NDArray[np.float64]:
         """Return the overlaps of some rows for each size, (n, 4); NaN where they are not right."""
         overlaps = np.full((len(rows), _SIZES), np.nan)
         has = right.any(axis=1)
-        overlaps[has] = self.overlaps[before[rows[has]]][:, None]
+        overlaps[has] = self.overlaps[np.searchsorted(right_rows, rows[has])][:, None]
         for size in range(_SIZES):
             mine = self.odd_sizes == size
             odd = self.odd_rows[mine]
@@ -185,15 +189,16 @@ class BoxColumns:
                 overlaps[there, size] = self.odd_overlaps[mine][at[there]]
         return np.where(right, overlaps, np.nan)
 
-    def _classes(self, classes: int) -> Iterator[tuple[int, Ints, Ints]]:
-        """Yield each class, its rows, and the order of these from the highest score down; ties stay as they are."""
-        totals = np.bincount(self.labels, minlength=classes)
-        for first, last in _grouped(totals):
+    def _classes(self, classes: int) -> Iterator[tuple[int, Ints]]:
+        """Yield each class and its rows, ascending."""
+        for first, last in _grouped(np.bincount(self.labels, minlength=classes)):
+            if last - first == 1:
+                yield first, np.flatnonzero(self.labels == first)
+                continue
             chosen = np.flatnonzero((self.labels >= first) & (self.labels < last))
             labels = self.labels[chosen]
             for label in range(first, last):
-                rows = chosen[labels == label] if last - first > 1 else chosen
-                yield label, rows, np.argsort(-self.scores[rows], kind="stable")
+                yield label, chosen[labels == label]
 
     def _image_begins(self) -> Flags:
         """Return which rows are the first of their image."""
@@ -202,12 +207,9 @@ class BoxColumns:
         begins[0] = True
         return begins[: len(self)]
 
-    def _right_before(self, rightness: Flags) -> npt.NDArray[Any]:
-        """Return how many rows before each are right in any way: where its overlap is kept."""
-        right: Flags = np.asarray(rightness.any(axis=1))[self.outcomes]
-        before = np.cumsum(right, dtype=np.uint32 if len(self) < 1 << 32 else np.uint64)
-        before -= right
-        return before
+    def _right_rows(self, rightness: Flags) -> Ints:
+        """Return the rows that are right in any way, ascending: those whose overlap is kept."""
+        return np.flatnonzero(np.asarray(rightness.any(axis=1))[self.outcomes])
 
     def box_matches(self, classes: tuple[str, ...]) -> BoxMatches:
         """Return the matches as `BoxMatches`, for what resamples images; which object is matched is not kept."""
@@ -227,7 +229,7 @@ class BoxColumns:
             numbers=unknown,
             matched=np.ascontiguousarray(patterns[:, :_SIZES]),
             ignored=np.ascontiguousarray(patterns[:, _SIZES:]),
-            ious=self._overlaps(rows, rightness[self.outcomes], self._right_before(rightness)),
+            ious=self._overlaps(rows, rightness[self.outcomes], self._right_rows(rightness)),
             matched_objects=unknown,
             object_labels=self.object_labels.astype(np.int32),
             object_counts=self.object_sizes,
@@ -287,7 +289,9 @@ def _ranks(rows: Ints, begins: Flags) -> npt.NDArray[np.int32]:
     first[1:] |= rows[1:] != rows[:-1] + 1
     starts = np.flatnonzero(first)
     lengths = np.diff(np.append(starts, len(rows)))
-    return (np.arange(len(rows)) - np.repeat(starts, lengths)).astype(np.int32)
+    ranks = np.arange(len(rows), dtype=np.int32)
+    ranks -= np.repeat(starts.astype(np.int32), lengths)
+    return ranks
 
 
 def _rows_of_images(counts: npt.NDArray[np.int32], order: Ints) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -76,7 +76,7 @@ class CompactEvaluation:
     inputs, plain_notes, version, part
         As of `Evaluation`.
     warnings : tuple of Oddity
-        What was odd about the first images that were looked at.
+        What was odd about the first images that were looked at, of each part that was joined.
     """
 
     convention: Convention
@@ -373,5 +373,13 @@ def join_compact(parts: Sequence[CompactEvaluation]) -> CompactEvaluation:
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
         plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None),
         part=part_of_all(records),
-        warnings=first.warnings,
+        warnings=_said_once(odd for part in parts for odd in part.warnings),
     )
+
+
+def _said_once(warnings: Iterable[Oddity]) -> tuple[Oddity, ...]:
+    """Return the first warning of each kind: its numbers are those of the part that showed it."""
+    first: dict[str, Oddity] = {}
+    for odd in warnings:
+        first.setdefault(odd.kind, odd)
+    return tuple(first.values())
