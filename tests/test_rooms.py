@@ -24,6 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("calibration",),
     ("detect", "pictures", "torch"),
     ("adapters",),
+    ("distributed",),
     ("plots",),
     ("explorer",),
     ("demo", "experiments"),

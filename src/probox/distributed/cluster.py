@@ -1,0 +1,219 @@
+"""Reaching a Dask cluster: one of this machine's processors, or one that somebody has started."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from probox.errors import InputError
+from probox.support.optional import require
+from probox.version import __version__
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["current_client", "open_client", "thread_total"]
+
+PATIENCE = 8.0
+"""Seconds to wait for a scheduler to answer, and for its first worker."""
+_LOUD = ("distributed", "tornado", "asyncio")
+"""Loggers whose complaints about lost connections would stand around the one line that says what is wrong."""
+_ADDRESS = "give local, the address of a scheduler (tcp://host:8786) or its --scheduler-file"
+_VERSION = "__import__('probox.version', fromlist=['version']).__version__"
+"""What a worker is asked: an expression, since a function of probox would be unknown where probox is."""
+
+
+@contextmanager
+def open_client(address: str = "local", *, timeout: float = PATIENCE) -> Iterator[Client]:
+    """Give a client of a Dask cluster, and close it in the end.
+
+    Parameters
+    ----------
+    address : str
+        ``"local"``: a cluster of this machine, with one process for each processor, or ``"local:4"`` for four of them.
+        It ends with the block. Anything else is a scheduler that runs already: its address (``"tcp://host:8786"``) or
+        the file that it wrote with ``--scheduler-file``.
+    timeout : float
+        Seconds to wait for a scheduler to answer, and for its first worker.
+
+    Examples
+    --------
+    >>> from probox.distributed import open_client
+    >>> with open_client("tcp://head:8786") as client:  # doctest: +SKIP
+    ...     result = probox.distributed.evaluate("truth/", "found/", client=client)
+    """
+    distributed = require("distributed", extra="distributed", purpose="a Dask cluster needs")
+    import dask
+
+    workers = _local_workers(address)
+    place = None if workers is not None else _scheduler_address(address)
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        if workers is not None:
+            # Processes of workers inherit it: Ctrl-C is for this process alone.
+            with _interrupts_held(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
+                cluster = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+                        silence_logs=logging.CRITICAL,
+                    )
+                )  # fmt: skip
+                client = stack.enter_context(distributed.Client(cluster, timeout=timeout))
+        else:
+            client = stack.enter_context(_connected(str(place), timeout))
+        _check_workers(client, timeout)
+        yield client
+
+
+def current_client() -> Client:
+    """Return the client that a program has opened, as `dask` would choose it."""
+    distributed = require("distributed", extra="distributed", purpose="a Dask cluster needs")
+    with suppress(ValueError):
+        client: Client = distributed.get_client()
+        return client
+    raise InputError(
+        "there is no Dask cluster to work on",
+        remedy='open one: `with probox.distributed.open_client("local") as client:`, and give client=client',
+    )
+
+
+def thread_total(client: Client) -> int:
+    """Return how many tasks a cluster works on at a time."""
+    return max(1, sum(int(threads) for threads in client.nthreads().values()))
+
+
+def _local_workers(address: str) -> int | None:
+    """Return how many processes a cluster of this machine is to have; None for the address of another.
+
+    >>> _local_workers("local:3"), _local_workers("tcp://head:8786")
+    (3, None)
+    """
+    word, colon, number = address.partition(":")
+    if word != "local":
+        return None
+    if not colon:
+        return _processors()
+    if not (number.isascii() and number.isdigit() and 0 < int(number) <= 1024):
+        raise InputError(
+            f"expected local or local:N with N processes, but got {address!r:.60}", remedy="write local:4 for four"
+        )
+    return int(number)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _scheduler_address(given: str) -> str:
+    """Return the address of a scheduler, also out of the file that it wrote."""
+    if not given.strip():
+        raise InputError("expected the address of a Dask scheduler, but got nothing", remedy=_ADDRESS)
+    if "://" not in given and (os.path.exists(given) or given.endswith(".json") or os.sep in given):
+        try:
+            with open(given, "rb") as file:
+                address = json.load(file)["address"]
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", file=given, remedy=_ADDRESS) from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            address = None
+        if not isinstance(address, str) or not address:
+            raise InputError("is no file of a Dask scheduler: it has no address", file=given, remedy=_ADDRESS)
+        return address
+    _, _, port = given.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise InputError(f"expected an address with a port, but got {given!r:.80}", remedy=_ADDRESS)
+    return given
+
+
+@contextmanager
+def _connected(address: str, timeout: float) -> Iterator[Client]:
+    import dask
+    import distributed
+
+    with dask.config.set({"distributed.comm.timeouts.connect": f"{timeout}s"}):
+        try:
+            client = distributed.Client(address, timeout=timeout)
+        except Exception as error:  # no host, nobody there, or somebody who speaks another language
+            raise InputError(
+                f"no Dask scheduler answers at {address:.200} ({_reason(error)})",
+                remedy="start one with `dask scheduler`, and check the address",
+            ) from None
+        try:
+            yield client
+        finally:
+            with suppress(Exception):  # a scheduler that is gone can't be told goodbye
+                client.close(timeout=2)
+
+
+def _check_workers(client: Client, timeout: float) -> None:
+    """Raise unless there are workers, and all have this probox."""
+    try:
+        client.wait_for_workers(1, timeout=timeout)
+    except Exception:
+        raise InputError(
+            f"the Dask scheduler at {client.scheduler.address} has no workers",
+            remedy=f"start some with `dask worker {client.scheduler.address}`",
+        ) from None
+    try:
+        versions = client.run(eval, _VERSION, on_error="return")
+    except Exception as error:
+        raise InputError(
+            f"the workers of the Dask scheduler at {client.scheduler.address} do not answer ({_reason(error)})",
+            remedy="look into their logs, and start them again",
+        ) from None
+    for worker, version in sorted(versions.items()):
+        if isinstance(version, ImportError):
+            raise InputError(
+                f"the Dask worker {worker} has no probox", remedy="install probox for the Python that runs workers"
+            )
+        if version != __version__:
+            said = f"has probox {version}" if isinstance(version, str) else f"cannot say its probox ({version!r:.120})"
+            raise InputError(
+                f"the Dask worker {worker} {said}, but this is {__version__}", remedy="install the same everywhere"
+            )
+
+
+def _reason(error: BaseException) -> str:
+    """Return what is behind an error in a few words: the innermost cause says most."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{first or 'no answer in time':.160}"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask from telling in its own words what is told in one line, and from warning of small things."""
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOUD]
+    loggers = [logging.getLogger(name) for name in {*names, *_LOUD}]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"distributed\b")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let threads and processes that start meanwhile never see Ctrl-C; this thread sees it at the end."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

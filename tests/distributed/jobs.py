@@ -1,0 +1,85 @@
+"""What tests let workers do: they import it by name, from the folder of the tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from probox.errors import InputError
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def double_unless_odd(number: int) -> int:
+    """Leave a mark for each call, and find fault with odd numbers."""
+    if number % 2:
+        raise InputError("is odd", file=f"{number}.parquet", remedy="take another")
+    return 2 * number
+
+
+def count_calls(item: tuple[str, int]) -> int:
+    """Leave a file for each call in a folder; odd numbers are wrong."""
+    folder, number = item
+    (Path(folder) / f"{number}-{time.time_ns()}-{os.getpid()}").touch()
+    return double_unless_odd(number)
+
+
+def die_at_first(item: tuple[str, int]) -> int:
+    """Kill the own process when it is the first to do number 3."""
+    folder, number = item
+    mark = Path(folder) / "died"
+    if number == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+def die_always(number: int) -> int:
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+def fail_at_disk(item: tuple[str, int]) -> int:
+    """Fail once with an error of the system, and then no more."""
+    folder, number = item
+    mark = Path(folder) / f"failed {number}"
+    if not mark.exists():
+        mark.touch()
+        raise OSError(5, "Input/output error", "shard.parquet")
+    return 2 * number
+
+
+def always_fail_at_disk(number: int) -> int:
+    raise OSError(28, "No space left on device", "shard.parquet")
+
+
+def be_wrong(number: int) -> int:
+    return {1: 2}["nowhere"]  # type: ignore[index]
+
+
+def wait_long(number: int) -> int:
+    time.sleep(0.0 if number == 0 else 30.0)
+    return number
+
+
+def join_lists(lists: list[list[int]]) -> list[int]:
+    assert len(lists) <= 3
+    return sorted(entry for one in lists for entry in one)
+
+
+def join_badly(lists: list[Any]) -> Any:
+    raise InputError("these do not add up", remedy="evaluate both alike")
+
+
+def as_list(number: int) -> list[int]:
+    return [number]
+
+
+def length_of(values: list[int]) -> int:
+    return len(values)
