@@ -21,7 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("measures", "formats", "fusion"),
     ("evaluation",),
     ("analysis",),
-    ("calibration",),
+    ("calibration", "parts"),
     ("detect", "pictures", "torch"),
     ("adapters",),
     ("distributed",),

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         write_parquet,
     )
     from probox.measures.boxes import LRP, AveragePrecision, average_precision, lrp
+    from probox.parts import evaluate_part, from_bytes, join, load
     from probox.pictures import draw
     from probox.tables.dataset import Dataset
     from probox.tables.detections import Detections
@@ -80,6 +81,10 @@ __all__ = [
     "draw",
     "evaluate",
     "evaluate_parquet",
+    "evaluate_part",
+    "from_bytes",
+    "join",
+    "load",
     "lrp",
     "rank",
     "read_coco",
@@ -136,6 +141,7 @@ _HOMES = {
         "write_parquet",
     ),
     "probox.measures.boxes": ("LRP", "AveragePrecision", "average_precision", "lrp"),
+    "probox.parts": ("evaluate_part", "from_bytes", "join", "load"),
     "probox.pictures": ("draw",),
     "probox.tables.dataset": ("Dataset",),
     "probox.tables.detections": ("Detections",),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from probox.evaluation.archive import SCHEMA, digest, write_archive
-from probox.evaluation.storage import COLUMNS, WORDS, _canonical
+from probox.evaluation.storage import COLUMNS, WORDS, canonical
 
 from . import seeds
 from .mutate import NUMBERS, dump, mutate_bytes, mutate_json, parse
@@ -96,7 +96,7 @@ def _with_digest(text: bytes, arrays: dict[str, np.ndarray]) -> bytes:
     """Return words that state their own digest, if they are words at all."""
     try:
         words = json.loads(text)
-        made = digest(_canonical(words), {name: np.ascontiguousarray(arrays[name]) for name in SCHEMA})
+        made = digest(canonical(words), {name: np.ascontiguousarray(arrays[name]) for name in SCHEMA})
     except (ValueError, KeyError, AttributeError, RecursionError):
         return text
     return json.dumps(words | {"digest": made}).encode() if "digest" in words else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,19 @@ from typing import Any
 import click
 import numpy as np
 
+from probox.cli.cluster import Cluster, cluster_options, measuring
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, say_notes, table_width, warnings_of
 from probox.cli.csv_folder import check_csv_folder, csv_folders, csv_option, write_csv_folder
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.cli.naming import Named, named_argument, titles_of
+from probox.cli.part_choice import keep_option, part_option
 from probox.cli.scoring import Scoring, TruthToScore, scoring_options
 from probox.evaluation.grouped import COUNTS, is_filled
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
 from probox.measures.registry import measures_called
+from probox.parts.keep import Keep
 from probox.support.words import some_names
 
 
@@ -29,7 +33,10 @@ from probox.support.words import some_names
 @intervals_option
 @click.option("--per-class", is_flag=True, help="The numbers of each class, too, of measures that have them.")
 @click.option("--per-size", is_flag=True, help="The numbers of small, medium and large objects, too.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Keep the full evaluation of each file in DIR/NAME.")
+@part_option
+@keep_option
+@click.option("--out", type=click.Path(), metavar="DIR", help="Keep the evaluation of each file in DIR/NAME.")
+@cluster_options
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
@@ -39,7 +46,10 @@ def command(
     per_class: bool,
     per_size: bool,
     intervals: bool,
+    part: tuple[int, int] | None,
+    keep: Keep,
     out: str | None,
+    cluster: Cluster | None,
     csv_folder: str | None,
     as_json: bool,
 ) -> None:
@@ -58,16 +68,28 @@ def command(
     into DIR, or for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where
     there is none.
 
+    --part 3/16 is for many machines: the third of sixteen ranges of images. `probox join` makes one result of all
+    parts, to the bit that of one machine. --keep matches is for results that are larger than memory: about 10 bytes a
+    detection, for PDQ, mAP and LRP; --keep summary keeps sums alone, for PDQ.
+
+    --dask shares the work over the processes of this machine (local, or local:4 for four of them) or over a cluster
+    that runs already: the address of its scheduler, or its scheduler file. Every number is to the bit that of one
+    process. Finished parts are kept in DIR.parts, which all workers must see; after a crash, --resume does what is
+    missing.
+
     \b
     probox evaluate instances_val2017.json detections.json
     probox evaluate data.yaml runs/detect/predict/labels
     probox evaluate truth.json ssd.json YOLO=results/17.json --label-threshold 0.5 --out results
     probox evaluate truth.json unsure.json --measures nll,energy,coverage --per-class
     probox evaluate instances_val2017.json detections.json --images ids.json
+    probox evaluate truth.parquet found.parquet --part 3/16 --keep matches --out parts/3
+    probox evaluate truth/ found/ --dask tcp://head:8786 --out results --resume
     """
     import probox.evaluation.streaming  # noqa: F401  (loading it is no part of the time that is told)
 
     started = time.perf_counter()
+    scoring = dataclasses.replace(scoring, part=part, keep=keep)
     paths, names = [given.path for given in detections], titles_of(detections)
     source = TruthToScore(truth, paths, scoring)
     if out is not None:
@@ -75,11 +97,12 @@ def command(
     if csv_folder is not None:
         check_csv_folder(csv_folder, names)
     rows: dict[str, Any] = {}
-    for path, name in zip(paths, names, strict=True):
-        with progress_bar(name, quiet=as_json) as progress:
-            rows[name] = source.evaluate(path, progress)
-    if out is not None:
-        keep_results(Path(out), rows)
+    with measuring(source, truth, scoring, cluster, out) as measure:
+        for path, name in zip(paths, names, strict=True):
+            with progress_bar(name, quiet=as_json) as progress:
+                rows[name] = measure(path, name, progress)
+        if out is not None:
+            keep_results(Path(out), rows)
     if csv_folder is not None:
         write_csv_folder(csv_folder, rows)
     sure = intervals_of(rows.values()) if intervals else None

@@ -18,6 +18,7 @@ from probox.options import OPTIONS, Option
 
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
+    from probox.parts.keep import Keep
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
 
@@ -42,6 +43,10 @@ class Scoring:
         The ids of the images to score; None: all.
     typed : tuple of str
         The options that somebody typed, as flags.
+    part : (int, int) or None
+        Which of how many parts of the images to score; None: all of them.
+    keep : {"summary", "matches", "all"}
+        How much of the result is kept.
     """
 
     convention: Convention
@@ -50,6 +55,8 @@ class Scoring:
     threads: int | None
     images: list[int] | None
     typed: tuple[str, ...]
+    part: tuple[int, int] | None = None
+    keep: Keep = "all"
 
     def read(self, truth: str, detections: str, call: str) -> tuple[GroundTruth, Detections]:
         """Return the tables of two files, of the images that are wanted."""
@@ -153,11 +160,24 @@ def _scoring(context: click.Context, asked: dict[str, Any]) -> Scoring:
     )
 
 
+def _is_in_parquet(path: str) -> bool:
+    """Return whether a path is Parquet that can be read part by part; of a folder the registry knows."""
+    from probox.files.source import Source
+    from probox.formats.parquet.format import PARQUET_DETECTIONS
+    from probox.formats.parquet.sets import is_parquet_source
+    from probox.formats.registry import format_of_detections
+
+    if not is_parquet_source(path):
+        return False
+    source = Source(path)
+    return not source.is_folder or format_of_detections(source) is PARQUET_DETECTIONS
+
+
 _TYPED = click.core.ParameterSource.COMMANDLINE
 
 
 class TruthToScore:
-    """The ground truth of a command: a table, or a Parquet file that is read part by part.
+    """The ground truth of a command: a table, or Parquet that is read part by part.
 
     The latter as long as no file of detections needs the table whole.
     """
@@ -165,32 +185,43 @@ class TruthToScore:
     def __init__(self, path: str, detections: Iterable[str], scoring: Scoring) -> None:
         from probox.evaluation.inputs import part_of_truth
         from probox.formats import read_truth
-        from probox.formats.parquet.columns import is_parquet
-        from probox.formats.parquet.truth import TruthFile
+        from probox.formats.parquet.sets import open_truth
         from probox.tables.dataset import chosen_ids
 
-        in_parts = is_parquet(path) and all(map(is_parquet, detections))
-        self.whole: Any = TruthFile(path) if in_parts else read_truth(path)
+        in_parts = all(map(_is_in_parquet, (path, *detections)))
+        whole: Any = open_truth(path) if in_parts else read_truth(path)
+        self.whole = whole
         self.scoring = scoring
         self.classes = self.whole.classes
         self.image_ids = self.whole.image_ids
         if scoring.images is not None:
             self.image_ids = chosen_ids(scoring.images, self.image_ids, file=path)
+        if scoring.part is not None:
+            from probox.parts.split import images_of_part
+
+            self.image_ids = images_of_part(self.image_ids, *scoring.part)
         self.path = path if in_parts else None
         self.part: Any = self.whole
-        if scoring.images is not None and not isinstance(self.whole, TruthFile):
+        if scoring.images is not None and not in_parts:
             self.part = part_of_truth(self.whole, scoring.images)
 
     def evaluate(self, path: str, progress: Any) -> Evaluation:
-        """Return the evaluation of one file; Parquet files go row group by row group."""
+        """Return the evaluation of one file, or of a part of it; Parquet files go row group by row group."""
         from probox.evaluation.run import evaluate
         from probox.evaluation.streaming import evaluate_parquet
-        from probox.formats.parquet.columns import is_parquet
         from probox.formats.reading import read_detections_of_part
 
         scoring = self.scoring
+        if scoring.part is not None or scoring.keep != "all":
+            from probox.parts.run import evaluate_part
+
+            return evaluate_part(
+                self.path or self.whole, path, scoring.part, keep=scoring.keep, convention=scoring.convention,
+                measures=scoring.measures, threads=scoring.threads, progress=progress, images=scoring.images,
+                repair=scoring.repair,
+            )  # fmt: skip
         convention, measures, threads = scoring.convention, scoring.measures, scoring.threads
-        if is_parquet(path):
+        if _is_in_parquet(path):
             images = None if scoring.images is None else self.image_ids
             return evaluate_parquet(
                 self.path or self.whole, path, convention=convention, measures=measures, threads=threads,

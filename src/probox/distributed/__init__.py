@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from probox.distributed.cluster import open_client
 from probox.distributed.engine import map_tasks, tree_reduce
+from probox.distributed.evaluating import evaluate
 
-__all__ = ["map_tasks", "open_client", "tree_reduce"]
+__all__ = ["evaluate", "map_tasks", "open_client", "tree_reduce"]

@@ -10,12 +10,16 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.evaluation.notes import join_notes
+from probox.evaluation.part import part_of_all
 from probox.evaluation.result import Evaluation
 from probox.tables.columns import Table
 from probox.tables.columns import joined as joined_tables
 from probox.tables.masks import Masks
 
 __all__ = ["join_evaluations", "without_labels"]
+
+_NO_IMAGE = 2**63
+"""Where parts without images stand: after all others."""
 
 
 def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
@@ -58,6 +62,9 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         pairs = pairs.replace(objects=new_object[of_object], detections=new_detection[of_detection]).take(pair_order)
         objects, detections = objects.take(object_order), detections.take(detection_order)
         masks = masks.take(object_order)
+    records = [part.part for part in parts]
+    alike = len({part and (part.of, part.whole, part.inputs) for part in records}) == 1
+    by_image = sorted(parts, key=lambda part: int(part.dataset.image_ids[0]) if len(part.dataset) else _NO_IMAGE)
     joined = dataclasses.replace(
         first,
         dataset=joined_tables(datasets, order),
@@ -65,8 +72,10 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         detections=detections,
         pairs=pairs,
         masks=masks,
-        inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
-        plain_notes=join_notes(part.plain_notes for part in parts),
+        inputs=tuple(dict.fromkeys(name for part in by_image for name in part.inputs)),
+        # In the order of images, so that the order in which parts are given makes no other result.
+        plain_notes=join_notes([part.plain_notes for part in by_image], of_one=first.part is not None and alike),
+        part=part_of_all(records),
     )
     return joined.rematched() if joined.has_pairs else joined
 

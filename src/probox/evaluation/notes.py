@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = [
     "empty_mask_note",
+    "is_counted",
     "join_notes",
     "notes_at_threshold",
     "notes_of_part",
@@ -31,10 +32,17 @@ def empty_mask_note(objects: int, *, box_truth: bool) -> str:
     return f"{objects} objects whose {what} are left out of PDQ; mAP and LRP count them"
 
 
-_OF_IMAGES = re.compile(
-    r"(\d+) (detections lie in images that the truth does not have: left out"
-    r"|detections are not above the label threshold .*"
-    r"|objects whose .* are left out of PDQ; mAP and LRP count them)"
+_OF_IMAGES = tuple(
+    map(
+        re.compile,
+        (
+            r"(\d+) detections lie in images that the truth does not have: left out",
+            r"(\d+) detections in (\d+) images that the ground truth does not have were left out",
+            r"(\d+) detections had invalid covariances: replaced by the nearest valid ones",
+            r"(\d+) detections are not above the label threshold .*",
+            r"(\d+) objects whose .* are left out of PDQ; mAP and LRP count them",
+        ),
+    )
 )
 """Sentences that count something in the images of one evaluation, so that the counts of several add up."""
 
@@ -43,16 +51,60 @@ _RESTRICTION = re.compile(r"restricted to [\d,]+ of ([\d,]+) images; .*")
 _THRESHOLD = re.compile(r"(\d+) detections are not above the label threshold .*")
 
 
-def join_notes(parts: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the notes of evaluations of different images as those of one: counts add up, the rest is said once."""
-    totals: dict[str, int] = {}
-    for text in (text for part in parts for text in part):
-        counted = _OF_IMAGES.fullmatch(text)
-        if counted:
-            totals[counted[2]] = totals.get(counted[2], 0) + int(counted[1])
-        elif not _RESTRICTION.fullmatch(text):
-            totals.setdefault(text, -1)
-    return tuple(text if count < 0 else f"{count} {text}" for text, count in totals.items())
+def is_counted(text: str) -> bool:
+    """Return whether a note counts something in the images of one evaluation."""
+    return _counted(text) is not None
+
+
+def _counted(text: str) -> re.Match[str] | None:
+    return next((found for found in (pattern.fullmatch(text) for pattern in _OF_IMAGES) if found), None)
+
+
+def join_notes(parts: Iterable[Sequence[str]], *, of_one: bool = False) -> tuple[str, ...]:
+    """Return the notes of evaluations of different images as those of one: counts add up, the rest is said once.
+
+    Notes stand in the order that they have in the parts, also those that not all parts have.
+
+    Parameters
+    ----------
+    parts : iterable of sequence of str
+        The notes of each.
+    of_one : bool
+        They are parts of one evaluation, so that what all of them were restricted to is said of it too. Default: what
+        one of several evaluations was restricted to is not said of all.
+    """
+    order: list[str] = []
+    totals: dict[str, list[int]] = {}
+    for notes in parts:
+        at = 0
+        for text in notes:
+            if not of_one and _RESTRICTION.fullmatch(text):
+                continue
+            found = _counted(text)
+            numbers = [] if found is None else [int(number) for number in found.groups()]
+            words = text if found is None else _with_numbers(found, ["#"] * len(numbers))
+            if words not in totals:
+                order.insert(at, words)
+            at = order.index(words) + 1
+            before = totals.get(words, [0] * len(numbers))
+            totals[words] = [a + b for a, b in zip(before, numbers, strict=True)]
+    return tuple(_filled(words, totals[words]) for words in order)
+
+
+def _with_numbers(found: re.Match[str], numbers: Sequence[str]) -> str:
+    """Return the text of a match with other numbers."""
+    text, end = "", 0
+    for group, number in enumerate(numbers, 1):
+        text += found.string[end : found.start(group)] + number
+        end = found.end(group)
+    return text + found.string[end:]
+
+
+def _filled(words: str, numbers: Sequence[int]) -> str:
+    """Return words with numbers in place of the first signs that stand for some."""
+    for number in numbers:
+        words = words.replace("#", str(number), 1)
+    return words
 
 
 def notes_at_threshold(notes: Sequence[str], below: int, threshold: float) -> tuple[str, ...]:
@@ -72,5 +124,5 @@ def notes_of_part(notes: Sequence[str], part: int, whole: int) -> tuple[str, ...
         return tuple(notes)
     earlier = [found for found in map(_RESTRICTION.fullmatch, notes) if found]
     whole = max([whole, *(int(found[1].replace(",", "")) for found in earlier)])
-    kept = [text for text in notes if not _OF_IMAGES.fullmatch(text) and not _RESTRICTION.fullmatch(text)]
+    kept = [text for text in notes if not is_counted(text) and not _RESTRICTION.fullmatch(text)]
     return (*kept, f"restricted to {part:,} of {whole:,} images; what other notes count is of all of them")

@@ -16,6 +16,7 @@ from probox.errors import InputError
 from probox.evaluation.doors import Upstairs
 from probox.evaluation.grouped import COUNTS, GroupTable, ImageTable, counts_of, counts_per_image
 from probox.evaluation.notes import notes_at_threshold
+from probox.evaluation.part import Part
 from probox.evaluation.verdicts import judge
 from probox.measures import registry
 from probox.measures.boxes.matching import BoxMatches, match_columns
@@ -62,6 +63,8 @@ class Evaluation:
         What was left out or replaced, one sentence each; `notes` has these and what is odd about the input.
     version : str
         The probox that made it.
+    part : Part, optional
+        Of what it is a part; None where it is a whole.
     """
 
     convention: Convention
@@ -74,6 +77,7 @@ class Evaluation:
     inputs: tuple[str, ...] = ()
     plain_notes: tuple[str, ...] = ()
     version: str = ""
+    part: Part | None = None
 
     def __post_init__(self) -> None:
         # Tables of people know images and classes by name: those of this evaluation, however it was made.
@@ -342,6 +346,27 @@ class Evaluation:
 
         expect_path(folder, "folder", "name a folder that Evaluation.save wrote")
         return load_evaluation(Path(folder))
+
+    def to_bytes(self) -> bytes:
+        """Return everything as bytes, with a checksum: for queues and collectives, as `torch.distributed` has them."""
+        from probox.evaluation.storage import evaluation_to_bytes
+
+        return evaluation_to_bytes(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Evaluation:
+        """Return what `to_bytes` returned, equal to the last bit.
+
+        >>> import probox
+        >>> from probox.demo import make_demo
+        >>> demo = make_demo()
+        >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+        >>> probox.Evaluation.from_bytes(result.to_bytes()).summary() == result.summary()
+        True
+        """
+        from probox.evaluation.storage import evaluation_from_bytes
+
+        return evaluation_from_bytes(data)
 
     # --- words ---
 

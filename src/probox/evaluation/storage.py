@@ -1,8 +1,9 @@
-"""An evaluation on disk: a folder with a JSON file of words and a NumPy archive of columns."""
+"""An evaluation on disk: a folder with a JSON file of words and a NumPy archive of columns; or both in some bytes."""
 
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -18,14 +19,18 @@ from probox.evaluation.archive import (
     SINCE_4,
     TABLES,
     Arrays,
+    Column,
     digest,
     file_names_of,
     labels_from_stored,
     labels_to_stored,
     read_archive,
+    read_members,
+    read_words,
     to_stored,
     write_archive,
 )
+from probox.evaluation.part import Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_evaluation, check_images, check_labels
 from probox.files.output import write_files
@@ -37,21 +42,39 @@ from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 
-__all__ = ["COLUMNS", "WORDS", "check_place", "load_evaluation", "save_evaluation", "save_evaluations"]
+__all__ = [
+    "COLUMNS",
+    "FORMAT",
+    "WORDS",
+    "canonical",
+    "check_digest",
+    "check_place",
+    "check_words",
+    "convention_of",
+    "evaluation_from_bytes",
+    "evaluation_to_bytes",
+    "load_evaluation",
+    "parsed_words",
+    "part_of",
+    "read_words_of",
+    "save_evaluation",
+    "save_evaluations",
+    "words_in",
+]
 
-FORMAT = 4
+FORMAT = 5
 """Since 2, a digest says that words and columns belong together and that nobody changed them; since 3, all of the data
-set is kept; since 4, label probabilities are, if the evaluation has them."""
-READABLE = (2, 3, 4)
+set is kept; since 4, label probabilities are, if the evaluation has them; since 5, a part says of what it is one."""
+READABLE = (2, 3, 4, 5)
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
 _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
-    "notes": list, "digest": str, "dataset": dict, "label_probs": bool,
+    "notes": list, "digest": str, "dataset": dict, "label_probs": bool, "keep": str, "part": dict,
 }  # fmt: skip
-_SINCE = {"dataset": 3, "label_probs": 4}
+_SINCE = {"dataset": 3, "label_probs": 4, "keep": 5, "part": 5}
 """The formats that brought these words."""
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
@@ -83,6 +106,38 @@ def check_place(folder: Path) -> None:
 
 
 def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
+    text, stored = _stored(evaluation)
+    return {folder / COLUMNS: lambda file: write_archive(file, stored), folder / WORDS: text}
+
+
+def evaluation_to_bytes(evaluation: Evaluation) -> bytes:
+    """Return everything in one archive, for queues and collectives: words and columns, not compressed."""
+    text, stored = _stored(evaluation)
+    file = io.BytesIO()
+    write_archive(file, stored, words={WORDS: text}, compressed=False)
+    return file.getvalue()
+
+
+def evaluation_from_bytes(data: bytes, name: str = "bytes") -> Evaluation:
+    """Return the evaluation that `evaluation_to_bytes` made; `name` is what messages call it."""
+    words = parsed_words(words_in(data, name), name)
+    _check_words(words, name)
+    arrays = read_members(io.BytesIO(data), len(data), name, _names(words))
+    check_digest(words, arrays, name, "was changed since it was made")
+    return _evaluation(words, arrays, name, name)
+
+
+def words_in(data: bytes, name: str) -> bytes:
+    """Return the words in the bytes of an evaluation."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InputError(
+            f"expected bytes, but got {type(data).__name__}", file=name, remedy="give what to_bytes returned"
+        )
+    return read_words(io.BytesIO(data), name, WORDS, MAX_WORDS)
+
+
+def _stored(evaluation: Evaluation) -> tuple[bytes, dict[str, Any]]:
+    """Return words and columns as they are written."""
     arrays: dict[str, Any] = {f"masks.{name}": getattr(evaluation.masks, name) for name in _MASKS}
     images = evaluation.dataset
     arrays |= {"images.id": images.image_ids, "images.width": images.widths, "images.height": images.heights}
@@ -106,35 +161,51 @@ def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
         "notes": list(evaluation.plain_notes),
         "dataset": {"category_ids": images.category_ids.tolist(), "rules": images.rules, "source": images.source},
         "label_probs": label_probs is not None,
+        "keep": "all",
+        "part": {} if evaluation.part is None else evaluation.part.to_dict(),
     }
-    words["digest"] = digest(_canonical(words), stored)
-    text = json.dumps(words, indent=1)  # ASCII: names of files need not be valid text
-    return {folder / COLUMNS: lambda file: write_archive(file, stored), folder / WORDS: text.encode()}
+    words["digest"] = digest(canonical(words), stored)
+    return json.dumps(words, indent=1).encode(), stored  # ASCII: names of files need not be valid text
 
 
 def load_evaluation(folder: Path) -> Evaluation:
     """Return the evaluation that `save_evaluation` wrote, whole and unchanged."""
-    words = _read_words(folder)
-    arrays = read_archive(folder / COLUMNS, [name for name in SCHEMA if name not in SINCE_4 or words["format"] > 3])
-    if digest(_canonical(words), arrays) != words["digest"]:
-        raise InputError(
-            f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since",
-            file=str(folder),
-            remedy="evaluate anew",
-        )
-    check_images(arrays, str(folder / COLUMNS))
+    words = parsed_words(read_words_of(folder), str(folder / WORDS))
+    _check_words(words, str(folder / WORDS))
+    arrays = read_archive(folder / COLUMNS, _names(words))
+    check_digest(words, arrays, str(folder), f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since")
+    return _evaluation(words, arrays, str(folder / WORDS), str(folder / COLUMNS))
+
+
+def check_digest(
+    words: dict[str, Any], arrays: Arrays, file: str, problem: str, schema: Mapping[str, Column] | None = None
+) -> None:
+    """Raise unless words and columns are those that the digest is of."""
+    if digest(canonical(words), arrays, schema) != words["digest"]:
+        raise InputError(problem, file=file, remedy="evaluate anew")
+
+
+def _names(words: dict[str, Any]) -> list[str]:
+    """Return the columns that an archive of this format has."""
+    return [name for name in SCHEMA if name not in SINCE_4 or words["format"] > 3]
+
+
+def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_file: str) -> Evaluation:
+    """Return the evaluation that words and columns make, which must be possible."""
+    check_images(arrays, columns_file)
     if words.get("label_probs"):
-        check_labels(arrays, len(words["classes"]), str(folder / COLUMNS))
+        check_labels(arrays, len(words["classes"]), columns_file)
     evaluation = Evaluation(
-        convention=_convention(words, str(folder / WORDS)),
+        convention=convention_of(words, words_file),
         measures=tuple(words["measures"]),
         masks=Masks(*(arrays[f"masks.{name}"] for name in _MASKS)),
         inputs=tuple(words["inputs"]),
         plain_notes=tuple(words["notes"]),
         version=words["version"],
-        **_tables(words, arrays, str(folder / COLUMNS)),
+        part=part_of(words, words_file),
+        **_tables(words, arrays, columns_file),
     )
-    check_evaluation(evaluation, str(folder / COLUMNS))
+    check_evaluation(evaluation, columns_file)
     return evaluation
 
 
@@ -165,14 +236,14 @@ def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
     return tables
 
 
-def _canonical(words: dict[str, Any]) -> bytes:
+def canonical(words: dict[str, Any]) -> bytes:
     """Return the words but their digest, as bytes that do not depend on white space or on the order of keys."""
     said = {name: value for name, value in words.items() if name != "digest"}
     return json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _read_words(folder: Path) -> dict[str, Any]:
-    """Return the words, each of its type; the convention's own are left to `_convention`."""
+def read_words_of(folder: Path) -> bytes:
+    """Return the words of a folder as they are."""
     path = folder / WORDS
     try:
         missing = not path.is_file()
@@ -180,22 +251,45 @@ def _read_words(folder: Path) -> dict[str, Any]:
         missing = True
     if missing:
         raise InputError(f"holds no {WORDS}", file=str(folder), remedy=_REMEDY)
-    data = read_regular(path, most=MAX_WORDS, remedy=_REMEDY)
+    return read_regular(path, most=MAX_WORDS, remedy=_REMEDY)
+
+
+def parsed_words(data: bytes, file: str) -> dict[str, Any]:
+    """Return words of a format that can be read, whatever was kept."""
     try:
         words = json.loads(data.decode())
     except (ValueError, RecursionError):
         words = None
     if not isinstance(words, dict) or "format" not in words:
-        raise InputError("expected the words of an evaluation in JSON", file=str(path), remedy=_REMEDY)
+        raise InputError("expected the words of an evaluation in JSON", file=file, remedy=_REMEDY)
     if type(words["format"]) is not int or words["format"] not in READABLE:
         found = words["format"] if isinstance(words["format"], int) else "something else"
         readable = f"{READABLE[0]} to {READABLE[-1]}"
-        raise InputError(f"is of format {found}, this probox reads {readable}", file=str(path), remedy="evaluate anew")
-    expected = {name: kind for name, kind in _WORDS.items() if words["format"] >= _SINCE.get(name, 0)}
+        raise InputError(f"is of format {found}, this probox reads {readable}", file=file, remedy="evaluate anew")
+    return words
+
+
+def _check_words(words: dict[str, Any], file: str) -> None:
+    """Raise unless the words are those of an evaluation of which everything was kept."""
+    if words.get("keep", "all") in ("matches", "summary"):
+        raise InputError(
+            f"holds the {words['keep']} of an evaluation, not its tables",
+            file=file,
+            remedy='evaluate anew with keep="all"',
+        )
+    check_words(words, _WORDS, _SINCE, file)
+    if words.get("keep", "all") != "all":
+        raise InputError("expected `all`", file=file, entry="keep", remedy="evaluate anew")
+    _check_dataset_words(words.get("dataset"), file)
+
+
+def check_words(words: dict[str, Any], kinds: Mapping[str, type], since: Mapping[str, int], file: str) -> None:
+    """Raise unless there are just these words, each of its type, and the measures are known."""
+    expected = {name: kind for name, kind in kinds.items() if words["format"] >= since.get(name, 0)}
     if words.keys() != expected.keys():
         name = min(words.keys() ^ expected.keys())
         problem = f"expected a key {name!r}" if name in expected else f"does not know the key {name[:80]!r}"
-        raise InputError(problem, file=str(path), remedy="evaluate anew")
+        raise InputError(problem, file=file, remedy="evaluate anew")
     for name, kind in expected.items():
         value = words[name]
         texts = value if kind is list and isinstance(value, list) else []
@@ -207,14 +301,20 @@ def _read_words(folder: Path) -> dict[str, Any]:
                 int: "a whole number",
                 bool: "true or false",
             }[kind]
-            raise InputError(f"expected {what}", file=str(path), entry=name, remedy="evaluate anew")
-    _check_dataset_words(words.get("dataset"), str(path))
+            raise InputError(f"expected {what}", file=file, entry=name, remedy="evaluate anew")
     known = measure_names()
     if words["measures"] != [name for name in known if name in words["measures"]] or not words["measures"]:
-        raise InputError(
-            f"expected some of {', '.join(known)}", file=str(path), entry="measures", remedy="evaluate anew"
-        )
-    return words
+        raise InputError(f"expected some of {', '.join(known)}", file=file, entry="measures", remedy="evaluate anew")
+
+
+def part_of(words: dict[str, Any], file: str) -> Part | None:
+    """Return of what it is a part; None where it is a whole."""
+    if not words.get("part"):
+        return None
+    try:
+        return Part.from_dict(words["part"])
+    except InputError as error:
+        raise InputError(error.problem, file=file, entry="part", remedy="evaluate anew") from None
 
 
 def _check_dataset_words(words: dict[str, Any] | None, file: str) -> None:
@@ -228,7 +328,7 @@ def _check_dataset_words(words: dict[str, Any] | None, file: str) -> None:
         raise InputError(expected, file=file, entry="dataset", remedy="evaluate anew")
 
 
-def _convention(words: dict[str, Any], file: str) -> Convention:
+def convention_of(words: dict[str, Any], file: str) -> Convention:
     """Return the convention, every field of which must be there."""
     given = words["convention"]
     for field in dataclasses.fields(Convention):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.evaluation.inputs import Images, image_ids_in
@@ -14,9 +15,8 @@ from probox.evaluation.notes import empty_mask_note
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import Evaluator, Progress, label_notes
 from probox.files.reading import Paths
-from probox.formats.draft import repair_note, repaired, unknown_images_note
-from probox.formats.parquet.detections import DetectionFile, known_rows
-from probox.formats.parquet.truth import TruthFile
+from probox.formats.draft import Draft, repair_note, repaired, unknown_images_note
+from probox.formats.parquet.sets import open_detections, open_truth
 from probox.measures.registry import need_labels
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.tables.arguments import expect_path
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["evaluate_parquet"]
+
+TOGETHER = 1024
+"""So many images without detections are evaluated at a time."""
+
+Ids = npt.NDArray[np.int64]
 
 
 @takes_settings
@@ -42,7 +47,7 @@ def evaluate_parquet(
     images: Images | None = None,
     **settings: Unpack[Settings],
 ) -> Evaluation:
-    """Measure the detections of a Parquet file, which may be larger than memory.
+    """Measure the detections of a Parquet file or of a set of such files, which may be larger than memory.
 
     Every number is to the bit that of `evaluate`. Row groups are read one after the other, each with its part of the
     truth; images without detections take part too. What grows with the file is the result alone: about 200 bytes per
@@ -52,9 +57,10 @@ def evaluate_parquet(
     Parameters
     ----------
     truth : GroundTruth or path
-        What is there: a table, or a Parquet file of ground truth, of which parts are read as they are needed.
+        What is there: a table, or ground truth in Parquet, of which parts are read as they are needed.
     path : path
-        The Parquet file of detections; those in images that the truth does not have are left out and counted.
+        Detections in Parquet: a file, a folder of shards, or the URL of either. Those in images that the truth does not
+        have are left out and counted.
     convention, measures, threads
         As for `evaluate`.
     progress : callable, optional
@@ -75,41 +81,44 @@ def evaluate_parquet(
     expect_path(path, remedy="give the name of a Parquet file; tables go to evaluate(truth, found)")
     if not isinstance(truth, GroundTruth):
         expect_path(truth, "truth", "give a table or the name of a Parquet file")
-    there = truth if isinstance(truth, GroundTruth) else TruthFile(truth)
+    there = truth if isinstance(truth, GroundTruth) else open_truth(truth)
     image_ids = there.image_ids
     wanted = image_ids if images is None else chosen_ids(image_ids_in(images), image_ids, file=there.source or None)
-    file = DetectionFile(path)
+    file = open_detections(path)
     evaluator = Evaluator(there.classes, convention=chosen, measures=measures, threads=threads)
     evaluator.keep_labels = need_labels(evaluator.measures)  # the one column whose rows may be long
+    found_in, counts = file.image_counts()
+    unknown = ~np.isin(found_in, image_ids)
+    empty_handed = np.setdiff1d(wanted, found_in)
     done = kept = changed = 0
-    unknown_rows = unknown_images = 0
-    for draft, is_last in file.read_in_order():
-        # Every image of the truth up to the group's last one, with detections or without, belongs to this part.
-        up_to = len(image_ids)
-        if not is_last:
-            up_to = int(np.searchsorted(image_ids, draft.image_ids[-1], side="right"))
-        part, unknown = known_rows(draft, image_ids[done:up_to])
-        unknown_rows += len(unknown)
-        unknown_images += len(np.unique(unknown))
-        part, _ = known_rows(part, wanted)
-        here = image_ids[done:up_to] if images is None else np.intersect1d(image_ids[done:up_to], wanted)
+
+    def update(here: Ids, part: Draft) -> None:
+        nonlocal done
+        table, shown = part.to_table(), _shifted(progress, done, len(wanted))
+        evaluator.update(there.select_images(here), table, progress=shown)
+        done += len(here)
+        if progress is not None:
+            progress(done, len(wanted))
+
+    for part in file.pieces(np.intersect1d(found_in, wanted)):
         if repair and part.covariances is not None:
             covariances, count = repaired(part.covariances)
             part = part.replace(covariances=covariances)
             changed += count
         kept += len(part)
-        evaluator.update(
-            there.select_images(here),
-            part.to_table(),
-            progress=_shifted(progress, done, len(image_ids)),
-        )
-        done = up_to
-        if progress is not None:
-            progress(done, len(image_ids))
+        # Images in which nothing was found go along with those around them, as far as they are no more than a few.
+        here = np.unique(part.image_ids)
+        begin, end = np.searchsorted(empty_handed, here[[0, -1]])
+        end = min(end, begin + len(here) + TOGETHER)
+        update(np.union1d(here, empty_handed[begin:end]), part)
+        empty_handed = np.delete(empty_handed, slice(begin, end))
+    nothing = file.read_images(np.zeros(0, np.int64))
+    for begin in range(0, max(len(empty_handed), int(done == 0)), TOGETHER):
+        update(empty_handed[begin : begin + TOGETHER], nothing)
     result = evaluator.result()
     notes = [*there.notes, *file.notes]
-    if unknown_rows:
-        notes.append(unknown_images_note(unknown_rows, unknown_images))
+    if unknown.any():
+        notes.append(unknown_images_note(int(counts[unknown].sum()), int(unknown.sum())))
     if changed:
         notes.append(repair_note(changed))
     empty = int((~result.objects.crowd & (result.masks.pixels == 0)).sum())

@@ -34,6 +34,7 @@ def evaluation_of_images(evaluation: Evaluation, images: npt.ArrayLike) -> Evalu
         detections=_renumbered(evaluation.detections.take(found), kept),
         pairs=pairs.replace(detections=new_detection[pairs.detections], objects=new_object[pairs.objects]),
         masks=masks,
+        part=None,
         plain_notes=_notes(evaluation, len(kept), masks, evaluation.objects.crowd[there]),
     )
     return part.rematched() if part.has_pairs else part

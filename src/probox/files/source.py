@@ -17,16 +17,19 @@ from probox.files.reading import (
     read_bytes,
     read_regular,
 )
+from probox.files.remote import check_not_flattened, is_url
 
 __all__ = ["Source"]
 
 
 class Source:
-    """A file, folder or pipe to read."""
+    """A file, folder or pipe to read, or the URL of a file or folder."""
 
     def __init__(self, path: Paths) -> None:
         self.path = path
         self.name = str(path)
+        check_not_flattened(path)
+        self.is_url = is_url(path)
         self.is_folder = is_folder(path)
 
     def content(self, expansion: int = DETECTIONS_EXPAND) -> bytes:

@@ -11,8 +11,8 @@ from probox.errors import InputError
 from probox.files.source import Source
 from probox.formats.coco.format import COCO_RESULTS
 from probox.formats.format import DetectionFormat
-from probox.formats.parquet.detections import DetectionFile
 from probox.formats.parquet.format import PARQUET_DETECTIONS
+from probox.formats.parquet.sets import open_detections
 from probox.formats.problems import Problems
 from probox.formats.rvc1.detections import check_rvc1
 from probox.formats.rvc1.format import RVC1_DETECTIONS
@@ -42,8 +42,8 @@ def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tu
     if form is COCO_RESULTS:
         return _coco(source, categories)
     if form is PARQUET_DETECTIONS:
-        file = DetectionFile(source.path)
-        return _stand_in(file.read().image_ids, file.classes)
+        file = open_detections(source.path)
+        return _stand_in(file.image_counts()[0], file.classes)
     raise InputError(
         f"{form.title} cannot be read alone: images, their sizes and classes come from the ground truth",
         file=source.name,

@@ -45,6 +45,10 @@ class Format:
         Whether names may end in ``.gz`` besides.
     kind : Kind
         Which files that are there a writer of this format may replace; none unless said.
+    urls : bool
+        Whether its files may be named by URLs.
+    last : bool
+        Whether it takes any folder, and so is asked only when no other format takes one.
     """
 
     name: str
@@ -53,6 +57,8 @@ class Format:
     suffixes: tuple[str, ...] = ()
     gzip: bool = False
     kind: Kind = NOTHING
+    urls: bool = False
+    last: bool = False
 
     def suffix_in(self, path: Paths) -> str:
         """Return the longest of the suffixes that a file name ends in; an empty text if there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from probox.errors import InputError
 from probox.files.reading import Paths
@@ -45,6 +46,8 @@ FORMATS: tuple[TruthFormat | DetectionFormat, ...] = (
 )
 """In the order in which they are asked whether a file is theirs: the strictest first."""
 
+SomeFormat = TypeVar("SomeFormat", bound=Format)
+
 _STARTS_WITH = 30
 """So many characters of a file that no format takes are shown."""
 
@@ -61,7 +64,7 @@ def detection_formats() -> list[DetectionFormat]:
 
 def format_of_truth(source: Source) -> TruthFormat:
     """Return the format of a file or folder of ground truth."""
-    for form in truth_formats():
+    for form in _asked_in_turn(truth_formats(), source):
         if form.sniff(source):
             return form
     raise _unknown(source, truth_formats())
@@ -69,7 +72,7 @@ def format_of_truth(source: Source) -> TruthFormat:
 
 def format_of_detections(source: Source) -> DetectionFormat:
     """Return the format of a file or folder of detections."""
-    for form in detection_formats():
+    for form in _asked_in_turn(detection_formats(), source):
         if form.sniff(source):
             return form
     raise _unknown(source, detection_formats())
@@ -99,6 +102,13 @@ def last_endings() -> list[str]:
     """Return what names of files may end in: ``.gz``, ``.json`` and so on."""
     endings = [f".{suffix.rsplit('.', 1)[-1]}" for form in FORMATS for suffix in form.suffixes]
     return list(dict.fromkeys([".gz", *endings]))
+
+
+def _asked_in_turn(formats: Sequence[SomeFormat], source: Source) -> list[SomeFormat]:
+    """Return the formats that may say whether a source is theirs, those that take any folder last."""
+    if source.is_url:
+        return [form for form in formats if form.urls]
+    return sorted(formats, key=lambda form: form.last and source.is_folder)
 
 
 def _listed(words: Sequence[str]) -> str:

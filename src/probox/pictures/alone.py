@@ -15,7 +15,7 @@ from probox.files.reading import is_folder, read_bytes
 from probox.files.source import Source
 from probox.formats import read_detections, read_parquet
 from probox.formats.coco.format import COCO_RESULTS
-from probox.formats.parquet.columns import is_parquet
+from probox.formats.parquet.sets import is_parquet_source
 from probox.formats.registry import format_of_detections
 from probox.formats.rvc1.format import RVC1_DETECTIONS
 from probox.formats.rvc1.heatmaps import HeatmapFile
@@ -43,7 +43,7 @@ def read_alone(path: str, images: Path | None) -> Alone:
     its images are the photos in order of their names, if there are as many. 80 scores are COCO's classes, if these
     fit the numbers of the categories.
     """
-    if is_parquet(path):
+    if is_parquet_source(path):
         return _of_parquet(read_parquet(path), images)
     form = format_of_detections(Source(path))
     if form is RVC1_DETECTIONS and is_folder(path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.support.optional import pip_command, require
 
-__all__ = ["from_integers", "is_parquet", "pyarrow"]
+__all__ = ["footer_of", "from_integers", "is_parquet", "pyarrow"]
 
 OLDEST_PYARROW = 22
 """The first one that writes 32-bit decimals."""
@@ -43,6 +43,20 @@ def is_parquet(path: Paths) -> bool:
             return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError):
         return False
+
+
+def footer_of(file: BinaryIO) -> bytes:
+    """Return the footer of a file, which says what is where in it; nothing if it does not end as Parquet files do."""
+    size = file.seek(0, os.SEEK_END)
+    if size < 3 * len(MAGIC):
+        return b""
+    file.seek(size - 8)
+    end = file.read(8)
+    length = int.from_bytes(end[:4], "little")
+    if not end.endswith(MAGIC) or length > size - 8:
+        return b""
+    file.seek(size - 8 - length)
+    return file.read(length)
 
 
 def pyarrow() -> tuple[Any, Any]:

@@ -13,46 +13,17 @@ from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.formats.draft import Draft
 from probox.formats.parquet.columns import SIZES
-from probox.formats.parquet.file import ParquetFile
-from probox.formats.problems import Problems
+from probox.formats.parquet.file import ParquetFile, fingerprint_of
 from probox.support.parallel import thread_count
-from probox.tables.dataset import Dataset
-from probox.tables.detections import Detections
 from probox.tables.labels import require_label_matrix
 
-__all__ = ["DetectionFile", "known_rows", "parquet_draft", "probability_names", "read_parquet"]
+__all__ = ["DetectionFile", "known_rows", "probability_names"]
 
 COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
 TRANSPOSED = ("cov1_yx", "cov2_yx")
 
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
-
-
-def read_parquet(path: Paths, *, image_ids: npt.ArrayLike | None = None, repair: bool = False) -> Detections:
-    """Read detections that `write_parquet` or ``probox convert`` wrote.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    image_ids : sequence of int, optional
-        Read the detections of these images alone; row groups without any of them are passed over.
-    repair : bool
-        Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
-
-    Examples
-    --------
-    >>> found = read_parquet("detections.parquet", image_ids=[139, 285])  # doctest: +SKIP
-    """
-    file = DetectionFile(path)
-    draft = file.read() if image_ids is None else file.read_images(np.asarray(image_ids, np.int64).reshape(-1))
-    return draft.to_table(repair=repair)
-
-
-def parquet_draft(path: Paths, dataset: Dataset, problems: Problems) -> Draft:
-    """Return the draft of a file's detections in images of the data set; the others are left out and counted."""
-    return DetectionFile(path).read().within(dataset, problems)
 
 
 def known_rows(draft: Draft, image_ids: Ids) -> tuple[Draft, Ids]:
@@ -66,12 +37,15 @@ def known_rows(draft: Draft, image_ids: Ids) -> tuple[Draft, Ids]:
 class DetectionFile:
     """An open Parquet file of detections, read whole or by row groups."""
 
+    shards = 1
+
     def __init__(self, path: Paths) -> None:
-        self._file = ParquetFile(path, "detections")
+        self._file = self.file = ParquetFile(path, "detections")
         self.name = self._file.name
         self.classes = self._file.classes
         self.notes: list[str] = list(self._file.words.get("notes", []))
         self._starts = self._file.group_starts()
+        self.has_covariances = any(name in self._file.columns for name in (*COVARIANCES, *TRANSPOSED))
 
     def read(self, groups: Sequence[int] | None = None) -> Draft:
         """Return the rows of all or some row groups."""
@@ -80,8 +54,7 @@ class DetectionFile:
         given = [name for name in probs if name in file.columns]
         stated = ["score"] if not given or "score" in file.columns else []
         columns = ["image_id", *file.box_names(), "label", *stated]
-        some_covariance = any(name in file.columns for name in (*COVARIANCES, *TRANSPOSED))
-        columns += COVARIANCES if some_covariance else ()
+        columns += COVARIANCES if self.has_covariances else ()
         table = file.read(columns, groups, optional=TRANSPOSED)
         image_ids = file.numbers(table, "image_id", np.int64)
         file.check_order(image_ids)
@@ -106,7 +79,7 @@ class DetectionFile:
             image_ids=image_ids,
             boxes=boxes,
             label_probs=label_probs,
-            covariances=self._covariances(table) if some_covariance else None,
+            covariances=self._covariances(table) if self.has_covariances else None,
             labels=labels,
             scores=scores,  # type: ignore[arg-type]  # None: the table finds them
             extents=extents,  # type: ignore[arg-type]
@@ -115,28 +88,34 @@ class DetectionFile:
             notes=tuple(self.notes),
         )
 
-    def read_in_order(self) -> Iterator[tuple[Draft, bool]]:
-        """Yield the rows of one row group after the other, and whether it is the last; each image lies in one of them.
+    def pieces(self, image_ids: Ids | None = None) -> Iterator[Draft]:
+        """Yield the rows of one row group after the other, of these images alone if any are given.
 
-        A file without rows is one part without rows.
+        Each image lies in one piece; row groups without rows that are wanted are not read.
         """
-        groups = np.flatnonzero(np.diff(self._starts)).tolist()
+        if image_ids is None:
+            groups = np.flatnonzero(np.diff(self._starts)).tolist()
+        else:
+            self._file.check_whole_images()
+            groups = self._file.groups_of(image_ids)
         last: int | None = None
         for group in groups:
             draft = self.read([group])
             self._file.check_order(draft.image_ids, after=last)
             last = int(draft.image_ids[-1])
-            yield draft, group == groups[-1]
-        if not groups:
-            yield self.read([]), True
+            yield draft if image_ids is None else known_rows(draft, image_ids)[0]
 
     def read_images(self, image_ids: Ids) -> Draft:
         """Return the rows of these images."""
-        groups: list[int] = []
-        if len(image_ids):
-            groups = self._file.groups_between(int(image_ids.min()), int(image_ids.max()))
-        draft = self.read(groups)
-        return draft.select(np.flatnonzero(np.isin(draft.image_ids, image_ids)))
+        return known_rows(self.read(self._file.groups_of(image_ids)), image_ids)[0]
+
+    def image_counts(self) -> tuple[Ids, Ids]:
+        """Return the images that have detections, ascending, and how many each has; their column alone is read."""
+        return self._file.image_counts()
+
+    def fingerprint(self) -> str:
+        """Return a hash that tells the file from others, found by its footer alone."""
+        return fingerprint_of([("", self._file.size, self._file.footer_hash)])
 
     def _label_probs(self, names: list[str], rows: int, groups: Sequence[int] | None) -> npt.NDArray[np.float32]:
         """Return the label probabilities of row groups; one by one, for together they would take twice the memory."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -14,24 +15,26 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.reading import Paths
+from probox.files.reading import Paths, open_regular
+from probox.files.remote import check_not_flattened, is_url, open_remote
 from probox.formats.parquet.columns import (
     ENDS,
     FORMAT,
     KEY,
+    MAGIC,
     MAX_DIGITS,
     REMEDY,
     SIZES,
     STARTS,
     Doubles,
     Ids,
+    footer_of,
     from_integers,
-    is_parquet,
     pyarrow,
 )
 from probox.support.parallel import thread_count
 
-__all__ = ["ParquetFile"]
+__all__ = ["ParquetFile", "fingerprint_of"]
 
 ALWAYS_FINE = 1 << 28
 """So many bytes of numbers are read whatever the file's size."""
@@ -46,26 +49,47 @@ class ParquetFile:
     Parameters
     ----------
     path : path
-        The file.
+        The file, or its URL.
     table : {"detections", "truth"}
         What it must hold.
     """
 
     def __init__(self, path: Paths, table: str) -> None:
         self.name = str(path)
+        self._remote = is_url(path)
         _, parquet = pyarrow()
-        if not is_parquet(path):
-            if not os.path.exists(path):
-                raise InputError("no such file", file=self.name, remedy="check the path")
-            raise InputError("expected a Parquet file", file=self.name, remedy="read_detections tells formats apart")
+        check_not_flattened(path)
+        handle = open_remote(self.name) if self._remote else open_regular(path)
+        with handle, self._readable():
+            if handle.read(len(MAGIC)) != MAGIC:
+                raise InputError(
+                    "expected a Parquet file", file=self.name, remedy="read_detections tells formats apart"
+                )
+            footer = footer_of(handle)
+            self._bytes = handle.seek(0, os.SEEK_END)
+        self.footer_hash = hashlib.sha256(footer).hexdigest()
         with self._readable():
-            self._file = parquet.ParquetFile(self.name, page_checksum_verification=True)
+            self._handle = open_remote(self.name) if self._remote else None
+            # Single ranges of a distant file take long: they are asked for together.
+            self._file = parquet.ParquetFile(
+                self._handle or self.name, page_checksum_verification=True, pre_buffer=self._remote
+            )
             self.columns: list[str] = self._file.schema_arrow.names
             self.row_groups: int = self._file.metadata.num_row_groups
             self.rows: int = self._file.metadata.num_rows
-            self._bytes = os.path.getsize(self.name)
         self.words = self._checked_words(table)
         self.classes: tuple[str, ...] = tuple(self.words["classes"])
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes the file has."""
+        return self._bytes
+
+    def close(self) -> None:
+        """Let go of the file; it can't be read after that."""
+        self._file.close(force=True)
+        if self._handle is not None:
+            self._handle.close()
 
     def read(self, columns: Sequence[str], groups: Sequence[int] | None = None, *, optional: Sequence[str] = ()) -> Any:
         """Return an Arrow table of these columns, and of optional ones that are there, of some or all row groups."""
@@ -102,27 +126,48 @@ class ParquetFile:
             )  # fmt: skip
         return rows
 
-    def groups_between(self, first: int, last: int) -> list[int]:
-        """Return the row groups that hold images from `first` to `last`."""
-        chosen = []
-        for group, ids in enumerate(self._group_ids):
-            if len(ids) and ids[0] <= last and ids[-1] >= first:
-                chosen.append(group)
-        return chosen
+    def groups_of(self, image_ids: Ids) -> list[int]:
+        """Return the row groups that hold any of these images."""
+        if not len(image_ids):
+            return []
+        first, last = int(image_ids.min()), int(image_ids.max())
+        return [
+            group
+            for group, (ids, _) in enumerate(self.group_images)
+            if len(ids) and ids[0] <= last and ids[-1] >= first and np.isin(ids, image_ids).any()
+        ]
 
     @cached_property
-    def _group_ids(self) -> list[Ids]:
-        """The first and the last image id of each row group, or nothing for one without rows.
+    def group_images(self) -> list[tuple[Ids, Ids]]:
+        """The images of each row group, ascending, and how many rows each has in it.
 
         They are read from the column: statistics may lie, and asking pyarrow for those of a damaged file can end the
         process (a C++ exception that Python never sees).
         """
-        bounds = []
+        images = []
+        last: int | None = None
         for group in range(self.row_groups):
             ids = self.numbers(self.read(["image_id"], [group]), "image_id", np.int64)
-            self.check_order(ids)
-            bounds.append(ids[[0, -1]] if len(ids) else ids)
-        return bounds
+            self.check_order(ids, after=last)
+            if len(ids):
+                last = int(ids[-1]) - 1  # an image may go on in the next one
+            known, counts = np.unique(ids, return_counts=True)
+            images.append((known, counts))
+        return images
+
+    def image_counts(self) -> tuple[Ids, Ids]:
+        """Return the images, ascending, and how many rows each has."""
+        ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in self.group_images)])
+        counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in self.group_images)])
+        known, place = np.unique(ids, return_inverse=True)
+        return known, np.bincount(place.reshape(-1), counts, len(known)).astype(np.int64)
+
+    def check_whole_images(self) -> None:
+        """Raise if an image lies in two row groups."""
+        last: int | None = None
+        for ids, _ in self.group_images:
+            self.check_order(ids, after=last)
+            last = int(ids[-1]) if len(ids) else last
 
     def numbers(self, table: Any, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return a column of an Arrow table as an array, which must have no gaps and be of a fitting type."""
@@ -239,7 +284,10 @@ class ParquetFile:
             yield
         except InputError:
             raise
-        except (arrow.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        except Exception as error:
+            ours = (arrow.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError)
+            if not self._remote and not isinstance(error, ours):  # drivers raise whatever they like
+                raise
             reason = " ".join(str(error).split())[:200]
             raise InputError(
                 f"cannot be read as Parquet ({reason})", file=self.name, remedy="write or download it again"
@@ -282,6 +330,12 @@ class ParquetFile:
 
     def _has_twins(self) -> bool:
         return len(set(self.columns)) < len(self.columns)
+
+
+def fingerprint_of(files: Iterable[tuple[str, int, str]]) -> str:
+    """Return a hash of files, each given by its name in the set, its size and the hash of its footer; in any order."""
+    lines = sorted(f"{name}\0{size}\0{footer}\n" for name, size, footer in files)
+    return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 def _raw_integers(chunk: Any) -> npt.NDArray[np.int32]:

@@ -6,9 +6,8 @@ from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.draft import Draft
 from probox.formats.format import Copied, DetectionFormat, Notes, TruthFormat
-from probox.formats.parquet.columns import is_parquet
-from probox.formats.parquet.detections import DetectionFile, parquet_draft, read_parquet
-from probox.formats.parquet.truth import read_parquet_truth
+from probox.formats.parquet.reading import parquet_draft, read_parquet, read_parquet_truth
+from probox.formats.parquet.sets import is_parquet_source, open_detections
 from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, write_parquet
 from probox.formats.problems import Problems
 from probox.tables.dataset import Dataset
@@ -19,7 +18,7 @@ __all__ = ["PARQUET_DETECTIONS", "PARQUET_TRUTH"]
 
 
 def _sniff(source: Source) -> bool:
-    return is_parquet(source.path)
+    return is_parquet_source(source.path)
 
 
 def _read_truth(source: Source, problems: Problems) -> GroundTruth:
@@ -41,7 +40,7 @@ def _write_detections(path: Paths, found: Detections, dataset: Dataset) -> Notes
 
 
 def _check(source: Source) -> None:
-    DetectionFile(source.path)
+    open_detections(source.path)
 
 
 def _copy(source: Source, target: Paths, repair: bool) -> Copied:
@@ -60,6 +59,7 @@ PARQUET_DETECTIONS = DetectionFormat(
     check=_check,
     copy=_copy,
     kind=DETECTIONS_FILE,
+    urls=True,
 )
 
 PARQUET_TRUTH = TruthFormat(
@@ -70,4 +70,5 @@ PARQUET_TRUTH = TruthFormat(
     read=_read_truth,
     write=_write_truth,
     kind=TRUTH_FILE,
+    urls=True,
 )

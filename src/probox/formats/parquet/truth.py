@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.formats.parquet.columns import ENDS, SIZES, STARTS, pyarrow
-from probox.formats.parquet.file import ParquetFile
+from probox.formats.parquet.file import ParquetFile, fingerprint_of
 from probox.tables.dataset import Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks, box_pixels, unusable_masks
 
-__all__ = ["TruthFile", "read_parquet_truth"]
+__all__ = ["TruthFile"]
 
 IMAGE_COLUMNS = ("image_id", "image_width", "image_height", "file_name")
 MASK_BOX = ("mask_x0", "mask_y0", "mask_x1", "mask_y1")
@@ -26,46 +27,27 @@ OBJECT_COLUMNS = ("object_id", "class", "area", "crowd", *MASK_BOX, *RUNS)
 Ids = npt.NDArray[np.int64]
 
 
-def read_parquet_truth(path: Paths, *, image_ids: npt.ArrayLike | None = None) -> GroundTruth:
-    """Read ground truth that `write_parquet` or ``probox convert`` wrote.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    image_ids : sequence of int, optional
-        Read these images alone; row groups without any of them are passed over.
-
-    Examples
-    --------
-    >>> truth = read_parquet_truth("truth.parquet", image_ids=[139, 285])  # doctest: +SKIP
-    """
-    file = TruthFile(path)
-    return file.read() if image_ids is None else file.select_images(np.asarray(image_ids, np.int64).reshape(-1))
-
-
 class TruthFile:
     """An open Parquet file of ground truth, read whole or by images, as `GroundTruth.select_images` does."""
 
     def __init__(self, path: Paths) -> None:
-        self._file = ParquetFile(path, "truth")
+        self._file = self.file = ParquetFile(path, "truth")
         self.source = self._file.name
         self.classes = self._file.classes
         self.notes: tuple[str, ...] = tuple(self._file.words.get("notes", []))
 
-    @property
+    @cached_property
     def image_ids(self) -> Ids:
         """Return the ids of all images, read from their column alone."""
-        ids = self._file.numbers(self._file.read(["image_id"]), "image_id", np.int64)
-        self._file.check_order(ids)
-        return np.unique(ids)
+        return self._file.image_counts()[0]
+
+    def fingerprint(self) -> str:
+        """Return a hash that tells the file from others, found by its footer alone."""
+        return fingerprint_of([("", self._file.size, self._file.footer_hash)])
 
     def select_images(self, image_ids: Ids) -> GroundTruth:
         """Return the table of these images alone; all of them must be here."""
-        groups: list[int] = []
-        if len(image_ids):
-            groups = self._file.groups_between(int(image_ids.min()), int(image_ids.max()))
-        return self.read(groups).select_images(image_ids)
+        return self.read(self._file.groups_of(image_ids)).select_images(image_ids)
 
     def read(self, groups: Sequence[int] | None = None) -> GroundTruth:
         """Return the images and objects of all or some row groups."""

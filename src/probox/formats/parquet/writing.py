@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from probox.formats.parquet.columns import (
     ENDS,
     FORMAT,
     KEY,
-    MAGIC,
     MAX_DIGITS,
     SIZES,
     STARTS,
     Doubles,
     Ids,
+    footer_of,
     from_integers,
     pyarrow,
 )
@@ -55,11 +54,7 @@ def _says(table: str) -> Callable[[Path], bool]:
     def has_word(path: Path) -> bool:
         try:
             with open(path, "rb") as file:
-                file.seek(-8, os.SEEK_END)
-                end = file.read(8)
-                length = int.from_bytes(end[:4], "little")
-                file.seek(-8 - length, os.SEEK_END)
-                return end.endswith(MAGIC) and word in file.read(length)
+                return word in footer_of(file)
         except (OSError, ValueError):
             return False
 

@@ -47,6 +47,7 @@ RVC1_DETECTIONS = DetectionFormat(
     suffixes=(".json", ".rvc1.json"),
     gzip=True,
     sniff=lambda source: source.is_folder or source.first_character == "{",
+    last=True,
     read=_read,
     read_part=_read_part,
     write=write_rvc1,
@@ -60,5 +61,6 @@ RVC1_TRUTH = TruthFormat(
     name="rvc1",
     title="challenge ground truth",
     sniff=lambda source: source.is_folder,
+    last=True,
     read=_read_truth,
 )

@@ -1,0 +1,109 @@
+"""`probox join`: one result of the parts that several machines measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from probox.cli.console import note, print_json, results, say_notes, table_width
+from probox.cli.keeping import keep_results, refuse_other_runs
+from probox.errors import InputError
+from probox.support.words import some_names
+
+
+@click.command("join")
+@click.argument("parts", nargs=-1, required=True, type=click.Path(), metavar="PART_DIR...")
+@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Keep the joined results in DIR/NAME.")
+@click.option("--incomplete", is_flag=True, help="Parts may be missing: the result is a part itself.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -> None:
+    """Make one result of the parts that `probox evaluate --part` kept, in any order, by any number of machines.
+
+    Every number is to the bit that of one machine. Parts that are missing, there twice, or of something else are named.
+    Each PART_DIR is a DIR of --out, with a result for each NAME, or the folder of one result. Results that are no
+    parts of one run are joined too, if they were measured alike and share no image.
+
+    \b
+    probox evaluate truth.json found.json --part 1/2 --out parts/1
+    probox evaluate truth.json found.json --part 2/2 --out parts/2
+    probox join parts/* --out results
+    """
+    from probox.evaluation.text import summary_text
+    from probox.parts.joining import join
+
+    groups = _groups(parts)
+    joined: dict[str, Any] = {}
+    for name, folders in groups.items():
+        joined[name] = join(folders, complete=not incomplete)
+    first = next(iter(joined.values()))
+    place = Path(out)
+    if "" in joined:
+        place, joined = place.parent, {place.name: first}
+    else:
+        refuse_other_runs(place, list(joined), first.convention, first.measures, first.dataset.image_ids, first.classes)
+    _refuse_inputs(place, joined, groups)
+    keep_results(place, joined)
+    if as_json:
+        described = [
+            {
+                "name": name,
+                "summary": result.summary(),
+                "images": len(result.dataset),
+                "parts": len(folders),
+                "part": None if result.part is None else str(result.part),
+                "out": str(place / name),
+                "notes": list(result.notes),
+            }
+            for (name, result), folders in zip(joined.items(), groups.values(), strict=True)
+        ]
+        print_json(described[0] if len(described) == 1 else {"results": described})
+        return
+    named = [("" if len(joined) == 1 else name, result.summary()) for name, result in joined.items()]
+    results().print(summary_text(named, first.convention, width=table_width()), markup=False, soft_wrap=True)
+    for (name, result), folders in zip(joined.items(), groups.values(), strict=True):
+        title = f"{name}: " if len(joined) > 1 else ""
+        what = "" if result.part is None else f"; {result.part}"
+        note(f"{title}{len(folders)} parts, {len(result.dataset):,} images{what}; kept in {place / name}")
+        say_notes(result, title)
+
+
+def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
+    """Return the folders to join by the name of the result; one without a name is a folder that was given itself."""
+    from probox.evaluation.storage import WORDS
+
+    groups: dict[str, list[Path]] = {}
+    given: dict[str, list[str]] = {}
+    for text in parts:
+        path = Path(text)
+        if not path.is_dir():
+            raise InputError("no such folder", file=text, remedy="give the folders that --out named")
+        alone = (path / WORDS).is_file()
+        inside = [path] if alone else sorted(entry.parent for entry in path.glob(f"*/{WORDS}"))
+        if not inside:
+            raise InputError("holds no result", file=text, remedy="evaluate this part again")
+        for folder in inside:
+            name = "" if alone else folder.name
+            groups.setdefault(name, []).append(folder)
+            given.setdefault(name, []).append(text)
+    for name, texts in given.items():
+        without = [text for text in parts if text not in texts]
+        if without:
+            problem = (
+                f"holds no result called {name!r}, as {texts[0]} does" if name else f"is no result, as {texts[0]} is"
+            )
+            raise InputError(problem, file=without[0], remedy=f"evaluate the same files for each part; {_said(groups)}")
+    return groups
+
+
+def _said(groups: dict[str, list[Path]]) -> str:
+    return f"there are results called {some_names([name or 'without a name' for name in groups])}"
+
+
+def _refuse_inputs(place: Path, joined: dict[str, Any], groups: dict[str, list[Path]]) -> None:
+    """Raise if a result would replace one of its parts."""
+    given = {folder.resolve() for folders in groups.values() for folder in folders}
+    for name in joined:
+        if (place / name).resolve() in given:
+            raise InputError("would replace one of the parts", file=str(place / name), remedy="choose another --out")

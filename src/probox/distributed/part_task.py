@@ -1,0 +1,134 @@
+"""What a worker does for one part: take it from the folder of finished parts, or evaluate it and put it there."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from probox.distributed.inputs import held
+from probox.distributed.kept import PartsFolder, part_name
+from probox.errors import InputError
+from probox.evaluation.inputs import read_inputs
+from probox.evaluation.part import Part
+from probox.parts import evaluate_part, from_bytes, join
+from probox.parts.run import _tables_of_part as tables_of_part
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["RESUME", "PartResult", "Plan", "error_in_seeing", "join_parts", "run_part", "state_of"]
+
+RESUME = "run again with resume=True, which does what is missing"
+"""What to do after a failure if finished parts are kept."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What all tasks of a run have in common; it is sent with each.
+
+    Parameters
+    ----------
+    of : int
+        How many parts there are.
+    whole : str
+        The hash of the ids of all images.
+    inputs : str
+        What tells the inputs from others.
+    truth, found : str or None
+        Where they are; None if each task is sent its tables.
+    by_need : bool
+        Whether a worker reads its own images alone.
+    images : array or None
+        The ids of the images to evaluate, if not all.
+    repair : bool
+        Whether covariances that are none are replaced.
+    given : dict
+        How to measure.
+    folder : PartsFolder or None
+        Where finished parts are kept.
+    """
+
+    of: int
+    whole: str
+    inputs: str
+    truth: str | None
+    found: str | None
+    by_need: bool
+    images: Any
+    repair: bool
+    given: dict[str, Any]
+    folder: PartsFolder | None
+
+
+@dataclasses.dataclass(frozen=True)
+class PartResult:
+    """What a task made, or found already made."""
+
+    value: Any
+    state: str
+    """``"evaluated"``, ``"kept"``, or ``"damaged"``: evaluated, since what was kept of it could not be used."""
+
+
+def run_part(plan: Plan, job: tuple[int, Any]) -> PartResult:
+    """Return one part, from the folder of parts if it is there, and keep it there if it is not."""
+    number, tables = job
+    if plan.folder is None:
+        return PartResult(_evaluated(plan, number, tables), "evaluated")
+    plan.folder.check_seen()
+    name = part_name(number, plan.of)
+    data = plan.folder.read(name)
+    kept = None if data is None else _usable(plan, number, data)
+    if kept is not None:
+        return PartResult(kept, "kept")
+    value = _evaluated(plan, number, tables)
+    try:
+        plan.folder.check_seen()  # a run that is over wants nothing any more
+        plan.folder.write(name, value.to_bytes())
+    except InputError as error:
+        remedy = f"{error.remedy}; {RESUME}" if error.remedy else RESUME
+        entry = f"part {number} of {plan.of}"
+        raise InputError(error.problem, file=error.file, entry=entry, remedy=remedy) from None
+    return PartResult(value, "evaluated" if data is None else "damaged")
+
+
+def _usable(plan: Plan, number: int, data: bytes) -> Any:
+    """Return the part that was kept as these bytes; None if they are damaged, or of another part."""
+    try:
+        value = from_bytes(data)
+    except InputError:
+        return None
+    part = value.part
+    mine = part is not None and (part.numbers, part.of, part.whole) == ((number,), plan.of, plan.whole)
+    return value if mine else None
+
+
+def _evaluated(plan: Plan, number: int, tables: Any) -> Any:
+    given = {**plan.given, "threads": 1}  # tasks share the processors, not threads of one task
+    if plan.by_need:
+        return evaluate_part(plan.truth, plan.found, (number, plan.of), images=plan.images, repair=plan.repair, **given)  # type: ignore[arg-type]  # both are paths
+    if tables is None:
+        whole: tuple[GroundTruth, Detections] = held(
+            f"{plan.inputs} {plan.whole}",
+            lambda: read_inputs(plan.truth, plan.found, "evaluate", images=plan.images, repair=plan.repair),  # type: ignore[arg-type]
+        )
+        tables = tables_of_part(*whole, number, plan.of)
+    part = Part((number,), plan.of, plan.whole, plan.inputs)
+    return dataclasses.replace(evaluate_part(*tables, **given), part=part)
+
+
+def state_of(result: PartResult) -> str:
+    """Return how a part came about."""
+    return result.state
+
+
+def join_parts(results: list[PartResult]) -> PartResult:
+    """Return some parts as one, which may still be a part of the whole."""
+    return PartResult(join([result.value for result in results], complete=False), "joined")
+
+
+def error_in_seeing(folder: PartsFolder) -> InputError | None:
+    """Return what keeps this process from using the folder of parts."""
+    try:
+        folder.check_seen()
+    except InputError as error:
+        return error
+    return None
