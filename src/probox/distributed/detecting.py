@@ -106,13 +106,13 @@ def detect_images(
     Parameters
     ----------
     model : str
-        As for `probox.detect.open_detector`; its files must be there for all workers, and so must the photos.
+        As for `probox.detect.opening.open_detector`; its files must be there for all workers, and so must the photos.
     images, out, options, settings, categories, progress
         As for `probox.detect.detect_images`.
     client : Client, optional
         The cluster, see `probox.distributed.open_client`. Default: the client that the program has opened.
     **opening
-        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.open_detector`; ``threads`` are those of one
+        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.opening.open_detector`; ``threads`` are those of one
         batch, by default one.
     """
     named = Model.called(model, **opening)

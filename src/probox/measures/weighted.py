@@ -27,5 +27,6 @@ def weighted_sums(weights: Weights, columns: npt.ArrayLike) -> Floats:
     >>> weighted_sums(np.array([[2, 0], [1, 1]]), [[1.0, 10.0]]).tolist()
     [[2.0, 11.0]]
     """
-    numbers = np.ascontiguousarray(columns, dtype=np.float64)
-    return np.asarray(np.einsum("ri,ki->kr", weights.astype(np.float64), numbers))
+    # In the order of memory images come one after another: sums are over them, whatever rows there are.
+    counts, numbers = (np.ascontiguousarray(values, dtype=np.float64) for values in (weights, columns))
+    return np.asarray(np.einsum("ri,ki->kr", counts, numbers))
