@@ -121,5 +121,8 @@ def test_progress_counts_all_of_them(world: World, more: dict[str, Any]) -> None
     steps: list[tuple[int, int]] = []
     fit(truth, found["one"], folds=3, progress=lambda *step: steps.append(step), **more)
     assert steps == [(n, 7) for n in range(1, 8)]
+    one_by_one = Elsewhere(1)  # so that progress is told after each
+    fit(truth, found["one"], folds=3, mapper=one_by_one)
+    assert one_by_one.pieces.count("fitted") == 7
     compare(results, replicates=20, progress=lambda *step: steps.append(step), **more)
     assert steps[-1] == (40, 40)
