@@ -1,11 +1,19 @@
-"""A Dask cluster of two processes that the tests of a module share."""
+"""A Dask cluster of two processes that the tests of a module share, and files to evaluate there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.worlds import boxes_truth, simulated
+
+import probox
+from probox import Detections, GroundTruth
+
+SHARDS = 6
 
 
 @pytest.fixture(scope="module")
@@ -15,3 +23,27 @@ def client() -> Iterator[Any]:
 
     with open_client("local:2") as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def tables() -> tuple[GroundTruth, Detections]:
+    """Return 30 images; some of the detections are in images that the truth does not have."""
+    truth = boxes_truth(31)
+    found = simulated(truth, false_per_image=1, miss_rate=0.1)
+    return truth.select_images(truth.image_ids[:30]), found
+
+
+@pytest.fixture(scope="session")
+def sets(tables: tuple[GroundTruth, Detections], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with sets of shards, ``truth`` and ``found``, that hold the tables."""
+    pytest.importorskip("pyarrow")
+    truth, found = tables
+    folder = tmp_path_factory.mktemp("sets")
+    for name in ("truth", "found"):
+        (folder / name).mkdir()
+    images = np.union1d(truth.image_ids, found.image_ids)
+    for number, ids in enumerate(np.array_split(images, SHARDS)):
+        there = truth.select_images(np.intersect1d(ids, truth.image_ids))
+        probox.write_parquet(folder / "truth" / f"part-{number}.parquet", there)
+        probox.write_parquet(folder / "found" / f"part-{number}.parquet", found.select(np.isin(found.image_ids, ids)))
+    return folder

@@ -83,3 +83,25 @@ def as_list(number: int) -> list[int]:
 
 def length_of(values: list[int]) -> int:
     return len(values)
+
+
+def slow_down(seconds: float) -> int:
+    """Let the evaluation of every part take so much longer in this process; return which process it is."""
+    from probox.distributed import part_task
+
+    measure = part_task.evaluate_part
+
+    def slowly(*args: Any, **given: Any) -> Any:
+        time.sleep(seconds)
+        return measure(*args, **given)
+
+    part_task.evaluate_part = slowly
+    return os.getpid()
+
+
+def limit_files(size: int) -> None:
+    """Let this process write no file of more than so many bytes, as if the disk were full; 0 for any."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size or hard, hard))

@@ -14,7 +14,7 @@ from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.record import TARGETS
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, table_width
 from probox.cli.dask_choice import dask_option, mappers_at
-from probox.cli.output import detections_option
+from probox.cli.output import PathOrUrl, detections_option
 from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
 
@@ -96,7 +96,7 @@ def command() -> None:
 )
 @click.option(
     "--held-out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathOrUrl(dir_okay=False),
     metavar="FILE",
     help="Write the detections too, each calibrated by a fit that has not seen its image.",
 )
@@ -199,19 +199,20 @@ def apply_command(calibration: str, detections: str, out: Path, truth: str | Non
     probox calibrate apply calibration.json detections.json --out calibrated.json
     """
     from probox.calibration import Calibration
-    from probox.files.replacing import check_not_input, check_replaceable
+    from probox.files.replacing import check_not_input
     from probox.files.source import Source
     from probox.formats import read_truth
     from probox.formats.alone import dataset_alone
     from probox.formats.problems import Problems
     from probox.formats.registry import format_of_detections
+    from probox.formats.writing import check_place
 
     check_not_input(out, (calibration, detections, truth))
     fitted = Calibration.load(calibration)
     source = Source(detections)
     given = format_of_detections(source)
     form = _format_to_write(out, given)
-    check_replaceable(out, form.kind, folder=True)
+    check_place(out, form)
     if truth is None and form is not given:
         raise InputError(
             f"cannot become {form.title} without the images and classes of the ground truth",

@@ -18,7 +18,7 @@ from probox.formats.registry import (
 
 if TYPE_CHECKING:
     from probox.files.source import Source
-    from probox.formats.format import DetectionFormat, Notes
+    from probox.formats.format import DetectionFormat, Notes, TruthFormat
     from probox.tables.groundtruth import GroundTruth
 
 PLAIN = ".json"
@@ -39,9 +39,14 @@ def _known(context: click.Context, option: click.Parameter, value: str | None) -
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--truth", type=click.Path(), help="The ground truth that the detections belong to.")
 @click.option("--to", "wanted", metavar=f"[{'|'.join(_names())}]", callback=_known, help="The format to write.")
+@click.option(
+    "--shards", type=click.IntRange(min=1), metavar="N", help="Write a folder of N Parquet files, with an index."
+)
 @click.option("--repair", is_flag=True, help="Replace invalid covariances by the nearest valid ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def command(source: str, target: str, truth: str | None, wanted: str | None, repair: bool, as_json: bool) -> None:
+def command(
+    source: str, target: str, truth: str | None, wanted: str | None, shards: int | None, repair: bool, as_json: bool
+) -> None:
     """Convert detections to COCO results, RVC1 (.json, .json.gz) or Parquet (.parquet).
 
     IN may also be what YOLO, Pascal VOC, KITTI and Open Images have for detections or ground truth.
@@ -50,6 +55,7 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
     results, and a name with no such ending is a folder of RVC1 sequences. Without --truth the format stays, and the
     file is checked, and compressed or not by the name of OUT; ground truth becomes Parquet. An OUT that is there is
     replaced if it holds detections (or ground truth, if that is written), and never if it is IN or the ground truth.
+    With --shards, OUT is a folder; Parquet may also be read from and written to URLs, such as s3://bucket/found.
 
     \b
     Examples:
@@ -57,21 +63,31 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
       probox convert results.json results.json.gz
       probox convert results.json detections.parquet --truth instances_val2017.json
       probox convert instances_val2017.json truth.parquet
+      probox convert detections.parquet found --shards 16
       probox convert runs/detect/predict/labels found.coco.json --truth data.yaml
     """
-    from probox.files.replacing import check_not_input
+    from probox.files.replacing import check_none_is_input
     from probox.files.source import Source
+    from probox.formats.parquet.format import PARQUET_DETECTIONS, in_shards
+    from probox.formats.parquet.output import files_to_replace
+    from probox.formats.writing import check_url
 
     read = Source(source)
     given = format_of_detections(read)
-    form = _asked(target, given, wanted, has_truth=truth is not None)
-    check_not_input(target, (source, truth))
+    form, truth_writers = _asked(target, given, wanted, has_truth=truth is not None), truth_formats()
+    if shards is not None:
+        if wanted not in (None, PARQUET_DETECTIONS.name):
+            raise click.UsageError(f"--shards is for Parquet, and --to asks for {form.title}")
+        form, writer = in_shards(shards)
+        truth_writers = [writer]
+    check_url(target, form)
+    check_none_is_input([target, *files_to_replace(target)], (source, truth))
     what = "detections"
     count: int | None
     if truth is not None:
         count, notes = _rewrite(read, target, truth, given, form, repair)
     else:
-        what, count, notes = _without_truth(read, target, given, form, repair)
+        what, count, notes = _without_truth(read, target, given, form, truth_writers, repair)
     if as_json:
         print_json({"input": source, "output": target, "format": form.name, what: count, "notes": list(notes)})
         return
@@ -83,12 +99,16 @@ def command(source: str, target: str, truth: str | None, wanted: str | None, rep
 
 def _asked(target: str, given: DetectionFormat, wanted: str | None, *, has_truth: bool) -> DetectionFormat:
     """Return the format to write: the one that is wanted, or that the name of OUT asks for."""
+    from probox.files.remote import is_url
     from probox.formats.coco.format import COCO_RESULTS
+    from probox.formats.parquet.format import PARQUET_DETECTIONS
     from probox.formats.rvc1.format import RVC1_DETECTIONS
 
     if wanted is not None:
         return next(form for form in detection_formats() if form.name == wanted)
     named = format_of_name(target)
+    if named is None and is_url(target):
+        return PARQUET_DETECTIONS
     if named is None:
         return RVC1_DETECTIONS if has_truth else given  # a folder of sequences
     if named.suffix_in(target) != PLAIN:
@@ -111,15 +131,20 @@ def _rewrite(
 
 
 def _without_truth(
-    source: Source, target: str, given: DetectionFormat, form: DetectionFormat, repair: bool
+    source: Source,
+    target: str,
+    given: DetectionFormat,
+    form: DetectionFormat,
+    truth_writers: list[TruthFormat],
+    repair: bool,
 ) -> tuple[str, int | None, Notes]:
     """Write what needs no ground truth beside it: ground truth itself, or a copy; return what it was as well."""
-    for writer in truth_formats():
+    for writer in truth_writers:
         if writer.name == form.name and writer.write is not None:
             truth = _as_truth(source, given)
             if truth is not None:
                 return "objects", int(truth.countable.sum()), truth.notes + writer.write(target, truth)
-    copied = given.copy(source, target, repair) if form is given and given.copy is not None else None
+    copied = form.copy(source, target, repair) if form.name == given.name and form.copy is not None else None
     if copied is None:
         raise InputError(
             f"cannot become {form.title} without the images and classes of the ground truth",

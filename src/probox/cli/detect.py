@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.dask_choice import client_at, dask_option
-from probox.cli.output import optional_detections_option
+from probox.cli.output import PathOrUrl, optional_detections_option
 from probox.detect.families import FAMILIES, LABELS
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
 from probox.detect.opening import DEVICES
@@ -59,6 +59,9 @@ class Size(click.ParamType[Any]):
     help="A photo, a folder, a pattern in quotes, or a text file with a photo in each line; may be given again.",
 )
 @optional_detections_option("MODEL.coco.json, or MODEL.rvc1.json where photos have names, but no ids")
+@click.option(
+    "--shards", type=click.IntRange(min=1), metavar="N", help="Make --out a folder of N Parquet files, with an index."
+)
 @click.option("--family", type=click.Choice(["auto", *FAMILIES]), default="auto", help="Kind of detector.")
 @click.option(
     "--uncertainty", type=click.Choice(UNCERTAINTIES), default=Options.uncertainty, help="Where covariances come from."
@@ -116,7 +119,7 @@ class Size(click.ParamType[Any]):
 @click.option("--classes", type=click.Path(dir_okay=False, path_type=Path), help="Class names, one per line.")
 @click.option(
     "--truth",
-    type=click.Path(path_type=Path),
+    type=PathOrUrl(dir_okay=True),
     help="Ground truth that knows the images' ids, sizes and categories.  [default: ids are the numbers in names]",
 )
 @click.option(
@@ -166,6 +169,7 @@ def command(
     from probox.detect.opening import files_of, open_detector, split_model
     from probox.detect.output import check_ids
     from probox.files.output import write_files
+    from probox.files.reading import is_folder
     from probox.files.replacing import GRAPH, check_not_input, check_replaceable
     from probox.formats.writing import check_output
     from probox.fusion import Spread
@@ -175,10 +179,15 @@ def command(
         raise click.UsageError("Missing option '--images'.")
     inputs = (*files_of(model, given["weights"]), given["truth"], given["classes"])
     chosen = choose_images([*images, *photos], given["truth"])
+    if out is None and given["shards"] is not None:
+        raise click.UsageError("--shards needs --out, the folder to write")
     out = out or _default_out(split_model(model)[1], chosen)
-    check_output(out)
+    shards = given["shards"]
+    if shards is None and is_folder(out):
+        raise click.UsageError(f"--out is a folder, {str(out)!r}: name a file, or add --shards")
+    check_output(out, shards=shards)
     check_not_input(out, inputs)
-    check_ids(out, chosen.images)
+    check_ids(out, chosen.images, shards=shards)
     if given["save_graph"]:
         check_not_input(given["save_graph"], (*inputs, out))
         check_replaceable(given["save_graph"], GRAPH, folder=True)
@@ -234,9 +243,16 @@ def command(
         progress_bar(f"{detector.family.name}", quiet=as_json) as progress,
     ):
         run = detect_images(
-            detector, chosen.images, out, options, settings=settings, categories=chosen.categories, progress=progress,
+            detector,
+            chosen.images,
+            out,
+            options,
+            settings=settings,
+            categories=chosen.categories,
+            shards=shards,
+            progress=progress,
             looking=looking,
-        )  # fmt: skip
+        )
     seconds = time.monotonic() - started
     dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)
     if given["save_graph"] and graph is not None:

@@ -171,12 +171,14 @@ def _judged(
         if at_threshold and threshold is not None:
             evaluation = evaluation.at_threshold(threshold)
         return evaluation, found
+    from probox.formats.parquet.sets import is_parquet_source
+
     if truth is not None:
         from probox.evaluation.run import evaluate
 
         table, found = scoring.read(truth, source, "draw")
         return evaluate(table, found, convention=scoring.convention, threads=scoring.threads), found
-    if Path(source).is_dir():
+    if Path(source).is_dir() and not is_parquet_source(source):
         raise InputError(
             "holds no evaluation.json",
             file=source,

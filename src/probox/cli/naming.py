@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probox.cli.console import file_title
+from probox.files.remote import is_url
 
 if TYPE_CHECKING:
     from probox.evaluation.result import Evaluation
@@ -40,7 +41,7 @@ def named_argument(variable: str, what: str) -> Callable[[Callable[..., Any]], C
 
 
 def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, ...]:
-    """Return what each text names; a path that exists as it stands is a path, whatever is in it.
+    """Return what each text names; a URL, and a path that exists as it stands, is one, whatever is in it.
 
     >>> parse_named(["SSD=results/ssd.json", "yolo.json"])
     (Named(path='results/ssd.json', name='SSD'), Named(path='yolo.json', name=None))
@@ -48,7 +49,7 @@ def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, 
     named: list[Named] = []
     for text in texts:
         name, equals, path = text.partition("=")
-        if not equals or os.path.exists(text):
+        if not equals or is_url(text) or os.path.exists(text):
             named.append(Named(text))
             continue
         problem = _problem(name, path, what)

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from probox.files.remote import is_url
 from probox.formats.registry import endings_in_words
 
-__all__ = ["detections_option", "optional_detections_option"]
+__all__ = ["PathOrUrl", "detections_option", "optional_detections_option"]
 
 
 def detections_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,13 +21,26 @@ def detections_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def optional_detections_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add --out to a command that has a name of its own for the file, which `default` describes."""
-    return lambda command: _option(command, f"  [default: {default}]", required=False)
+    return lambda command: _option(command, f"  [default: {default}]", required=False, folders=True)
 
 
-def _option(command: Callable[..., Any], default: str = "", *, required: bool) -> Callable[..., Any]:
+class PathOrUrl(click.Path):
+    """A path, or the URL of what only Parquet can be: text, since a path would leave out one of its slashes."""
+
+    def __init__(self, *, dir_okay: bool) -> None:
+        super().__init__(dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a path, or a URL as it is."""
+        return value if is_url(value) else super().convert(value, param, ctx)
+
+
+def _option(
+    command: Callable[..., Any], default: str = "", *, required: bool, folders: bool = False
+) -> Callable[..., Any]:
     return click.option(
         "--out",
         required=required,
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=PathOrUrl(dir_okay=folders),
         help=f"File to write: {endings_in_words()}; JSON also as .gz.{default}",
     )(command)

@@ -96,7 +96,7 @@ def choose_images(images: Places, truth: str | Path | None = None) -> Chosen:
     if truth is None:
         numbered = _by_number(found, notes)
     else:
-        known, categories = _images_of(Path(truth))
+        known, categories = _images_of(truth)
         numbered = _by_truth(found, known, str(truth), notes)
     return Chosen(tuple(sorted(numbered, key=lambda image: image.image_id)), tuple(notes), categories)
 
@@ -288,9 +288,9 @@ def _rows(found: Sequence[Path], known: Sequence[_Known]) -> list[int]:
     return [int(row) for row in rows]
 
 
-def _images_of(truth: Path) -> tuple[list[_Known], dict[int, str]]:
+def _images_of(truth: str | Path) -> tuple[list[_Known], dict[int, str]]:
     """Return images and categories of ground truth; of COCO's files nothing else is read."""
-    if not truth.is_file() or first_character(file_head(truth)) != "{":
+    if not Path(truth).is_file() or first_character(file_head(truth)) != "{":
         dataset = read_truth(str(truth)).dataset
         columns = (dataset.image_ids.tolist(), dataset.file_names, map(tuple, dataset.shapes.tolist()))
         known = [_Known(image_id, name, size) for image_id, name, size in zip(*columns, strict=True)]

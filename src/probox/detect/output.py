@@ -12,6 +12,7 @@ from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from probox.detect.finding import ImageFile
 from probox.errors import InputError
 from probox.formats.coco.format import COCO_RESULTS
+from probox.formats.parquet.format import PARQUET_DETECTIONS
 from probox.formats.registry import format_of_name
 from probox.formats.rvc1.format import RVC1_DETECTIONS
 from probox.formats.writing import write_detections
@@ -23,7 +24,7 @@ from probox.tables.labels import unknown_classes
 __all__ = ["check_ids", "save_detections"]
 
 
-def check_ids(path: str | Path, images: Sequence[ImageFile]) -> None:
+def check_ids(path: str | Path, images: Sequence[ImageFile], *, shards: int | None = None) -> None:
     """Raise if the file could not say which image a detection belongs to.
 
     Only RVC1 holds names of images. In any other format, ids that were made up would be taken for those of whatever
@@ -33,7 +34,7 @@ def check_ids(path: str | Path, images: Sequence[ImageFile]) -> None:
     for image in images:
         if seen.setdefault(image.image_id, image) is not image:
             raise InputError(f"{seen[image.image_id].path} and {image.path} have the same id", image=image.image_id)
-    form = format_of_name(path)
+    form = format_of_name(path) if shards is None else PARQUET_DETECTIONS
     counted = [image for image in images if image.counted]
     if counted and form is not None and form is not RVC1_DETECTIONS:
         raise InputError(
@@ -50,6 +51,8 @@ def save_detections(
     images: Sequence[ImageFile],
     sizes: Mapping[int, tuple[int, int]] | None = None,
     categories: Mapping[int, str] | None = None,
+    *,
+    shards: int | None = None,
 ) -> tuple[str, ...]:
     """Write detections of `images`, in the format that the file name asks for, and return what is to be said of it.
 
@@ -71,13 +74,15 @@ def save_detections(
     categories : dict of category id to name, optional
         The truth's, for COCO results, which name classes by number and list their probabilities in that order.
         Default: COCO's for its 80 classes, else 1, 2, ... in the order of the classes.
+    shards : int, optional
+        Write a folder of so many Parquet files instead, whatever it is called.
     """
-    check_ids(path, images)
+    check_ids(path, images, shards=shards)
     dataset = _dataset(found.classes, images, sizes or {})
     notes: tuple[str, ...] = ()
-    if format_of_name(path) is COCO_RESULTS:
+    if shards is None and format_of_name(path) is COCO_RESULTS:
         dataset, notes = _with_categories(dataset, categories)
-    return notes + write_detections(path, found, dataset)
+    return notes + write_detections(path, found, dataset, shards=shards)
 
 
 def _dataset(classes: Sequence[str], images: Sequence[ImageFile], sizes: Mapping[int, tuple[int, int]]) -> Dataset:

@@ -15,6 +15,7 @@ from probox.detect.runner import Runner
 from probox.detect.uncertainty import Found, Options, check_options, finish, look
 from probox.errors import InputError
 from probox.files.photos import Photo, read_photo
+from probox.files.remote import is_url
 from probox.formats.writing import check_output
 from probox.support.optional import require
 from probox.support.overlap import in_order
@@ -52,6 +53,11 @@ class Run:
     """What random masks cost in score."""
 
 
+def beside(out: str | Path) -> Path:
+    """Return where results are kept meanwhile: beside the output, or for a URL here under its last name."""
+    return Path(str(out).rstrip("/").rsplit("/", 1)[-1]) if is_url(out) else Path(out)
+
+
 def detect_images(
     detector: Runner,
     images: Sequence[ImageFile],
@@ -60,6 +66,7 @@ def detect_images(
     *,
     settings: dict[str, Any] | None = None,
     categories: Mapping[int, str] | None = None,
+    shards: int | None = None,
     progress: Progress = lambda done, total: None,
     looking: Looking | None = None,
 ) -> Run:
@@ -87,6 +94,8 @@ def detect_images(
         What else decides the result, in words or numbers, to be compared when resuming.
     categories : dict of category id to name, optional
         The truth's, see `save_detections`.
+    shards : int, optional
+        Write a folder of so many Parquet files.
     progress : callable
         Called with the number of images done and of all.
     looking : callable, optional
@@ -94,20 +103,20 @@ def detect_images(
         hold what looked odd, as that of detectors does.
     """
     require("PIL.Image", extra="detect", purpose="reading photos needs")
-    check_output(out, heatmaps=options.uncertainty == "masks")
+    check_output(out, heatmaps=options.uncertainty == "masks", shards=shards)
     check_options(detector.family, options)
     if not images:
         raise InputError("no images to look at")
-    check_ids(out, images)
+    check_ids(out, images, shards=shards)
     described = {
         "model": detector.fingerprint,
         "batch": detector.batch,
         **dataclasses.asdict(options),
         **(settings or {}),
     }
-    with Partial(Path(out), described) as kept:
+    with Partial(beside(out), described) as kept:
         done = _detect_all(detector, images, options, kept, progress, looking or _look_here)
-        notes = save_detections(out, done.found, images, done.sizes, categories)
+        notes = save_detections(out, done.found, images, done.sizes, categories, shards=shards)
         notes += tuple(getattr(looking or detector, "notes", ()))
         kept.remove()
     return dataclasses.replace(done, notes=done.notes + notes)

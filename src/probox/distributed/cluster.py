@@ -30,7 +30,7 @@ _VERSION = "__import__('probox.version', fromlist=['version']).__version__"
 
 
 @contextmanager
-def open_client(address: str = "local", *, timeout: float = PATIENCE) -> Iterator[Client]:
+def open_client(address: str = "local", *, timeout: float | None = None) -> Iterator[Client]:
     """Give a client of a Dask cluster, and close it in the end.
 
     Parameters
@@ -39,8 +39,8 @@ def open_client(address: str = "local", *, timeout: float = PATIENCE) -> Iterato
         ``"local"``: a cluster of this machine, with one process for each processor, or ``"local:4"`` for four of them.
         It ends with the block. Anything else is a scheduler that runs already: its address (``"tcp://host:8786"``) or
         the file that it wrote with ``--scheduler-file``.
-    timeout : float
-        Seconds to wait for a scheduler to answer, and for its first worker.
+    timeout : float, optional
+        Seconds to wait for a scheduler to answer, and for its first worker; default: 8.
 
     Examples
     --------
@@ -51,6 +51,7 @@ def open_client(address: str = "local", *, timeout: float = PATIENCE) -> Iterato
     distributed = require("distributed", extra="distributed", purpose="a Dask cluster needs")
     import dask
 
+    timeout = PATIENCE if timeout is None else timeout
     workers = _local_workers(address)
     place = None if workers is not None else _scheduler_address(address)
     with ExitStack() as stack:
@@ -212,6 +213,9 @@ def _interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its own start would let interrupts through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -95,6 +95,7 @@ def detect_images(
     client: Client | None = None,
     settings: dict[str, Any] | None = None,
     categories: Mapping[int, str] | None = None,
+    shards: int | None = None,
     progress: Progress = lambda done, total: None,
     **opening: Any,
 ) -> Run:
@@ -107,7 +108,7 @@ def detect_images(
     ----------
     model : str
         As for `probox.detect.opening.open_detector`; its files must be there for all workers, and so must the photos.
-    images, out, options, settings, categories, progress
+    images, out, options, settings, categories, shards, progress
         As for `probox.detect.detect_images`.
     client : Client, optional
         The cluster, see `probox.distributed.open_client`. Default: the client that the program has opened.
@@ -118,8 +119,9 @@ def detect_images(
     named = Model.called(model, **opening)
     looking = ClusterLooking(current_client() if client is None else client, named)
     return detect_images_here(
-        named.open(), images, out, options, settings=settings, categories=categories, progress=progress, looking=looking
-    )
+        named.open(), images, out, options, settings=settings, categories=categories, shards=shards, progress=progress,
+        looking=looking,
+    )  # fmt: skip
 
 
 class ClusterLooking:

@@ -96,7 +96,8 @@ def evaluate(
     client : Client, optional
         The cluster, see `open_client`; default: the one that the program has opened.
     parts : int, optional
-        How many parts; default: one for each shard of `found` or, if it is no set, 4 for each thread of the cluster.
+        How many parts; default: one for each shard of `found` or, if that would leave threads of the cluster without
+        work, 4 for each of them.
     keep : {"all", "matches", "summary"}
         How much is kept of the evaluation, as for `evaluate_part`.
     folder : path or URL, optional
@@ -193,15 +194,25 @@ def evaluated(
                 states[index + 1] = state
             joined = tree_reduce(cluster, futures, join_parts, remedy=remedy)
         finally:
-            with suppress(Exception):  # workers that are gone hold nothing
-                cluster.run(forget_inputs)
-        names = {str(one.given): one.shown for one in (there, seen) if not one.is_table}
-        result = join([joined.value])
-        result = dataclasses.replace(result, inputs=tuple(names.get(name, name) for name in result.inputs))
+            if cluster.status == "running":  # otherwise the scheduler is gone, and would be waited for
+                with suppress(Exception):
+                    cluster.run(forget_inputs)
+        result = _named_as_given(join([joined.value]), there, seen)
         damaged = [part_name(number, of) for number, state in sorted(states.items()) if state == "damaged"]
         yield Run(result, of, sum(state == "kept" for state in states.values()), tuple(damaged))
         if kept is not None:
             kept.remove()
+
+
+def _named_as_given(result: Any, truth: Input, found: Input) -> Any:
+    """Return a result that calls its files what the caller called them, not what workers did."""
+    names = {str(one.given): one.shown for one in (truth, found) if not one.is_table}
+    dataset = result.dataset
+    return dataclasses.replace(
+        result,
+        inputs=tuple(names.get(name, name) for name in result.inputs),
+        dataset=dataset.replace(source=names.get(dataset.source, dataset.source)),
+    )
 
 
 def _part_count(parts: int | None, resumed: str | None, found: Input, client: Client, images: int) -> int:
@@ -211,8 +222,9 @@ def _part_count(parts: int | None, resumed: str | None, found: Input, client: Cl
             raise InputError(f"expected parts to be a whole number from 1 on, but got {parts!r:.40}")
         return min(int(parts), max(1, images))
     before = None if resumed is None else parts_before(resumed)
-    count = before or found.shards or PARTS_PER_THREAD * thread_total(client)
-    return max(1, min(count, images))
+    threads = thread_total(client)
+    shards = found.shards if (found.shards or 0) >= max(2, threads) else None
+    return max(1, min(before or shards or PARTS_PER_THREAD * threads, images))
 
 
 def _check_seen(client: Client, folder: PartsFolder) -> None:

@@ -16,8 +16,11 @@ import numpy.typing as npt
 
 from probox.files.reading import Paths
 from probox.files.remote import is_url
+from probox.files.source import Source
+from probox.formats.parquet.format import PARQUET_DETECTIONS, PARQUET_TRUTH
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
 from probox.formats.reading import read_truth
+from probox.formats.registry import format_of_detections, format_of_truth
 from probox.parts.identity import hash_of_table
 from probox.tables.arguments import expect_path
 from probox.tables.detections import Detections
@@ -65,7 +68,7 @@ def given_truth(truth: GroundTruth | Paths) -> Input:
     if isinstance(truth, GroundTruth):
         return Input(truth, truth.source, _table_stamp(truth), image_ids=truth.image_ids)
     expect_path(truth, "truth", "give a table or the name of a file")
-    if is_parquet_source(truth):
+    if is_parquet_source(truth) and format_of_truth(Source(truth)) is PARQUET_TRUTH:
         opened = open_truth(truth)
         stamp = {"fingerprint": opened.fingerprint()}
         return Input(place_of(truth), opened.source, stamp, by_need=True, image_ids=opened.image_ids)
@@ -78,7 +81,7 @@ def given_found(found: Detections | Paths) -> Input:
     if isinstance(found, Detections):
         return Input(found, found.source, _table_stamp(found))
     expect_path(found, "found", "give a table or the name of a file")
-    if is_parquet_source(found):
+    if is_parquet_source(found) and format_of_detections(Source(found)) is PARQUET_DETECTIONS:
         opened = open_detections(found)
         shards = getattr(opened, "shards", None)
         return Input(place_of(found), opened.name, {"fingerprint": opened.fingerprint()}, by_need=True, shards=shards)

@@ -6,14 +6,12 @@ command replaces exactly these files, as long as they are unchanged; anything el
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import hashlib
 import json
 import os
 import stat
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -23,21 +21,20 @@ from probox.errors import InputError
 from probox.files.output import Content, put_content
 from probox.files.staging import (
     Staging,
-    claim,
+    exchange,
     move_into_place,
     named_errors,
     parents_made,
     remove_if_empty,
     staging,
     sweep,
+    taking_turns,
 )
 
 __all__ = ["LISTING", "OutputFolder", "check_output_folder", "files_written", "output_folder"]
 
 LISTING = ".probox.json"
 """The hidden file that lists what was written."""
-_PATIENCE = 60.0
-"""Seconds to wait for another run to move its files, which takes a moment."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +68,7 @@ class OutputFolder:
 
     def commit(self) -> None:
         """Move everything to its place, in one step where all that is there was written by probox."""
-        with _taking_turns(self._place.parent), named_errors(self.target):
+        with taking_turns(self._place.parent), named_errors(self.target):
             known = _read_list(self._place)
             for name, digest in self._digests.items():
                 _check_free(self._place, self.target, name, known.get(name), self._command, digest)
@@ -108,7 +105,7 @@ class OutputFolder:
             os.rename(new, place)
             return True
         os.chmod(new, stat.S_IMODE(place.stat().st_mode))
-        if _exchange(new, place):
+        if exchange(new, place):
             _rescue(new, place, old_files)
             return True
         (new / LISTING).unlink()
@@ -223,21 +220,6 @@ def _staging_near(place: Path, shown: Path) -> Iterator[Staging]:
         given.__exit__(*sys.exc_info())
 
 
-@contextmanager
-def _taking_turns(folder: Path) -> Iterator[None]:
-    """Wait until no other run is moving its files to a place in `folder`; not forever, for others may lock it, too."""
-    claimed = None
-    with suppress(OSError):  # without locks: a moment's risk
-        patience = time.monotonic() + _PATIENCE
-        while (claimed := claim(folder)) is None and time.monotonic() < patience:
-            time.sleep(0.02)
-    try:
-        yield
-    finally:
-        if claimed is not None:
-            os.close(claimed)
-
-
 def _read_list(place: Path) -> dict[str, _Entry]:
     """Return what was written into a folder, by name."""
     path = place / LISTING
@@ -323,15 +305,6 @@ def _may_swap(new: Path, place: Path) -> bool:
         made.st_dev,
     )
     return same_owner and here != place and place not in here.parents
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap two folders in one step; return False where that is not possible."""
-    if not sys.platform.startswith("linux"):
-        return False
-    swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    here, exchange = -100, 2
-    return swap is not None and swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
 def _rescue(old: Path, place: Path, known: list[str]) -> None:

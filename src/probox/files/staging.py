@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
 import shutil
 import stat
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,11 +22,13 @@ except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "Staging", "claim", "folder_made", "is_staging_name", "move_into_place", "named_errors", "parents_made",
-    "remove_if_empty", "staging", "sweep",
+    "Staging", "claim", "exchange", "folder_made", "is_staging_name", "move_into_place", "named_errors", "parents_made",
+    "remove_if_empty", "staging", "sweep", "taking_turns",
 ]  # fmt: skip
 
 _MARKER = "made-by-probox"
+_PATIENCE = 60.0
+"""Seconds to wait for another run to move its files, which takes a moment."""
 
 
 @contextmanager
@@ -223,3 +228,27 @@ def remove_if_empty(folder: Path) -> None:
     """Remove a folder unless something is in it."""
     with suppress(OSError):
         folder.rmdir()
+
+
+@contextmanager
+def taking_turns(folder: Path) -> Iterator[None]:
+    """Wait until no other run is moving its files to a place in `folder`; not forever, for others may lock it, too."""
+    claimed = None
+    with suppress(OSError):  # without locks: a moment's risk
+        patience = time.monotonic() + _PATIENCE
+        while (claimed := claim(folder)) is None and time.monotonic() < patience:
+            time.sleep(0.02)
+    try:
+        yield
+    finally:
+        if claimed is not None:
+            os.close(claimed)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap two folders in one step; return False where that is not possible."""
+    if not sys.platform.startswith("linux"):
+        return False
+    swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    here, exchange = -100, 2
+    return swap is not None and swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0

@@ -8,8 +8,8 @@ from probox.formats.coco.writing import write_coco_results
 from probox.formats.kitti.labels import read_kitti, read_kitti_truth
 from probox.formats.openimages.detections import read_open_images
 from probox.formats.openimages.truth import read_open_images_truth
+from probox.formats.parquet.output import write_parquet
 from probox.formats.parquet.reading import read_parquet, read_parquet_truth
-from probox.formats.parquet.writing import write_parquet
 from probox.formats.reading import read_detections, read_truth
 from probox.formats.rvc1.detections import read_rvc1
 from probox.formats.rvc1.truth import read_rvc1_truth

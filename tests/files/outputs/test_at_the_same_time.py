@@ -66,7 +66,7 @@ def test_files_of_two_runs_come_together(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_somebody_else_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probox.files.folder._PATIENCE", 0.1)
+    monkeypatch.setattr("probox.files.staging._PATIENCE", 0.1)
     held = claim(tmp_path)
     assert held is not None
     with output_folder(tmp_path / "out", "draw") as folder:

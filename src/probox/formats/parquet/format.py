@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+from functools import partial
+
 from probox.files.reading import Paths
 from probox.files.source import Source
 from probox.formats.draft import Draft
 from probox.formats.format import Copied, DetectionFormat, Notes, TruthFormat
+from probox.formats.parquet.output import write_parquet
 from probox.formats.parquet.reading import parquet_draft, read_parquet, read_parquet_truth
 from probox.formats.parquet.sets import is_parquet_source, open_detections
-from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, write_parquet
+from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE
 from probox.formats.problems import Problems
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["PARQUET_DETECTIONS", "PARQUET_TRUTH"]
+__all__ = ["PARQUET_DETECTIONS", "PARQUET_TRUTH", "in_shards"]
 
 
 def _sniff(source: Source) -> bool:
@@ -26,8 +30,7 @@ def _read_truth(source: Source, problems: Problems) -> GroundTruth:
 
 
 def _write_truth(path: Paths, truth: GroundTruth) -> Notes:
-    write_parquet(path, truth)
-    return ()
+    return write_parquet(path, truth)
 
 
 def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
@@ -35,18 +38,16 @@ def _read_detections(source: Source, dataset: Dataset, problems: Problems) -> Dr
 
 
 def _write_detections(path: Paths, found: Detections, dataset: Dataset) -> Notes:
-    write_parquet(path, found)
-    return ()
+    return write_parquet(path, found)
 
 
 def _check(source: Source) -> None:
     open_detections(source.path)
 
 
-def _copy(source: Source, target: Paths, repair: bool) -> Copied:
+def _copy(source: Source, target: Paths, repair: bool, shards: int | None = None) -> Copied:
     found = read_parquet(source.path, repair=repair)
-    write_parquet(target, found)
-    return len(found), found.notes
+    return len(found), found.notes + write_parquet(target, found, shards=shards)
 
 
 PARQUET_DETECTIONS = DetectionFormat(
@@ -72,3 +73,17 @@ PARQUET_TRUTH = TruthFormat(
     kind=TRUTH_FILE,
     urls=True,
 )
+
+
+def in_shards(shards: int | None) -> tuple[DetectionFormat, TruthFormat]:
+    """Return the formats of detections and of ground truth that write sets of so many files; None: single files."""
+    if shards is None:
+        return PARQUET_DETECTIONS, PARQUET_TRUTH
+    return (
+        dataclasses.replace(
+            PARQUET_DETECTIONS,
+            write=lambda path, found, dataset: write_parquet(path, found, shards=shards),
+            copy=partial(_copy, shards=shards),
+        ),
+        dataclasses.replace(PARQUET_TRUTH, write=lambda path, truth: write_parquet(path, truth, shards=shards)),
+    )

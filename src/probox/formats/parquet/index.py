@@ -29,6 +29,7 @@ __all__ = [
     "index_content",
     "make_index",
     "open_shard",
+    "read_index",
     "stored_index",
 ]
 
@@ -178,7 +179,7 @@ def index_content(index: Index) -> Content:
 def stored_index(path: Paths, table: str, sizes: Mapping[str, int]) -> Index:
     """Return the index that a set has, which must fit its shards: their names and sizes."""
     name = inside(path, INDEX)
-    index = _read(name)
+    index = read_index(name)
     if index.table != table:
         known = {"detections": "detections", "truth": "ground truth"}
         raise InputError(
@@ -199,7 +200,8 @@ def stored_index(path: Paths, table: str, sizes: Mapping[str, int]) -> Index:
     return index
 
 
-def _read(name: str) -> Index:
+def read_index(name: str) -> Index:
+    """Return the index in a file, sound in itself."""
     _, parquet = pyarrow()
     problem = InputError("cannot be read as the index of a set", file=name, remedy=REMEDY)
     try:

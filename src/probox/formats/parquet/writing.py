@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.files.output import write_files
-from probox.files.reading import Paths
-from probox.files.replacing import Kind, check_replaceable
+from probox.files.output import Content
+from probox.files.replacing import Kind
 from probox.formats.parquet.columns import (
     ENDS,
     FORMAT,
@@ -30,16 +30,17 @@ from probox.formats.parquet.columns import (
 )
 from probox.formats.parquet.detections import COVARIANCES, TRANSPOSED, probability_names
 from probox.formats.parquet.truth import MASK_BOX, RUNS
-from probox.tables.arguments import expect_path
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__
 
-__all__ = ["DETECTIONS_FILE", "TRUTH_FILE", "write_parquet"]
+__all__ = ["DETECTIONS_FILE", "TRUTH_FILE", "by_images", "says", "table_content"]
 
 GROUP_BYTES = 16 << 20
 """About how many bytes of a table go into one row group."""
 ZSTD_LEVEL = 3
+DIGEST = "probox_digest"
+"""The key of the file's metadata with a digest of all row groups."""
 MAX_SINGLE = 1 << 24
 """Integers up to this one are float32 numbers; label probabilities with more digits are no printed decimals."""
 
@@ -47,54 +48,45 @@ MAX_SINGLE = 1 << 24
 Floats = npt.NDArray[np.floating[Any]]
 
 
-def _says(table: str) -> Callable[[Path], bool]:
-    """Return a test for Parquet files that probox has marked as such a table, which is plain in their footer."""
-    word = f'"table": "{table}"'.encode()
+def says(file: BinaryIO, table: str) -> bool:
+    """Return whether probox has marked a Parquet file as such a table, which is plain in its footer."""
+    return f'"table": "{table}"'.encode() in footer_of(file)
 
+
+def _kind_of(table: str) -> Callable[[Path], bool]:
     def has_word(path: Path) -> bool:
         try:
             with open(path, "rb") as file:
-                return word in footer_of(file)
+                return says(file, table)
         except (OSError, ValueError):
             return False
 
     return has_word
 
 
-DETECTIONS_FILE = Kind("detections in Parquet", _says("detections"))
-TRUTH_FILE = Kind("ground truth in Parquet", _says("truth"))
+DETECTIONS_FILE = Kind("detections in Parquet", _kind_of("detections"))
+TRUTH_FILE = Kind("ground truth in Parquet", _kind_of("truth"))
 
 
-def write_parquet(path: Paths, table: Detections | GroundTruth) -> None:
-    """Write detections or ground truth to a Parquet file; reading it gives back every bit.
+def table_content(table: Detections | GroundTruth, name: str) -> Content:
+    """Return what writes a table to an open file; `name` is what messages call it.
 
     Detections are written by ascending image, those of one image in their order.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    table : Detections or GroundTruth
-        What to write. Heatmaps cannot be held by this format.
     """
-    expect_path(path, remedy="the order is write_parquet(path, table)")
-    if isinstance(table, GroundTruth):
-        _write_truth(path, table)
-    elif isinstance(table, Detections):
-        _write_detections(path, table)
-    else:
-        raise InputError(
-            f"expected argument `table` to be Detections or GroundTruth, but got {type(table).__name__}",
-            remedy="an evaluation is kept with its method save",
-        )
+    return _truth_content(table) if isinstance(table, GroundTruth) else _detections_content(table, name)
 
 
-def _write_detections(path: Paths, found: Detections) -> None:
-    if found.has_heatmap.any():
-        raise InputError("Parquet files cannot hold heatmaps", file=str(path), remedy="write RVC1 instead")
-    arrow, _ = pyarrow()
+def by_images(found: Detections) -> Detections:
+    """Return detections by ascending image, those of one image in their order."""
     order = np.argsort(found.image_ids, kind="stable")
-    by_image = found if np.array_equal(order, np.arange(len(order))) else found.select(order)
+    return found if np.array_equal(order, np.arange(len(order))) else found.select(order)
+
+
+def _detections_content(found: Detections, name: str) -> Content:
+    if found.has_heatmap.any():
+        raise InputError("Parquet files cannot hold heatmaps", file=name, remedy="write RVC1 instead")
+    arrow, _ = pyarrow()
+    by_image = by_images(found)
     arrays: dict[str, Any] = {"image_id": arrow.array(by_image.image_ids)}
     arrays |= _as_columns(_box_columns(by_image.boxes, by_image.extents))
     arrays |= _as_columns(_covariance_columns(by_image))
@@ -121,7 +113,7 @@ def _write_detections(path: Paths, found: Detections) -> None:
         "source": found.source,
         "notes": list(found.notes),
     }
-    _write_row_groups(path, schema, words, parts(), ["label"])
+    return _row_groups(schema, words, parts(), ["label"])
 
 
 def _covariance_columns(found: Detections) -> dict[str, Doubles]:
@@ -155,7 +147,7 @@ def _scores_by_default(found: Detections) -> Doubles:
     return found.label_probs[np.arange(len(found)), found.labels].astype(np.float64)
 
 
-def _write_truth(path: Paths, truth: GroundTruth) -> None:
+def _truth_content(truth: GroundTruth) -> Content:
     arrow, _ = pyarrow()
     objects = _object_arrays(truth)
     # An image without objects has one row, in which everything about an object is missing.
@@ -196,7 +188,7 @@ def _write_truth(path: Paths, truth: GroundTruth) -> None:
         "source": truth.source,
         "notes": list(truth.notes),
     }
-    _write_row_groups(path, schema, words, parts(), ["image_width", "image_height", "file_name", "class"])
+    return _row_groups(schema, words, parts(), ["image_width", "image_height", "file_name", "class"])
 
 
 def _object_arrays(truth: GroundTruth) -> dict[str, Any]:
@@ -298,19 +290,16 @@ def _cut_at_images(image_ids: Ids, bytes_per_row: int) -> list[slice]:
     return cuts
 
 
-def _write_row_groups(
-    path: Paths, schema: Any, words: Mapping[str, Any], tables: Iterable[Any], dictionaries: Sequence[str]
-) -> None:
-    """Write Arrow tables, one row group each, with `words` in the metadata; the file is there whole or not at all."""
-
-    check_replaceable(path, TRUTH_FILE if words["table"] == "truth" else DETECTIONS_FILE)
+def _row_groups(schema: Any, words: Mapping[str, Any], tables: Iterable[Any], dictionaries: Sequence[str]) -> Content:
+    """Return what writes Arrow tables, one row group each, with `words` in the metadata, to an open file."""
     arrow, parquet = pyarrow()
     text = json.dumps({"format": FORMAT, "version": __version__, **words}, ensure_ascii=False)
     full = schema.with_metadata({KEY: text.encode()})
 
     def write(file: Any) -> None:
+        hashed = _Hashed(file)
         with parquet.ParquetWriter(
-            file,
+            arrow.PythonFile(hashed, mode="w"),
             full,
             compression="zstd",
             compression_level=ZSTD_LEVEL,
@@ -327,8 +316,40 @@ def _write_row_groups(
         ) as writer:
             for table in tables:
                 writer.write_table(table.cast(full), row_group_size=max(1, len(table)))
+            # The footer tells files apart by it that are alike in all sizes.
+            writer.add_key_value_metadata({DIGEST: hashed.digest()})
 
-    write_files({Path(path): write})
+    return write
+
+
+class _Hashed:
+    """An open file that remembers a digest of what was written."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._state = hashlib.blake2b(digest_size=16)
+
+    def write(self, data: Any) -> int:
+        """Write bytes."""
+        self._state.update(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        """Return how much was written."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Pass on what is held back."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Leave the file open: it is its maker's."""
+
+    def digest(self) -> str:
+        """Return the digest of everything so far."""
+        return self._state.hexdigest()
 
 
 def _encoding(arrow: Any, field: Any) -> Iterator[tuple[str, str]]:

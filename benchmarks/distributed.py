@@ -1,0 +1,184 @@
+"""Evaluation over a Dask cluster of this machine against one process: time, bits, and what a kill costs.
+
+    pip install 'probox[distributed]'
+    python -m benchmarks.distributed
+    python -m benchmarks.distributed --detections 100000 --kill-worker --kill-scheduler
+
+Simulated detections with full covariances are written as sets of Parquet shards beforehand. Both ways read these sets,
+and the same result must come out: its bytes are compared. One process has one thread, and each worker of the cluster
+has one. Starting the cluster is not part of its time, since it outlives an evaluation.
+
+`--kill-worker` evaluates again and kills one of the workers when a third of the images is done. `--kill-scheduler`
+does the same to the scheduler of a cluster of processes of their own, starts another, and goes on with what was kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.workloads import jittered
+from probox import GroundTruth, InputError, write_parquet
+from probox.distributed import evaluate, open_client
+from probox.distributed.kept import parts_kept
+from probox.parts import evaluate_part
+
+PER_IMAGE, OBJECTS = 100, 7
+"""Detections and objects in an image, about those of COCO."""
+
+
+def simulated_truth(images: int, seed: int = 0) -> GroundTruth:
+    """Return images of 640 x 480 with seven boxes of many sizes each, of ten classes."""
+    rng = np.random.default_rng(seed)
+    count = images * OBJECTS
+    size = np.exp(rng.uniform(np.log(12.0), np.log(300.0), (count, 2)))
+    low = rng.random((count, 2)) * (np.array([639.0, 479.0]) - size)
+    boxes = np.floor(np.concatenate([low, low + size], axis=1))
+    image_ids = np.repeat(np.arange(1, images + 1), OBJECTS)
+    sizes = dict.fromkeys(range(1, images + 1), (640, 480))
+    classes = [f"class {number}" for number in range(10)]
+    return GroundTruth.from_boxes(classes, sizes, image_ids, boxes, rng.integers(0, len(classes), count))
+
+
+def main() -> None:
+    """Print one line per way of evaluating."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--detections", type=int, default=2_000_000)
+    parser.add_argument("--shards", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--keep", default="matches", help="summary, matches or all")
+    parser.add_argument("--repeat", type=int, default=1, help="how often, taking turns; the least time counts")
+    parser.add_argument("--kill-worker", action="store_true")
+    parser.add_argument("--kill-scheduler", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        started = time.perf_counter()
+        truth = simulated_truth(max(1, options.detections // PER_IMAGE))
+        found = jittered(truth, "full", PER_IMAGE)
+        write_parquet(folder / "truth", truth, shards=options.shards)
+        write_parquet(folder / "found", found, shards=options.shards)
+        print(
+            f"{len(found):,} detections with full covariances in {len(truth.image_ids):,} images, "
+            f"{options.shards} shards, keep={options.keep}; made in {time.perf_counter() - started:.1f} s"
+        )
+        del truth, found
+        compare(folder, options)
+
+
+def compare(folder: Path, options: argparse.Namespace) -> None:
+    """Print the lines of all ways."""
+    truth, found, keep = folder / "truth", folder / "found", options.keep
+    alone, shared = float("inf"), float("inf")
+    with open_client(f"local:{options.workers}") as client:
+        few = simulated_truth(8)
+        write_parquet(folder / "few-truth.parquet", few)
+        write_parquet(folder / "few-found.parquet", jittered(few, "full", 4))
+        warm_up = folder / "few-truth.parquet", folder / "few-found.parquet"
+        evaluate(*warm_up, client=client, keep=keep)  # workers import what they need
+        for _ in range(options.repeat):
+            started = time.perf_counter()
+            expected = evaluate_part(truth, found, keep=keep, threads=1).to_bytes()
+            alone = min(alone, time.perf_counter() - started)
+            started = time.perf_counter()
+            data = evaluate(truth, found, client=client, keep=keep, folder=folder / "parts").to_bytes()
+            shared = min(shared, time.perf_counter() - started)
+            check(data, expected)
+        print(f"one process, one thread:    {alone:8.2f} s")
+        print(
+            f"{options.workers} workers, one thread each: {shared:8.2f} s; {alone / shared:.2f} times faster, same bits"
+        )
+        if options.kill_worker:
+            kill_worker(client, folder, expected, keep)
+    if options.kill_scheduler:
+        kill_scheduler(folder, expected, options)
+
+
+def check(data: bytes, expected: bytes) -> None:
+    """End if results differ."""
+    if data != expected:
+        sys.exit("the results differ")
+
+
+def kill_worker(client: Any, folder: Path, expected: bytes, keep: Any) -> None:
+    """Evaluate while one of the workers is killed."""
+    victim = next(iter(client.run(os.getpid).values()))
+
+    def kill(done: int, total: int) -> None:
+        if 3 * done >= total:
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+
+    started = time.perf_counter()
+    data = evaluate(
+        folder / "truth", folder / "found", client=client, keep=keep, folder=folder / "parts", progress=kill
+    )
+    seconds = time.perf_counter() - started
+    check(data.to_bytes(), expected)
+    print(f"one worker killed:          {seconds:8.2f} s; same bits")
+
+
+def kill_scheduler(folder: Path, expected: bytes, options: argparse.Namespace) -> None:
+    """Evaluate while the scheduler is killed, and go on with another."""
+    given: dict[str, Any] = {"keep": options.keep, "folder": folder / "parts"}
+    truth, found = folder / "truth", folder / "found"
+    with dask_processes(folder, options.workers) as (file, scheduler), open_client(file, timeout=30) as client:
+
+        def kill(done: int, total: int) -> None:
+            if 3 * done >= total:
+                scheduler.kill()
+
+        client.wait_for_workers(options.workers)
+        started = time.perf_counter()
+        try:
+            evaluate(truth, found, client=client, progress=kill, **given)
+        except InputError as error:
+            print(f"scheduler killed:           {time.perf_counter() - started:8.2f} s; {error}")
+    kept, of = parts_kept(str(folder / "parts"))
+    with dask_processes(folder, options.workers) as (file, _), open_client(file, timeout=30) as client:
+        client.wait_for_workers(options.workers)
+        started = time.perf_counter()
+        data = evaluate(truth, found, client=client, resume=True, **given).to_bytes()
+        seconds = time.perf_counter() - started
+    check(data, expected)
+    print(f"resumed:                    {seconds:8.2f} s; {kept} of {of} parts were done before, same bits")
+
+
+@contextmanager
+def dask_processes(folder: Path, workers: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Give the scheduler file and the process of a scheduler with workers, as they run on a cluster."""
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    quiet: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True,
+    }  # fmt: skip
+    place = ["--scheduler-file", str(file), "--no-dashboard"]
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    scheduler = subprocess.Popen([*command, *place], **quiet)
+    started = [scheduler]
+    try:
+        while not file.exists():
+            time.sleep(0.05)
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1"]
+        started += [subprocess.Popen([*command, *place], **quiet) for _ in range(workers)]
+        yield str(file), scheduler
+    finally:
+        for process in started:  # with its group: a worker has a nanny who would start it again
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""Writing tables to Parquet: to one file, or to a set of shards with its index; in folders or at URLs."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from probox.errors import InputError
+from probox.files.output import put_content, write_files
+from probox.files.reading import Paths, is_folder
+from probox.files.remote import (
+    check_not_flattened,
+    inside,
+    is_url,
+    open_remote,
+    remote_files,
+    remove_remote,
+    write_remote,
+)
+from probox.files.replacing import Kind, check_replaceable
+from probox.files.whole_folder import whole_folder
+from probox.formats.format import Notes
+from probox.formats.parquet.index import UNFINISHED, index_content, make_index, read_index
+from probox.formats.parquet.shards import INDEX, all_files
+from probox.formats.parquet.writing import DETECTIONS_FILE, TRUTH_FILE, by_images, says, table_content
+from probox.tables.arguments import expect_path
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
+
+__all__ = ["check_parquet_output", "check_shards", "files_to_replace", "write_parquet"]
+
+OWN_NAME = re.compile(r"part-\d{5,}-of-\d{5,}\.parquet")
+"""What shards are called that are written here."""
+
+KINDS = {"detections": DETECTIONS_FILE, "truth": TRUTH_FILE}
+
+Ids = npt.NDArray[np.int64]
+Part = Callable[[], Detections | GroundTruth]
+
+
+def write_parquet(path: Paths, table: Detections | GroundTruth, *, shards: int | None = None) -> Notes:
+    """Write detections or ground truth to Parquet; reading it gives back every bit.
+
+    Detections are written by ascending image, those of one image in their order.
+
+    Parameters
+    ----------
+    path : path
+        The file, or with `shards` the folder; or the URL of either, given as text.
+    table : Detections or GroundTruth
+        What to write. Heatmaps cannot be held by this format.
+    shards : int, optional
+        Write a folder of so many files of about as many rows each, and an index that tells which images are where. An
+        image is in one file. A folder that is there is replaced if it is such a set of the same kind of table.
+
+    Returns
+    -------
+    tuple of str
+        What is to be said of it: that there were fewer images than files wanted.
+    """
+    expect_path(path, remedy="the order is write_parquet(path, table)")
+    if not isinstance(table, Detections | GroundTruth):
+        raise InputError(
+            f"expected argument `table` to be Detections or GroundTruth, but got {type(table).__name__}",
+            remedy="an evaluation is kept with its method save",
+        )
+    kind = "truth" if isinstance(table, GroundTruth) else "detections"
+    if shards is not None:
+        return _write_set(path, table, kind, check_shards(shards))
+    check_parquet_output(path, kind)
+    content = table_content(table, str(path))
+    if is_url(path):
+        write_remote(str(path), content)
+    else:
+        write_files({Path(path): content})
+    return ()
+
+
+def check_shards(shards: object) -> int:
+    """Return a number of shards; raise unless it is one."""
+    try:
+        number = operator.index(shards)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(shards, bool):
+        raise InputError(f"expected argument `shards` to be a whole number, at least 1, but got {shards!r:.40}")
+    return number
+
+
+def check_parquet_output(path: Paths, table: str, *, shards: int | None = None, folder: bool = False) -> None:
+    """Raise if there is something at a place that may not be replaced: before any work is done.
+
+    Parameters
+    ----------
+    path : path
+        The place of a file, or with `shards` of a set.
+    table : {"detections", "truth"}
+        What it will hold.
+    shards : int, optional
+        How many files the set will have.
+    folder : bool
+        Whether the folder of a file must be there.
+    """
+    check_not_flattened(path)
+    if shards is not None:
+        _check_set(path, KINDS[table], table)
+    elif not is_url(path):
+        check_replaceable(path, KINDS[table], folder=folder)
+    else:
+        there = remote_files(str(path))
+        if there is None or there == {"": 0}:
+            return
+        if list(there) != [""]:
+            raise InputError("cannot be written: it is a folder", file=str(path), remedy="name a file")
+        with open_remote(str(path)) as file:
+            if not says(file, table):
+                raise _in_the_way(path, KINDS[table])
+
+
+def files_to_replace(path: Paths) -> list[str]:
+    """Return the files in a folder, which go where a set takes its place."""
+    return [] if is_url(path) or not is_folder(path) else [inside(path, name) for name in all_files(path)]
+
+
+def _in_the_way(path: Paths, kind: Kind) -> InputError:
+    return InputError(
+        f"is there already and does not hold {kind.words}",
+        file=str(path),
+        remedy="choose another name, or move it away",
+    )
+
+
+def _check_set(path: Paths, kind: Kind, table: str) -> None:
+    """Raise unless there is nothing at a place, or a set that was written here, and nothing else with it."""
+    files = all_files(path) if is_url(path) or is_folder(path) else {}
+    if not files:
+        return
+    if "" in files:
+        raise InputError("is a file, expected a folder to write to", file=str(path), remedy="choose another name")
+    if INDEX not in files:
+        raise InputError(
+            "is not empty, and is no set that probox wrote",
+            file=str(path),
+            remedy="choose another name, or move it away",
+        )
+    own = _own_names(path, kind, table)
+    for name in files:
+        if name != INDEX and not own(name):
+            raise InputError(
+                "is in the way: it does not belong to the set that probox wrote here",
+                file=inside(path, name),
+                remedy="move it away, or choose another name for the set",
+            )
+
+
+def _own_names(path: Paths, kind: Kind, table: str) -> Callable[[str], bool]:
+    """Return which files in a folder are shards that were written here, as its index says."""
+    try:
+        index = read_index(inside(path, INDEX))
+    except InputError as error:
+        if "is not complete" in error.problem:
+            return lambda name: OWN_NAME.fullmatch(name) is not None
+        raise _in_the_way(path, kind) from None
+    if index.table != table:
+        raise _in_the_way(path, kind)
+    return {shard.name for shard in index.shards}.__contains__
+
+
+def _write_set(path: Paths, table: Detections | GroundTruth, kind: str, shards: int) -> Notes:
+    check_parquet_output(path, kind, shards=shards)
+    if isinstance(table, Detections):
+        table = by_images(table)
+    offsets = _offsets(table)
+    borders = list(_borders(offsets, shards))
+    parts: dict[str, Part] = {
+        f"part-{number:05d}-of-{len(borders):05d}.parquet": partial(_part, table, offsets, *border)
+        for number, border in enumerate(borders)
+    }
+    if is_url(path):
+        _put_at_url(str(path), kind, parts)
+    else:
+        with whole_folder(path, lambda: _check_set(path, KINDS[kind], kind)) as new:
+            for name, part in parts.items():
+                put_content(new / name, table_content(part(), inside(path, name)), lasting=True)
+            put_content(new / INDEX, index_content(make_index(new, kind)), lasting=True)
+    if len(parts) == shards:
+        return ()
+    images = len(offsets) - 1
+    return (f"{shards} shards were asked for, but only {images} images have rows: written as {len(parts)}",)
+
+
+def _put_at_url(url: str, kind: str, parts: dict[str, Part]) -> None:
+    """Write shards and then their index; until that is there, the set says of itself that it is not complete."""
+    before = all_files(url)
+    write_remote(inside(url, INDEX), UNFINISHED)
+    for name, part in parts.items():
+        write_remote(inside(url, name), table_content(part(), inside(url, name)))
+    for name in before:
+        if name != INDEX and name not in parts:
+            remove_remote(inside(url, name))
+    write_remote(inside(url, INDEX), index_content(make_index(url, kind)))
+
+
+def _offsets(table: Detections | GroundTruth) -> Ids:
+    """Return where the rows of each image start, of a table by ascending image; one more entry than images."""
+    if isinstance(table, GroundTruth):
+        return table.dataset.offsets(table.image_rows)
+    _, starts = np.unique(table.image_ids, return_index=True)
+    return np.append(starts, len(table)).astype(np.int64) if len(table) else np.zeros(1, np.int64)
+
+
+def _part(table: Detections | GroundTruth, offsets: Ids, begin: int, end: int) -> Detections | GroundTruth:
+    """Return the table of the images from `begin` to before `end`."""
+    rows = np.arange(int(offsets[begin]), int(offsets[end]))
+    if isinstance(table, Detections):
+        return table.select(rows)
+    columns = table.columns_at(rows) | {"image_rows": table.image_rows[rows] - begin}
+    return table.replace(dataset=table.dataset.take(np.arange(begin, end)), **columns)
+
+
+def _borders(offsets: Ids, shards: int) -> Iterator[tuple[int, int]]:
+    """Yield the first image of each shard and the one after its last: at least one, with a fair share of the rows.
+
+    An image without objects takes a row, too.
+
+    >>> list(_borders(np.array([0, 1, 2, 10, 11, 12]), 3))
+    [(0, 2), (2, 3), (3, 5)]
+    """
+    images = len(offsets) - 1
+    shards = max(1, min(shards, images))
+    ends = np.concatenate([[0], np.cumsum(np.maximum(np.diff(offsets), 1))])
+    begin = 0
+    for number in range(1, shards):
+        fair = int(np.argmin(np.abs(ends - ends[-1] * number / shards)))
+        end = min(max(fair, begin + 1), images - (shards - number))
+        yield begin, end
+        begin = end
+    yield begin, images

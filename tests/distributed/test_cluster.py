@@ -1,0 +1,118 @@
+"""Reaching a cluster: whatever is wrong with it is said in one line, and soon."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probox.distributed import cluster
+from probox.distributed.cluster import open_client, thread_total
+from probox.errors import InputError
+
+pytest.importorskip("distributed")
+
+FREE = 1.0
+"""Seconds to wait for somebody who is not there."""
+
+
+def refused(address: str) -> str:
+    """Return what is said of an address at which there is no cluster."""
+    started = time.monotonic()
+    with pytest.raises(InputError) as caught, open_client(address, timeout=FREE):
+        pass
+    assert time.monotonic() - started < 10
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_local_cluster_has_as_many_processes_as_asked_for(client: Any) -> None:
+    assert thread_total(client) == 2
+    assert len(client.nthreads()) == 2
+    with open_client("local:1") as other:  # beside the first one
+        assert thread_total(other) == 1
+
+
+def test_loggers_are_as_before(client: Any) -> None:
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        refused("127.0.0.1:1")
+        assert logger.level == logging.WARNING
+    finally:
+        logger.setLevel(before)
+
+
+def test_nobody_listens(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:  # bound, but it does not listen
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        message = refused(f"tcp://127.0.0.1:{port}")
+    assert message.startswith(f"no Dask scheduler answers at tcp://127.0.0.1:{port} (")
+    assert message.endswith("; start one with `dask scheduler`, and check the address")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_somebody_else_listens(capfd: pytest.CaptureFixture[str]) -> None:
+    def answer(server: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n" * 8)
+            connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer, args=(server,), daemon=True)
+        thread.start()
+        message = refused(f"127.0.0.1:{server.getsockname()[1]}")
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    assert message.startswith("no Dask scheduler answers at 127.0.0.1:")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("", "expected the address of a Dask scheduler, but got nothing"),
+        ("head", "expected an address with a port, but got 'head'"),
+        ("tcp://head", "expected an address with a port, but got 'tcp://head'"),
+        ("head:99999", "expected an address with a port, but got 'head:99999'"),
+        ("local:0", "expected local or local:N with N processes, but got 'local:0'"),
+        ("local:four", "expected local or local:N with N processes, but got 'local:four'"),
+        ("nowhere/scheduler.json", "nowhere/scheduler.json: cannot be read: No such file or directory"),
+        ("carrier-pigeon://head:8786", "no Dask scheduler answers at carrier-pigeon://head:8786 (unknown address"),
+    ],
+)
+def test_addresses_that_are_none(address: str, problem: str) -> None:
+    message = refused(address)
+    assert message.startswith(problem)
+    assert "; " in message
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", "{", '{"address": 7}', '{"address": ""}'])
+def test_files_of_no_scheduler(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "scheduler.json"
+    file.write_text(content)
+    assert refused(str(file)).startswith(f"{file}: is no file of a Dask scheduler: it has no address; ")
+
+
+def test_workers_of_another_version(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "__version__", "99.9")
+    message = refused(client.scheduler.address)
+    assert message.startswith("the Dask worker tcp://")
+    assert message.endswith(", but this is 99.9; install the same everywhere")
+
+
+def test_workers_without_probox(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_VERSION", "__import__('probox_that_is_not_here')")
+    message = refused(client.scheduler.address)
+    assert message.endswith("has no probox; install probox for the Python that runs workers")

@@ -1,0 +1,116 @@
+"""`probox evaluate --dask`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import probox
+from probox.cli import main
+from probox.distributed import cluster
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def address(client: Any) -> str:
+    return str(client.scheduler.address)
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        main(["evaluate", *map(str, arguments)])
+    out, err = capfd.readouterr()
+    return int(caught.value.code or 0), out, err
+
+
+def test_the_same_as_without(
+    address: str, sets: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = sets / "truth", sets / "found"
+    alone = json.loads(run(capfd, *files, "--json", "--out", "alone", "--per-class", "--label-threshold", 0.2)[1])
+    status, out, err = run(
+        capfd, *files, "--json", "--out", "shared", "--per-class", "--label-threshold", 0.2, "--dask", address
+    )
+    assert (status, err) == (0, "")
+    assert json.loads(out) == alone
+    one, other = (probox.Evaluation.load(tmp_path / name / "found") for name in ("alone", "shared"))
+    assert one.summary() == other.summary()
+    assert {path.name for path in tmp_path.iterdir()} == {"alone", "shared"}
+
+
+def test_several_files_and_formats(
+    address: str, demo_files: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
+    _, alone, _ = run(capfd, *files)
+    status, shared, err = run(capfd, *files, "--dask", address, "--parts-dir", tmp_path / "parts", "--keep", "all")
+    assert (status, shared) == (0, alone)
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_failed_run_kept_is_said_and_taken_up(
+    address: str, sets: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = (sets / "truth", sets / "found", "--dask", address, "--out", "results")
+
+    def fail(*_: Any) -> None:
+        raise probox.InputError("cannot be written: No space left on device", file="results/found")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("probox.cli.evaluate.keep_results", fail)
+        status, out, err = run(capfd, *arguments)
+    assert (status, out) == (1, "")
+    assert err.splitlines() == [
+        "found: 6 of 6 parts are done and kept in results.parts/found; --resume goes on from there",
+        "probox: results/found: cannot be written: No space left on device",
+    ]
+    damaged = tmp_path / "results.parts" / "found" / "part-00002-of-00006.probox"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    status, _, err = run(capfd, *arguments)
+    assert status == 1
+    assert "holds 6 finished parts of an earlier run; go on with them with --resume, or delete this folder" in err
+    status, _, err = run(capfd, *arguments, "--resume", "--label-threshold", "0.5")
+    assert status == 1
+    assert "results.parts/found: holds parts by another convention; " in err
+    status, _, err = run(capfd, *arguments, "--resume")
+    assert status == 0
+    assert err.splitlines()[:2] == [
+        "found: 5 of 6 parts were done before",
+        "found: kept parts that were damaged are measured anew: part-00002-of-00006.probox",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--dask", "local", "--part", "1/2"], "--dask cuts images into parts by itself: leave out --part."),
+        (["--dask", "local", "--threads", "2"], "--threads is about one process"),
+        (["--dask", "local", "--resume"], "--resume needs a folder with finished parts: add --out or --parts-dir."),
+        (["--resume", "--out", "r"], "--resume is about a Dask cluster: add --dask."),
+        (["--parts-dir", "p"], "--parts-dir is about a Dask cluster: add --dask."),
+    ],
+)
+def test_options_that_do_not_go_together(
+    demo_files: Path, capfd: pytest.CaptureFixture[str], options: list[str], problem: str
+) -> None:
+    status, out, err = run(capfd, demo_files / "truth.json", demo_files / "unsure.json", *options)
+    assert (status, out) == (2, "")
+    assert problem in err
+
+
+def test_no_scheduler_is_one_line(
+    demo_files: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    status, out, err = run(capfd, demo_files / "truth.json", demo_files / "unsure.json", "--dask", "127.0.0.1:1")
+    assert (status, out) == (1, "")
+    assert err.startswith("probox: no Dask scheduler answers at 127.0.0.1:1 (")
+    assert err.count("\n") == 1

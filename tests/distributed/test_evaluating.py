@@ -1,0 +1,157 @@
+"""Evaluation over a cluster: to the bit what one process gives, whatever is evaluated and how it is cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.distributed.conftest import SHARDS
+from tests.distributed.running import run_of
+from tests.strategies import random_world
+
+import probox
+import probox.distributed
+from probox import Detections, GroundTruth
+from probox.distributed.cluster import thread_total
+from probox.distributed.evaluating import PARTS_PER_THREAD
+from probox.errors import InputError
+from probox.parts import KEEP, evaluate_part
+
+Tables = tuple[GroundTruth, Detections]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7, 30, 31, None])
+def test_tables_give_the_bits_of_one_process(client: Any, tables: Tables, parts: int | None) -> None:
+    alone = probox.evaluate(*tables)
+    shared = probox.distributed.evaluate(*tables, client=client, parts=parts)
+    assert shared.to_bytes() == alone.to_bytes()
+    assert any("does not have" in note or "unknown" in note for note in shared.notes)  # counted once, not by each part
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_masks_heatmaps_and_covariances_of_every_kind(client: Any, seed: int) -> None:
+    truth, found = random_world(seed, max_images=6)
+    alone = probox.evaluate(truth, found, measures="all")
+    shared = probox.distributed.evaluate(truth, found, client=client, parts=3, measures="all")
+    assert shared.to_bytes() == alone.to_bytes()
+
+
+@pytest.mark.parametrize("parts", [1, 4, None])
+@pytest.mark.parametrize("keep", KEEP)
+def test_sets_of_shards(client: Any, sets: Path, keep: Any, parts: int | None) -> None:
+    alone = evaluate_part(sets / "truth", sets / "found", keep=keep)
+    shared = probox.distributed.evaluate(sets / "truth", sets / "found", client=client, parts=parts, keep=keep)
+    assert shared.to_bytes() == alone.to_bytes()
+
+
+def test_sets_are_measured_as_the_tables_in_them(client: Any, sets: Path, tables: Tables) -> None:
+    shared = probox.distributed.evaluate(sets / "truth", sets / "found", client=client, parts=5)
+    alone = probox.evaluate(*tables)
+    assert shared.summary() == alone.summary()
+    for name, column in alone.per_image().items():
+        np.testing.assert_array_equal(shared.per_image()[name], column)
+
+
+def test_files_that_workers_read_whole(client: Any, demo_files: Path) -> None:
+    truth, found = demo_files / "truth.json", demo_files / "unsure.json"
+    alone = probox.evaluate(truth, found)
+    assert probox.distributed.evaluate(truth, found, client=client, parts=5).to_bytes() == alone.to_bytes()
+    mixed = probox.distributed.evaluate(probox.read_truth(truth), found, client=client, parts=5)
+    assert mixed.to_bytes() == alone.to_bytes()
+
+
+def test_workers_with_another_current_folder_find_relative_paths(
+    client: Any, sets: Path, demo_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, truth, found in ((sets, "truth/", "found/"), (demo_files, "truth.json", "unsure.json")):
+        monkeypatch.chdir(folder)
+        alone = evaluate_part(truth, found)
+        shared = probox.distributed.evaluate(truth, found, client=client, parts=3)
+        assert shared.inputs == alone.inputs  # what results call their files does not tell where workers found them
+        assert shared.to_bytes() == alone.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"label_threshold": 0.5},
+        {"preset": "paper", "set_cov": 9.0},
+        {"measures": "map"},
+        {"measures": ["coverage", "nll"], "clip": "corners"},
+    ],
+)
+def test_settings_reach_the_workers(client: Any, tables: Tables, sets: Path, settings: dict[str, Any]) -> None:
+    alone = probox.evaluate(*tables, **settings)
+    assert probox.distributed.evaluate(*tables, client=client, parts=4, **settings).to_bytes() == alone.to_bytes()
+    files = sets / "truth", sets / "found"
+    shared = probox.distributed.evaluate(*files, client=client, parts=4, **settings)
+    assert shared.to_bytes() == evaluate_part(*files, **settings).to_bytes()
+
+
+def test_some_images_alone(client: Any, tables: Tables, sets: Path, demo_files: Path) -> None:
+    wanted = tables[0].image_ids[[3, 4, 11, 20, 29]]
+    alone = probox.evaluate(*tables, images=wanted)
+    shared = probox.distributed.evaluate(*tables, client=client, parts=2, images=wanted)
+    assert shared.to_bytes() == alone.to_bytes()
+    files = sets / "truth", sets / "found"
+    shared = probox.distributed.evaluate(*files, client=client, parts=2, images=wanted)
+    assert shared.to_bytes() == evaluate_part(*files, images=wanted).to_bytes()
+    whole = demo_files / "truth.json", demo_files / "unsure.json"
+    few = probox.read_truth(whole[0]).image_ids[1::3]
+    shared = probox.distributed.evaluate(*whole, client=client, parts=2, images=few)
+    assert shared.to_bytes() == probox.evaluate(*whole, images=few).to_bytes()
+
+
+def test_how_many_parts_there_are(client: Any, tables: Tables, sets: Path) -> None:
+    assert run_of(client, sets / "truth", sets / "found").parts == SHARDS
+    assert run_of(client, *tables).parts == PARTS_PER_THREAD * thread_total(client)
+    few = tables[0].select_images(tables[0].image_ids[:3])
+    assert run_of(client, few, tables[1]).parts == 3
+    none = tables[0].select_images(tables[0].image_ids[:0])
+    run = run_of(client, none, tables[1])
+    assert run.parts == 1
+    assert run.result.to_bytes() == probox.evaluate(none, tables[1]).to_bytes()
+
+
+def test_progress_is_in_images(client: Any, tables: Tables) -> None:
+    calls: list[tuple[int, int]] = []
+    probox.distributed.evaluate(*tables, client=client, parts=4, progress=lambda *call: calls.append(call))
+    assert calls[0] == (0, 30)
+    assert calls[-1] == (30, 30)
+    assert len(calls) == 5
+
+
+def test_the_client_that_is_open_is_used(client: Any, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert probox.distributed.evaluate(*tables, parts=2).to_bytes() == probox.evaluate(*tables).to_bytes()
+    import distributed
+
+    def none_open() -> Any:
+        raise ValueError("No global client found and no address provided")
+
+    monkeypatch.setattr(distributed, "get_client", none_open)
+    with pytest.raises(InputError, match=r"there is no Dask cluster to work on; open one: `with probox"):
+        probox.distributed.evaluate(*tables)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"parts": 0}, "expected parts to be a whole number from 1 on, but got 0"),
+        ({"keep": "some"}, "expected keep to be one of"),
+        ({"measures": "pdk"}, "pdk"),
+        ({"resume": True}, "there is no folder to go on from"),
+        ({"tresholds": 0.5}, "tresholds"),
+    ],
+)
+def test_wrong_keywords_are_refused(client: Any, tables: Tables, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        probox.distributed.evaluate(*tables, client=client, **given)
+
+
+def test_wrong_inputs_are_refused(client: Any, tables: Tables, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.json: no such file"):
+        probox.distributed.evaluate(tmp_path / "nowhere.json", tmp_path / "found.json", client=client)
+    with pytest.raises(InputError, match="give a table or the name of a file"):
+        probox.distributed.evaluate(tables[0], 7, client=client)  # type: ignore[arg-type]

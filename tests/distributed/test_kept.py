@@ -1,0 +1,239 @@
+"""Finished parts that are kept: taken up again by the same run alone, and removed once the whole is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.distributed import jobs
+from tests.distributed.running import run_of
+
+import probox
+import probox.distributed
+from probox import Detections, GroundTruth
+from probox.distributed.kept import NOTE, part_name
+from probox.errors import InputError
+from probox.files.staging import claim
+from probox.parts import evaluate_part
+
+Tables = tuple[GroundTruth, Detections]
+PARTS = 5
+
+
+class StoppedError(Exception):
+    """What a test raises where a run would be killed."""
+
+
+def leave_parts(client: Any, folder: Path, truth: Any, found: Any, **given: Any) -> list[Path]:
+    """Let a run of five parts end before its result is saved, and return the files of its parts."""
+    from probox.convention import Convention
+    from probox.distributed.evaluating import evaluated
+
+    usual: dict[str, Any] = {
+        "parts": PARTS, "keep": "all", "resume": False, "retries": 2, "progress": None, "images": None,
+        "repair": False, "convention": Convention(), "measures": None,
+    }  # fmt: skip
+    with pytest.raises(StoppedError), evaluated(truth, found, client=client, folder=folder, **{**usual, **given}):
+        raise StoppedError
+    return sorted(folder.glob("part-*"))
+
+
+def test_parts_are_named_by_number_and_gone_in_the_end(client: Any, tables: Tables, tmp_path: Path) -> None:
+    folder = tmp_path / "not there yet" / "parts"
+    parts = leave_parts(client, folder, *tables)
+    assert [part.name for part in parts] == [part_name(number, PARTS) for number in range(1, PARTS + 1)]
+    assert {path.name for path in folder.iterdir()} == {*(part.name for part in parts), NOTE, "lock"}
+    run = run_of(client, *tables, folder=folder, resume=True)
+    assert (run.kept, run.parts) == (PARTS, PARTS)  # as many as before, though another cluster might have other threads
+    assert run.result.to_bytes() == probox.evaluate(*tables).to_bytes()
+    assert not folder.exists()
+
+
+def test_only_missing_parts_run_again(client: Any, sets: Path, tmp_path: Path) -> None:
+    files = sets / "truth", sets / "found"
+    parts = leave_parts(client, tmp_path / "parts", *files)
+    for missing in (parts[1], parts[4]):
+        missing.unlink()
+    run = run_of(client, *files, folder=tmp_path / "parts", resume=True)
+    assert run.kept == PARTS - 2
+    assert run.damaged == ()
+    assert run.result.to_bytes() == evaluate_part(*files).to_bytes()
+
+
+def test_strange_files_stay(client: Any, tables: Tables, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    leave_parts(client, folder, *tables)
+    (folder / "part-of-my-life.txt").write_text("mine")
+    probox.distributed.evaluate(*tables, client=client, folder=folder, resume=True)
+    assert [path.name for path in folder.iterdir()] == ["part-of-my-life.txt"]
+    with pytest.raises(InputError, match=r"parts: holds other things than parts of a run; choose an empty folder"):
+        probox.distributed.evaluate(*tables, client=client, folder=folder)
+    assert (folder / "part-of-my-life.txt").read_text() == "mine"
+
+
+def test_a_folder_with_parts_is_refused_unless_they_are_wanted(client: Any, tables: Tables, tmp_path: Path) -> None:
+    parts = leave_parts(client, tmp_path, *tables)
+    with pytest.raises(InputError, match=r": holds 5 finished parts of an earlier run; go on .*resume=True, or delete"):
+        probox.distributed.evaluate(*tables, client=client, parts=PARTS, folder=tmp_path)
+    assert all(part.exists() for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"parts": 4}, "of another number of parts"),
+        ({"label_threshold": 0.3}, "by another convention"),
+        ({"measures": "pdq"}, "for other measures"),
+        ({"repair": True}, "with covariances repaired otherwise"),
+        ({"images": [100, 107, 114, 121, 128, 135]}, "of other images"),
+    ],
+)
+def test_other_settings_are_refused_by_name(
+    client: Any, tables: Tables, tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    parts = leave_parts(client, tmp_path, *tables)
+    with pytest.raises(InputError) as caught:
+        probox.distributed.evaluate(*tables, client=client, **{"parts": PARTS, **change}, folder=tmp_path, resume=True)
+    assert str(caught.value) == (
+        f"{tmp_path}: holds parts {words}; give the same again, delete this folder, or choose another"
+    )
+    assert all(part.exists() for part in parts)
+
+
+def test_other_inputs_are_refused_by_name(client: Any, tables: Tables, sets: Path, tmp_path: Path) -> None:
+    truth, found = tables
+    leave_parts(client, tmp_path / "tables", truth, found)
+    with pytest.raises(InputError, match="holds parts of other detections"):
+        run_of(client, truth, found.select(found.image_ids > 100), folder=tmp_path / "tables", resume=True)
+    shutil.copytree(sets, tmp_path / "sets")
+    files = tmp_path / "sets" / "truth", tmp_path / "sets" / "found"
+    leave_parts(client, tmp_path / "parts", *files)
+    probox.write_parquet(files[0] / "part-0.parquet", truth.select_images(truth.image_ids[:4]))
+    with pytest.raises(InputError, match="holds parts of other ground truth"):
+        run_of(client, *files, folder=tmp_path / "parts", resume=True)
+
+
+def test_a_changed_file_is_another_input(client: Any, demo_files: Path, tmp_path: Path) -> None:
+    for name in ("truth.json", "unsure.json"):
+        shutil.copy(demo_files / name, tmp_path / name)
+    files = tmp_path / "truth.json", tmp_path / "unsure.json"
+    leave_parts(client, tmp_path / "parts", *files)
+    os.utime(files[1], (1, 1))
+    with pytest.raises(InputError, match="holds parts of other detections"):
+        run_of(client, *files, folder=tmp_path / "parts", resume=True)
+
+
+def test_another_version_is_refused(client: Any, tables: Tables, tmp_path: Path) -> None:
+    leave_parts(client, tmp_path, *tables)
+    note = json.loads((tmp_path / NOTE).read_bytes())
+    (tmp_path / NOTE).write_text(json.dumps({**note, "probox": "0.0.1"}))
+    with pytest.raises(InputError, match="holds parts by another version of probox"):
+        run_of(client, *tables, parts=PARTS, folder=tmp_path, resume=True)
+    (tmp_path / NOTE).write_text("[")
+    with pytest.raises(InputError, match="holds parts by another version of probox"):
+        run_of(client, *tables, parts=PARTS, folder=tmp_path, resume=True)
+
+
+def test_damaged_parts_are_evaluated_anew(client: Any, tables: Tables, tmp_path: Path) -> None:
+    parts = leave_parts(client, tmp_path / "parts", *tables)
+    cut, turned, empty, other, fine = parts
+    cut.write_bytes(cut.read_bytes()[:-100])
+    data = bytearray(turned.read_bytes())
+    data[len(data) // 2] ^= 1
+    turned.write_bytes(data)
+    empty.write_bytes(b"")
+    other.write_bytes(fine.read_bytes())  # nothing is wrong with it, but it is another part
+    run = run_of(client, *tables, folder=tmp_path / "parts", resume=True)
+    assert run.kept == 1
+    assert run.damaged == tuple(part.name for part in (cut, turned, empty, other))
+    assert run.result.to_bytes() == probox.evaluate(*tables).to_bytes()
+
+
+def test_a_bad_shard_is_named_and_the_other_parts_are_kept(client: Any, sets: Path, tmp_path: Path) -> None:
+    shutil.copytree(sets, tmp_path / "sets")
+    files = tmp_path / "sets" / "truth", tmp_path / "sets" / "found"
+    bad = files[1] / "part-3.parquet"
+    sound = bad.read_bytes()
+    # Its footer and image ids are as they were, so that only whoever reads the rows can see it.
+    middle = len(sound) // 2
+    bad.write_bytes(sound[: middle - 500] + bytes(1000) + sound[middle + 500 :])
+    with pytest.raises(InputError) as caught:
+        run_of(client, *files, parts=15, folder=tmp_path / "parts")
+    assert str(bad) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    kept = len(list((tmp_path / "parts").glob("part-*")))
+    assert 9 <= kept < 15
+    bad.write_bytes(sound)
+    run = run_of(client, *files, folder=tmp_path / "parts", resume=True)
+    assert (run.kept, run.parts) == (kept, 15)
+    assert run.result.to_bytes() == evaluate_part(*files).to_bytes()
+
+
+def test_a_run_that_kept_nothing_leaves_nothing(client: Any, demo_files: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text('[{"image_id": 1}]')
+    with pytest.raises(InputError, match=r"bad\.json"):
+        run_of(client, demo_files / "truth.json", bad, folder=tmp_path / "parts")
+    assert not (tmp_path / "parts").exists()
+
+
+def test_two_runs_do_not_share_a_folder(client: Any, tables: Tables, tmp_path: Path) -> None:
+    held = claim(tmp_path / "lock")
+    assert held is not None
+    try:
+        with pytest.raises(InputError, match="another run keeps its parts here; wait for it"):
+            run_of(client, *tables, folder=tmp_path)
+    finally:
+        os.close(held)
+    assert run_of(client, *tables, folder=tmp_path).kept == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_worker_that_does_not_see_the_folder_says_so(
+    client: Any, tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    before = client.run(os.getcwd)
+    client.run(os.chdir, str(tmp_path / "elsewhere"))
+    try:
+        # The same path, but to each process the folder in which it is.
+        with pytest.raises(InputError, match=r"the Dask worker on \S+ does not see this folder"):
+            run_of(client, *tables, folder="/proc/self/cwd/parts")
+    finally:
+        client.run(os.chdir, next(iter(before.values())))
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of processes")
+def test_a_full_disk_is_told_with_the_part(client: Any, tables: Tables, tmp_path: Path) -> None:
+    client.run(jobs.limit_files, 5000)
+    try:
+        with pytest.raises(InputError) as caught:
+            run_of(client, *tables, parts=2, folder=tmp_path / "parts")
+    finally:
+        client.run(jobs.limit_files, 0)
+    message = str(caught.value)
+    assert message.startswith(str(tmp_path / "parts" / part_name(1, 2)))
+    assert "part 1 of 2: cannot be written: " in message
+    assert message.endswith("run again with resume=True, which does what is missing")
+    assert "\n" not in message
+
+
+def test_parts_at_a_url(client: Any, tables: Tables, tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    url = f"file://{tmp_path}/parts"
+    parts = leave_parts(client, tmp_path / "parts", *tables)
+    parts[2].unlink()
+    with pytest.raises(InputError, match=r"^file://.*: holds 4 finished parts"):
+        run_of(client, *tables, parts=PARTS, folder=url)
+    run = run_of(client, *tables, folder=url, resume=True)
+    assert run.kept == 4
+    assert run.result.to_bytes() == probox.evaluate(*tables).to_bytes()
+    assert list(tmp_path.rglob("*.probox")) == []
