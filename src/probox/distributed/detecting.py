@@ -113,8 +113,8 @@ def detect_images(
     client : Client, optional
         The cluster, see `probox.distributed.open_client`. Default: the client that the program has opened.
     **opening
-        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.opening.open_detector`; ``threads`` are those of one
-        batch, by default one.
+        ``family``, ``classes``, ``batch`` and so on, as for `probox.detect.opening.open_detector`; ``threads`` are
+        those of one batch, by default one.
     """
     named = Model.called(model, **opening)
     looking = ClusterLooking(current_client() if client is None else client, named)
