@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         write_parquet,
     )
     from probox.measures.boxes import LRP, AveragePrecision, average_precision, lrp
-    from probox.parts import evaluate_part, from_bytes, join, load
+    from probox.parts import CompactEvaluation, evaluate_part, from_bytes, join, load
     from probox.pictures import draw
     from probox.tables.dataset import Dataset
     from probox.tables.detections import Detections
@@ -62,6 +62,7 @@ __all__ = [
     "LRP",
     "PDQ",
     "AveragePrecision",
+    "CompactEvaluation",
     "Convention",
     "Dataset",
     "Detections",
@@ -141,7 +142,7 @@ _HOMES = {
         "write_parquet",
     ),
     "probox.measures.boxes": ("LRP", "AveragePrecision", "average_precision", "lrp"),
-    "probox.parts": ("evaluate_part", "from_bytes", "join", "load"),
+    "probox.parts": ("CompactEvaluation", "evaluate_part", "from_bytes", "join", "load"),
     "probox.pictures": ("draw",),
     "probox.tables.dataset": ("Dataset",),
     "probox.tables.detections": ("Detections",),

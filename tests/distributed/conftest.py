@@ -29,7 +29,7 @@ def client() -> Iterator[Any]:
 def tables() -> tuple[GroundTruth, Detections]:
     """Return 30 images; some of the detections are in images that the truth does not have."""
     truth = boxes_truth(31)
-    found = simulated(truth, false_per_image=1, miss_rate=0.1)
+    found = simulated(truth, false_per_image=1, false_probability=0.3, miss_rate=0.1)
     return truth.select_images(truth.image_ids[:30]), found
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -103,6 +106,19 @@ def test_files_of_no_scheduler(tmp_path: Path, content: str) -> None:
     file = tmp_path / "scheduler.json"
     file.write_text(content)
     assert refused(str(file)).startswith(f"{file}: is no file of a Dask scheduler: it has no address; ")
+
+
+def test_a_program_that_starts_itself_again_ends_in_one_error(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import probox.distributed\nwith probox.distributed.open_client('local:1'):\n    print('open')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(cluster.__file__).parents[2])}
+    ended = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr.count("Traceback") == 1
+    assert ended.stderr.endswith('a program that opens one does so below `if __name__ == "__main__":`\n')
 
 
 def test_workers_of_another_version(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

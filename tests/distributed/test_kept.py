@@ -159,9 +159,8 @@ def test_a_bad_shard_is_named_and_the_other_parts_are_kept(client: Any, sets: Pa
     files = tmp_path / "sets" / "truth", tmp_path / "sets" / "found"
     bad = files[1] / "part-3.parquet"
     sound = bad.read_bytes()
-    # Its footer and image ids are as they were, so that only whoever reads the rows can see it.
-    middle = len(sound) // 2
-    bad.write_bytes(sound[: middle - 500] + bytes(1000) + sound[middle + 500 :])
+    # Image ids at its beginning and the footer are as they were, so that only whoever reads boxes can see it.
+    bad.write_bytes(sound[:400] + bytes(800) + sound[1200:])
     with pytest.raises(InputError) as caught:
         run_of(client, *files, parts=15, folder=tmp_path / "parts")
     assert str(bad) in str(caught.value)

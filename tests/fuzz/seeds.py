@@ -204,7 +204,7 @@ def detections() -> Detections:
 
 @cache
 def parquet_files() -> dict[str, bytes]:
-    """Return files of both tables, and one of detections that says a score alone."""
+    """Return files of both tables, one of detections that says a score alone, and the files of a set."""
     plain = Detections(
         classes=["cup", "dog"], image_ids=[4, 9], boxes=[[1, 2, 5, 6], [2, 3, 8, 7]], labels=[0, 1],
         label_probs=[[0.75, 0.25], [0.5, 0.5]],
@@ -213,7 +213,9 @@ def parquet_files() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         for name, table in tables.items():
             probox.write_parquet(Path(folder) / name, table)
-        return {name: (Path(folder) / name).read_bytes() for name in tables}
+        files = {name: (Path(folder) / name).read_bytes() for name in tables}
+        probox.write_parquet(Path(folder) / "set", detections(), shards=2)
+        return files | {path.name: path.read_bytes() for path in (Path(folder) / "set").iterdir()}
 
 
 @cache

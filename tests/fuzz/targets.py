@@ -102,6 +102,26 @@ def _parquet(*names: str) -> Callable[[Random], Files]:
     return lambda rng: {"file": mutated_parquet(rng, rng.choice(names))}
 
 
+def _parquet_set(rng: Random) -> Files:
+    """Return the shards and the index of a set, one of them changed or missing, or a shard too many."""
+    files = {f"set/{name}": data for name, data in seeds.parquet_files().items() if name.endswith(".parquet")}
+    name = rng.choice(sorted(files))
+    kind = rng.randrange(6)
+    if kind in (0, 1):
+        del files["set/_index.parquet"]
+    if kind in (1, 2):
+        files[name] = mutated_parquet(rng, name.removeprefix("set/"))
+    if kind == 3:
+        files["set/_index.parquet"] = mutated_parquet(rng, "_index.parquet")
+    if kind == 4:
+        data = bytearray(files[name])  # of the same size, as the index says
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        files[name] = bytes(data)
+    if kind == 5:
+        files[f"set/{rng.choice(('more', 'camera=1/more', '_more'))}.parquet"] = files.pop(name)
+    return files
+
+
 def _pair(rng: Random) -> Files:
     """Return a file of ground truth and one of detections, one of them or both changed."""
     truth, found = JSON_SEEDS["truth"], rng.choice((JSON_SEEDS["results"], JSON_SEEDS["rvc1"]))
@@ -253,6 +273,7 @@ with contextlib.suppress(InputError):
 
     pyarrow()
     TARGETS["parquet-truth"] = Target(_parquet("truth"), _in_file(_use_truth))
+    TARGETS["parquet-set"] = Target(_parquet_set, lambda folder: _use_parquet(folder / "set"))
     TARGETS["parquet-detections"] = Target(_parquet("detections", "plain"), _in_file(_use_parquet))
 
 ALL_TARGETS = TARGETS | {"deeds": Target(lambda rng: {"file": rng.choice(DEEDS)}, _use_deed)}

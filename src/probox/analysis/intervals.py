@@ -157,7 +157,7 @@ def bootstrap(
     wanted, notes = measures_to_resample([evaluation], measures)
     values: dict[str, float] = {}
     for measure in wanted:
-        values.update(measure.summary(evaluation))
+        values.update(evaluation.summary_of(measure))
     images = len(evaluation.dataset)
     drawn: dict[str, list[Floats]] = {key: [] for key in values}
     if images > 1:

@@ -8,6 +8,7 @@ and the exact curve over all thresholds costs one assignment per state.
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from probox.evaluation.result import Evaluation
 from probox.measures.pdq.assignment import assign
 from probox.tables.results import Verdict
 
-__all__ = ["Rematches", "find_rematches", "threshold_curve"]
+__all__ = ["Histories", "Rematches", "find_rematches", "match_histories", "threshold_curve"]
 
 _CHUNK = 2_000_000  # pairs at a time
 
@@ -39,12 +40,22 @@ class Rematches:
         return len(self.threshold)
 
 
-def find_rematches(evaluation: Evaluation) -> Rematches:
-    """Return every change of partner that raising the label threshold brings about."""
+def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] | None = None) -> Rematches:
+    """Return every change of partner that raising the label threshold brings about.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured.
+    confidences : (N,) float32, optional
+        What thresholds are compared with instead of the detections' own confidences: say, how many of some thresholds
+        each of them is above. The fewer different ones there are, the less is matched anew.
+    """
     pairs, table = evaluation.pairs, evaluation.detections
     if not len(pairs):
         return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    states = states_above(table.confidences[pairs.detections], table.image_rows[pairs.detections], _CHUNK)
+    sure = table.confidences if confidences is None else confidences
+    states = states_above(sure[pairs.detections], table.image_rows[pairs.detections], _CHUNK)
     parts = [_changes(evaluation, some) for some in states]
     threshold, detection, pair = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(threshold, kind="stable")
@@ -71,6 +82,31 @@ def _changes(evaluation: Evaluation, states: States) -> list[npt.NDArray[np.gene
     return [states.step[of_state[changed]], detection[changed], partner[changed]]
 
 
+class Histories(NamedTuple):
+    """How detections are matched as the threshold rises: by `pair`, or with nothing if that is -1.
+
+    Each entry holds from thresholds of at least `since` on, while they are below `until`.
+    """
+
+    since: npt.NDArray[np.float32]
+    until: npt.NDArray[np.float32]
+    detection: npt.NDArray[np.int64]
+    pair: npt.NDArray[np.int64]
+
+
+def match_histories(evaluation: Evaluation, rematches: Rematches, confidences: npt.NDArray[np.float32]) -> Histories:
+    """Return each detection's history, which ends where it drops out itself."""
+    n = len(evaluation.detections)
+    since = np.concatenate([np.full(n, -1, np.float32), rematches.threshold])
+    detection = np.concatenate([np.arange(n), rematches.detection])
+    pair = np.concatenate([_pair_rows(evaluation), rematches.pair])
+    order = np.lexsort((np.arange(len(since)), since, detection))
+    since, detection, pair = since[order], detection[order], pair[order]
+    last = np.concatenate([detection[1:] != detection[:-1], [True]]) if len(detection) else np.zeros(0, bool)
+    until = np.where(last, confidences[detection], np.concatenate([since[1:], [0.0]]) if len(since) else since)
+    return Histories(since, until, detection, pair)
+
+
 def threshold_curve(
     evaluation: Evaluation, thresholds: npt.ArrayLike, rematches: Rematches | None = None
 ) -> dict[str, npt.NDArray[np.float64]]:
@@ -89,16 +125,7 @@ def threshold_curve(
     table, objects, pairs = evaluation.detections, evaluation.objects, evaluation.pairs
     levels = np.asarray(thresholds, dtype=np.float32)
     confidence = np.where(np.isnan(table.confidences), 0, table.confidences).astype(np.float32)
-    # Each detection's history: from when on it is matched how. It ends where the detection drops out.
-    row_of_pair = _pair_rows(evaluation)
-    since = np.concatenate([np.full(len(table), -1, np.float32), events.threshold])
-    detection = np.concatenate([np.arange(len(table)), events.detection])
-    pair = np.concatenate([row_of_pair, events.pair])
-    order = np.lexsort((np.arange(len(since)), since, detection))
-    since, detection, pair = since[order], detection[order], pair[order]
-    last = np.concatenate([detection[1:] != detection[:-1], [True]]) if len(detection) else np.zeros(0, bool)
-    until = np.where(last, confidence[detection], np.concatenate([since[1:], [0.0]]) if len(since) else since)
-
+    since, until, detection, pair = match_histories(evaluation, events, confidence)
     quality = np.where(pair >= 0, pairs.quality("pPDQ")[pair] if len(pairs) else 0.0, 0.0)
     ignored = np.where(pair >= 0, objects.ignored[pairs.objects[pair]] if len(pairs) else False, False)
     right = (pair >= 0) & ~ignored

@@ -108,7 +108,7 @@ def measuring(
                 evaluated(
                     truth, path, client=client, parts=None, keep=scoring.keep, folder=folder, resume=cluster.resume,
                     retries=2, progress=progress, images=scoring.images, repair=scoring.repair,
-                    convention=scoring.convention, measures=scoring.measures,
+                    convention=scoring.convention, measures=scoring.asked,
                 )
             )  # fmt: skip
             if run.kept:

@@ -93,8 +93,10 @@ def command(
     paths, names = [given.path for given in detections], titles_of(detections)
     source = TruthToScore(truth, paths, scoring)
     if out is not None:
-        refuse_other_runs(Path(out), names, scoring.convention, scoring.measures, source.image_ids, source.classes)
+        refuse_other_runs(Path(out), names, scoring.convention, source.measures, source.image_ids, source.classes)
     if csv_folder is not None:
+        if keep != "all":
+            raise click.UsageError("--csv writes tables, which --keep all keeps")
         check_csv_folder(csv_folder, names)
     rows: dict[str, Any] = {}
     with measuring(source, truth, scoring, cluster, out) as measure:
@@ -132,7 +134,7 @@ def command(
                 table = format_table(filled, heading=title, mark_best=False, width=table_width())
                 results().print(f"\n{table}", markup=False, soft_wrap=True)
     for name, evaluation in rows.items():
-        counts = _counts(evaluation)
+        counts = evaluation.counts
         title = f"{name}: " if len(rows) > 1 else ""
         note(f"{title}{counts['images']:,} images, {counts['objects']:,} objects, {counts['detections']:,} detections")
         say_notes(evaluation, title)
@@ -177,20 +179,12 @@ def _group_notes(evaluation: Any, per_class: bool, per_size: bool) -> list[str]:
     return notes
 
 
-def _counts(evaluation: Any) -> dict[str, int]:
-    return {
-        "images": len(evaluation.dataset),
-        "objects": int(evaluation.objects.countable.sum()),
-        "detections": len(evaluation.detections),
-    }
-
-
 def _as_dict(name: str, path: str, evaluation: Any) -> dict[str, Any]:
     return {
         "detections": path,
         "summary": evaluation.summary(),
         "convention": evaluation.convention.to_dict(),
-        "counts": _counts(evaluation),
+        "counts": evaluation.counts,
         "notes": [in_flags(text) for text in evaluation.notes],
         "warnings": warnings_of(evaluation),
         "name": name,

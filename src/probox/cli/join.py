@@ -50,7 +50,7 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
             {
                 "name": name,
                 "summary": result.summary(),
-                "images": len(result.dataset),
+                "counts": result.counts,
                 "parts": len(folders),
                 "part": None if result.part is None else str(result.part),
                 "out": str(place / name),

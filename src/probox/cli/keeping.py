@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from probox.convention import Convention
-    from probox.evaluation.result import Evaluation
+    from probox.parts.storage import Result
 
 __all__ = ["keep_results", "refuse_other_runs"]
 
@@ -33,8 +33,8 @@ def refuse_other_runs(
     Files in the folders of `names` that are of no result are not.
     """
     from probox.evaluation.folders import find_results
-    from probox.evaluation.result import Evaluation
     from probox.evaluation.storage import WORDS, check_place
+    from probox.parts.storage import load
 
     if out.exists() and not out.is_dir():
         raise InputError("is a file, expected a folder to write to", file=str(out), remedy="choose another name")
@@ -46,7 +46,7 @@ def refuse_other_runs(
     for folder in find_results([str(out)]):
         if folder == out or folder.name in names:
             continue
-        there = Evaluation.load(folder)
+        there = load(folder)
         differs = {
             f"by convention {there.convention.describe()}, not {convention.describe()}": there.convention != convention,
             f"for {' and '.join(there.measures)}, not {' and '.join(measures)}": set(there.measures) != set(measures),
@@ -58,8 +58,8 @@ def refuse_other_runs(
                 raise InputError(f"holds a result that was measured {how}", file=str(folder), remedy=remedy)
 
 
-def keep_results(out: Path, results: Mapping[str, Evaluation]) -> None:
+def keep_results(out: Path, results: Mapping[str, Result]) -> None:
     """Write results to `out`, a folder each, all of them or none."""
-    from probox.evaluation.storage import save_evaluations
+    from probox.parts.storage import save_results
 
-    save_evaluations({out / name: evaluation for name, evaluation in results.items()})
+    save_results({out / name: result for name, result in results.items()})

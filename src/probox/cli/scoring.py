@@ -17,7 +17,6 @@ from probox.measures.registry import standard_names
 from probox.options import OPTIONS, Option
 
 if TYPE_CHECKING:
-    from probox.evaluation.result import Evaluation
     from probox.parts.keep import Keep
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
@@ -57,6 +56,11 @@ class Scoring:
     typed: tuple[str, ...]
     part: tuple[int, int] | None = None
     keep: Keep = "all"
+
+    @property
+    def asked(self) -> tuple[str, ...] | None:
+        """Return the measures that somebody typed; None if nobody did."""
+        return self.measures if "--measures" in self.typed else None
 
     def read(self, truth: str, detections: str, call: str) -> tuple[GroundTruth, Detections]:
         """Return the tables of two files, of the images that are wanted."""
@@ -186,12 +190,14 @@ class TruthToScore:
         from probox.evaluation.inputs import part_of_truth
         from probox.formats import read_truth
         from probox.formats.parquet.sets import open_truth
+        from probox.parts.compact import kept_measures
         from probox.tables.dataset import chosen_ids
 
         in_parts = all(map(_is_in_parquet, (path, *detections)))
         whole: Any = open_truth(path) if in_parts else read_truth(path)
         self.whole = whole
         self.scoring = scoring
+        self.measures = kept_measures(scoring.measures, scoring.keep, asked=scoring.asked is not None)
         self.classes = self.whole.classes
         self.image_ids = self.whole.image_ids
         if scoring.images is not None:
@@ -205,8 +211,8 @@ class TruthToScore:
         if scoring.images is not None and not in_parts:
             self.part = part_of_truth(self.whole, scoring.images)
 
-    def evaluate(self, path: str, progress: Any) -> Evaluation:
-        """Return the evaluation of one file, or of a part of it; Parquet files go row group by row group."""
+    def evaluate(self, path: str, progress: Any) -> Any:
+        """Return the result of one file, or of a part of it; Parquet files go row group by row group."""
         from probox.evaluation.run import evaluate
         from probox.evaluation.streaming import evaluate_parquet
         from probox.formats.reading import read_detections_of_part
@@ -217,7 +223,7 @@ class TruthToScore:
 
             return evaluate_part(
                 self.path or self.whole, path, scoring.part, keep=scoring.keep, convention=scoring.convention,
-                measures=scoring.measures, threads=scoring.threads, progress=progress, images=scoring.images,
+                measures=scoring.asked, threads=scoring.threads, progress=progress, images=scoring.images,
                 repair=scoring.repair,
             )  # fmt: skip
         convention, measures, threads = scoring.convention, scoring.measures, scoring.threads

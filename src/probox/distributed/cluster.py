@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import warnings
@@ -48,24 +49,14 @@ def open_client(address: str = "local", *, timeout: float | None = None) -> Iter
     >>> with open_client("tcp://head:8786") as client:  # doctest: +SKIP
     ...     result = probox.distributed.evaluate("truth/", "found/", client=client)
     """
-    distributed = require("distributed", extra="distributed", purpose="a Dask cluster needs")
-    import dask
-
+    require("distributed", extra="distributed", purpose="a Dask cluster needs")
     timeout = PATIENCE if timeout is None else timeout
     workers = _local_workers(address)
     place = None if workers is not None else _scheduler_address(address)
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         if workers is not None:
-            # Processes of workers inherit it: Ctrl-C is for this process alone.
-            with _interrupts_held(), dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
-                cluster = stack.enter_context(
-                    distributed.LocalCluster(
-                        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
-                        silence_logs=logging.CRITICAL,
-                    )
-                )  # fmt: skip
-                client = stack.enter_context(distributed.Client(cluster, timeout=timeout))
+            client = stack.enter_context(_started(workers, timeout))
         else:
             client = stack.enter_context(_connected(str(place), timeout))
         _check_workers(client, timeout)
@@ -132,6 +123,35 @@ def _scheduler_address(given: str) -> str:
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise InputError(f"expected an address with a port, but got {given!r:.80}", remedy=_ADDRESS)
     return given
+
+
+@contextmanager
+def _started(workers: int, timeout: float) -> Iterator[Client]:
+    """Give the client of a cluster of this machine, one process for each worker, which ends with the block."""
+    import dask
+    import distributed
+
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        # A process of a worker runs the program that started it, up to here: it must not start a cluster of its own.
+        raise SystemExit(1)
+    # A worker gets the next task when it is through with one: if it dies, no other task of its is blamed.
+    one_by_one = {"distributed.scheduler.worker-saturation": 1.0}
+    with ExitStack() as stack:
+        # Processes of workers inherit it: Ctrl-C is for this process alone.
+        with _interrupts_held(), dask.config.set(one_by_one):
+            try:
+                cluster = distributed.LocalCluster(
+                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )  # fmt: skip
+            except Exception as error:
+                raise InputError(
+                    f"the processes of a Dask cluster on this machine do not start ({_reason(error)})",
+                    remedy='a program that opens one does so below `if __name__ == "__main__":`',
+                ) from None
+            stack.enter_context(cluster)
+            client = stack.enter_context(distributed.Client(cluster, timeout=timeout))
+        yield client
 
 
 @contextmanager

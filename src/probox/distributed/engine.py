@@ -320,10 +320,11 @@ def _problem_of(error: BaseException, client: Client) -> str | None:
 def _of_connection(error: BaseException) -> bool:
     from asyncio import CancelledError
 
-    from distributed.client import ClosedClientError
+    import distributed
     from distributed.comm import CommClosedError
 
-    return isinstance(error, CancelledError | FuturesCancelled | CommClosedError | ClosedClientError | TimeoutError)
+    closed = getattr(distributed.client, "ClosedClientError", CommClosedError)  # older ones have none
+    return isinstance(error, CancelledError | FuturesCancelled | CommClosedError | closed | TimeoutError)
 
 
 def _address_of(client: Client) -> str:

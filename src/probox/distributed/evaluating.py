@@ -16,18 +16,18 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.distributed.cluster import current_client, thread_total
 from probox.distributed.engine import AGAIN, Progress, submit_tasks, tree_reduce, watch_tasks
-from probox.distributed.inputs import Input, forget_inputs, given_found, given_truth, place_of
+from probox.distributed.inputs import Input, forget_inputs, given_found, given_truth, place_of, tables_of_part
 from probox.distributed.kept import KeptParts, PartsFolder, part_name, parts_before
 from probox.distributed.part_task import RESUME, Plan, error_in_seeing, join_parts, run_part, state_of
 from probox.errors import InputError
 from probox.evaluation.inputs import Images, image_ids_in, read_inputs
 from probox.evaluation.part import hash_of_ids
 from probox.files.reading import Paths
-from probox.measures.registry import measure_names, named_measures
+from probox.measures.registry import named_measures
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.parts import Keep, join
+from probox.parts.compact import kept_measures
 from probox.parts.keep import expect_keep
-from probox.parts.run import _tables_of_part as tables_of_part
 from probox.parts.split import images_of_part
 from probox.tables.dataset import chosen_ids
 from probox.tables.detections import Detections
@@ -146,9 +146,7 @@ def evaluated(
 ) -> Iterator[Run]:
     """Give the `Run` of an evaluation; kept parts are removed when the block ends, for instance by having saved it."""
     cluster = current_client() if client is None else client
-    expect_keep(keep)
-    asked = named_measures(measures)
-    wanted = tuple(name for name in measure_names() if name in asked)
+    wanted = kept_measures(named_measures(measures), expect_keep(keep), asked=measures is not None)
     if resume and folder is None:
         raise InputError("there is no folder to go on from", remedy="name the folder in which parts were kept")
     place = None if folder is None else place_of(folder)
@@ -159,7 +157,7 @@ def evaluated(
     of = _part_count(parts, place if resume else None, seen, cluster, len(ids))
     settings = {
         "probox": __version__, "truth": there.stamp, "found": seen.stamp, "images": hash_of_ids(ids), "parts": of,
-        "convention": convention.to_dict(), "measures": wanted, "keep": keep, "repair": repair,
+        "convention": convention.to_dict(), "measures": sorted(wanted), "keep": keep, "repair": repair,
     }  # fmt: skip
     with ExitStack() as stack:
         kept = None
@@ -172,17 +170,18 @@ def evaluated(
             whole=hash_of_ids(ids),
             truth=None if in_memory else there.given,
             found=None if in_memory else seen.given,
-            by_need=there.by_need and seen.by_need,
+            truth_by_need=there.by_need,
+            found_by_need=seen.by_need,
             images=None if in_memory else chosen,
-            given={"convention": convention, "measures": wanted, "keep": keep},
+            given={"convention": convention, "measures": measures, "keep": keep},
             repair=repair,
             folder=None if kept is None else kept.folder,
             inputs=hashlib.sha256(json.dumps([there.stamp, seen.stamp, repair]).encode()).hexdigest(),
         )
         jobs: Iterable[tuple[int, Any]] = ((number, None) for number in range(1, of + 1))
         if in_memory:
-            whole = read_inputs(truth, found, "evaluate", images=chosen, repair=repair)
-            jobs = ((number, tables_of_part(*whole, number, of)) for number in range(1, of + 1))
+            tables = read_inputs(truth, found, "evaluate", images=chosen, repair=repair)
+            jobs = ((number, tables_of_part(*tables, number, of)) for number in range(1, of + 1))
         weights = [len(images_of_part(ids, number, of)) for number in range(1, of + 1)]
         remedy = AGAIN if kept is None else RESUME
         states: dict[int, str] = {}
@@ -197,7 +196,8 @@ def evaluated(
             if cluster.status == "running":  # otherwise the scheduler is gone, and would be waited for
                 with suppress(Exception):
                     cluster.run(forget_inputs)
-        result = _named_as_given(join([joined.value]), there, seen)
+        whole = joined.value if joined.value.part is None else join([joined.value])  # a single part is a part still
+        result = _named_as_given(whole, there, seen)
         damaged = [part_name(number, of) for number, state in sorted(states.items()) if state == "damaged"]
         yield Run(result, of, sum(state == "kept" for state in states.values()), tuple(damaged))
         if kept is not None:

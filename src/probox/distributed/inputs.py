@@ -7,13 +7,14 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.evaluation.notes import is_counted
 from probox.files.reading import Paths
 from probox.files.remote import is_url
 from probox.files.source import Source
@@ -22,11 +23,12 @@ from probox.formats.parquet.sets import is_parquet_source, open_detections, open
 from probox.formats.reading import read_truth
 from probox.formats.registry import format_of_detections, format_of_truth
 from probox.parts.identity import hash_of_table
+from probox.parts.split import images_of_part
 from probox.tables.arguments import expect_path
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Input", "forget_inputs", "given_found", "given_truth", "held", "place_of"]
+__all__ = ["Input", "forget_inputs", "given_found", "given_truth", "held", "place_of", "tables_of_part"]
 
 Ids = npt.NDArray[np.int64]
 
@@ -118,6 +120,27 @@ def _written(path: str | Path) -> list[int]:
     except OSError:
         return []
     return [status.st_size, status.st_mtime_ns]
+
+
+def tables_of_part(truth: GroundTruth, found: Detections, number: int, of: int) -> tuple[GroundTruth, Detections]:
+    """Return what one part of two tables is about.
+
+    Notes that count something in all of them, and detections in images that the truth does not have, belong to the
+    first part alone: counts of parts add up.
+    """
+    ids = images_of_part(truth.image_ids, number, of)
+    own = np.isin(found.image_ids, ids)
+    if number == 1:
+        own |= truth.dataset.rows_of(found.image_ids) < 0
+    there, seen = truth.select_images(ids), found.select(own)
+    return (
+        dataclasses.replace(there, notes=_notes_of_part(truth.notes, number)),
+        dataclasses.replace(seen, notes=_notes_of_part(found.notes, number)),
+    )
+
+
+def _notes_of_part(notes: Sequence[str], number: int) -> tuple[str, ...]:
+    return tuple(note for note in notes if number == 1 or not is_counted(note))
 
 
 # --- in the processes of workers ---

@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from probox.distributed.inputs import held
+from probox.distributed.inputs import held, tables_of_part
 from probox.distributed.kept import PartsFolder, part_name
 from probox.errors import InputError
 from probox.evaluation.inputs import read_inputs
 from probox.evaluation.part import Part
+from probox.formats.reading import read_truth
 from probox.parts import evaluate_part, from_bytes, join
-from probox.parts.run import _tables_of_part as tables_of_part
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["RESUME", "PartResult", "Plan", "error_in_seeing", "join_parts", "run_part", "state_of"]
+
+Tables = tuple[GroundTruth, Detections]
 
 RESUME = "run again with resume=True, which does what is missing"
 """What to do after a failure if finished parts are kept."""
@@ -35,7 +37,7 @@ class Plan:
         What tells the inputs from others.
     truth, found : str or None
         Where they are; None if each task is sent its tables.
-    by_need : bool
+    truth_by_need, found_by_need : bool
         Whether a worker reads its own images alone.
     images : array or None
         The ids of the images to evaluate, if not all.
@@ -52,7 +54,8 @@ class Plan:
     inputs: str
     truth: str | None
     found: str | None
-    by_need: bool
+    truth_by_need: bool
+    found_by_need: bool
     images: Any
     repair: bool
     given: dict[str, Any]
@@ -102,14 +105,18 @@ def _usable(plan: Plan, number: int, data: bytes) -> Any:
 
 
 def _evaluated(plan: Plan, number: int, tables: Any) -> Any:
-    given = {**plan.given, "threads": 1}  # tasks share the processors, not threads of one task
-    if plan.by_need:
-        return evaluate_part(plan.truth, plan.found, (number, plan.of), images=plan.images, repair=plan.repair, **given)  # type: ignore[arg-type]  # both are paths
+    """Return a part of the images, with the threads of one task: tasks share the processors."""
+    given = {**plan.given, "threads": 1}
+    key = f"{plan.inputs} {plan.whole}"
+    if tables is None and plan.found_by_need:
+        truth: Any = plan.truth
+        if not plan.truth_by_need:
+            truth = held(key, lambda: read_truth(str(plan.truth)))
+        more = {"images": plan.images, "repair": plan.repair}
+        return evaluate_part(truth, str(plan.found), (number, plan.of), **more, **given)
     if tables is None:
-        whole: tuple[GroundTruth, Detections] = held(
-            f"{plan.inputs} {plan.whole}",
-            lambda: read_inputs(plan.truth, plan.found, "evaluate", images=plan.images, repair=plan.repair),  # type: ignore[arg-type]
-        )
+        paths, more = (str(plan.truth), str(plan.found)), {"images": plan.images, "repair": plan.repair}
+        whole: Tables = held(key, lambda: read_inputs(*paths, "evaluate", **more))
         tables = tables_of_part(*whole, number, plan.of)
     part = Part((number,), plan.of, plan.whole, plan.inputs)
     return dataclasses.replace(evaluate_part(*tables, **given), part=part)

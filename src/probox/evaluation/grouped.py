@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.evaluation.text import format_value, shown_columns
 from probox.measures import registry
-from probox.measures.measure import Column, Groups, Judged, Summary
+from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Judged, Measure, Summary
 from probox.support.html_table import html_table, html_text
 from probox.support.words import one_line
 from probox.tables.flat import FlatTable, Readable, text_column
@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from probox.tables.dataset import Dataset
     from probox.tables.results import DetectionTable, ObjectTable
 
-__all__ = ["COUNTS", "GroupTable", "ImageTable", "counts_of", "counts_per_image", "is_filled"]
+__all__ = [
+    "COUNTS",
+    "GroupTable",
+    "ImageTable",
+    "asked_columns",
+    "counts_of",
+    "counts_per_image",
+    "image_table",
+    "is_filled",
+    "with_measures",
+]
 
 COUNTS = ("objects", "detections")
 """How many there are in a group, whatever became of them."""
@@ -30,6 +40,13 @@ MOST_ROWS = 100
 """Groups that a notebook shows."""
 
 Ints = npt.NDArray[np.int64]
+
+
+class Measured(Evaluated, Protocol):
+    """An evaluation that says what was measured."""
+
+    @property
+    def measures(self) -> tuple[str, ...]: ...
 
 
 class GroupTable(dict[str, Summary], Readable):
@@ -135,6 +152,44 @@ class ImageTable(dict[str, npt.NDArray[Any]], Readable):
     def __repr__(self) -> str:
         rows = len(next(iter(self.values()), ()))
         return f"ImageTable({rows} images: {', '.join(self)})"
+
+
+def asked_columns(measures: Collection[str]) -> set[str]:
+    """Return what tables of groups show: counts, and the columns of the measures that were asked for."""
+    columns = [column.key for measure in registry.measures_called(measures) for column in measure.columns]
+    return {*COUNTS, *columns}
+
+
+def with_measures(
+    evaluated: Measured, groups: Groups, grouped: Callable[[Measure], Callable[[Any], Groups] | None]
+) -> Groups:
+    """Return groups with what the measures say of each."""
+    for measure in registry.MEASURES:
+        summaries = grouped(measure)
+        asked = measure.name in evaluated.measures
+        if summaries is None or not (asked or measure.standard):
+            continue
+        measured = summaries(evaluated) if asked else {}
+        for name, summary in groups.items():
+            summary.update(measured.get(name) or measure.nothing())
+    return groups
+
+
+def image_table(evaluated: Measured, measures: Collection[str], counts: dict[str, Ints]) -> ImageTable:
+    """Return the numbers of each image alone: id, counts, and those of the measures that are defined for an image."""
+    images = len(evaluated.dataset)
+    columns: ImageColumns = {"image_id": evaluated.dataset.image_ids, **counts}
+    shown = set(columns)
+    sums: ImageColumns = {}
+    for measure in registry.MEASURES:
+        if measure.per_image is not None and measure.name in measures:
+            own, keys = measure.per_image(evaluated), {column.key for column in measure.columns}
+            columns.update({key: values for key, values in own.items() if key in keys})
+            sums.update({key: values for key, values in own.items() if key not in keys})
+            shown |= set(own)
+        elif measure.per_image is not None and measure.standard:
+            columns.update({key: np.full(images, value) for key, value in measure.nothing().items()})
+    return ImageTable({**columns, **sums}, evaluated.dataset, shown)
 
 
 def is_filled(summary: Summary) -> bool:

@@ -64,7 +64,7 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         masks = masks.take(object_order)
     records = [part.part for part in parts]
     alike = len({part and (part.of, part.whole, part.inputs) for part in records}) == 1
-    by_image = sorted(parts, key=lambda part: int(part.dataset.image_ids[0]) if len(part.dataset) else _NO_IMAGE)
+    by_image = list(parts) if first.part is None else sorted(parts, key=_first_image)
     joined = dataclasses.replace(
         first,
         dataset=joined_tables(datasets, order),
@@ -73,11 +73,15 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         pairs=pairs,
         masks=masks,
         inputs=tuple(dict.fromkeys(name for part in by_image for name in part.inputs)),
-        # In the order of images, so that the order in which parts are given makes no other result.
         plain_notes=join_notes([part.plain_notes for part in by_image], of_one=first.part is not None and alike),
         part=part_of_all(records),
     )
     return joined.rematched() if joined.has_pairs else joined
+
+
+def _first_image(part: Evaluation) -> int:
+    """Return by what parts of one whole are sorted, so that the order in which they are given makes no other result."""
+    return int(part.dataset.image_ids[0]) if len(part.dataset) else _NO_IMAGE
 
 
 def without_labels(evaluation: Evaluation) -> Evaluation:

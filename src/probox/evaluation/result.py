@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,15 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.doors import Upstairs
-from probox.evaluation.grouped import COUNTS, GroupTable, ImageTable, counts_of, counts_per_image
+from probox.evaluation.grouped import (
+    GroupTable,
+    ImageTable,
+    asked_columns,
+    counts_of,
+    counts_per_image,
+    image_table,
+    with_measures,
+)
 from probox.evaluation.notes import notes_at_threshold
 from probox.evaluation.part import Part
 from probox.evaluation.verdicts import judge
@@ -24,8 +31,9 @@ from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
 from probox.measures.groups import by_class, by_size
 from probox.measures.matched import MatchedPairs
-from probox.measures.measure import Evaluated, Groups, ImageColumns, Measure
+from probox.measures.measure import Measure
 from probox.measures.pdq.measure import pdq_summary
+from probox.measures.pdq.resampling import sums_per_image
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.flat import named_once
@@ -109,6 +117,12 @@ class Evaluation:
         return int((self.objects.verdicts == Verdict.FN).sum())
 
     @property
+    def counts(self) -> dict[str, int]:
+        """Return how many images, objects and detections there are, whatever became of them."""
+        objects = int(self.objects.countable.sum())
+        return {"images": len(self.dataset), "objects": objects, "detections": len(self.detections)}
+
+    @property
     def pdq(self) -> float:
         """Return PDQ: the sum of the matches' pPDQ over TP + FP + FN; NaN if there is nothing to score."""
         return pdq_summary(self)["PDQ"]
@@ -122,8 +136,12 @@ class Evaluation:
         """Return the numbers of the measures that were asked for, by the keys of their columns."""
         summary: dict[str, float] = {}
         for measure in registry.measures_called(self.measures):
-            summary.update(measure.summary(self))
+            summary.update(self.summary_of(measure))
         return summary
+
+    def summary_of(self, measure: Measure) -> dict[str, float]:
+        """Return the numbers of one measure, also of one that was not asked for."""
+        return measure.summary(self)
 
     @cached_property
     def box_matches(self) -> BoxMatches:
@@ -145,6 +163,16 @@ class Evaluation:
         """Return the pairs by which scoring rules judge covariances and labels: COCO's, at an overlap of 0.5."""
         return MatchedPairs.of(self)
 
+    @property
+    def object_images(self) -> npt.NDArray[np.int64]:
+        """Return the row of each object's image."""
+        return self.objects.image_rows
+
+    @cached_property
+    def image_sums(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Return what PDQ adds up, image by image."""
+        return sums_per_image(self)
+
     def per_class(self) -> GroupTable:
         """Return the summary of each class; a false positive belongs to the class that the detector names.
 
@@ -155,8 +183,8 @@ class Evaluation:
         """
         if len(set(self.classes)) < len(self.classes):  # each has a row of its own: "cup", "cup (2)"
             return dataclasses.replace(self, dataset=self.dataset.replace(classes=named_once(self.classes))).per_class()
-        groups = self._groups(by_class(counts_of, self), lambda measure: measure.per_class)
-        return GroupTable("class", groups, self._asked())
+        groups = with_measures(self, by_class(counts_of, self), lambda measure: measure.per_class)
+        return GroupTable("class", groups, asked_columns(self.measures))
 
     def per_size(self) -> GroupTable:
         """Return the summary of small, medium and large objects; a false positive counts by its own box's area.
@@ -166,25 +194,8 @@ class Evaluation:
         optimal LRP among objects of the size. It holds the measures that are defined for a size; of standard ones that
         were not asked for, NaN and counts of 0.
         """
-        groups = self._groups(by_size(counts_of, self), lambda measure: measure.per_size)
-        return GroupTable("size", groups, self._asked())
-
-    def _asked(self) -> set[str]:
-        """Return what tables of groups show: counts, and the columns of the measures that were asked for."""
-        columns = [column.key for measure in registry.measures_called(self.measures) for column in measure.columns]
-        return {*COUNTS, *columns}
-
-    def _groups(self, groups: Groups, grouped: Callable[[Measure], Callable[[Evaluated], Groups] | None]) -> Groups:
-        """Return groups with what the measures say of each."""
-        for measure in registry.MEASURES:
-            summaries = grouped(measure)
-            asked = measure.name in self.measures
-            if summaries is None or not (asked or measure.standard):
-                continue
-            measured = summaries(self) if asked else {}
-            for name, summary in groups.items():
-                summary.update(measured.get(name) or measure.nothing())
-        return groups
+        groups = with_measures(self, by_size(counts_of, self), lambda measure: measure.per_size)
+        return GroupTable("size", groups, asked_columns(self.measures))
 
     def per_image(self) -> ImageTable:
         """Return the numbers of each image alone: id, counts, and what `summary` would hold if it were the only image.
@@ -210,20 +221,8 @@ class Evaluation:
         >>> images["mAP"].round(6).tolist(), images["moLRP"].round(6).tolist()
         ([0.9, nan], [0.2, nan])
         """
-        images = len(self.dataset)
-        columns: ImageColumns = {"image_id": self.dataset.image_ids}
-        columns.update(counts_per_image(self.detections, self.objects, images))
-        shown = set(columns)
-        sums: ImageColumns = {}
-        for measure in registry.MEASURES:
-            if measure.per_image is not None and measure.name in self.measures:
-                own, keys = measure.per_image(self), {column.key for column in measure.columns}
-                columns.update({key: values for key, values in own.items() if key in keys})
-                sums.update({key: values for key, values in own.items() if key not in keys})
-                shown |= set(own)
-            elif measure.per_image is not None and measure.standard:
-                columns.update({key: np.full(images, value) for key, value in measure.nothing().items()})
-        return ImageTable({**columns, **sums}, self.dataset, shown)
+        counts = counts_per_image(self.detections, self.objects, len(self.dataset))
+        return image_table(self, self.measures, counts)
 
     def at_threshold(self, threshold: float) -> Evaluation:
         """Return the evaluation of the detections whose highest label probability is greater than `threshold`.

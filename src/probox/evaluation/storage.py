@@ -53,6 +53,7 @@ __all__ = [
     "convention_of",
     "evaluation_from_bytes",
     "evaluation_to_bytes",
+    "files_of",
     "load_evaluation",
     "parsed_words",
     "part_of",
@@ -94,7 +95,7 @@ def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
         for folder, evaluation in evaluations.items():
             stack.enter_context(folder_made(folder))
             check_place(folder)
-            files |= _files_of(evaluation, folder)
+            files |= files_of(evaluation, folder)
         write_files(files)
 
 
@@ -105,7 +106,8 @@ def check_place(folder: Path) -> None:
             check_replaceable(folder / name, EVALUATION)
 
 
-def _files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
+def files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
+    """Return the files of an evaluation and what goes into them."""
     text, stored = _stored(evaluation)
     return {folder / COLUMNS: lambda file: write_archive(file, stored), folder / WORDS: text}
 

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.evaluation.inputs import Images, image_ids_in
-from probox.evaluation.notes import empty_mask_note
+from probox.evaluation.notes import empty_mask_note, is_counted
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import Evaluator, Progress, label_notes
 from probox.files.reading import Paths
-from probox.formats.draft import Draft, repair_note, repaired, unknown_images_note
-from probox.formats.parquet.sets import open_detections, open_truth
+from probox.formats.draft import repair_note, repaired, unknown_images_note
+from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
+from probox.formats.reading import read_truth
 from probox.measures.registry import need_labels
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import chosen_ids
+from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["evaluate_parquet"]
+__all__ = ["ParquetInputs", "empty_masks", "evaluate_parquet", "shifted"]
 
 TOGETHER = 1024
 """So many images without detections are evaluated at a time."""
@@ -81,55 +83,109 @@ def evaluate_parquet(
     expect_path(path, remedy="give the name of a Parquet file; tables go to evaluate(truth, found)")
     if not isinstance(truth, GroundTruth):
         expect_path(truth, "truth", "give a table or the name of a Parquet file")
-    there = truth if isinstance(truth, GroundTruth) else open_truth(truth)
-    image_ids = there.image_ids
-    wanted = image_ids if images is None else chosen_ids(image_ids_in(images), image_ids, file=there.source or None)
-    file = open_detections(path)
-    evaluator = Evaluator(there.classes, convention=chosen, measures=measures, threads=threads)
+    given = ParquetInputs(truth, path, images=images, repair=repair)
+    evaluator = Evaluator(given.classes, convention=chosen, measures=measures, threads=threads)
     evaluator.keep_labels = need_labels(evaluator.measures)  # the one column whose rows may be long
-    found_in, counts = file.image_counts()
-    unknown = ~np.isin(found_in, image_ids)
-    empty_handed = np.setdiff1d(wanted, found_in)
-    done = kept = changed = 0
-
-    def update(here: Ids, part: Draft) -> None:
-        nonlocal done
-        table, shown = part.to_table(), _shifted(progress, done, len(wanted))
-        evaluator.update(there.select_images(here), table, progress=shown)
-        done += len(here)
+    done = 0
+    for there, found in given.pieces(given.wanted):
+        evaluator.update(there, found, progress=shifted(progress, done, len(given.wanted)))
+        done += len(there.image_ids)
         if progress is not None:
-            progress(done, len(wanted))
-
-    for part in file.pieces(np.intersect1d(found_in, wanted)):
-        if repair and part.covariances is not None:
-            covariances, count = repaired(part.covariances)
-            part = part.replace(covariances=covariances)
-            changed += count
-        kept += len(part)
-        # Images in which nothing was found go along with those around them, as far as they are no more than a few.
-        here = np.unique(part.image_ids)
-        begin, end = np.searchsorted(empty_handed, here[[0, -1]])
-        end = min(end, begin + len(here) + TOGETHER)
-        update(np.union1d(here, empty_handed[begin:end]), part)
-        empty_handed = np.delete(empty_handed, slice(begin, end))
-    nothing = file.read_images(np.zeros(0, np.int64))
-    for begin in range(0, max(len(empty_handed), int(done == 0)), TOGETHER):
-        update(empty_handed[begin : begin + TOGETHER], nothing)
+            progress(done, len(given.wanted))
     result = evaluator.result()
-    notes = [*there.notes, *file.notes]
-    if unknown.any():
-        notes.append(unknown_images_note(int(counts[unknown].sum()), int(unknown.sum())))
-    if changed:
-        notes.append(repair_note(changed))
-    empty = int((~result.objects.crowd & (result.masks.pixels == 0)).sum())
-    if empty:
-        notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
-    notes += label_notes(kept - len(result.detections), file.classes, there.classes, chosen)
-    inputs = tuple(name for name in (there.source, file.name) if name)
-    return dataclasses.replace(result, plain_notes=tuple(notes), inputs=inputs)
+    notes = given.notes(len(result.detections), empty_masks(result), chosen)
+    return dataclasses.replace(result, plain_notes=notes, inputs=given.inputs)
 
 
-def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
+class ParquetInputs:
+    """Ground truth, and detections in Parquet, of which a piece at a time is read.
+
+    Parameters
+    ----------
+    truth : GroundTruth or path
+        What is there: a table, or a file of any format; parts of one in Parquet are read as they are needed.
+    path : path
+        Detections in Parquet: a file, a folder of shards, or the URL of either.
+    images : sequence of int, or str, optional
+        These images of the truth alone.
+    repair : bool
+        Replace covariances that are none by the nearest valid ones.
+    """
+
+    def __init__(
+        self, truth: GroundTruth | Paths, path: Paths, *, images: Images | None = None, repair: bool = False
+    ) -> None:
+        if isinstance(truth, GroundTruth):
+            self.truth: Any = truth
+        else:
+            self.truth = open_truth(truth) if is_parquet_source(truth) else read_truth(truth)
+        self.file = open_detections(path)
+        self.classes: tuple[str, ...] = self.truth.classes
+        image_ids = self.truth.image_ids
+        source = self.truth.source or None
+        self.wanted: Ids = image_ids if images is None else chosen_ids(image_ids_in(images), image_ids, file=source)
+        self.inputs = tuple(name for name in (self.truth.source, self.file.name) if name)
+        self._repair = repair
+        self._found_in, self._counts = self.file.image_counts()
+        self._unknown = ~np.isin(self._found_in, image_ids)
+        self._read = self._changed = 0
+
+    def pieces(self, image_ids: Ids) -> Iterator[tuple[GroundTruth, Detections]]:
+        """Yield the tables of these images, some images at a time; there is at least one piece.
+
+        Images in which nothing was found go along with those around them, as far as they are no more than a few.
+        """
+        empty_handed = np.setdiff1d(image_ids, self._found_in)
+        left = np.ones(len(empty_handed), bool)
+        self._read = self._changed = pieces = 0
+        for part in self.file.pieces(np.intersect1d(self._found_in, image_ids)):
+            if self._repair and part.covariances is not None:
+                covariances, count = repaired(part.covariances)
+                part = part.replace(covariances=covariances)
+                self._changed += count
+            self._read += len(part)
+            here = np.unique(part.image_ids)
+            begin, end = np.searchsorted(empty_handed, here[[0, -1]])
+            along = begin + np.flatnonzero(left[begin:end])[: len(here) + TOGETHER]
+            left[along] = False
+            pieces += 1
+            yield self.truth.select_images(np.union1d(here, empty_handed[along])), part.to_table()
+        rest = empty_handed[left]
+        for begin in range(0, max(len(rest), int(pieces == 0)), TOGETHER):
+            nothing = self.file.read_images(np.zeros(0, np.int64)).to_table()
+            yield self.truth.select_images(rest[begin : begin + TOGETHER]), nothing
+
+    def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[str, ...]:
+        """Return what is to be said of the images whose pieces were read last.
+
+        Parameters
+        ----------
+        scored : int
+            How many of the detections that were read took part.
+        empty : int
+            How many objects have no pixel.
+        convention : Convention
+            How they were scored.
+        first : bool
+            Say what is counted in all of the files, too: of parts that are joined later, one does.
+        """
+        notes = [text for text in (*self.truth.notes, *self.file.notes) if first or not is_counted(text)]
+        if self._unknown.any() and first:
+            notes.append(unknown_images_note(int(self._counts[self._unknown].sum()), int(self._unknown.sum())))
+        if self._changed:
+            notes.append(repair_note(self._changed))
+        if empty:
+            notes.append(empty_mask_note(empty, box_truth=convention.box_truth))
+        return (*notes, *label_notes(self._read - scored, self.file.classes, self.classes, convention))
+
+
+def empty_masks(evaluation: Evaluation) -> int:
+    """Return how many objects have no pixel; regions to ignore are nobody's objects."""
+    return int((~evaluation.objects.crowd & (evaluation.masks.pixels == 0)).sum())
+
+
+def shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """Return what tells the progress of one piece as that of all of them."""
     if progress is None:
         return None
     return lambda done, _part: progress(before + done, total)

@@ -13,19 +13,18 @@ from probox.errors import InputError
 from probox.evaluation.joining import join_evaluations
 from probox.evaluation.part import Part, hash_of_ids
 from probox.evaluation.result import Evaluation
-from probox.parts.storage import load
+from probox.parts.compact import CompactEvaluation, join_compact
+from probox.parts.storage import Result, load
 from probox.support.words import some_names
 
 __all__ = ["join"]
 
-Results = Evaluation
 
-
-def join(results: Iterable[Results | str | os.PathLike[str]], *, complete: bool = True) -> Results:
+def join(results: Iterable[Result | str | os.PathLike[str]], *, complete: bool = True) -> Result:
     """Return one result of the parts of a whole, equal to the bit to that of one machine, whatever their order.
 
     Parts of `evaluate_part` know of what they are parts: missing and foreign ones are named, and such that are there
-    twice. Results that are no parts are joined too, if they were measured alike and share no image.
+    twice. Result that are no parts are joined too, if they were measured alike and share no image.
 
     Parameters
     ----------
@@ -46,9 +45,7 @@ def join(results: Iterable[Results | str | os.PathLike[str]], *, complete: bool 
     _check_parts(named)
     _check_images(named)
     parts = [result for _, result in named]
-    joined = join_evaluations(parts) if len(parts) > 1 else parts[0]
-    if joined.part is not None and len(parts) == 1 and not joined.part.missing:
-        joined = join_evaluations(parts)
+    joined = _joined(parts)
     whole = parts[0].part
     if joined.part is not None and complete:
         missing = joined.part.missing
@@ -61,16 +58,24 @@ def join(results: Iterable[Results | str | os.PathLike[str]], *, complete: bool 
     return joined
 
 
-def _named(result: Any, place: int) -> tuple[str, Results]:
+def _joined(parts: list[Result]) -> Result:
+    tables = [part for part in parts if isinstance(part, Evaluation)]
+    if tables:
+        return join_evaluations(tables)
+    return join_compact([part for part in parts if isinstance(part, CompactEvaluation)])
+
+
+def _named(result: Any, place: int) -> tuple[str, Result]:
     """Return a result and what messages call it: its folder, or which part it is."""
     if isinstance(result, str | os.PathLike):
         return os.fspath(result), load(Path(result))
-    if not isinstance(result, Evaluation):
+    if not isinstance(result, Evaluation | CompactEvaluation):
         raise InputError(f"expected results or folders of results, but got {type(result).__name__}")
     return str(result.part or f"result {place}"), result
 
 
-_ALIKE: dict[str, Callable[[Results], Any]] = {
+_ALIKE: dict[str, Callable[[Result], Any]] = {
+    "and kept otherwise": lambda result: getattr(result, "keep", "all"),
     "by another convention": lambda result: result.convention,
     "for other classes": lambda result: result.classes,
     "for other measures": lambda result: result.measures,
@@ -87,7 +92,7 @@ _WHOLE: dict[str, Callable[[Part], Any]] = {
 }
 
 
-def _check_alike(named: list[tuple[str, Results]]) -> None:
+def _check_alike(named: list[tuple[str, Result]]) -> None:
     first_name, first = named[0]
     for name, result in named[1:]:
         for how, value in _ALIKE.items():
@@ -95,7 +100,7 @@ def _check_alike(named: list[tuple[str, Results]]) -> None:
                 raise InputError(f"was measured {how} than {first_name}", file=name, remedy="evaluate both alike")
 
 
-def _check_parts(named: list[tuple[str, Results]]) -> None:
+def _check_parts(named: list[tuple[str, Result]]) -> None:
     """Raise if a part is of something else than the others, or there twice."""
     first_name, first = named[0][0], named[0][1].part
     owner: dict[int, str] = {}
@@ -117,7 +122,7 @@ def _check_parts(named: list[tuple[str, Results]]) -> None:
             owner[number] = name
 
 
-def _check_images(named: list[tuple[str, Results]]) -> None:
+def _check_images(named: list[tuple[str, Result]]) -> None:
     """Raise if an image is in two results."""
     ids = np.concatenate([result.dataset.image_ids for _, result in named])
     owners = np.repeat(np.arange(len(named)), [len(result.dataset) for _, result in named])

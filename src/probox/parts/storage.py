@@ -2,22 +2,111 @@
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+from probox.errors import InputError
+from probox.evaluation.archive import read_archive, read_members, write_archive
 from probox.evaluation.result import Evaluation
-from probox.evaluation.storage import evaluation_from_bytes, load_evaluation
+from probox.evaluation.storage import (
+    COLUMNS,
+    WORDS,
+    check_digest,
+    check_place,
+    evaluation_from_bytes,
+    files_of,
+    load_evaluation,
+    parsed_words,
+    read_words_of,
+    words_in,
+)
+from probox.files.output import write_files
 from probox.files.reading import Paths
+from probox.files.staging import folder_made
+from probox.parts.compact import MEASURES, CompactEvaluation
+from probox.parts.compact_storage import compact_of, schema_of, stored_of
 from probox.tables.arguments import expect_path
 
-__all__ = ["from_bytes", "load"]
+__all__ = ["Result", "compact_from_bytes", "compact_to_bytes", "from_bytes", "load", "load_compact", "save_results"]
+
+Result = Evaluation | CompactEvaluation
+"""What was measured, and however much of it was kept."""
 
 
-def load(folder: Paths) -> Evaluation:
-    """Return the result in a folder, whatever was kept of it."""
+def load(folder: Paths) -> Result:
+    """Return the result in a folder, whatever was kept of it.
+
+    Examples
+    --------
+    >>> import probox
+    >>> result = probox.load("results/ssd")  # doctest: +SKIP
+    """
     expect_path(folder, "folder", "name a folder that was written by save or `probox evaluate --out`")
-    return load_evaluation(Path(folder))
+    place = Path(folder)
+    words = parsed_words(read_words_of(place), str(place / WORDS))
+    return load_compact(place) if words.get("keep", "all") in MEASURES else load_evaluation(place)
 
 
-def from_bytes(data: bytes) -> Evaluation:
+def from_bytes(data: bytes) -> Result:
     """Return the result that `to_bytes` made bytes of, whatever was kept of it."""
-    return evaluation_from_bytes(data)
+    words = parsed_words(words_in(data, "bytes"), "bytes")
+    return compact_from_bytes(data) if words.get("keep", "all") in MEASURES else evaluation_from_bytes(data)
+
+
+def save_results(results: Mapping[Path, Result]) -> None:
+    """Write results into folders, all of them or none; folders that are missing are made."""
+    files: dict[Path, Any] = {}
+    with ExitStack() as stack:
+        for folder, result in results.items():
+            stack.enter_context(folder_made(folder))
+            check_place(folder)
+            files |= files_of(result, folder) if isinstance(result, Evaluation) else _compact_files(result, folder)
+        write_files(files)
+
+
+def _compact_files(result: CompactEvaluation, folder: Path) -> dict[Path, Any]:
+    words, arrays = stored_of(result)
+    return {folder / COLUMNS: lambda file: write_archive(file, arrays), folder / WORDS: _text(words)}
+
+
+def compact_to_bytes(result: CompactEvaluation) -> bytes:
+    """Return everything in one archive, words and columns, not compressed."""
+    words, arrays = stored_of(result)
+    file = io.BytesIO()
+    write_archive(file, arrays, words={WORDS: _text(words)}, compressed=False)
+    return file.getvalue()
+
+
+def compact_from_bytes(data: bytes, name: str = "bytes") -> CompactEvaluation:
+    """Return the compact evaluation that `compact_to_bytes` made; `name` is what messages call it."""
+    words = _compact_words(words_in(data, name), name)
+    schema = schema_of(words, name)
+    arrays = read_members(io.BytesIO(data), len(data), name, schema=schema)
+    check_digest(words, arrays, name, "was changed since it was made", schema)
+    return compact_of(words, arrays, name)
+
+
+def load_compact(folder: Path) -> CompactEvaluation:
+    """Return the compact evaluation that was saved in a folder."""
+    file = str(folder / WORDS)
+    words = _compact_words(read_words_of(folder), file)
+    schema = schema_of(words, file)
+    arrays = read_archive(folder / COLUMNS, schema=schema)
+    problem = f"{WORDS} and {COLUMNS} are not of one evaluation, or were changed since"
+    check_digest(words, arrays, str(folder), problem, schema)
+    return compact_of(words, arrays, str(folder / COLUMNS))
+
+
+def _compact_words(data: bytes, file: str) -> dict[str, Any]:
+    words = parsed_words(data, file)
+    if words.get("keep", "all") not in MEASURES:
+        raise InputError("holds an evaluation with its tables", file=file, remedy="load it with Evaluation.load")
+    return words
+
+
+def _text(words: dict[str, Any]) -> bytes:
+    return json.dumps(words, indent=1).encode()  # ASCII: names of files need not be valid text

@@ -13,7 +13,7 @@ from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.support.optional import pip_command, require
 
-__all__ = ["footer_of", "from_integers", "is_parquet", "pyarrow"]
+__all__ = ["are_among", "footer_of", "from_integers", "is_parquet", "pyarrow"]
 
 OLDEST_PYARROW = 22
 """The first one that writes 32-bit decimals."""
@@ -43,6 +43,18 @@ def is_parquet(path: Paths) -> bool:
             return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError):
         return False
+
+
+def are_among(ids: Ids, known: Ids) -> npt.NDArray[np.bool_]:
+    """Return which ids are among the known ones, which ascend: a few are found in millions at once.
+
+    >>> are_among(np.array([4, 1, 9]), np.array([1, 2, 4])).tolist()
+    [True, True, False]
+    """
+    if not len(known):
+        return np.zeros(len(ids), bool)
+    place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.asarray(known[place] == ids)
 
 
 def footer_of(file: BinaryIO) -> bytes:

@@ -12,7 +12,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.formats.draft import Draft
-from probox.formats.parquet.columns import SIZES
+from probox.formats.parquet.columns import SIZES, are_among
 from probox.formats.parquet.file import ParquetFile, fingerprint_of
 from probox.support.parallel import thread_count
 from probox.tables.labels import require_label_matrix
@@ -27,8 +27,8 @@ Ids = npt.NDArray[np.int64]
 
 
 def known_rows(draft: Draft, image_ids: Ids) -> tuple[Draft, Ids]:
-    """Return the rows in these images, and the image ids of the others."""
-    known = np.isin(draft.image_ids, image_ids)
+    """Return the rows in these images, whose ids ascend, and the image ids of the others."""
+    known = are_among(draft.image_ids, image_ids)
     if known.all():
         return draft, np.zeros(0, np.int64)
     return draft.select(np.flatnonzero(known)), draft.image_ids[~known]
@@ -58,6 +58,7 @@ class DetectionFile:
         table = file.read(columns, groups, optional=TRANSPOSED)
         image_ids = file.numbers(table, "image_id", np.int64)
         file.check_order(image_ids)
+        file.check_told(image_ids, groups)
         labels = file.numbers(table, "label", np.int32)
         self._check_labels(labels, image_ids)
         scores = file.numbers(table, "score", np.float64) if stated else None
@@ -89,7 +90,7 @@ class DetectionFile:
         )
 
     def pieces(self, image_ids: Ids | None = None) -> Iterator[Draft]:
-        """Yield the rows of one row group after the other, of these images alone if any are given.
+        """Yield the rows of one row group after the other, of these images alone if ids are given, which ascend.
 
         Each image lies in one piece; row groups without rows that are wanted are not read.
         """
@@ -107,7 +108,8 @@ class DetectionFile:
 
     def read_images(self, image_ids: Ids) -> Draft:
         """Return the rows of these images."""
-        return known_rows(self.read(self._file.groups_of(image_ids)), image_ids)[0]
+        ids = np.unique(image_ids)
+        return known_rows(self.read(self._file.groups_of(ids)), ids)[0]
 
     def image_counts(self) -> tuple[Ids, Ids]:
         """Return the images that have detections, ascending, and how many each has; their column alone is read."""

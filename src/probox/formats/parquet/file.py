@@ -28,6 +28,7 @@ from probox.formats.parquet.columns import (
     STARTS,
     Doubles,
     Ids,
+    are_among,
     footer_of,
     from_integers,
     pyarrow,
@@ -57,14 +58,14 @@ class ParquetFile:
     def __init__(self, path: Paths, table: str) -> None:
         self.name = str(path)
         self._remote = is_url(path)
+        self._told = False
         _, parquet = pyarrow()
         check_not_flattened(path)
         handle = open_remote(self.name) if self._remote else open_regular(path)
         with handle, self._readable():
             if handle.read(len(MAGIC)) != MAGIC:
-                raise InputError(
-                    "expected a Parquet file", file=self.name, remedy="read_detections tells formats apart"
-                )
+                remedy = "only Parquet is read from URLs" if self._remote else "read_detections tells formats apart"
+                raise InputError("expected a Parquet file", file=self.name, remedy=remedy)
             footer = footer_of(handle)
             self._bytes = handle.seek(0, os.SEEK_END)
         self.footer_hash = hashlib.sha256(footer).hexdigest()
@@ -127,15 +128,8 @@ class ParquetFile:
         return rows
 
     def groups_of(self, image_ids: Ids) -> list[int]:
-        """Return the row groups that hold any of these images."""
-        if not len(image_ids):
-            return []
-        first, last = int(image_ids.min()), int(image_ids.max())
-        return [
-            group
-            for group, (ids, _) in enumerate(self.group_images)
-            if len(ids) and ids[0] <= last and ids[-1] >= first and np.isin(ids, image_ids).any()
-        ]
+        """Return the row groups that hold any of these images, whose ids ascend."""
+        return [group for group, (ids, _) in enumerate(self.group_images) if are_among(ids, image_ids).any()]
 
     @cached_property
     def group_images(self) -> list[tuple[Ids, Ids]]:
@@ -155,12 +149,30 @@ class ParquetFile:
             images.append((known, counts))
         return images
 
-    def image_counts(self) -> tuple[Ids, Ids]:
-        """Return the images, ascending, and how many rows each has."""
-        ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in self.group_images)])
-        counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in self.group_images)])
+    def image_counts(self, groups: Sequence[int] | None = None) -> tuple[Ids, Ids]:
+        """Return the images of all or some row groups, ascending, and how many rows each has there."""
+        images = self.group_images if groups is None else [self.group_images[group] for group in groups]
+        ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in images)])
+        counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in images)])
         known, place = np.unique(ids, return_inverse=True)
         return known, np.bincount(place.reshape(-1), counts, len(known)).astype(np.int64)
+
+    def learn_images(self, images: list[tuple[Ids, Ids]]) -> None:
+        """Take over what the index of a set says of each row group; it is compared with what is read."""
+        self.group_images = images
+        self._told = True
+
+    def check_told(self, image_ids: Ids, groups: Sequence[int] | None) -> None:
+        """Raise if row groups have other images than the index of the set says."""
+        if not self._told:
+            return
+        found = np.unique(image_ids, return_counts=True)
+        if not all(map(np.array_equal, found, self.image_counts(groups))):
+            raise InputError(
+                "holds other images than the index of the set says",
+                file=self.name,
+                remedy="write the set again, or delete its index",
+            )
 
     def check_whole_images(self) -> None:
         """Raise if an image lies in two row groups."""

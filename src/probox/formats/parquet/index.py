@@ -116,6 +116,7 @@ def make_index(path: Paths, table: str, sizes: Mapping[str, int] | None = None) 
     notes: dict[str, None] = {}
     first: dict[str, str] = {}
     entries: list[ShardEntry] = []
+    has_covariances = False
     columns: list[list[npt.NDArray[Any]]] = [[], [], [], []]
     for number, name in enumerate(names):
         shard = open_shard(path, name, table)
@@ -124,6 +125,7 @@ def make_index(path: Paths, table: str, sizes: Mapping[str, int] | None = None) 
                 if words.get(word) is None:
                     words[word], first[word] = value, shard.file.name
                 check_alike(shard, {word: words[word]}, first[word])
+            has_covariances |= isinstance(shard, DetectionFile) and shard.has_covariances
             notes.update(dict.fromkeys(shard.notes))
             for group, (ids, rows) in enumerate(shard.file.group_images):
                 for column, values in zip(
@@ -143,6 +145,8 @@ def make_index(path: Paths, table: str, sizes: Mapping[str, int] | None = None) 
         raise InputError(
             f"the image is also in {other}", file=one, image=int(ids[at]), remedy="keep each image in one shard"
         )
+    if "covariances" in words and words["covariances"] is None:  # no shard has rows
+        words["covariances"] = has_covariances
     return Index(table, {**words, "notes": list(notes)}, tuple(entries), ids, numbers, groups, rows)
 
 

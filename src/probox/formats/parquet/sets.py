@@ -13,6 +13,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.formats.draft import Draft
+from probox.formats.parquet.columns import are_among
 from probox.formats.parquet.detections import DetectionFile
 from probox.formats.parquet.index import REMEDY, Shard, check_alike, make_index, open_shard, stored_index
 from probox.formats.parquet.joining import join_drafts, join_truths
@@ -72,10 +73,17 @@ class _Set:
         return self._index.fingerprint()
 
     def _shard(self, number: int) -> Shard:
-        """Return an open shard, which must be the one that the index knows."""
+        """Return an open shard: one that was used lately, or opened now."""
         if number in self._open:
             self._open.move_to_end(number)
             return self._open[number]
+        self._open[number] = self._opened(number)
+        if len(self._open) > OPEN_AT_A_TIME:
+            self._open.popitem(last=False)[1].file.close()
+        return self._open[number]
+
+    def _opened(self, number: int) -> Shard:
+        """Open a shard, which must be the one that the index knows."""
         entry = self._index.shards[number]
         shard = open_shard(self._path, entry.name, self.table)
         file = shard.file
@@ -83,17 +91,14 @@ class _Set:
             file.close()
             raise InputError("was changed since the index of the set was written", file=file.name, remedy=REMEDY)
         check_alike(shard, self._index.words, "the index of the set says")
-        file.group_images = self._index.images_of(number, file.row_groups)
-        self._open[number] = shard
-        if len(self._open) > OPEN_AT_A_TIME:
-            self._open.popitem(last=False)[1].file.close()
+        file.learn_images(self._index.images_of(number, file.row_groups))
         return shard
 
     def _holding(self, image_ids: Ids | None) -> list[int]:
-        """Return the numbers of the shards that hold any of these images; of those with rows, if none are given."""
+        """Return the numbers of the shards that hold any of these images, whose ids ascend; None: any at all."""
         numbers = self._index.shard_numbers
         if image_ids is not None:
-            numbers = numbers[np.isin(self._index.image_ids, image_ids)]
+            numbers = numbers[are_among(self._index.image_ids, image_ids)]
         return [int(number) for number in np.unique(numbers)]
 
 
@@ -150,17 +155,23 @@ class DetectionSet(_Set):
 
     def read_images(self, image_ids: Ids) -> Draft:
         """Return the rows of these images, by ascending image. Shards without any are not opened."""
-        return self._joined([self._detections(n).read_images(image_ids) for n in self._holding(image_ids)])
+        ids = np.unique(image_ids)
+        return self._joined([self._detections(number).read_images(ids) for number in self._holding(ids)])
 
     def pieces(self, image_ids: Ids | None = None) -> Iterator[Draft]:
-        """Yield the rows of one row group after the other, of these images alone if any are given.
+        """Yield the rows of one row group after the other, of these images alone if ids are given, which ascend.
 
         Each image lies in one piece, and pieces come shard by shard. Shards and row groups without rows that are wanted
         are not opened.
         """
         for number in self._holding(image_ids):
-            for piece in self._detections(number).pieces(image_ids):
-                yield dataclasses.replace(piece, notes=tuple(self.notes))
+            shard = self._opened(number)  # its own: whoever takes the pieces may read the set meanwhile
+            assert isinstance(shard, DetectionFile)
+            try:
+                for piece in shard.pieces(image_ids):
+                    yield dataclasses.replace(piece, notes=tuple(self.notes))
+            finally:
+                shard.file.close()
 
     def image_counts(self) -> tuple[Ids, Ids]:
         """Return the images that have detections, ascending, and how many each has."""

@@ -69,7 +69,9 @@ def all_files(path: Paths) -> dict[str, int]:
         return {name: os.stat(found).st_size for name, found in _walk(Path(path))}
     except OSError as error:
         raise InputError(
-            f"cannot be read: {error.strerror or error}", file=str(error.filename or path), remedy="check it"
+            f"cannot be read: {error.strerror or error}",
+            file=str(error.filename or path),
+            remedy="check its permissions",
         ) from None
 
 

@@ -47,7 +47,7 @@ class TruthFile:
 
     def select_images(self, image_ids: Ids) -> GroundTruth:
         """Return the table of these images alone; all of them must be here."""
-        return self.read(self._file.groups_of(image_ids)).select_images(image_ids)
+        return self.read(self._file.groups_of(np.unique(image_ids))).select_images(image_ids)
 
     def read(self, groups: Sequence[int] | None = None) -> GroundTruth:
         """Return the images and objects of all or some row groups."""
@@ -56,6 +56,7 @@ class TruthFile:
         table = file.read([*IMAGE_COLUMNS, *file.box_names(), *OBJECT_COLUMNS], groups)
         ids = file.numbers(table, "image_id", np.int64)
         file.check_order(ids)
+        file.check_told(ids, groups)
         first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])) if len(ids) else np.zeros(0, np.int64)
         place = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(ids))))
         images: dict[str, npt.NDArray[Any]] = {}

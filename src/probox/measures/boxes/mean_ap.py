@@ -274,12 +274,12 @@ def _per_size(evaluated: Evaluated) -> Groups:
 
 def _per_image(evaluated: Evaluated) -> ImageColumns:
     """Return what `summary` would give for each image alone."""
-    precision = image_precision(evaluated.box_matches, evaluated.objects.image_rows, RECALL_POINTS)
+    precision = image_precision(evaluated.box_matches, evaluated.object_images, RECALL_POINTS)
     return {"mAP": precision[-1], "AP50": precision[0], "AP75": precision[5]}
 
 
 def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, npt.NDArray[np.float64]]:
-    precision = resampled_precision(evaluated.box_matches, evaluated.objects.image_rows, weights, RECALL_POINTS)
+    precision = resampled_precision(evaluated.box_matches, evaluated.object_images, weights, RECALL_POINTS)
     of_classes = precision.mean(axis=1)
     numbers = {
         "mAP": mean_over_classes(of_classes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,19 @@ from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Mea
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["GRID", "LRP", "OPTIMAL_LRP", "LRPCurve", "Variant", "lrp", "lrp_curve"]
+__all__ = [
+    "GRID",
+    "LRP",
+    "OPTIMAL_LRP",
+    "LRPCurve",
+    "Rated",
+    "Variant",
+    "curve_of_totals",
+    "lrp",
+    "lrp_curve",
+    "thresholds_kept",
+    "totals_of_rows",
+]
 
 Variant = Literal["grid", "exact"]
 
@@ -106,10 +119,24 @@ class LRP:
         """Return the measure of matches at hand."""
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
+        curves = (
+            _sweep(matches, order[offsets[row] : offsets[row + 1]], objects[row], variant)
+            for row in range(len(matches.classes))
+        )
+        return cls.from_curves(curves, matches.classes, objects, variant)
+
+    @classmethod
+    def from_curves(
+        cls,
+        curves: Iterable[LRPCurve],
+        classes: tuple[str, ...],
+        objects: npt.NDArray[np.int64],
+        variant: Variant = "grid",
+    ) -> LRP:
+        """Return the optima of each class's curves, which have one row per area range."""
         best = {name: np.full(objects.shape, np.nan) for name in ("lrp", "loc", "fp", "fn", "score")}
         ranges = np.arange(len(SIZES))
-        for row in range(len(matches.classes)):
-            curve = _sweep(matches, order[offsets[row] : offsets[row + 1]], objects[row], variant)
+        for row, curve in enumerate(curves):
             optimum = np.argmin(curve.lrp, axis=1)  # the first, so the lowest threshold; all NaN: any
             for name in ("lrp", "loc", "fp", "fn"):
                 best[name][row] = getattr(curve, name)[ranges, optimum]
@@ -117,7 +144,7 @@ class LRP:
             best["score"][row] = np.where(has_right & (objects[row] > 0), curve.score[optimum], np.nan)
         return cls(
             variant=variant,
-            classes=matches.classes,
+            classes=classes,
             objects=objects,
             olrp=best["lrp"],
             olrp_loc=best["loc"],
@@ -222,11 +249,52 @@ def _sweep(
 ) -> LRPCurve:
     """Return the curves of one class, `rows` its detections from the highest score down, one per area range."""
     score = matches.scores[rows]
-    matched, ignored = matches.matched[rows] & 1 == 1, matches.ignored[rows] & 1 == 1  # bit 0: IoU 0.5
-    right, wrong = matched & ~ignored, ~matched & ~ignored
-    error = np.where(right, 1.0 - matches.ious[rows], 0.0)
-    thresholds, kept = _thresholds(score, variant)
-    tp, fp, misplaced = (_totals(values)[kept].T for values in (right, wrong, error))
+    thresholds, kept = thresholds_kept(score, variant)
+    return curve_of_totals(thresholds, objects, *totals_of_rows(matches_of_rows(matches, rows), kept))
+
+
+Rated = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.float64]]
+"""Right, wrong, and 1 - IoU of the right, (n, 4) each, of some detections from the highest score down."""
+
+_AT_ONCE = 1 << 18
+"""Detections whose outcomes are looked at together: a class may have more of them than memory has room for."""
+
+
+def matches_of_rows(matches: BoxMatches, rows: npt.NDArray[np.int64]) -> Iterator[Rated]:
+    """Yield what became of detections at the first overlap, some at a time."""
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        matched, ignored = matches.matched[some] & 1 == 1, matches.ignored[some] & 1 == 1  # bit 0: IoU 0.5
+        right = matched & ~ignored
+        yield right, ~matched & ~ignored, np.where(right, 1.0 - matches.ious[some], 0.0)
+
+
+def totals_of_rows(parts: Iterable[Rated], kept: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
+    """Return the sums of right, wrong and misplaced over the first `kept` detections, (4, S) each.
+
+    One after the other, as if there were one part: the bits do not depend on how they are divided.
+    """
+    totals: list[npt.NDArray[Any]] = [np.zeros((len(kept), len(SIZES)), dtype) for dtype in (int, int, float)]
+    carried: list[npt.NDArray[Any]] = [np.zeros((1, len(SIZES)), total.dtype) for total in totals]
+    seen = 0
+    for part in parts:
+        here = (kept > seen) & (kept <= seen + len(part[0]))
+        for number, values in enumerate(part):
+            sums = np.cumsum(np.concatenate([carried[number], values]), axis=0)
+            totals[number][here] = sums[kept[here] - seen]
+            carried[number] = sums[-1:].copy()
+        seen += len(part[0])
+    return [total.T for total in totals]
+
+
+def curve_of_totals(
+    thresholds: npt.NDArray[np.float64],
+    objects: npt.NDArray[np.int64],
+    tp: npt.NDArray[np.int64],
+    fp: npt.NDArray[np.int64],
+    misplaced: npt.NDArray[np.float64],
+) -> LRPCurve:
+    """Return the curves of one class, one per area range, from what is kept at each threshold."""
     n = objects[:, None]
     fn = n - tp
     slack = 1.0 - IOU_THRESHOLDS[0]
@@ -248,7 +316,7 @@ def _sweep(
     )
 
 
-def _thresholds(
+def thresholds_kept(
     score: npt.NDArray[np.float64], variant: Variant
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return the score thresholds, ascending, and how many of the descending scores each keeps."""
@@ -260,13 +328,6 @@ def _thresholds(
         return np.array([np.nan]), np.zeros(1, np.int64)  # nothing to choose: everything is missed
     last_of_equals = np.flatnonzero(np.append(score[1:] != score[:-1], True))[::-1]
     return score[last_of_equals], last_of_equals + 1
-
-
-def _totals(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the sums over the first 0, 1 .. N rows."""
-    totals = np.zeros((len(values) + 1, values.shape[1]), np.float64 if values.dtype == np.float64 else np.int64)
-    np.cumsum(values, axis=0, out=totals[1:])
-    return totals
 
 
 _PARTS = {"moLRP": "oLRP", "moLRP_loc": "loc", "moLRP_fp": "fp", "moLRP_fn": "fn"}
@@ -287,12 +348,12 @@ def _per_size(evaluated: Evaluated) -> Groups:
 
 def _per_image(evaluated: Evaluated) -> ImageColumns:
     """Return what `summary` would give for each image alone, each class at the threshold that suits the image."""
-    means = image_lrp(evaluated.box_matches, evaluated.objects.image_rows, GRID)
+    means = image_lrp(evaluated.box_matches, evaluated.object_images, GRID)
     return dict(zip(_PARTS, means, strict=True))
 
 
 def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, npt.NDArray[np.float64]]:
-    optimum = resampled_lrp(evaluated.box_matches, evaluated.objects.image_rows, weights, GRID)
+    optimum = resampled_lrp(evaluated.box_matches, evaluated.object_images, weights, GRID)
     numbers = {key: mean_over_classes(optimum[:, :, part]) for part, key in enumerate(_PARTS)}
     return numbers, optimum[:, :, 0]
 

@@ -33,7 +33,7 @@ def sums_per_image(evaluated: Evaluated) -> dict[str, Floats]:
 
 def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
     """Return PDQ and its parts for each image, and the sums of the qualities, which add up over images."""
-    sums = sums_per_image(evaluated)
+    sums = evaluated.image_sums
     with np.errstate(invalid="ignore", divide="ignore"):
         columns = {"PDQ": sums["pPDQ"] / (sums["TP"] + sums["cost"] + sums["FN"])}
         columns.update({name: sums[name] / sums["TP"] for name in QUALITIES})
@@ -43,7 +43,7 @@ def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
 
 def pdq_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     """Return PDQ and its parts for each row of weights, which say how often each image counts."""
-    sums = sums_per_image(evaluated)
+    sums = evaluated.image_sums
     total = dict(zip(sums, weighted_sums(weights, list(sums.values())), strict=True))
     with np.errstate(invalid="ignore", divide="ignore"):
         numbers = {"PDQ": total["pPDQ"] / (total["TP"] + total["cost"] + total["FN"])}

@@ -1,0 +1,354 @@
+"""What COCO's matching found, in about ten bytes a detection, from which mAP and LRP follow to the bit.
+
+Of a detection: its score, its class, and the number of its *outcome*, that is at which overlaps and for which sizes of
+objects it is right, wrong or neither. There are few different outcomes, and each is kept once. The overlap itself is
+kept of detections that are right. Rows are by image, class and rank, so that these follow from the order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from probox import _core
+from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES, BoxMatches
+from probox.measures.boxes.mean_ap import LIMITS, RECALL_POINTS, AveragePrecision
+from probox.measures.boxes.optimal_lrp import LRP, Rated, curve_of_totals, thresholds_kept, totals_of_rows
+
+__all__ = ["BoxColumns", "joined_boxes"]
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_AT_ONCE = 1 << 18
+_SIZES = len(SIZES)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class BoxColumns:
+    """Outcomes of detections, and objects.
+
+    Parameters
+    ----------
+    counts : (I,) int32
+        How many detections of each image take part.
+    object_counts : (I,) int32
+        How many objects each image has.
+    scores : (N,) float32 or float64
+        Their scores; single precision where that is all they have.
+    labels : (N,) uint8, uint16 or int32
+        Their classes.
+    outcomes : (N,) uint16 or int32
+        Rows of `patterns`.
+    patterns : (P, 8) uint16
+        `matched` and `ignored` of `BoxMatches`, four numbers each, ascending.
+    overlaps : (K,) float64
+        The overlap with the match of those that are right, in the order of rows: among objects of all sizes, NaN for
+        one that is right among those of some size alone.
+    odd_rows, odd_sizes, odd_overlaps : (E,) int64, uint8, float64
+        Where the overlap among objects of one size is another than among all: few.
+    object_labels : (M,) uint8, uint16 or int32
+        The classes of objects, by image.
+    object_sizes : (M,) uint8
+        Bit a: it counts among objects of size a.
+    left_out : int
+        Detections whose class the truth does not know.
+    """
+
+    counts: npt.NDArray[np.int32]
+    object_counts: npt.NDArray[np.int32]
+    scores: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
+    outcomes: npt.NDArray[Any]
+    patterns: npt.NDArray[np.uint16]
+    overlaps: npt.NDArray[np.float64]
+    odd_rows: Ints
+    odd_sizes: npt.NDArray[np.uint8]
+    odd_overlaps: npt.NDArray[np.float64]
+    object_labels: npt.NDArray[Any]
+    object_sizes: npt.NDArray[np.uint8]
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @classmethod
+    def of(cls, matches: BoxMatches, object_images: Ints) -> BoxColumns:
+        """Return the columns of matches; `object_images` are the rows of the objects' images, ascending."""
+        classes, images = len(matches.classes), matches.images
+        patterns, outcomes = _encoded(np.concatenate([matches.matched, matches.ignored], axis=1))
+        right = _rightness(patterns)[outcomes]
+        rows = np.flatnonzero(right.any(axis=1))
+        base = np.where(right[rows, 0], matches.ious[rows, 0], np.nan)
+        odd, size = np.nonzero(right[rows] & (matches.ious[rows] != base[:, None]))
+        return cls(
+            counts=np.bincount(matches.image_rows, minlength=images).astype(np.int32),
+            object_counts=np.bincount(object_images, minlength=images).astype(np.int32),
+            scores=_in_single(matches.scores),
+            labels=matches.labels.astype(_small_type(classes)),
+            outcomes=outcomes,
+            patterns=patterns,
+            overlaps=base,
+            odd_rows=rows[odd],
+            odd_sizes=size.astype(np.uint8),
+            odd_overlaps=matches.ious[rows[odd], size],
+            object_labels=matches.object_labels.astype(_small_type(classes)),
+            object_sizes=matches.object_counts,
+            left_out=matches.left_out,
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Return how much memory the columns take."""
+        return sum(values.nbytes for values in vars(self).values() if isinstance(values, np.ndarray))
+
+    def object_images(self) -> Ints:
+        """Return the row of each object's image."""
+        return np.repeat(np.arange(len(self.object_counts)), self.object_counts)
+
+    # --- measures ---
+
+    def objects_per_class(self, classes: int) -> Ints:
+        """Return how many objects of each class count in each area range, (C, 4)."""
+        counts = np.zeros((classes, _SIZES), np.int64)
+        for size in range(_SIZES):
+            counts[:, size] = np.bincount(self.object_labels[(self.object_sizes >> size) & 1 == 1], minlength=classes)
+        return counts
+
+    def average_precision(self, classes: tuple[str, ...]) -> AveragePrecision:
+        """Return average precision, one class and size after the other: what is made for one is gone for the next."""
+        objects = self.objects_per_class(len(classes))
+        levels, shape = len(IOU_THRESHOLDS), (len(classes), _SIZES)
+        precision, score = (np.full((levels, len(RECALL_POINTS), *shape), np.nan) for _ in range(2))
+        recall = np.full((levels, *shape, len(LIMITS)), np.nan)
+        begins = self._image_begins()
+        for label, rows, order in self._classes(len(classes)):
+            scores = self.scores[rows].astype(np.float64)
+            outcomes, ranks = self.outcomes[rows], _ranks(rows, begins)
+            for size in range(_SIZES):
+                found = _core.precision_at_recall(
+                    order=order,
+                    offsets=np.array([0, len(rows)]),
+                    scores=scores,
+                    ranks=ranks,
+                    matched=self.patterns[outcomes, size : size + 1],
+                    ignored=self.patterns[outcomes, _SIZES + size : _SIZES + size + 1],
+                    objects=objects[label : label + 1, size : size + 1],
+                    thresholds=levels,
+                    recall_points=RECALL_POINTS,
+                    limits=np.array(LIMITS, np.int64),
+                    threads=1,
+                )
+                precision[:, :, label, size] = found[0][:, :, 0, 0]
+                score[:, :, label, size] = found[1][:, :, 0, 0]
+                recall[:, label, size] = found[2][:, 0, 0]
+        return AveragePrecision(classes=classes, objects=objects, precision=precision, score=score, recall=recall)
+
+    def lrp(self, classes: tuple[str, ...]) -> LRP:
+        """Return LRP on the paper's grid of thresholds, one class after the other."""
+        objects = self.objects_per_class(len(classes))
+        rightness = _rightness(self.patterns)
+        before = self._right_before(rightness)
+
+        def curves() -> Iterator[Any]:
+            for label, rows, order in self._classes(len(classes)):
+                ranked = rows[order]
+                thresholds, kept = thresholds_kept(self.scores[ranked].astype(np.float64), "grid")
+                totals = totals_of_rows(self._rated(ranked, rightness, before), kept)
+                yield curve_of_totals(thresholds, objects[label], *totals)
+
+        return LRP.from_curves(curves(), classes, objects)
+
+    def _rated(self, ranked: Ints, rightness: Flags, before: Ints) -> Iterator[Rated]:
+        """Yield what became of detections at the first overlap, some at a time."""
+        wrongness = _wrongness(self.patterns)
+        for start in range(0, len(ranked), _AT_ONCE):
+            some = ranked[start : start + _AT_ONCE]
+            right = rightness[self.outcomes[some]]
+            yield right, wrongness[self.outcomes[some]], np.where(right, 1.0 - self._overlaps(some, right, before), 0.0)
+
+    def _overlaps(self, rows: Ints, right: Flags, before: Ints) -> npt.NDArray[np.float64]:
+        """Return the overlaps of some rows for each size, (n, 4); NaN where they are not right."""
+        overlaps = np.full((len(rows), _SIZES), np.nan)
+        has = right.any(axis=1)
+        overlaps[has] = self.overlaps[before[rows[has]]][:, None]
+        for size in range(_SIZES):
+            mine = self.odd_sizes == size
+            odd = self.odd_rows[mine]
+            if len(odd):
+                at = np.minimum(np.searchsorted(odd, rows), len(odd) - 1)
+                there = odd[at] == rows
+                overlaps[there, size] = self.odd_overlaps[mine][at[there]]
+        return np.where(right, overlaps, np.nan)
+
+    def _classes(self, classes: int) -> Iterator[tuple[int, Ints, Ints]]:
+        """Yield each class, its rows, and the order of these from the highest score down; ties stay as they are."""
+        totals = np.bincount(self.labels, minlength=classes)
+        for first, last in _grouped(totals):
+            chosen = np.flatnonzero((self.labels >= first) & (self.labels < last))
+            labels = self.labels[chosen]
+            for label in range(first, last):
+                rows = chosen[labels == label] if last - first > 1 else chosen
+                yield label, rows, np.argsort(-self.scores[rows], kind="stable")
+
+    def _image_begins(self) -> Flags:
+        """Return which rows are the first of their image."""
+        begins = np.zeros(len(self) + 1, bool)
+        begins[np.cumsum(self.counts, dtype=np.int64)] = True
+        begins[0] = True
+        return begins[: len(self)]
+
+    def _right_before(self, rightness: Flags) -> npt.NDArray[Any]:
+        """Return how many rows before each are right in any way: where its overlap is kept."""
+        right: Flags = np.asarray(rightness.any(axis=1))[self.outcomes]
+        before = np.cumsum(right, dtype=np.uint32 if len(self) < 1 << 32 else np.uint64)
+        before -= right
+        return before
+
+    def box_matches(self, classes: tuple[str, ...]) -> BoxMatches:
+        """Return the matches as `BoxMatches`, for what resamples images; which object is matched is not kept."""
+        rightness = _rightness(self.patterns)
+        rows = np.arange(len(self))
+        begins = self._image_begins()
+        begins[1:] |= self.labels[1:] != self.labels[:-1]
+        patterns = self.patterns[self.outcomes]
+        unknown = np.full(len(self), -1, np.int32)
+        return BoxMatches(
+            classes=classes,
+            images=len(self.counts),
+            image_rows=np.repeat(np.arange(len(self.counts), dtype=np.int32), self.counts),
+            labels=self.labels.astype(np.int32),
+            scores=self.scores.astype(np.float64),
+            ranks=_ranks(rows, begins),
+            numbers=unknown,
+            matched=np.ascontiguousarray(patterns[:, :_SIZES]),
+            ignored=np.ascontiguousarray(patterns[:, _SIZES:]),
+            ious=self._overlaps(rows, rightness[self.outcomes], self._right_before(rightness)),
+            matched_objects=unknown,
+            object_labels=self.object_labels.astype(np.int32),
+            object_counts=self.object_sizes,
+            left_out=self.left_out,
+        )
+
+
+def joined_boxes(parts: Sequence[BoxColumns], image_order: Ints) -> BoxColumns:
+    """Return the columns of parts that follow each other, their images then put into `image_order`."""
+    patterns = np.unique(np.concatenate([part.patterns for part in parts]), axis=0)
+    outcomes = [_small(_rows_in(part.patterns, patterns), len(patterns))[part.outcomes] for part in parts]
+    starts = np.cumsum([0, *map(len, parts)])
+    together: dict[str, npt.NDArray[Any]] = {
+        name: _concatenated([getattr(part, name) for part in parts])
+        for name in ("counts", "object_counts", "scores", "labels", "overlaps", "odd_sizes", "odd_overlaps",
+                     "object_labels", "object_sizes")
+    }  # fmt: skip
+    together["odd_rows"] = np.concatenate([part.odd_rows + start for part, start in zip(parts, starts, strict=False)])
+    together["outcomes"] = _concatenated(outcomes)
+    if not np.array_equal(image_order, np.arange(len(image_order))):
+        together = _reordered(together, patterns, image_order)
+    return BoxColumns(patterns=patterns, left_out=sum(part.left_out for part in parts), **together)
+
+
+def _reordered(columns: dict[str, npt.NDArray[Any]], patterns: npt.NDArray[np.uint16], order: Ints) -> dict[str, Any]:
+    """Return columns whose images stand in another order."""
+    rows = _rows_of_images(columns["counts"], order)
+    objects = _rows_of_images(columns["object_counts"], order)
+    has: Flags = np.asarray(_rightness(patterns).any(axis=1))[columns["outcomes"]]
+    place = np.cumsum(has, dtype=np.int64) - 1
+    new_row = np.empty(len(rows), np.int64)
+    new_row[rows] = np.arange(len(rows))
+    odd = new_row[columns["odd_rows"]]
+    by_row = np.lexsort((columns["odd_sizes"], odd))
+    return {
+        "counts": columns["counts"][order],
+        "object_counts": columns["object_counts"][order],
+        "scores": columns["scores"][rows],
+        "labels": columns["labels"][rows],
+        "outcomes": columns["outcomes"][rows],
+        "overlaps": columns["overlaps"][place[rows[has[rows]]]],
+        "odd_rows": odd[by_row],
+        "odd_sizes": columns["odd_sizes"][by_row],
+        "odd_overlaps": columns["odd_overlaps"][by_row],
+        "object_labels": columns["object_labels"][objects],
+        "object_sizes": columns["object_sizes"][objects],
+    }
+
+
+def _ranks(rows: Ints, begins: Flags) -> npt.NDArray[np.int32]:
+    """Return how many rows of its image and class go before each row of one class.
+
+    They stand side by side, so one begins where a row is missing, or where `begins` says so of any row.
+    """
+    first = begins[rows]
+    first[:1] = True
+    first[1:] |= rows[1:] != rows[:-1] + 1
+    starts = np.flatnonzero(first)
+    lengths = np.diff(np.append(starts, len(rows)))
+    return (np.arange(len(rows)) - np.repeat(starts, lengths)).astype(np.int32)
+
+
+def _rows_of_images(counts: npt.NDArray[np.int32], order: Ints) -> Ints:
+    """Return the rows of images in another order."""
+    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    lengths = counts[order].astype(np.int64)
+    shift = starts[:-1][order] - (np.cumsum(lengths) - lengths)
+    return np.repeat(shift, lengths) + np.arange(int(lengths.sum()))
+
+
+def _rightness(patterns: npt.NDArray[np.uint16]) -> Flags:
+    """Return where each outcome is right at the first overlap, (P, 4)."""
+    return np.asarray((patterns[:, :_SIZES] & ~patterns[:, _SIZES:]) & 1 == 1, np.bool_)
+
+
+def _wrongness(patterns: npt.NDArray[np.uint16]) -> Flags:
+    """Return where each outcome is wrong at the first overlap, (P, 4)."""
+    return np.asarray((patterns[:, :_SIZES] | patterns[:, _SIZES:]) & 1 == 0, np.bool_)
+
+
+def _encoded(rows: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[Any]]:
+    """Return the different rows, ascending, and the number of each row's among them."""
+    if not len(rows):
+        return rows.copy(), np.zeros(0, np.uint16)
+    patterns, numbers = np.unique(rows, axis=0, return_inverse=True)
+    return patterns, _small(numbers.reshape(-1), len(patterns))
+
+
+def _rows_in(rows: npt.NDArray[np.uint16], known: npt.NDArray[np.uint16]) -> Ints:
+    """Return where each row stands among the known ones, all of which are there."""
+    return _encoded(np.concatenate([known, rows]))[1][len(known) :].astype(np.int64)
+
+
+def _small(numbers: Ints, count: int) -> npt.NDArray[Any]:
+    return numbers.astype(np.uint16 if count <= 1 << 16 else np.int32)
+
+
+def _small_type(classes: int) -> Any:
+    """Return the smallest type that holds every class."""
+    return np.uint8 if classes <= 1 << 8 else np.uint16 if classes <= 1 << 16 else np.int32
+
+
+def _in_single(scores: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """Return scores in single precision if that loses nothing."""
+    with np.errstate(over="ignore"):
+        single = scores.astype(np.float32)
+    return single if np.array_equal(single.astype(np.float64), scores) else scores
+
+
+def _concatenated(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return one column of many, in a type that holds them all."""
+    return np.concatenate(parts)
+
+
+def _grouped(totals: Ints) -> Iterator[tuple[int, int]]:
+    """Yield ranges of classes that have few detections together, or are one class with many: each takes one look."""
+    first, size = 0, 0
+    for label, total in enumerate(totals.tolist()):
+        if label > first and size + total > 4 * _AT_ONCE:
+            yield first, label
+            first, size = label, 0
+        size += total
+    if len(totals):
+        yield first, len(totals)

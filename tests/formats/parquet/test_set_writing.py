@@ -1,0 +1,190 @@
+"""What a set looks like that is written here, and what it may take the place of."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.formats.parquet.tables import assert_same, by_image, some_detections
+from tests.strategies import random_world
+
+from probox import Detections, GroundTruth, InputError
+from probox.formats import read_parquet, read_parquet_truth, write_parquet
+from probox.formats.parquet.output import _borders
+from probox.formats.parquet.shards import INDEX
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_shards_hold_whole_images_by_ascending_ids(tmp_path: Path) -> None:
+    found = some_detections(400, seed=5, image_ids=np.random.default_rng(0).integers(0, 90, 400))
+    assert write_parquet(tmp_path / "set", found, shards=16) == ()
+    assert names(tmp_path / "set") == [INDEX, *(f"part-{number:05d}-of-00016.parquet" for number in range(16))]
+    ids = [pq.read_table(p).column("image_id").to_numpy() for p in sorted((tmp_path / "set").glob("part-*"))]
+    assert all(before[-1] < after[0] for before, after in pairwise(ids))
+    rows = [len(part) for part in ids]
+    assert sum(rows) == 400
+    assert 25 - 12 < min(rows) <= max(rows) < 25 + 12
+    index = pq.read_table(tmp_path / "set" / INDEX)
+    assert index.column_names == ["image_id", "shard", "group", "rows"]
+    assert index.column("image_id").to_pylist() == sorted(set(found.image_ids.tolist()))
+    assert index.column("rows").to_pylist() == np.unique(found.image_ids, return_counts=True)[1].tolist()
+
+
+def test_images_without_objects_are_shared_out_too(tmp_path: Path) -> None:
+    images = list(range(40))
+    truth = GroundTruth.from_boxes(["cup"], dict.fromkeys(images, (9, 9)), [3], [[1, 1, 4, 4]], [0])
+    write_parquet(tmp_path / "truth", truth, shards=8)
+    rows = [pq.read_metadata(path).num_rows for path in sorted((tmp_path / "truth").glob("part-*"))]
+    assert rows == [5] * 8
+    assert_same(truth, read_parquet_truth(tmp_path / "truth"))
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(1, 50))
+def test_every_shard_has_an_image_and_about_its_share(rows: list[int], shards: int) -> None:
+    borders = list(_borders(np.concatenate([[0], np.cumsum(rows)]), shards))
+    assert borders[0][0] == 0
+    assert borders[-1][1] == len(rows)
+    assert all(one[1] == other[0] for one, other in pairwise(borders))
+    assert all(begin < end for begin, end in borders)
+    assert len(borders) == min(shards, len(rows))
+    counts = np.maximum(rows, 1)
+    largest = max(int(counts[begin:end].sum()) for begin, end in borders)
+    assert largest <= counts.sum() / len(borders) + counts.max()
+
+
+@pytest.mark.parametrize(("images", "shards"), [(3, 9), (1, 2), (0, 2)])
+def test_fewer_images_than_shards(tmp_path: Path, images: int, shards: int) -> None:
+    found = some_detections(images * 4, image_ids=np.repeat(np.arange(images), 4))
+    notes = write_parquet(tmp_path / "set", found, shards=shards)
+    assert notes == (
+        f"{shards} shards were asked for, but only {images} images have rows: written as {max(1, images)}",
+    )
+    assert len(names(tmp_path / "set")) == 1 + max(1, images)
+    assert_same(by_image(found), read_parquet(tmp_path / "set"))
+
+
+@pytest.mark.parametrize("shards", [0, -1, 1.5, "4", True])
+def test_a_number_of_shards_that_is_none(tmp_path: Path, shards: Any) -> None:
+    with pytest.raises(InputError, match=r"expected argument `shards` to be a whole number, at least 1, but got"):
+        write_parquet(tmp_path / "set", some_detections(), shards=shards)
+    assert names(tmp_path) == []
+
+
+def test_a_set_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "set", some_detections(seed=1), shards=5)
+    found = some_detections(seed=2)
+    write_parquet(tmp_path / "set", found, shards=np.int64(2))
+    assert names(tmp_path / "set") == [INDEX, "part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
+    assert names(tmp_path) == ["set"]
+    assert_same(by_image(found), read_parquet(tmp_path / "set"))
+
+
+def test_without_an_exchange_of_folders_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probox.files.whole_folder.exchange", lambda one, other: False)
+    write_parquet(tmp_path / "set", some_detections(seed=1), shards=5)
+    found = some_detections(seed=2)
+    write_parquet(tmp_path / "set", found, shards=2)
+    assert names(tmp_path) == ["set"]
+    assert_same(by_image(found), read_parquet(tmp_path / "set"))
+
+    def fail(source: Any, target: Any) -> None:
+        if Path(source).name == "files":
+            raise OSError(5, "Input/output error")
+        original(source, target)
+
+    original = os.rename
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(InputError, match="set: cannot be written: Input/output error"):
+        write_parquet(tmp_path / "set", some_detections(seed=3), shards=3)
+    assert_same(by_image(found), read_parquet(tmp_path / "set"))
+    assert names(tmp_path) == ["set"]
+
+
+def test_a_set_that_lost_a_shard_can_be_written_again(tmp_path: Path) -> None:
+    found = some_detections(seed=2)
+    write_parquet(tmp_path / "set", found, shards=3)
+    (tmp_path / "set" / "part-00001-of-00003.parquet").unlink()
+    write_parquet(tmp_path / "set", found, shards=3)
+    assert_same(by_image(found), read_parquet(tmp_path / "set"))
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    write_parquet(tmp_path / "set", some_detections(), shards=2)
+    assert len(names(tmp_path / "set")) == 3
+    write_parquet(tmp_path / "a" / "b" / "set", some_detections(), shards=2)
+    assert len(names(tmp_path / "a" / "b" / "set")) == 3
+
+
+def refused(message: str, place: Path, table: Detections | GroundTruth | None = None) -> None:
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match=message) as raised:
+        write_parquet(place, some_detections() if table is None else table, shards=2)
+    assert "\n" not in str(raised.value)
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    assert [name for name in names(place.parent) if name.startswith(".")] == []
+
+
+def test_what_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, _ = random_world(12)
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    (photos / "1.png").write_bytes(b"png")
+    refused("photos: is not empty, and is no set that probox wrote; choose another name", photos)
+    hand = tmp_path / "hand"
+    hand.mkdir()
+    write_parquet(hand / "part-0.parquet", some_detections())
+    refused("hand: is not empty, and is no set that probox wrote", hand)
+    own = tmp_path / "own"
+    write_parquet(own, some_detections(), shards=2)
+    refused("own: is there already and does not hold ground truth in Parquet", own, truth)
+    (own / "notes.txt").write_text("mine")
+    refused(r"own/notes\.txt: is in the way: it does not belong to the set", own)
+    (own / "notes.txt").unlink()
+    (own / INDEX).write_bytes(b"mine")
+    refused("own: is there already and does not hold detections in Parquet", own)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="file: is a file, expected a folder to write to"):
+        write_parquet(tmp_path / "file", some_detections(), shards=2)
+    here = tmp_path / "here"
+    (here / "below").mkdir(parents=True)
+    monkeypatch.chdir(here / "below")
+    refused("here: is the folder in which this runs", here)
+    with pytest.raises(InputError, match=r"own: cannot be written: it is a folder"):
+        write_parquet(own, some_detections())
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = some_detections(seed=1)
+    write_parquet(tmp_path / "set", found, shards=3)
+    original = pq.ParquetWriter.write_table
+    calls = []
+
+    def fail(self: Any, *args: Any, **options: Any) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        original(self, *args, **options)
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    with pytest.raises(InputError, match="set: cannot be written: No space left"):
+        write_parquet(tmp_path / "set", some_detections(seed=2), shards=4)
+    assert_same(by_image(found), read_parquet(tmp_path / "set"))
+    assert names(tmp_path) == ["set"]
+
+
+def test_heatmaps_are_refused(tmp_path: Path) -> None:
+    found = some_detections(4).replace(heatmaps=(np.zeros((4, 4), np.float32), None, None, None))
+    with pytest.raises(InputError, match="cannot hold heatmaps; write RVC1"):
+        write_parquet(tmp_path / "set", found, shards=2)
+    assert names(tmp_path) == []
