@@ -71,7 +71,7 @@ def _changes(evaluation: Evaluation, states: States, sure: npt.NDArray[np.float3
     """
     pairs, table = evaluation.pairs, evaluation.detections
     rows, state = states.row, states.state
-    matched = assign(state, pairs.take(rows), evaluation.convention.assignment)
+    matched = assign(state, pairs, evaluation.convention.assignment, rows)
     pair, span = rows[matched], len(table) + 1
     key = state[matched] * span + pairs.detections[pair]
     order = np.argsort(key, kind="stable")
