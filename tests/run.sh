@@ -2,8 +2,8 @@
 # The whole suite on a fresh machine: a virtual environment of its own, the linters, the type checker, the tests.
 # Needs Python 3.10+ with venv and a C++17 compiler. PROBOX_PYTHON chooses the interpreter.
 # The tests of the HTML explorer drive Chromium: on Debian, as root, it is installed if it is missing; elsewhere
-# they are skipped without it. So are tests of detector frameworks (tests/frameworks.txt) and of the graph of nudenet where
-# these do not install, or with PROBOX_FRAMEWORKS=0.
+# they are skipped without it. So are tests of detector frameworks (tests/frameworks.txt), of the graph of nudenet and of
+# engines of clusters (tests/engines.txt) where these do not install, or with PROBOX_FRAMEWORKS=0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! { command -v chromium && command -v chromedriver; } >/dev/null; then
@@ -22,6 +22,9 @@ if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
   .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
     --no-deps nudenet \
     >/dev/null 2>&1 || echo "nudenet could not be installed: the tests of its graph are skipped" >&2
+  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
+    -r tests/engines.txt \
+    >/dev/null 2>&1 || echo "Ray and Spark could not be installed: the tests of their recipes are skipped" >&2
 fi
 .venv-test/bin/ruff check .
 .venv-test/bin/ruff format --check .

@@ -16,7 +16,7 @@ def double(number: int) -> int:
 
 
 def double_unless_odd(number: int) -> int:
-    """Leave a mark for each call, and find fault with odd numbers."""
+    """Find fault with odd numbers."""
     if number % 2:
         raise InputError("is odd", file=f"{number}.parquet", remedy="take another")
     return 2 * number
@@ -63,8 +63,11 @@ def be_wrong(number: int) -> int:
     return {1: 2}["nowhere"]  # type: ignore[index]
 
 
-def wait_long(number: int) -> int:
-    time.sleep(0.0 if number == 0 else 30.0)
+def mark_and_wait(item: tuple[str, int]) -> int:
+    """Leave a file for the call in a folder, and take a while."""
+    folder, number = item
+    (Path(folder) / str(number)).touch()
+    time.sleep(0.2)
     return number
 
 

@@ -16,10 +16,11 @@ from tests.distributed.running import run_of
 import probox
 import probox.distributed
 from probox import Detections, GroundTruth
-from probox.distributed.kept import NOTE, part_name
+from probox.distributed.kept import NOTE, PartsFolder, part_name
+from probox.distributed.part_task import Plan, run_part
 from probox.errors import InputError
 from probox.files.staging import claim
-from probox.parts import evaluate_part
+from probox.parts import KEEP, evaluate_part
 
 Tables = tuple[GroundTruth, Detections]
 PARTS = 5
@@ -54,15 +55,16 @@ def test_parts_are_named_by_number_and_gone_in_the_end(client: Any, tables: Tabl
     assert not folder.exists()
 
 
-def test_only_missing_parts_run_again(client: Any, sets: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("keep", KEEP)
+def test_only_missing_parts_run_again(client: Any, sets: Path, tmp_path: Path, keep: Any) -> None:
     files = sets / "truth", sets / "found"
-    parts = leave_parts(client, tmp_path / "parts", *files)
+    parts = leave_parts(client, tmp_path / "parts", *files, keep=keep)
     for missing in (parts[1], parts[4]):
         missing.unlink()
-    run = run_of(client, *files, folder=tmp_path / "parts", resume=True)
+    run = run_of(client, *files, folder=tmp_path / "parts", resume=True, keep=keep)
     assert run.kept == PARTS - 2
     assert run.damaged == ()
-    assert run.result.to_bytes() == evaluate_part(*files).to_bytes()
+    assert run.result.to_bytes() == evaluate_part(*files, keep=keep).to_bytes()
 
 
 def test_strange_files_stay(client: Any, tables: Tables, tmp_path: Path) -> None:
@@ -198,16 +200,27 @@ def test_a_worker_that_does_not_see_the_folder_says_so(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
-    before = client.run(os.getcwd)
+    before, calls = client.run(os.getcwd), list[Any]()
     client.run(os.chdir, str(tmp_path / "elsewhere"))
     try:
         # The same path, but to each process the folder in which it is.
         with pytest.raises(InputError, match=r"the Dask worker on \S+ does not see this folder"):
-            run_of(client, *tables, folder="/proc/self/cwd/parts")
+            run_of(client, *tables, folder="/proc/self/cwd/parts", progress=lambda *call: calls.append(call))
     finally:
         client.run(os.chdir, next(iter(before.values())))
+    assert calls == []  # nothing was begun
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert not (tmp_path / "parts").exists()
+
+
+def test_a_worker_that_came_later_does_not_see_the_folder(tables: Tables, tmp_path: Path) -> None:
+    plan = Plan(
+        of=1, whole="", inputs="", truth=None, found=None, truth_by_need=False, found_by_need=False, images=None,
+        repair=False, given={}, folder=PartsFolder(str(tmp_path), mark="of another note"),
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"the Dask worker on \S+ does not see this folder"):
+        run_part(plan, (1, tables))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of processes")

@@ -56,7 +56,7 @@ def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] 
         return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
     sure = table.confidences if confidences is None else confidences
     states = states_above(sure[pairs.detections], table.image_rows[pairs.detections], _CHUNK)
-    parts = [_changes(evaluation, some) for some in states]
+    parts = [_changes(evaluation, some, sure) for some in states]
     threshold, detection, pair = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(threshold, kind="stable")
     return Rematches(
@@ -64,22 +64,46 @@ def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] 
     )
 
 
-def _changes(evaluation: Evaluation, states: States) -> list[npt.NDArray[np.generic]]:
-    """Match every state of some images; return threshold, detection and pair of each change of a kept detection."""
+def _changes(evaluation: Evaluation, states: States, sure: npt.NDArray[np.float32]) -> list[npt.NDArray[np.generic]]:
+    """Match every state of some images; return threshold, detection and pair of each change of a kept detection.
+
+    Matches are few beside pairs: only those of a state and of the one before it are compared.
+    """
     pairs, table = evaluation.pairs, evaluation.detections
     rows, state = states.row, states.state
-    matched = assign(state, pairs.take(rows), evaluation.convention.assignment)
-    # One entry per state and kept detection: the pair that matches it, or -1.
-    key = state * (len(table) + 1) + pairs.detections[rows]
-    present, inverse = np.unique(key, return_inverse=True)
-    partner = np.full(len(present), -1)
-    partner[inverse[matched]] = rows[matched]
-    of_state, detection = present // (len(table) + 1), present % (len(table) + 1)
-    # The same detection one state before (it was there: states only lose detections).
-    before = np.searchsorted(present, present - (len(table) + 1))
-    changed = np.flatnonzero(~states.first[of_state])
-    changed = changed[partner[changed] != partner[before[changed]]]
-    return [states.step[of_state[changed]], detection[changed], partner[changed]]
+    matched = assign(state, pairs, evaluation.convention.assignment, rows)
+    pair, span = rows[matched], len(table) + 1
+    key = state[matched] * span + pairs.detections[pair]
+    order = np.argsort(key, kind="stable")
+    key, pair = key[order], pair[order]
+    # What was matched in the state before, as if it still were; not across images, nor what has dropped out.
+    of_next = key // span + 1
+    goes_on = of_next < len(states.first)
+    goes_on[goes_on] = ~states.first[of_next[goes_on]]
+    goes_on[goes_on] = sure[key[goes_on] % span] > states.step[of_next[goes_on]]
+    before, earlier = key[goes_on] + span, pair[goes_on]
+    new = np.flatnonzero(~states.first[key // span])
+    kept, place = _found_in(key[new], before)
+    same = kept.copy()
+    same[kept] = earlier[place[kept]] == pair[new[kept]]
+    fresh = new[~same]
+    lost = np.flatnonzero(~_found_in(before, key)[0])
+    changed = np.concatenate([key[fresh], before[lost]])
+    partner = np.concatenate([pair[fresh], np.full(len(lost), -1)])
+    order = np.argsort(changed, kind="stable")
+    changed, partner = changed[order], partner[order]
+    return [states.step[changed // span], changed % span, partner]
+
+
+def _found_in(
+    wanted: npt.NDArray[np.int64], known: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """Return which keys are among the known ones, which ascend, and where."""
+    place = np.searchsorted(known, wanted)
+    inside = place < len(known)
+    found = inside.copy()
+    found[inside] = known[place[inside]] == wanted[inside]
+    return found, place
 
 
 class Histories(NamedTuple):

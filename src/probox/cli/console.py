@@ -59,6 +59,11 @@ _FLAGS = (
     ("go on with them with resume=True", "go on with them with --resume"),
     ("keep parts in a folder that all machines share", "name one with --parts-dir that all machines share"),
     ("or at a URL, or nowhere", "also a URL, or write --parts-dir none"),
+    ('evaluate anew with keep="all"', "evaluate anew with --keep all"),
+    ('evaluate with keep="all"', "evaluate with --keep all"),
+    ('use keep="all"', "use --keep all"),
+    ('use keep="matches"', "use --keep matches"),
+    ('evaluate with keep="matches"', "evaluate with --keep matches"),
 )
 """What the library advises, and the same for the command line."""
 

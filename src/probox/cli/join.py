@@ -10,7 +10,6 @@ import click
 from probox.cli.console import note, print_json, results, say_notes, table_width
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.errors import InputError
-from probox.support.words import some_names
 
 
 @click.command("join")
@@ -87,18 +86,22 @@ def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
             name = "" if alone else folder.name
             groups.setdefault(name, []).append(folder)
             given.setdefault(name, []).append(text)
+    if "" in given and len(given) > 1:
+        others = next(texts for name, texts in given.items() if name)
+        raise InputError(
+            f"is a result itself, but {others[0]} is a folder of results",
+            file=given[""][0],
+            remedy="give results, or the folders that --out named, not both",
+        )
     for name, texts in given.items():
         without = [text for text in parts if text not in texts]
         if without:
-            problem = (
-                f"holds no result called {name!r}, as {texts[0]} does" if name else f"is no result, as {texts[0]} is"
+            raise InputError(
+                f"holds no result called {name!r}, as {texts[0]} does",
+                file=without[0],
+                remedy="evaluate the same files for each part",
             )
-            raise InputError(problem, file=without[0], remedy=f"evaluate the same files for each part; {_said(groups)}")
     return groups
-
-
-def _said(groups: dict[str, list[Path]]) -> str:
-    return f"there are results called {some_names([name or 'without a name' for name in groups])}"
 
 
 def _refuse_inputs(place: Path, joined: dict[str, Any], groups: dict[str, list[Path]]) -> None:

@@ -312,8 +312,12 @@ def _encoded(rows: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.uint16], npt.
     """Return the different rows, ascending, and the number of each row's among them."""
     if not len(rows):
         return rows.copy(), np.zeros(0, np.uint16)
-    patterns, numbers = np.unique(rows, axis=0, return_inverse=True)
-    return patterns, _small(numbers.reshape(-1), len(patterns))
+    # By two numbers of 64 bits: sorting rows of eight takes twenty times as long.
+    halves = np.ascontiguousarray(rows).view(np.uint64)
+    first, second = (np.unique(half, return_inverse=True)[1].reshape(-1) for half in halves.T)
+    _, example, number = np.unique(first * (int(second.max()) + 1) + second, return_index=True, return_inverse=True)
+    patterns, place = np.unique(rows[example], axis=0, return_inverse=True)
+    return patterns, _small(place.reshape(-1)[number.reshape(-1)], len(patterns))
 
 
 def _rows_in(rows: npt.NDArray[np.uint16], known: npt.NDArray[np.uint16]) -> Ints:

@@ -236,6 +236,7 @@ UNSOUND: dict[str, Callable[..., pa.Table]] = {
     "a group before the first": moved("group", 5, -1),
     "no rows": moved("rows", 5, 0),
     "too many rows": moved("rows", 5, 11),
+    "rows that make up for others": lambda t, w: moved("rows", 5, 20)(moved("rows", 4, 0)(t, w), w),
     "unsorted": moved("image_id", 5, 0),
     "an image twice": moved("image_id", 3, 4),
     "a column too few": lambda t, w: t.drop_columns(["group"]),

@@ -183,6 +183,23 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
     assert names(tmp_path) == ["set"]
 
 
+def test_what_comes_meanwhile_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody puts a file into the folder while the set is made."""
+    found = some_detections(seed=1)
+    write_parquet(tmp_path / "set", found, shards=2)
+    original = pq.ParquetWriter.write_table
+
+    def and_meanwhile(self: Any, *args: Any, **options: Any) -> None:
+        (tmp_path / "set" / "notes.txt").write_text("mine")
+        original(self, *args, **options)
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", and_meanwhile)
+    with pytest.raises(InputError, match=r"set/notes\.txt: is in the way"):
+        write_parquet(tmp_path / "set", some_detections(seed=2), shards=2)
+    assert (tmp_path / "set" / "notes.txt").read_text() == "mine"
+    assert_same(by_image(found), read_parquet(tmp_path / "set"))
+
+
 def test_heatmaps_are_refused(tmp_path: Path) -> None:
     found = some_detections(4).replace(heatmaps=(np.zeros((4, 4), np.float32), None, None, None))
     with pytest.raises(InputError, match="cannot hold heatmaps; write RVC1"):

@@ -80,6 +80,7 @@ def test_partitions_whose_images_interleave(tmp_path: Path, seed: int) -> None:
     folder = interleaved(tmp_path / "found", found)
     (folder / "_SUCCESS").write_text("")
     (folder / "rain=no" / ".part-0.parquet.crc").write_bytes(b"1234")
+    (folder / ".part-9.parquet").write_bytes(b"half of")
     (folder / "_temporary").mkdir()
     (folder / "_temporary" / "part-7.parquet").write_bytes(b"half of")
     ids = truth.image_ids

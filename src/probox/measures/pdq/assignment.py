@@ -12,7 +12,7 @@ __all__ = ["assign"]
 
 
 def assign(
-    pair_image: npt.NDArray[np.int64], pairs: PairTable, how: str, kept: npt.NDArray[np.bool_] | None = None
+    pair_image: npt.NDArray[np.int64], pairs: PairTable, how: str, rows: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[np.bool_]:
     """Return which pairs are matches.
 
@@ -24,19 +24,16 @@ def assign(
         Their qualities.
     how : {"optimal", "greedy"}
         Largest total pPDQ, or the best remaining pair again and again.
-    kept : (K,) bool, optional
-        Pairs to choose from. Default: all.
+    rows : (K,) int64, optional
+        Rows of the pairs to choose from, each as often as it takes part. Default: all, once.
     """
-    rows = np.arange(len(pairs)) if kept is None else np.flatnonzero(kept)
-    images = pair_image[rows]
-    starts = np.flatnonzero(np.concatenate([[True], images[1:] != images[:-1]])) if len(rows) else np.zeros(0, int)
-    offsets = np.concatenate([starts, [len(rows)]]).astype(np.int64)
-    matched = np.zeros(len(pairs), dtype=bool)
-    matched[rows] = _core.assign_pairs(
-        offsets=offsets,
-        detections=np.ascontiguousarray(pairs.detections[rows]),
-        objects=np.ascontiguousarray(pairs.objects[rows]),
-        qualities=np.ascontiguousarray(pairs.qualities[rows, 0]),
+    chosen = np.arange(len(pairs)) if rows is None else rows
+    starts = np.flatnonzero(np.concatenate([np.ones(min(len(chosen), 1), bool), pair_image[1:] != pair_image[:-1]]))
+    matched: npt.NDArray[np.bool_] = _core.assign_pairs(
+        offsets=np.concatenate([starts, [len(chosen)]]).astype(np.int64),
+        detections=np.ascontiguousarray(pairs.detections[chosen]),
+        objects=np.ascontiguousarray(pairs.objects[chosen]),
+        qualities=np.ascontiguousarray(pairs.qualities[chosen, 0]),
         greedy=how == "greedy",
     )
     return matched

@@ -1,0 +1,127 @@
+"""Parts and joins on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import probox
+from probox.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main([*map(str, args)])
+    streams = capsys.readouterr()
+    return int(stopped.value.code or 0), streams.out, " ".join(streams.err.split())
+
+
+@pytest.fixture
+def parts(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> list[Path]:
+    """Three parts of two detectors."""
+    folders = [tmp_path / "parts" / str(number) for number in (1, 2, 3)]
+    for number, folder in enumerate(folders, 1):
+        files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
+        status, _, err = run(capsys, "evaluate", *files, "--part", f"{number}/3", "--out", folder)
+        assert status == 0, err
+    return folders
+
+
+def test_parts_of_several_files_are_joined_by_name(
+    capsys: pytest.CaptureFixture[str], parts: list[Path], demo_files: Path, tmp_path: Path
+) -> None:
+    status, out, err = run(capsys, "join", *reversed(parts), "--out", tmp_path / "R")
+    assert (status, "unsure: 3 parts, 12 images; kept in" in err) == (0, True)
+    _, whole, _ = run(capsys, "evaluate", *(demo_files / n for n in ("truth.json", "sure.json", "unsure.json")))
+    assert out == whole
+    files = demo_files / "truth.json", demo_files / "unsure.json"
+    assert probox.load(tmp_path / "R" / "unsure").summary() == probox.evaluate(*files).summary()
+
+
+def test_json_says_what_was_joined(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
+    folders = [folder / "unsure" for folder in parts]
+    status, out, _ = run(capsys, "join", *folders, "--out", tmp_path / "R", "--json")
+    said = json.loads(out)
+    assert (status, said["parts"], said["part"], said["counts"]["images"]) == (0, 3, None, 12)
+    assert (tmp_path / "R" / "evaluation.json").is_file()
+
+
+def test_some_parts_are_a_part(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
+    status, _, err = run(capsys, "join", parts[0], parts[2], "--out", tmp_path / "R")
+    assert (status, err) == (1, "probox: part 2 of 3 is missing; evaluate with part 2/3, and so on")
+    assert not (tmp_path / "R").exists()
+    status, _, err = run(capsys, "join", parts[0], parts[2], "--out", tmp_path / "R", "--incomplete")
+    assert (status, "; 2 of 3 parts; kept in" in err) == (0, True)
+    status, _, err = run(capsys, "join", parts[1], tmp_path / "R", "--out", tmp_path / "S")
+    assert status == 0, err
+
+
+def test_what_cannot_be_joined(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for given, message in {
+        (parts[0], tmp_path / "none"): "none: no such folder",
+        (parts[0], tmp_path / "empty"): "empty: holds no result; evaluate this part again",
+        (parts[0], parts[1] / "sure"): "is a result itself, but",
+        (parts[0], parts[0]): "is part 1 of 3, as",
+    }.items():
+        status, _, err = run(capsys, "join", *given, "--out", tmp_path / "R")
+        assert (status, message in err) == (1, True), err
+
+
+def test_parts_are_not_replaced(capsys: pytest.CaptureFixture[str], parts: list[Path]) -> None:
+    status, _, err = run(capsys, "join", *parts, "--out", parts[0])
+    assert status == 1
+    assert "would replace one of the parts" in err or "measured on other images" in err
+
+
+@pytest.mark.parametrize("keep", ["matches", "summary"])
+def test_what_is_kept_has_the_same_numbers(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, keep: str
+) -> None:
+    files = demo_files / "truth.json", demo_files / "unsure.json"
+    _, out, _ = run(capsys, "evaluate", *files, "--json", "--per-class", "--per-size")
+    whole = json.loads(out)
+    status, out, err = run(
+        capsys,
+        "evaluate",
+        *files,
+        "--keep",
+        keep,
+        "--json",
+        "--per-class",
+        "--per-size",
+        "--intervals",
+        "--out",
+        tmp_path,
+    )
+    assert status == 0, err
+    kept = json.loads(out)
+    assert kept["summary"].items() <= whole["summary"].items()
+    assert kept["counts"] == whole["counts"]
+    for groups in ("per_class", "per_size"):
+        for name, numbers in kept[groups].items():
+            assert numbers.items() <= whole[groups][name].items()
+    assert set(kept["intervals"]["columns"]) == set(kept["summary"])
+    assert isinstance(probox.load(tmp_path / "unsure"), probox.CompactEvaluation)
+    status, _, err = run(capsys, "diagnose", tmp_path / "unsure")
+    assert status == 1
+    assert f"holds the {keep} of an evaluation, not its tables; evaluate anew with --keep all" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (["--part", "4/3"], 2, "expected a part such as 3/16"),
+        (["--keep", "some"], 2, "'some' is not one of"),
+        (["--keep", "summary", "--measures", "map"], 1, "map cannot follow from what keep='summary' keeps"),
+        (["--keep", "matches", "--csv", "tables"], 2, "--csv writes tables, which --keep all keeps"),
+    ],
+)
+def test_wrong_options(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, options: list[Any], status: int, message: str
+) -> None:
+    got, _, err = run(capsys, "evaluate", demo_files / "truth.json", demo_files / "unsure.json", *options)
+    assert (got, message in err) == (status, True), err

@@ -1,0 +1,210 @@
+"""Evaluations without their tables: what they say, what they refuse, and how they are kept."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.parts.worlds import many_images
+
+import probox
+from probox import CompactEvaluation, Evaluation, InputError, evaluate, evaluate_part
+from probox.evaluation.archive import digest, write_archive
+from probox.evaluation.storage import COLUMNS, WORDS, canonical
+from probox.parts.compact_storage import schema_of
+from probox.parts.totals import LEVELS
+
+
+@pytest.fixture(scope="module")
+def matches() -> CompactEvaluation:
+    result = evaluate_part(*many_images(7, 30), keep="matches")
+    assert isinstance(result, CompactEvaluation)
+    return result
+
+
+@pytest.mark.parametrize("preset", ["reference", "challenge"])
+@pytest.mark.parametrize("own", [None, 0.25])
+def test_the_curve_is_what_each_threshold_gives(preset: str, own: float | None) -> None:
+    truth, found = many_images(11, 30)
+    whole = evaluate(truth, found, preset=preset, label_threshold=own, measures="pdq")
+    result = evaluate_part(truth, found, keep="summary", preset=preset, label_threshold=own)
+    assert isinstance(result, CompactEvaluation)
+    curve = result.threshold_curve()
+    assert curve["threshold"].tolist() == LEVELS.tolist()
+    for at, threshold in enumerate(LEVELS.tolist()):
+        if own is not None and threshold < own:
+            assert np.isnan(curve["PDQ"][at])
+            continue
+        there = whole.at_threshold(threshold).summary()
+        for key in ("PDQ", "TP", "FP", "FN"):
+            np.testing.assert_equal(float(curve[key][at]), float(there[key]), err_msg=f"{key} above {threshold}")
+
+
+def test_it_shows_itself_as_an_evaluation_does(matches: CompactEvaluation) -> None:
+    whole = evaluate(*many_images(7, 30))
+    assert str(matches).splitlines()[:3] == str(whole).splitlines()[:3]
+    assert repr(matches).startswith(f"CompactEvaluation(PDQ {whole.pdq:.4f}, 30 images, ")
+    assert matches.classes == whole.classes
+    assert (matches.average_precision.ap75, matches.lrp.molrp) == (whole.average_precision.ap75, whole.lrp.molrp)
+    assert matches.per_image().flat().columns.keys() <= whole.per_image().flat().columns.keys()
+
+
+def test_what_is_odd_is_still_said() -> None:
+    """A file of boxes in another scale gives low numbers, whatever is kept of them."""
+    truth, found = many_images(7, 30)
+    wrong = found.replace(boxes=found.boxes / 640, extents=found.extents / 640)
+    kinds = [odd.kind for odd in evaluate(truth, wrong).oddities]
+    result = evaluate_part(truth, wrong, keep="matches")
+    assert kinds
+    assert [odd.kind for odd in result.oddities] == kinds
+    assert [odd.kind for odd in probox.from_bytes(result.to_bytes()).oddities] == kinds
+
+
+@pytest.mark.parametrize("name", ["detections", "objects", "pairs", "matched_pairs"])
+def test_tables_were_not_kept(matches: CompactEvaluation, name: str) -> None:
+    with pytest.raises(InputError, match='the tables were not kept, but the matches; evaluate with keep="all"'):
+        getattr(matches, name)
+
+
+def test_sums_have_no_map() -> None:
+    result = evaluate_part(*many_images(7, 30), keep="summary")
+    assert "sums alone are kept, from which map and lrp do not follow" in result.notes
+    assert list(result.summary())[:1] == ["PDQ"]
+    with pytest.raises(InputError, match="mAP and LRP were not kept"):
+        _ = result.average_precision
+
+
+def test_without_pdq_there_is_no_curve() -> None:
+    result = evaluate_part(*many_images(7, 30), keep="matches", measures="map")
+    assert isinstance(result, CompactEvaluation)
+    assert list(result.summary()) == ["mAP", "AP50", "AP75"]
+    with pytest.raises(InputError, match="PDQ was not measured"):
+        result.threshold_curve()
+
+
+@pytest.mark.parametrize(
+    ("keep", "measures", "remedy"),
+    [
+        ("summary", "pdq,map", "matches"),
+        ("summary", "map", "matches"),
+        ("matches", "pdq,nll", "all"),
+        ("summary", "nll", "all"),
+    ],
+)
+def test_measures_that_do_not_follow(keep: Any, measures: str, remedy: str) -> None:
+    with pytest.raises(InputError, match=f'cannot follow from what keep={keep!r} keeps.* use keep="{remedy}"'):
+        evaluate_part(*many_images(7, 30), keep=keep, measures=measures)
+
+
+@pytest.mark.parametrize("keep", ["", "some", None, 3])
+def test_what_cannot_be_kept(keep: Any) -> None:
+    with pytest.raises(InputError, match="expected keep to be one of summary, matches, all"):
+        evaluate_part(*many_images(7, 30), keep=keep)
+
+
+# --- on disk ---
+
+
+def test_the_tables_of_a_compact_result_cannot_be_loaded(matches: CompactEvaluation, tmp_path: Path) -> None:
+    matches.save(tmp_path)
+    with pytest.raises(
+        InputError, match=r"holds the matches of an evaluation, not its tables; evaluate anew with keep"
+    ):
+        Evaluation.load(tmp_path)
+    assert CompactEvaluation.load(tmp_path).to_bytes() == matches.to_bytes()
+
+
+def test_one_kind_replaces_the_other(matches: CompactEvaluation, tmp_path: Path) -> None:
+    whole = evaluate(*many_images(7, 30))
+    for result in (whole, matches, whole, matches):
+        result.save(tmp_path)
+        assert type(probox.load(tmp_path)) is type(result)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [WORDS, COLUMNS]
+
+
+def test_files_of_others_stay(matches: CompactEvaluation, tmp_path: Path) -> None:
+    (tmp_path / WORDS).write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="is there already and does not hold an evaluation"):
+        matches.save(tmp_path)
+    assert (tmp_path / WORDS).read_text() == '{"mine": 1}'
+
+
+def forged(result: CompactEvaluation, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> bytes:
+    """Return the bytes of a result that a careful forger has changed: the checksum is right."""
+    with zipfile.ZipFile(io.BytesIO(result.to_bytes())) as archive:
+        words = json.loads(archive.read(WORDS))
+        arrays = {
+            name.removesuffix(".npy"): np.load(io.BytesIO(archive.read(name)))
+            for name in archive.namelist()
+            if name != WORDS
+        }
+    schema = schema_of(words, "")
+    change(words, arrays)
+    words["digest"] = digest(canonical(words), {n: np.ascontiguousarray(a) for n, a in arrays.items()}, schema)
+    file = io.BytesIO()
+    write_archive(file, arrays, words={WORDS: json.dumps(words).encode()}, compressed=False)
+    return file.getvalue()
+
+
+def put(name: str, at: Any, value: Any) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    def change(words: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays[name] = arrays[name].copy()
+        arrays[name][at] = value
+
+    return change
+
+
+def say(name: str, value: Any) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    def change(words: dict[str, Any], arrays: dict[str, Any]) -> None:
+        words[name] = value(words[name]) if callable(value) else value
+
+    return change
+
+
+FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str]] = {
+    "a class that is none": (put("boxes.labels", 0, 77), "boxes.labels: no such class"),
+    "an object's class": (put("boxes.object_labels", 0, 77), "boxes.object_labels: no such class"),
+    "an outcome that is none": (put("boxes.outcomes", 0, 65_000), "boxes.outcomes: no such outcome"),
+    "counts of other rows": (put("boxes.counts", 0, 99), "boxes.counts: expected as many as there are"),
+    "fewer than none": (put("boxes.object_counts", 0, -1), "boxes.object_counts: expected as many"),
+    "a score that is none": (put("boxes.scores", 0, np.nan), "boxes.scores: expected finite numbers"),
+    "another outcome": (put("boxes.outcomes", slice(None), 0), "boxes.overlaps: expected one of each that is right"),
+    "a sum below 0": (put("sums.pPDQ", 0, -0.5), "sums.pPDQ: expected finite numbers, at least 0"),
+    "a sum that is none": (put("sums.label", 0, np.inf), "sums.label: expected finite numbers, at least 0"),
+    "other counts": (put("sums.TP", 0, 1000), "totals: expected as many TP as in all images"),
+    "ids that fall": (put("images.id", -1, -5), "dataset: image ids must be distinct and ascending"),
+    "no totals": (say("totals", {}), "totals: expected sums and counts"),
+    "a sum in other words": (
+        say("totals", lambda totals: totals | {"overall": [["1p1"] * 5 + ["x"], [0] * 5]}), "totals: expected sums"
+    ),
+    "fewer classes": (say("totals", lambda totals: totals | {"classes": []}), "totals: expected sums and counts"),
+    "a measure that is not kept": (say("measures", ["pdq", "nll"]), "measures: expected some of pdq, map, lrp"),
+    "a part that is none": (say("part", {"numbers": [3]}), "part: expected inputs, numbers, of, whole"),
+    "parts beyond the last": (
+        say("part", {"numbers": [3], "of": 2, "whole": "0" * 64, "inputs": "0" * 64}),
+        "part: expected `numbers` from 1 to 2",
+    ),
+    "half a warning": (say("warnings", ["kind"]), "warnings: expected three texts for each"),
+    "a data set of other words": (say("dataset", {"mine": 1}), "dataset: expected category_ids, rules and source"),
+    "types of other columns": (say("types", {"scores": "<f4"}), "types: expected the types of scores"),
+    "no types": (say("types", {}), "was changed since it was made"),
+    "kept in another way": (say("keep", "nothing"), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_results_are_refused(matches: CompactEvaluation, name: str) -> None:
+    change, message = FORGERIES[name]
+    with pytest.raises(InputError) as raised:
+        CompactEvaluation.from_bytes(forged(matches, change))
+    assert message in str(raised.value)
+
+
+def test_a_forger_who_changes_nothing_is_none(matches: CompactEvaluation) -> None:
+    assert probox.from_bytes(forged(matches, lambda words, arrays: None)).to_bytes() == matches.to_bytes()

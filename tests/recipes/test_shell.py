@@ -1,0 +1,148 @@
+"""The recipes that need no more than a shell: xargs, and an array of Slurm.
+
+There is no Slurm here. A stand-in of a few lines plays its part: it runs the tasks of an array in turn, each with the
+variables that Slurm gives it and from a copy of the script elsewhere, as Slurm does.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.evaluation.equal import assert_equal
+from tests.recipes.recipes import RECIPES, ROOT, lines_of, run_line
+
+import probox
+
+(XARGS,) = lines_of("xargs")
+(SLURM,) = lines_of("slurm")
+
+SBATCH = r"""#!/usr/bin/env bash
+set -euo pipefail
+array="" wrap="" options=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --array=*) array=${1#*=} ;;
+    --wrap) wrap=$2; shift ;;
+    --*) options+=("$1") ;;
+    *) break ;;
+  esac
+  shift
+done
+echo "${options[*]} ${wrap:-$1}" >> sbatch.log
+if [ -n "$wrap" ]; then bash -c "$wrap"; exit; fi
+array=${array:-$(sed -n 's/^#SBATCH --array=//p' "$1")}
+cpus=$(sed -n 's/^#SBATCH --cpus-per-task=//p' "$1")
+case $array in *-*) tasks=$(seq "${array%-*}" "${array#*-}") ;; *) tasks=${array//,/ } ;; esac
+copy=$(mktemp -d)/slurm_script; cp "$1" "$copy"; shift
+for task in $tasks; do
+  [[ " ${DOWN:-} " = *" $task "* ]] && continue  # as if the task's machine had gone down
+  SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_COUNT=$(wc -w <<< "$tasks") SLURM_CPUS_PER_TASK=$cpus \
+    bash "$copy" "$@" > "slurm-$task.log" 2>&1 || true
+done
+rm -r "$(dirname "$copy")"
+echo "4711;cluster"
+"""
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Path:
+    """Return a folder with a stand-in for sbatch."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "sbatch").write_text(SBATCH)
+    (folder / "sbatch").chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.sh")))
+def test_scripts_are_whole(name: str) -> None:
+    assert subprocess.run(["bash", "-n", ROOT / "examples" / name], check=False).returncode == 0
+
+
+def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Evaluation) -> None:
+    run = run_line(XARGS, here)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(table(alone))
+    assert sorted(path.name for path in (here / "R.parts").iterdir()) == list("123456")
+    assert_equal(probox.load(here / "R" / "unsure"), alone)
+
+    shutil.rmtree(here / "R")
+    for part in "35":
+        shutil.rmtree(here / "R.parts" / part)
+    before = times(here / "R.parts")
+    joined = run_line("probox join R.parts/* --out R", here)
+    assert joined.returncode == 1
+    assert "parts 3, 5 of 6 are missing" in joined.stderr
+    assert not (here / "R").exists()
+    (again,) = re.findall(r"`(ONLY=[^`]+)`", RECIPES["xargs"])
+    run = run_line(again, here)
+    assert run.returncode == 0, run.stderr
+    after = times(here / "R.parts")
+    assert after.keys() - before.keys() == {"3", "5"}
+    assert {name: after[name] for name in before} == before  # these were not evaluated again
+    assert_equal(probox.load(here / "R" / "unsure"), alone)
+
+
+def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
+    assert run_line(XARGS.replace("PARTS=6", "PARTS=2"), here).returncode == 0
+    other = XARGS.replace("unsure.json", "sure.json").replace("PARTS=6", "PARTS=2")
+    run = run_line(other, here)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "remove R.parts" in run.stderr
+    run = run_line(f"rm -r R.parts/2 && ONLY=2 {other.replace('demo/sure', 'unsure=demo/sure')}", here)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "of other ground truth or detections" in run.stderr
+
+
+def test_xargs_says_why_parts_failed(here: Path) -> None:
+    run = run_line(XARGS.replace("unsure.json", "broken.json").replace("PARTS=6", "PARTS=2"), here)
+    assert run.returncode != 0
+    assert run.stdout == ""
+    assert "broken.json: image" in run.stderr
+    assert not (here / "R").exists()
+
+
+def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
+    line = SLURM.removesuffix("R") + "'my result' --label-threshold 0.6"
+    run = run_line(line, here, first=slurm)
+    assert run.returncode == 0, run.stderr
+    sure = alone.at_threshold(0.6)
+    assert sure.pdq != alone.pdq
+    assert run.stdout.startswith(table(sure))
+    assert_equal(probox.load(here / "my result" / "unsure"), sure)
+    tasks, join = (here / "sbatch.log").read_text().splitlines()
+    assert tasks == "--parsable examples/slurm_array.sh"
+    assert join.startswith("--dependency=afterany:4711 ")
+
+    again = run_line(line, here, first=slurm)
+    assert again.returncode != 0
+    assert again.stdout == ""
+    assert "my result.parts" in again.stderr
+
+
+def test_tasks_of_slurm_that_failed_are_named_and_run_again(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
+    assert run_line(SLURM, here, first=slurm, DOWN="3 7").returncode != 0
+    joined = run_line("probox join R.parts/* --out R", here)
+    assert joined.returncode == 1
+    assert "parts 3, 7 of 16 are missing" in joined.stderr
+    (again,) = re.findall(r"`(PARTS=16 sbatch [^`]+)`", RECIPES["slurm"])
+    (join,) = re.findall(r"`(probox join [^`]+)`", RECIPES["slurm"])
+    run = run_line(f"{again} && {join}", here, first=slurm)
+    assert run.returncode == 0, run.stderr
+    assert_equal(probox.load(here / "R" / "unsure"), alone)
+
+
+def table(result: probox.Evaluation) -> str:
+    """Return the numbers of a result as they are printed, without the line about the convention."""
+    return str(result).rpartition("\n")[0]
+
+
+def times(folder: Path) -> dict[str, int]:
+    """Return when each entry of a folder was written."""
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
