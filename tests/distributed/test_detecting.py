@@ -15,6 +15,7 @@ from probox import distributed as over
 from probox.cli import main
 from probox.detect import Options, detect_images, find_images
 from probox.detect.opening import open_detector
+from probox.distributed.detecting import ClusterLooking, Model
 from probox.errors import InputError
 
 OWN = '''
@@ -34,6 +35,10 @@ class Means:
     @property
     def fingerprint(self):
         return str(os.getpid()) if (HERE / "differ").exists() else "means"
+
+    @property
+    def notes(self):
+        return ("all is grey",) if (HERE / "odd").exists() else ()
 
     def candidates(self, images):
         (HERE / "opened" / str(os.getpid())).touch()
@@ -113,6 +118,15 @@ def test_graphs(client: Any, place: Path) -> None:
             assert not done.value.code
         assert Path("here.coco.json").read_bytes() == Path("there.coco.json").read_bytes()
         assert len(Path("here.coco.json").read_bytes()) > 10_000
+
+
+def test_what_looks_odd_to_all_processes_is_said(client: Any, place: Path) -> None:
+    Path("odd").touch()
+    looking = ClusterLooking(client, Model.called(MODEL))
+    run = detect_images(open_detector(MODEL), find_images("photos"), "there.json", OPTIONS, looking=looking)
+    assert run.notes == alone("here.json").notes == ("all is grey",)
+    looking._odd["another process"] = ()  # which has seen nothing odd in its part of the images
+    assert looking.notes == ()
 
 
 def test_a_batch_whose_process_dies_runs_again(client: Any, place: Path) -> None:
