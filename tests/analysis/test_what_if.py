@@ -10,7 +10,16 @@ from probox import Detections, GroundTruth, evaluate
 from probox.analysis.control import best_constant, kept_inside
 from probox.analysis.rescoring import scene_of
 from probox.analysis.thresholds import best_threshold
-from probox.analysis.what_if import TITLES, duplicates, in_order, what_if_matched, what_if_scored
+from probox.analysis.what_if import (
+    TITLES,
+    duplicates,
+    in_order,
+    labels_right,
+    what_if_matched,
+    with_constant,
+    with_corners_inside,
+    with_truth_boxes,
+)
 from probox.tables.results import Verdict
 
 
@@ -23,7 +32,10 @@ def random_world(seed):
 def answers(result):
     scene = scene_of(result)
     matched = what_if_matched(result, best_threshold(result))
-    scored = what_if_scored(result, scene, kept_inside(result, scene), None, best_constant(result, scene))
+    scored = [labels_right(result, scene), with_truth_boxes(result, scene)]
+    inside, constant = kept_inside(result, scene), best_constant(result, scene)
+    scored += [] if inside is result else [with_corners_inside(result, inside)]
+    scored += [] if constant is None else [with_constant(result, constant)]
     return {a.key: a for a in matched + scored}
 
 

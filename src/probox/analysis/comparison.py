@@ -31,6 +31,7 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure
 from probox.measures.registry import MEASURES
+from probox.support.mapping import Mapper, here
 
 __all__ = ["Comparison", "Difference", "PairOfResults", "compare"]
 
@@ -153,6 +154,7 @@ def compare(
     level: float = 0.95,
     swaps: bool = True,
     progress: Progress | None = None,
+    mapper: Mapper = here,
 ) -> Comparison:
     """Say what may be concluded from results of the same truth.
 
@@ -172,6 +174,8 @@ def compare(
         Test the differences by swapping images. Without, there are intervals alone: no p, and nothing is claimed.
     progress : callable, optional
         Called with the numbers of steps done and in all.
+    mapper : Mapper
+        Who measures blocks of replicates. Default: this process.
 
     Examples
     --------
@@ -196,14 +200,14 @@ def compare(
     couples = couples if all_pairs else couples[: len(results) - 1]
     samplers = {name: Sampler(result, wanted, per_class) for name, result in results.items()}
     steps = Steps(replicates, images, len(couples) if swaps else 0, progress)
-    drawn = draw_together(samplers, images, replicates, seed, steps)
+    drawn = draw_together(samplers, images, replicates, seed, steps, mapper)
     tested = {}
     for couple in couples:
         swapped: dict[Place, Floats] = {}
         if swaps and images > 1:
             both = Sampler(_joined(results, couple, wanted), wanted, per_class)
             swapped = swap_differences(
-                both, images, replicates, seed, steps, more_swaps(both, len(couples), replicates, level)
+                both, images, replicates, seed, steps, more_swaps(both, len(couples), replicates, level), mapper
             )
         tested[couple] = p_values(couple, samplers, swapped, images)
     adjusted = corrected(tested)

@@ -20,7 +20,18 @@ from probox.fusion.gaussian import keep_inside
 from probox.tables.covariances import constant_covariances
 from probox.tables.results import Verdict
 
-__all__ = ["SCALES", "SHARES", "STEPS", "Fitted", "best_constant", "best_scale", "halves", "kept_inside"]
+__all__ = [
+    "SCALES",
+    "SHARES",
+    "STEPS",
+    "Fitted",
+    "applied",
+    "best_constant",
+    "best_scale",
+    "halves",
+    "kept_inside",
+    "searched",
+]
 
 SHARES = (0.005, 0.4)
 """Between these shares of a box's side the best constant sigma is sought."""
@@ -72,40 +83,56 @@ def kept_inside(evaluation: Evaluation, scene: Scene) -> Evaluation:
 
 def best_constant(evaluation: Evaluation, scene: Scene) -> Fitted | None:
     """Return the best sigma of one share of the side for all corners, in PDQ; None if a half has nothing to fit on."""
-    boxes = scene.found.boxes
-    return _fitted(evaluation, scene, SHARES, lambda share, rows: constant_covariances(boxes[rows], share))
+    return _fitted(evaluation, scene, "constant")
 
 
 def best_scale(evaluation: Evaluation, scene: Scene) -> Fitted | None:
     """Return the best factor for all sigmas, in PDQ; None if a half has nothing to fit on."""
-    covariances = evaluation.detections.covariances
-
-    def scaled(factor: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
-        return np.asarray(covariances[rows] * np.reshape(np.square(factor), (-1, 1, 1, 1)))
-
-    return _fitted(evaluation, scene, SCALES, scaled)
+    return _fitted(evaluation, scene, "scale")
 
 
-def _fitted(
-    evaluation: Evaluation,
-    scene: Scene,
-    between: tuple[float, float],
-    covariances_of: Callable[[float | FloatArray, npt.NDArray[np.int64]], FloatArray],
-) -> Fitted | None:
-    half = halves(np.arange(len(evaluation.dataset)))
-    half_of = halves(evaluation.detections.image_rows)
-    matter = _that_matter(evaluation)
-    found: list[float] = []
-    for other in (1, 0):
-        chosen = matter & (half_of == other)
-        if not chosen.any():
-            return None
-        part = scene.of(evaluation.dataset.image_ids[half == other], chosen)
-        rows = np.flatnonzero(chosen)
-        found.append(_search(part, rows, between, covariances_of))
-    per_row = np.asarray(found)[half_of]
-    everything = np.arange(len(evaluation.detections))
-    return Fitted((found[0], found[1]), _scored_inside(scene, covariances_of(per_row, everything)))
+def _fitted(evaluation: Evaluation, scene: Scene, control: str) -> Fitted | None:
+    values = tuple(searched(evaluation, scene, control, half) for half in (0, 1))
+    return applied(evaluation, scene, control, values)
+
+
+def searched(evaluation: Evaluation, scene: Scene, control: str, half: int) -> float | None:
+    """Return the best number of a control for one half of the images, sought on the other; None if that has nothing."""
+    chosen = _that_matter(evaluation) & (halves(evaluation.detections.image_rows) != half)
+    if not chosen.any():
+        return None
+    others = halves(np.arange(len(evaluation.dataset))) != half
+    part = scene.of(evaluation.dataset.image_ids[others], chosen)
+    between, covariances_of = _CONTROLS[control]
+    rows = np.flatnonzero(chosen)
+    return _search(part, between, lambda number: covariances_of(evaluation, number, rows))
+
+
+def applied(evaluation: Evaluation, scene: Scene, control: str, values: tuple[float | None, ...]) -> Fitted | None:
+    """Return all detections under what was found for each half; None if one is missing."""
+    even, odd = values
+    if even is None or odd is None:
+        return None
+    table = evaluation.detections
+    per_row = np.asarray([even, odd])[halves(table.image_rows)]
+    covariances = _CONTROLS[control][1](evaluation, per_row, np.arange(len(table)))
+    return Fitted((even, odd), _scored_inside(scene, covariances))
+
+
+def _constant(evaluation: Evaluation, share: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
+    return constant_covariances(evaluation.detections.boxes[rows], share)
+
+
+def _scaled(evaluation: Evaluation, factor: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
+    covariances = evaluation.detections.covariances[rows]
+    return np.asarray(covariances * np.reshape(np.square(factor), (-1, 1, 1, 1)))
+
+
+_CONTROLS: dict[
+    str,
+    tuple[tuple[float, float], Callable[[Evaluation, float | FloatArray, npt.NDArray[np.int64]], FloatArray]],
+] = {"constant": (SHARES, _constant), "scale": (SCALES, _scaled)}
+"""Between which numbers each control is sought, and the covariances that some detections have under one."""
 
 
 def _scored_inside(scene: Scene, covariances: FloatArray) -> Evaluation:
@@ -123,16 +150,11 @@ def _inside(scene: Scene, covariances: FloatArray) -> tuple[FloatArray, FloatArr
     return boxes, covariances
 
 
-def _search(
-    part: Scene,
-    rows: npt.NDArray[np.int64],
-    between: tuple[float, float],
-    covariances_of: Callable[[float | FloatArray, npt.NDArray[np.int64]], FloatArray],
-) -> float:
+def _search(part: Scene, between: tuple[float, float], covariances_of: Callable[[float], FloatArray]) -> float:
     """Return the number between the ends that gives the highest sum of pPDQ."""
 
     def lost(logarithm: float) -> float:
-        scored = _scored_inside(part, covariances_of(float(np.exp(logarithm)), rows))
+        scored = _scored_inside(part, covariances_of(float(np.exp(logarithm))))
         return -float(scored.detections.quality("pPDQ").sum())
 
     low, high = np.log(between)

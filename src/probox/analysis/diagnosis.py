@@ -5,25 +5,37 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from probox.analysis.budget import Budget, budget_of
 from probox.analysis.calibration_table import CalibrationRow, calibration_table, last_pixels, worst_edge
-from probox.analysis.control import best_constant, best_scale, kept_inside
-from probox.analysis.intervals import Interval, bootstrap, notes_on_images
+from probox.analysis.diagnosis_pieces import (
+    Case,
+    Controlled,
+    Piece,
+    best_for,
+    best_of_half,
+    every_number,
+    how_sure,
+    repaired_boxes,
+    repaired_labels,
+    skill_in,
+    under_constant,
+    under_scale,
+    worked_out,
+)
+from probox.analysis.intervals import notes_on_images
 from probox.analysis.rescoring import Scene, scene_of
-from probox.analysis.skill import RULES, Skill, skill_of, skill_of_pdq
-from probox.analysis.thresholds import BestThreshold, best_threshold
+from probox.analysis.skill import RULES, Skill
+from probox.analysis.thresholds import BestThreshold
 from probox.analysis.verdict import verdict_of
-from probox.analysis.what_if import WhatIf, in_order, what_if_matched, what_if_scored
+from probox.analysis.what_if import WhatIf, in_order, what_if_matched
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.registry import MEASURES, measures_called
-from probox.measures.scoring.covariances import invertible
+from probox.measures.registry import measures_called
+from probox.support.mapping import Mapper, here
 
-__all__ = ["NUMBERS", "Diagnosis", "diagnose", "too_sure_of"]
+__all__ = ["NUMBERS", "Diagnosis", "diagnose"]
 
 NUMBERS = {
     "nll": "nll",
@@ -50,6 +62,7 @@ NUMBERS = {
 PMB_PARTS = ("PMB_box", "PMB_label", "PMB_unmatched", "PMB_missed", "PMB_clutter")
 
 Progress = Callable[[int, int], None]
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -141,6 +154,7 @@ def diagnose(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
+    mapper: Mapper = here,
 ) -> Diagnosis:
     """Say why an evaluation has the numbers it has, whether its sigmas can be trusted, and what would help.
 
@@ -156,6 +170,8 @@ def diagnose(
         How many threads share the work; default: as many as there are processors. No number depends on it.
     progress : callable, optional
         Called with the numbers of steps done and in all.
+    mapper : Mapper
+        Who works out the pieces that take time. Default: this process.
 
     Examples
     --------
@@ -166,41 +182,45 @@ def diagnose(
     >>> round(diagnosis.budget.pdq + diagnosis.budget.lost, 12)
     1.0
     """
-    step = _Steps(progress)
     remarks = list(notes_on_images(len(evaluation.dataset)))
-    pairs = evaluation.matched_pairs
-    numbers = _numbers(evaluation, remarks)
-    step()
-    sure = too_sure_of(evaluation, replicates=replicates, seed=seed)
+    pairs = evaluation.matched_pairs  # before the evaluation is sent anywhere, which then has them
+    asked = dict.fromkeys(["pdq", *thresholds_for]) if len(evaluation.detections) else {}
+    measures = [name for name in asked if name != "pdq" or evaluation.has_pairs]
+    unscored: list[str] = []
+    scene = _scene(evaluation, threads, unscored) if evaluation.has_pairs and len(evaluation.detections) else None
+    case = Case(evaluation, scene, replicates, seed)
+    controls = _controls(case)
+    searches = {(control, half): Piece(best_of_half, (control, half)) for control in controls for half in (0, 1)}
+    skills = {rule: Piece(skill_in, (rule,)) for rule in RULES}
+    sought = {name: Piece(best_for, (name,)) for name in measures}
+    repairs = [Piece(repaired_labels), Piece(repaired_boxes)] if scene is not None else []
+    # The searches first: something waits for them.
+    pieces = [*searches.values(), *skills.values(), *sought.values(), *repairs, Piece(every_number), Piece(how_sure)]
+    step = _Steps(progress, len(pieces) + len(controls) + 1)
+    working = map(step, worked_out(pieces, case, mapper))
     calibration = calibration_table(evaluation)
-    remarks += last_pixels(calibration)
-    step()
-    skill = {rule: skill_of(evaluation, rule, replicates=replicates, seed=seed) for rule in RULES}
-    step()
-    budget, bests, answers = None, list[BestThreshold](), list[WhatIf]()
-    if len(evaluation.detections):
-        asked = dict.fromkeys(["pdq", *thresholds_for])
-        wanted = [name for name in asked if name != "pdq" or evaluation.has_pairs]
-        bests = [best_threshold(evaluation, name) for name in wanted]
+    values = {search: next(working) for search in searches}
+    applying = [Piece(under, ((values[control, 0], values[control, 1]),)) for control, under in controls.items()]
+    controlled = map(step, worked_out(applying, case, mapper))
+    skill = {rule: next(working) for rule in skills}
+    bests = [next(working) for _ in sought]
+    answers = [next(working) for _ in repairs]
+    numbers, said = next(working)
+    sure = next(working)
+    remarks += [*said, *last_pixels(calibration)]
+    budget = None
     if evaluation.has_pairs:
         budget = budget_of(evaluation)
         answers += what_if_matched(evaluation, next((best for best in bests if best.measure == "pdq"), None))
     else:
         remarks.append("PDQ was not measured: no budget, no what-if; evaluate with PDQ among the measures")
-    step()
-    scene = _scene(evaluation, threads, remarks) if evaluation.has_pairs and len(evaluation.detections) else None
-    if scene is not None:
-        inside = kept_inside(evaluation, scene)
-        constant = best_constant(evaluation, scene)
-        step()
-        has_sigma = bool(evaluation.detections.covariances.any())
-        scale = best_scale(evaluation, scene) if has_sigma else None
-        step()
-        answers += what_if_scored(evaluation, scene, inside, scale, constant)
-        if constant is None:
+    remarks += unscored
+    for control, under in zip(controls, controlled, strict=True):
+        answers += under.answers
+        if under.skill is not None:
+            skill["pdq"] = under.skill
+        elif control == "constant":
             remarks.append("no constant sigma for PDQ: one half of the images has no detection to fit it on")
-        else:
-            skill["pdq"] = skill_of_pdq(inside, constant, replicates=replicates, seed=seed)
     diagnosis = Diagnosis(
         verdict=(),
         pairs=len(pairs),
@@ -214,37 +234,16 @@ def diagnose(
         best_thresholds=tuple(bests),
         remarks=tuple(dict.fromkeys(remarks)),
     )
-    step(last=True)
-    return dataclasses.replace(diagnosis, verdict=verdict_of(diagnosis, sure, worst_edge(evaluation)))
+    diagnosis = dataclasses.replace(diagnosis, verdict=verdict_of(diagnosis, sure, worst_edge(evaluation)))
+    return step(diagnosis)
 
 
-def _numbers(evaluation: Evaluation, remarks: list[str]) -> dict[str, float]:
-    """Return every column of the measures that evaluations do not take as a standard; say what cannot be had."""
-    numbers: dict[str, float] = {}
-    kept = evaluation.detections.label_probs is not None
-    for measure in (measure for measure in MEASURES if not measure.standard):
-        if "labels" in measure.needs and not kept:
-            numbers.update(measure.nothing())
-            remarks.append(
-                "label probabilities were not kept: no rule about labels; evaluate anew (Parquet: all measures)"
-            )
-            continue
-        numbers.update(measure.summary(evaluation))
-        if measure.remarks is not None:
-            remarks += measure.remarks(evaluation)
-    return numbers
-
-
-def too_sure_of(evaluation: Evaluation, *, replicates: int = 1000, seed: int = 0) -> Interval:
-    """Return how many times too small sigmas are, with its interval."""
-    nees = measures_called(["nees"])[0]
-    key = nees.columns[1].key
-    alone = dataclasses.replace(evaluation, measures=("nees",))
-    pairs = evaluation.matched_pairs
-    images = np.unique(pairs.image_rows[invertible(pairs.covariances) & ~pairs.plain])
-    if len(images) < 2:  # draws of one image that matters say nothing
-        return Interval(nees.summary(alone)[key])
-    return bootstrap(alone, ["nees"], replicates=replicates, seed=seed)[key]
+def _controls(case: Case) -> dict[str, Callable[..., Controlled]]:
+    """Return what is fitted to be compared with: nothing where nothing can be scored anew."""
+    if case.scene is None:
+        return {}
+    sigmas = bool(case.evaluation.detections.covariances.any())
+    return {"constant": under_constant} | ({"scale": under_scale} if sigmas else {})
 
 
 def _scene(evaluation: Evaluation, threads: int | None, remarks: list[str]) -> Scene | None:
@@ -258,13 +257,14 @@ def _scene(evaluation: Evaluation, threads: int | None, remarks: list[str]) -> S
 class _Steps:
     """Counts steps for a progress bar."""
 
-    TOTAL = 7
-
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: Progress | None, total: int) -> None:
         self.progress = progress
+        self.total = total
         self.done = 0
 
-    def __call__(self, *, last: bool = False) -> None:
-        self.done = self.TOTAL if last else self.done + 1
+    def __call__(self, result: Result) -> Result:
+        """Count one more, which has this result."""
+        self.done += 1
         if self.progress is not None:
-            self.progress(self.done, self.TOTAL)
+            self.progress(self.done, self.total)
+        return result

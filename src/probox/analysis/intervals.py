@@ -10,9 +10,11 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.resampling import check_numbers, drawn_images, measures_to_resample, resampled
+from probox.analysis.resampling import Block, blocks_of, check_numbers, drawn_block, measures_to_resample, resampled
 from probox.evaluation.result import Evaluation
-from probox.measures.measure import Measure, Unit
+from probox.measures.measure import Measure, Resampled, Unit
+from probox.measures.registry import measures_called
+from probox.support.mapping import Mapper, here
 
 __all__ = [
     "FEW_IMAGES",
@@ -118,6 +120,7 @@ def bootstrap(
     replicates: int = 1000,
     seed: int = 0,
     level: float = 0.95,
+    mapper: Mapper = here,
 ) -> Intervals:
     """Return an interval for each number of an evaluation, by drawing its images anew.
 
@@ -137,6 +140,8 @@ def bootstrap(
         The same seed gives the same intervals, for any number of threads.
     level : float
         Between 0 and 1.
+    mapper : Mapper
+        Who measures blocks of replicates. Default: this process.
 
     Examples
     --------
@@ -156,8 +161,10 @@ def bootstrap(
     images = len(evaluation.dataset)
     drawn: dict[str, list[Floats]] = {key: [] for key in values}
     if images > 1:
-        for weights in drawn_images(images, replicates, seed):
-            for key, numbers in resampled(evaluation, wanted, weights).items():
+        blocks = blocks_of(replicates, images, mapper.at_once)
+        names = tuple(measure.name for measure in wanted)
+        for part in mapper(_numbers_of_draws, blocks, evaluation, names, seed):
+            for key, numbers in part.items():
                 drawn[key].append(numbers)
     units = units_of(wanted)
     columns = {
@@ -172,6 +179,11 @@ def bootstrap(
         seed,
         (*notes, *notes_on_images(images), *notes_on_undefined(columns, replicates)),
     )
+
+
+def _numbers_of_draws(block: Block, evaluation: Evaluation, measures: tuple[str, ...], seed: int) -> Resampled:
+    """Return the numbers of some replicates."""
+    return resampled(evaluation, measures_called(measures), drawn_block(block, len(evaluation.dataset), seed))
 
 
 def units_of(measures: Sequence[Measure]) -> dict[str, Unit]:

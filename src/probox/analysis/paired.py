@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.analysis.class_parts import ClassPart, class_part
-from probox.analysis.resampling import MORE_SWAPS, drawn_images, resampled, swapped_images
+from probox.analysis.resampling import MORE_SWAPS, SWAPS, Block, blocks_of, drawn_block, resampled, swapped_block
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure, Resampled, Weights
+from probox.measures.registry import measures_called
+from probox.support.mapping import Mapper, here
 
 __all__ = [
     "Couple",
@@ -47,26 +50,38 @@ class Sampler:
     def __init__(self, evaluation: Evaluation, measures: Sequence[Measure], per_class: bool) -> None:
         self.evaluation = evaluation
         self.measures = measures
-        self.values: dict[Place, float] = {}
+        self.per_class = per_class
         self.parts: dict[Place, tuple[Measure, ClassPart]] = {}
         self.images: dict[Place, npt.NDArray[np.int64]] = {}
         self.in_one_pass: list[Measure] = []  # which give classes and the whole together: passes are what takes time
-        for measure in measures:
-            self.values.update({("", key): value for key, value in measure.summary(evaluation).items()})
         for measure in measures if per_class else ():
             if measure.per_class is None:
                 continue
             key = measure.headline.key
-            groups = measure.per_class(evaluation)
             if measure.resampled_classes is not None:
                 self.in_one_pass.append(measure)
             for label, name in enumerate(evaluation.classes):
-                self.values[name, key] = groups[name][key]
                 if measure.resampled_classes is not None:
                     self.images[name, key] = _images_naming(evaluation, label)
                     continue
                 part = class_part(evaluation, label, measure)
                 self.parts[name, key], self.images[name, key] = (measure, part), part.images
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Measures are known by name everywhere, and parts are sooner made than sent.
+        return _sampler, (self.evaluation, tuple(measure.name for measure in self.measures), self.per_class)
+
+    @cached_property
+    def values(self) -> dict[Place, float]:
+        """Return the numbers as they are, first those of all classes together."""
+        values: dict[Place, float] = {}
+        for measure in self.measures:
+            values.update({("", key): value for key, value in measure.summary(self.evaluation).items()})
+        for measure in self.measures if self.per_class else ():
+            if measure.per_class is not None:
+                key, groups = measure.headline.key, measure.per_class(self.evaluation)
+                values.update({(name, key): groups[name][key] for name in self.evaluation.classes})
+        return values
 
     def numbers(self, weights: Weights, *, classes_alone: bool = False) -> dict[Place, Floats]:
         """Return the numbers for each row of weights, which say how often each image counts."""
@@ -92,6 +107,10 @@ class Sampler:
         return self.images.get(place)
 
 
+def _sampler(evaluation: Evaluation, measures: tuple[str, ...], per_class: bool) -> Sampler:
+    return Sampler(evaluation, measures_called(measures), per_class)
+
+
 def _images_naming(evaluation: Evaluation, label: int) -> npt.NDArray[np.int64]:
     """Return the rows of images with objects of a class, or detections that name it."""
     tables = (evaluation.objects, evaluation.detections)
@@ -114,33 +133,46 @@ class Steps:
 
 
 def draw_together(
-    samplers: Mapping[str, Sampler], images: int, replicates: int, seed: int, steps: Steps
+    samplers: Mapping[str, Sampler], images: int, replicates: int, seed: int, steps: Steps, mapper: Mapper = here
 ) -> dict[str, dict[Place, Floats]]:
     """Return the numbers of each result on the same images, drawn anew in each replicate."""
     drawn: dict[str, list[dict[Place, Floats]]] = {name: [] for name in samplers}
     if images > 1:
-        for weights in drawn_images(images, replicates, seed):
-            for name, sampler in samplers.items():
-                drawn[name].append(sampler.numbers(weights))
-            steps.add(len(weights))
+        blocks = blocks_of(replicates, images, mapper.at_once)
+        shared = tuple(samplers.values())
+        for block, parts in zip(blocks, mapper(_drawn_numbers, blocks, images, seed, *shared), strict=True):
+            for name, part in zip(samplers, parts, strict=True):
+                drawn[name].append(part)
+            steps.add(block.stop - block.start)
     return {name: _stacked(parts) for name, parts in drawn.items()}
 
 
+def _drawn_numbers(block: Block, images: int, seed: int, *samplers: Sampler) -> list[dict[Place, Floats]]:
+    weights = drawn_block(block, images, seed)
+    return [sampler.numbers(weights) for sampler in samplers]
+
+
 def swap_differences(
-    both: Sampler, images: int, replicates: int, seed: int, steps: Steps, more: int
+    both: Sampler, images: int, replicates: int, seed: int, steps: Steps, more: int, mapper: Mapper = here
 ) -> dict[Place, Floats]:
     """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn.
 
     Of classes there are `more`.
     """
     parts = []
-    for swapped in swapped_images(images, replicates, seed):
-        parts.append(_swapped_differences(both, swapped))
-        steps.add(len(swapped))
-    found = _stacked(parts)
-    others = swapped_images(images, more, seed, MORE_SWAPS)
-    extra = _stacked([_swapped_differences(both, swapped, classes_alone=True) for swapped in others])
+    blocks = blocks_of(replicates, images, mapper.at_once)
+    found_parts = mapper(_swapped_numbers, blocks, images, seed, SWAPS, both)
+    others = mapper(_swapped_numbers, blocks_of(more, images, mapper.at_once), images, seed, MORE_SWAPS, both)
+    for block, part in zip(blocks, found_parts, strict=True):
+        parts.append(part)
+        steps.add(block.stop - block.start)
+    found, extra = _stacked(parts), _stacked(list(others))
     return found | {place: np.concatenate([found[place], values]) for place, values in extra.items()}
+
+
+def _swapped_numbers(block: Block, images: int, seed: int, what_for: int, both: Sampler) -> dict[Place, Floats]:
+    swapped = swapped_block(block, images, seed, what_for)
+    return _swapped_differences(both, swapped, classes_alone=what_for == MORE_SWAPS)
 
 
 def _swapped_differences(

@@ -6,7 +6,9 @@ a detection that is missing there is often one of several. Objects drawn one by 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +20,15 @@ from probox.measures.registry import MEASURES, measures_called, named_measures
 
 __all__ = [
     "MORE_SWAPS",
+    "SWAPS",
+    "Block",
+    "blocks_of",
     "check_numbers",
+    "drawn_block",
     "drawn_images",
-    "in_parts",
     "measures_to_resample",
     "resampled",
+    "swapped_block",
     "swapped_images",
 ]
 
@@ -32,26 +38,64 @@ DRAWS, SWAPS, MORE_SWAPS = 0, 1, 2
 """What random numbers are for: draws and swaps of one seed have nothing to do with each other."""
 
 
+class Block(NamedTuple):
+    """Some replicates that are drawn together: from `start` on, up to `stop`."""
+
+    start: int
+    stop: int
+
+
+def blocks_of(replicates: int, images: int, at_least: int = 1) -> list[Block]:
+    """Return blocks of replicates, each few enough for memory, and `at_least` so many if there are as many replicates.
+
+    No number depends on how replicates are cut into blocks.
+    """
+    most = max(1, min(_CELLS // max(images, 1), -(-replicates // at_least)))
+    return [Block(start, min(start + most, replicates)) for start in range(0, replicates, most)]
+
+
+def drawn_block(block: Block, images: int, seed: int) -> Weights:
+    """Return how often each image is drawn in each replicate when as many are drawn, with replacement."""
+    rows = block.stop - block.start
+    random = _draws_from(block.start, images, seed)
+    chosen = random.integers(0, images, (rows, images)) + images * np.arange(rows)[:, None]
+    _left.draws = (images, seed), block.stop, random
+    return np.bincount(chosen.ravel(), minlength=rows * images).reshape(rows, images)
+
+
 def drawn_images(images: int, replicates: int, seed: int) -> Iterator[Weights]:
-    """Yield how often each image is drawn when as many are drawn, with replacement: some rows at a time."""
-    random = np.random.default_rng([seed, DRAWS])
-    for rows in in_parts(replicates, images):
-        chosen = random.integers(0, images, (rows, images)) + images * np.arange(rows)[:, None]
-        yield np.bincount(chosen.ravel(), minlength=rows * images).reshape(rows, images)
+    """Yield how often each image is drawn in each replicate: some replicates at a time."""
+    return (drawn_block(block, images, seed) for block in blocks_of(replicates, images))
+
+
+_left = threading.local()
+"""Where the last block left the random numbers: blocks one after another need not begin anew."""
+
+
+def _draws_from(start: int, images: int, seed: int) -> np.random.Generator:
+    """Return what draws the images of replicate `start` next.
+
+    How many random numbers a draw takes depends on them, so those of replicates before are drawn and passed over.
+    """
+    owner, reached, random = getattr(_left, "draws", (None, 0, None))
+    _left.draws = None, 0, None
+    if random is None or owner != (images, seed) or reached > start:
+        random, reached = np.random.default_rng([seed, DRAWS]), 0
+    for passed in blocks_of(start - reached, images):
+        random.integers(0, images, (passed.stop - passed.start, images))
+    return random
+
+
+def swapped_block(block: Block, images: int, seed: int, what_for: int = SWAPS) -> npt.NDArray[np.bool_]:
+    """Return which images change sides in each replicate, each with probability one half."""
+    numbers = np.random.PCG64([seed, what_for])
+    numbers.advance(block.start * images)
+    return np.random.Generator(numbers).random((block.stop - block.start, images)) < 0.5
 
 
 def swapped_images(images: int, replicates: int, seed: int, what_for: int = SWAPS) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield which images change sides, each with probability one half: some rows at a time."""
-    random = np.random.default_rng([seed, what_for])
-    for rows in in_parts(replicates, images):
-        yield random.random((rows, images)) < 0.5
-
-
-def in_parts(replicates: int, images: int) -> Iterator[int]:
-    """Yield numbers of replicates that add up, each few enough for memory."""
-    most = max(1, _CELLS // max(images, 1))
-    for start in range(0, replicates, most):
-        yield min(most, replicates - start)
+    """Yield which images change sides in each replicate: some replicates at a time."""
+    return (swapped_block(block, images, seed, what_for) for block in blocks_of(replicates, images))
 
 
 def resampled(evaluation: Evaluation, measures: Sequence[Measure], weights: Weights) -> Resampled:

@@ -12,7 +12,8 @@ import numpy as np
 
 from probox.analysis.budget import budget_of
 from probox.analysis.calibration_table import edge_rows, last_pixels, worst_edge
-from probox.analysis.diagnosis import Diagnosis, too_sure_of
+from probox.analysis.diagnosis import Diagnosis
+from probox.analysis.diagnosis_pieces import too_sure_of
 from probox.analysis.skill import Skill, skill_of
 from probox.analysis.sweep import Rematches
 from probox.analysis.thresholds import best_pdq

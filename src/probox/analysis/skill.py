@@ -32,6 +32,7 @@ from probox.measures.pdq.measure import PDQ
 from probox.measures.scoring.box_scores import EXACT, QUICK, energy_scores, negative_log_likelihoods
 from probox.measures.scoring.covariances import edge_variances, invertible
 from probox.measures.scoring.edge_scores import crps
+from probox.measures.weighted import weighted_sums
 from probox.tables.covariances import constant_covariances
 
 __all__ = ["RULES", "Skill", "skill_of", "skill_of_pdq"]
@@ -124,9 +125,9 @@ def skill_of(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed:
 
     images = len(evaluation.dataset)
     sums = np.stack([np.bincount(pairs.image_rows, values, images) for values in (own, constant, counts)])
-    draws = np.concatenate([weights @ sums.T for weights in drawn_images(images, replicates, seed)])
+    draws = [weighted_sums(weights, sums) for weights in drawn_images(images, replicates, seed)]
     value = _skill(rule, sums.sum(axis=1)[None])[0]
-    interval = interval_of(float(value), _skill(rule, draws), images, 0.95)
+    interval = interval_of(float(value), _skill(rule, np.concatenate(draws, axis=1).T), images, 0.95)
     share = float(np.sqrt(shares[0] * shares[1]))
     with np.errstate(invalid="ignore"):
         means = np.divide([own.sum(), constant.sum()], counts.sum())

@@ -20,9 +20,13 @@ __all__ = [
     "TITLES",
     "WhatIf",
     "duplicates",
+    "labels_right",
     "truth_boxes",
     "what_if_matched",
-    "what_if_scored",
+    "with_constant",
+    "with_corners_inside",
+    "with_scale",
+    "with_truth_boxes",
     "would_be_duplicates",
 ]
 
@@ -81,28 +85,39 @@ def what_if_matched(evaluation: Evaluation, best: BestThreshold | None) -> list[
     return answers
 
 
-def what_if_scored(
-    evaluation: Evaluation, scene: Scene, inside: Evaluation, scale: Fitted | None, constant: Fitted | None
-) -> list[WhatIf]:
-    """Return what needs new scores: other labels, covariances and boxes."""
-    answers = [_answer(evaluation, "labels_right", "every label right and sure", scene.with_right_labels().pdq)]
-    if scale is not None:
-        words = f"sigmas times {scale.value:.2g} (fitted on other images), corners kept inside"
-        answers.append(_answer(evaluation, "best_scale", words, scale.evaluation.pdq))
-    if constant is not None:
-        words = f"a constant sigma of {100 * constant.value:.2g} % of the side (fitted on other images)"
-        answers.append(_answer(evaluation, "best_constant", words, constant.evaluation.pdq))
-    if inside is not evaluation:
-        answers.append(_answer(evaluation, "kept_inside", "corners kept inside the image", inside.pdq))
-    answers.append(
-        _answer(evaluation, "truth_boxes", "true positives with the truth's boxes", truth_boxes(evaluation, scene))
-    )
-    return answers
+def labels_right(evaluation: Evaluation, scene: Scene) -> WhatIf:
+    """Return what right labels would bring."""
+    return _answer(evaluation, "labels_right", "every label right and sure", scene.with_right_labels().pdq)
+
+
+def with_scale(evaluation: Evaluation, scale: Fitted) -> WhatIf:
+    """Return what the best scale of sigmas would bring."""
+    words = f"sigmas times {scale.value:.2g} (fitted on other images), corners kept inside"
+    return _answer(evaluation, "best_scale", words, scale.evaluation.pdq)
+
+
+def with_constant(evaluation: Evaluation, constant: Fitted) -> WhatIf:
+    """Return what the best constant sigma would bring."""
+    words = f"a constant sigma of {100 * constant.value:.2g} % of the side (fitted on other images)"
+    return _answer(evaluation, "best_constant", words, constant.evaluation.pdq)
+
+
+def with_corners_inside(evaluation: Evaluation, inside: Evaluation) -> WhatIf:
+    """Return what corners kept inside the image would bring."""
+    return _answer(evaluation, "kept_inside", "corners kept inside the image", inside.pdq)
+
+
+def with_truth_boxes(evaluation: Evaluation, scene: Scene) -> WhatIf:
+    """Return what the truth's boxes would bring."""
+    words = "true positives with the truth's boxes"
+    return _answer(evaluation, "truth_boxes", words, truth_boxes(evaluation, scene))
 
 
 def in_order(answers: Sequence[WhatIf]) -> list[WhatIf]:
-    """Return answers from the largest gain down."""
-    return sorted(answers, key=lambda answer: -answer.gain)
+    """Return answers from the largest gain down, equal ones in the order of `TITLES`."""
+    order = {key: place for place, key in enumerate(TITLES)}
+    placed = sorted(answers, key=lambda answer: order.get(answer.key, len(order)))
+    return sorted(placed, key=lambda answer: -answer.gain)
 
 
 def duplicates(evaluation: Evaluation) -> npt.NDArray[np.bool_]:

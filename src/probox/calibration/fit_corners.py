@@ -29,10 +29,22 @@ from probox.errors import InputError
 from probox.measures.matched import EDGES, FEW_PAIRS
 from probox.support.words import some_names
 
-__all__ = ["CORNER_METHODS", "CornerFit", "fit_corners", "height_for", "scales_sigmas", "suited", "with_free_edges"]
+__all__ = [
+    "CORNER_METHODS",
+    "ON_ONE_LATTICE",
+    "CornerFit",
+    "fit_corners",
+    "height_for",
+    "scales_sigmas",
+    "suited",
+    "with_free_edges",
+]
 
 CORNER_METHODS = ("scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal")
 """What can happen to corners."""
+
+ON_ONE_LATTICE = ("scale", "constant")
+"""Methods that for PDQ search among the same maps whatever images they are fitted to: see `_highest`."""
 
 MIDDLE = 0.68
 """For PDQ edges and classes are compared by this quantile of the errors: a few wild ones cost it no more than any."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from probox.calibration.dealing import dealt
 from probox.calibration.fit_corners import CORNER_METHODS
 from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.gain import Change, Gain, columns, compare
-from probox.calibration.held_out import HeldOut, Job, Numbers
+from probox.calibration.held_out import Fit, HeldOut, Job, Numbers, fits_by, fitted
 from probox.calibration.learning import Learner
 from probox.calibration.pdq_curve import PdqCurve
 from probox.calibration.record import TARGETS, Calibration
@@ -23,6 +24,7 @@ from probox.errors import InputError
 from probox.evaluation.inputs import Images, read_inputs
 from probox.files.reading import Paths
 from probox.options import Settings, resolve_settings, takes_settings
+from probox.support.mapping import Mapper, here
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -72,6 +74,7 @@ def fit(
     resamples: int = 1000,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    mapper: Mapper = here,
     images: Images | None = None,
     repair: bool = False,
     **settings: Unpack[Settings],
@@ -107,7 +110,9 @@ def fit(
     threads, images, repair
         As for `probox.evaluate`.
     progress : callable, optional
-        Called with the numbers of parts done and in all.
+        Called with the numbers of fits done and in all.
+    mapper : Mapper
+        Who makes the fits and measures them. Default: this process.
     **settings
         ``preset``, ``label_threshold`` and so on, as for `probox.evaluate`: they say how PDQ is measured. Not
         ``set_cov``, by which sigmas would not matter.
@@ -137,8 +142,14 @@ def fit(
     job = Job(truth, found, method, labels, target, alpha, level, threads, learner)
     job.check_covariances()
     job.curve = PdqCurve(truth, found, chosen, threads=threads) if target == "pdq" else None
-    everywhere = np.ones(len(truth.dataset), bool)
-    corners, mapped = job.fit_on(everywhere)
+    parts = min(folds, len(truth.dataset))
+    fold_of_image = dealt(len(truth.dataset), parts, seed) if parts > 1 else np.zeros(len(truth.dataset), np.int64)
+    without_one = [fold_of_image != fold for fold in range(parts)] if parts > 1 else []
+    pieces = fits_by(method, [np.ones(len(truth.dataset), bool), *without_one], mapper.at_once)
+    if without_one and method != "constant":
+        pieces += fits_by("constant", without_one, mapper.at_once)
+    fits = _counted(mapper(fitted, pieces, job), sum(len(piece.images) for piece in pieces), progress)
+    ((corners, mapped),) = _first(fits, 1)
     calibration = Calibration(
         corners=corners.mapping,
         labels=mapped.mapping,
@@ -147,19 +158,17 @@ def fit(
         origin=job.origin(),
     )
     notes = [*job.notes(), *corners.notes, *mapped.notes]
-    parts = min(folds, len(truth.dataset))
     if parts < 2:
         notes.append("no gain can be told: of one image none can be held out")
         return Fitted(calibration=calibration, gain=None, notes=tuple(notes))
     if parts < folds:
         notes.append(f"{parts:,} images: {parts:,} folds instead of {folds:,}")
-    fold_of_image = dealt(len(truth.dataset), parts, seed)
-    held_out = HeldOut(job, chosen, alpha, fold_of_image, parts, progress)
+    held_out = HeldOut(job, chosen, alpha, fold_of_image, mapper)
     telling = columns(alpha)
     try:
-        calibrated = held_out.calibrated(job.fit_on)
+        calibrated = held_out.calibrated(_first(fits, parts))
         after = held_out.numbers(calibrated)
-        control = None if method == "constant" else held_out.numbers(held_out.calibrated(job.constant_on))
+        control = None if method == "constant" else held_out.numbers(held_out.calibrated(_first(fits, parts)))
     except InputError as error:  # the whole suffices for a fit, but not its parts
         notes.append(f"no gain can be told: without the images of one fold, {error.problem}")
         return Fitted(calibration=calibration, gain=None, notes=tuple(notes))
@@ -182,6 +191,26 @@ def fit(
         pairs=len(job.pairs),
     )
     return Fitted(calibration=calibration, gain=gain, notes=tuple(notes), held_out=calibrated)
+
+
+def _counted(
+    pieces: Iterator[list[Fit | InputError]], total: int, progress: Callable[[int, int], None] | None
+) -> Iterator[Fit | InputError]:
+    """Yield the fits of all pieces, and tell how many there are."""
+    for done, fit in enumerate(chain.from_iterable(pieces), 1):
+        if progress is not None:
+            progress(done, total)
+        yield fit
+
+
+def _first(fits: Iterator[Fit | InputError], count: int) -> list[Fit]:
+    """Return the next fits; raise if one of them cannot be made."""
+    made: list[Fit] = []
+    for fit in islice(fits, count):
+        if isinstance(fit, InputError):
+            raise fit
+        made.append(fit)
+    return made
 
 
 def _checked_choices(method: str, labels: str, target: str | None) -> str:

@@ -15,6 +15,7 @@ from probox.analysis.resampling import drawn_images
 from probox.calibration.gaussians import box_reach, edge_reach
 from probox.calibration.pairs import FittingPairs
 from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
+from probox.measures.weighted import weighted_sums
 
 __all__ = ["COLUMNS", "Change", "Gain", "NumberColumn", "compare", "corner_parts"]
 
@@ -137,14 +138,15 @@ def compare(
 ) -> dict[str, Change]:
     """Return the changes from one set of parts to another, images being drawn anew for the intervals."""
     images = len(next(iter(after.values())))
-    weights = np.concatenate(list(drawn_images(images, resamples, seed)))
+    told = [column for column in columns if column.key in after]
+    parts = np.concatenate([part for column in told for part in (before[column.key].T, after[column.key].T)])
+    draws = [weighted_sums(weights, parts) for weights in drawn_images(images, resamples, seed)]
+    drawn = np.concatenate(draws, axis=1).reshape(len(told), 2, 2, -1)
     changes = {}
-    for column in columns:
-        if column.key not in after:
-            continue
+    for column, (olds, news) in zip(told, drawn, strict=True):
         old, new = before[column.key], after[column.key]
         first, last = float(_ratio(old.sum(axis=0))), float(_ratio(new.sum(axis=0)))
-        gains = column.gain(_ratio(weights @ old), _ratio(weights @ new))
+        gains = column.gain(_ratio(olds.T), _ratio(news.T))
         gain = interval_of(float(column.gain(first, last)), gains, images, 0.95)
         changes[column.key] = Change(first, last, gain.value, gain.low, gain.high)
     return changes

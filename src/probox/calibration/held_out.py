@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.calibration.corners import CornerMap
-from probox.calibration.fit_corners import CornerFit, fit_corners, scales_sigmas
+from probox.calibration.fit_corners import ON_ONE_LATTICE, CornerFit, fit_corners, scales_sigmas
 from probox.calibration.fit_labels import LabelFit, fit_labels, ignorances, label_targets
 from probox.calibration.gain import corner_parts
 from probox.calibration.labels import background_columns, with_background
 from probox.calibration.learning import Learner
 from probox.calibration.pairs import FittingPairs
-from probox.calibration.pdq_curve import PdqCurve, pdq_parts
+from probox.calibration.pdq_curve import PdqCurve, pdq_by_image
 from probox.calibration.record import Calibration
 from probox.convention import Convention
 from probox.errors import InputError
-from probox.evaluation.run import evaluate
+from probox.support.mapping import Mapper, here
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["HeldOut", "Job", "Numbers"]
+__all__ = ["Fit", "Fits", "HeldOut", "Job", "Numbers", "fits_by", "fitted"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -97,13 +98,9 @@ class Job:
             ("matched boxes", len(used)),
         )
 
-    def fit_on(self, images: Flags) -> tuple[CornerFit, LabelFit]:
-        """Return what suits these images best."""
-        return self._corners(self.method, images), self._labels(images)
-
-    def constant_on(self, images: Flags) -> tuple[CornerFit, LabelFit]:
-        """Return the best constant sigma for these images, and the same labels."""
-        return self._corners("constant", images), self._labels(images)
+    def fit_on(self, method: str, images: Flags) -> tuple[CornerFit, LabelFit]:
+        """Return what suits these images best by a method for corners, and by the job's own for labels."""
+        return self._corners(method, images), self._labels(images)
 
     def _labels(self, images: Flags) -> LabelFit:
         """Return what suits the labels in these images best, found once for a method and its control."""
@@ -127,7 +124,40 @@ class Job:
         )  # fmt: skip
 
 
-FitOn = Callable[[Flags], tuple[CornerFit, LabelFit]]
+Fit = tuple[CornerFit, LabelFit]
+
+
+class Fits(NamedTuple):
+    """Fits by one method for corners, each to some images, that are made together."""
+
+    method: str
+    images: tuple[Flags, ...]
+
+
+def fitted(fits: Fits, job: Job) -> list[Fit | InputError]:
+    """Return each fit; the last of fewer than these is why the next cannot be made."""
+    made: list[Fit | InputError] = []
+    try:
+        for images in fits.images:
+            made.append(job.fit_on(fits.method, images))
+    except InputError as error:
+        made.append(error)
+    return made
+
+
+def fits_by(method: str, images: Sequence[Flags], at_once: int) -> list[Fits]:
+    """Return a fit to each of some choices of images, in pieces that may be worked on at once.
+
+    Fits that search among the same maps, which are measured once for all, stay together where others would measure
+    them again.
+
+    >>> two = [np.ones(3, bool), np.ones(3, bool)]
+    >>> [len(fits_by(method, two, at_once=8)) for method in ("scale", "isotonic")]
+    [1, 2]
+    """
+    if at_once > 1 and method in ON_ONE_LATTICE:
+        return [Fits(method, tuple(images))]
+    return [Fits(method, (some,)) for some in images]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -161,32 +191,29 @@ class HeldOut:
         convention: Convention,
         alpha: float,
         fold_of_image: npt.NDArray[np.int64],
-        folds: int,
-        progress: Callable[[int, int], None] | None,
+        mapper: Mapper = here,
     ) -> None:
         self.job, self.convention, self.alpha = job, convention, alpha
-        self.fold_of_image, self.folds = fold_of_image, folds
-        self.progress = progress
+        self.fold_of_image = fold_of_image
+        self.mapper = mapper
 
     def numbers(self, found: Detections) -> Numbers:
         """Return the numbers of detections, as they are or calibrated."""
         job = self.job
-        evaluation = evaluate(job.truth, found, convention=self.convention, measures=("pdq",), threads=job.threads)
         images = len(job.truth.dataset)
-        parts = {"PDQ": pdq_parts(evaluation)}
+        parts = {"PDQ": pdq_by_image(job.truth, found, self.convention, threads=job.threads, mapper=self.mapper)}
         if job.labels != "none":
             parts["ignorance"] = self._ignorance(found, images)
         return Numbers(parts, job.pairs.after(job.truth, found), images, self.alpha)
 
-    def calibrated(self, fit_on: FitOn) -> Detections:
+    def calibrated(self, fits: Sequence[Fit]) -> Detections:
         """Return the table of detections, each fold's calibrated by what was fitted on the others."""
         job = self.job
         found = job.found
         covariances = np.zeros((len(found), 2, 2, 2)) if found.covariances is None else found.covariances.copy()
         boxes, extents = found.boxes.copy(), found.extents.copy()
         probs, scores = found.label_probs.copy(), found.scores.copy()
-        for fold in range(self.folds):
-            corners, labels = fit_on(self.fold_of_image != fold)
+        for fold, (corners, labels) in enumerate(fits):
             rows = np.flatnonzero((job.image_rows >= 0) & (self.fold_of_image[job.image_rows] == fold))
             fitted = Calibration(corners=corners.mapping, labels=labels.mapping, target=job.target)
             part = fitted.apply(found.select(rows), job.truth)
@@ -194,8 +221,6 @@ class HeldOut:
                 covariances[rows] = part.covariances
             boxes[rows], extents[rows] = part.boxes, part.extents
             probs[rows], scores[rows] = part.label_probs, part.scores
-            if self.progress is not None:
-                self.progress(fold + 1, self.folds)
         return found.replace(covariances=covariances, boxes=boxes, extents=extents, label_probs=probs, scores=scores)
 
     def _ignorance(self, found: Detections, images: int) -> Floats:

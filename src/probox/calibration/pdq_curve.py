@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,11 +13,15 @@ from probox.convention import Convention
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import evaluate
 from probox.measures.pdq.resampling import sums_per_image
+from probox.support.mapping import Mapper, here
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels
 
-__all__ = ["PdqCurve", "pdq_parts", "shortlist"]
+__all__ = ["PdqCurve", "pdq_by_image", "pdq_parts", "shortlist"]
+
+PIECES = 3
+"""Pieces of images for each that is worked on at once: images differ in what they take."""
 
 PER_OBJECT = 2
 """How many detections of an object take part in a search: those that overlap it most, by box and label."""
@@ -28,6 +34,31 @@ def pdq_parts(evaluation: Evaluation) -> Floats:
     """Return for each image the sum of its pPDQ and its part of the denominator, (I, 2); PDQ is the ratio of sums."""
     sums = sums_per_image(evaluation)
     return np.stack([sums["pPDQ"], sums["TP"] + sums["cost"] + sums["FN"]], axis=1)
+
+
+def pdq_by_image(
+    truth: GroundTruth,
+    found: Detections,
+    convention: Convention,
+    *,
+    threads: int | None = None,
+    mapper: Mapper = here,
+) -> Floats:
+    """Return `pdq_parts` of detections, some images in each piece of work."""
+    if mapper.at_once == 1:
+        return _parts_of((truth, found), convention, threads)
+    count = len(truth.dataset)
+    rows = truth.dataset.rows_of(found.image_ids)
+    cuts = np.linspace(0, count, min(count, PIECES * mapper.at_once) + 1).astype(int).tolist()
+    pieces = [
+        (truth.select_images(truth.dataset.image_ids[start:stop]), found.select((rows >= start) & (rows < stop)))
+        for start, stop in pairwise(cuts)
+    ]
+    return np.concatenate(list(mapper(_parts_of, pieces, convention, threads)))
+
+
+def _parts_of(piece: tuple[GroundTruth, Detections], convention: Convention, threads: int | None) -> Floats:
+    return pdq_parts(evaluate(*piece, convention=convention, measures=("pdq",), threads=threads))
 
 
 class PdqCurve:
@@ -59,10 +90,7 @@ class PdqCurve:
         """Return the parts of PDQ of each image, (I, 2)."""
         if mapping not in self._known:
             changed = calibrated(self._found, mapping, self._truth.dataset)
-            result = evaluate(
-                self._truth, changed, convention=self._convention, measures=("pdq",), threads=self._threads
-            )
-            parts = pdq_parts(result)
+            parts = pdq_by_image(self._truth, changed, self._convention, threads=self._threads)
             parts[:, 1] += self._others
             self._known[mapping] = parts
         return self._known[mapping]

@@ -13,6 +13,7 @@ from probox.calibration.fit_corners import CORNER_METHODS
 from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.record import TARGETS
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, table_width
+from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.output import PathOrUrl, detections_option
 from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
@@ -101,12 +102,14 @@ def command() -> None:
 )
 # Not --set-cov: with one variance for all corners there are no sigmas to fit.
 @scoring_options(leave_out=["set_covariance"])
+@dask_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def fit_command(
     truth: str,
     detections: str,
     out: Path,
     scoring: Scoring,
+    dask: str | None,
     as_json: bool,
     held_out: Path | None,
     hidden: tuple[int, ...] | None,
@@ -129,11 +132,15 @@ def fit_command(
     constant     a share of the sides in place of the detector's sigmas; also for plain boxes
     conformal    one factor, with the promise that 1 - alpha of the boxes cover
 
+    --dask shares fits and what they are worth over the processes of this machine (local, or local:4 for four of them)
+    or over a cluster that runs already: the address of its scheduler, or its scheduler file. No number depends on it.
+
     \b
     probox calibrate fit truth.json detections.json --out calibration.json
     probox calibrate fit truth.json detections.json --method isotonic --for nll --out calibration.json
     probox calibrate fit truth.json detections.json --method learned --loss energy --out calibration.json
     probox calibrate fit truth.json detections.json --out calibration.json --held-out calibrated.coco.json
+    probox calibrate fit truth.json detections.json --method learned --dask local --out calibration.json
     """
     from probox.calibration import fit
     from probox.calibration.storage import KIND
@@ -149,8 +156,11 @@ def fit_command(
         choices["learner"] = _network_learner(choices["method"], hidden, loss, choices["seed"])
     started = time.perf_counter()
     table, found = scoring.read(truth, detections, "fit")
-    with progress_bar("folds", quiet=as_json) as progress:
-        fitted = fit(table, found, convention=scoring.convention, threads=scoring.threads, progress=progress, **choices)
+    with mappers_at(dask) as mappers, progress_bar("fits", quiet=as_json) as progress:
+        fitted = fit(
+            table, found, convention=scoring.convention, threads=scoring.threads, progress=progress, mapper=mappers(),
+            **choices,
+        )  # fmt: skip
     if held_out is not None and fitted.held_out is None:
         raise InputError(f"no detections can be held out: {fitted.notes[-1]}", remedy="leave --held-out away")
     fitted.calibration.save(out)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results, table_width
+from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.measure_choice import checked_measures
 from probox.cli.naming import Named, load_named, named_argument
 from probox.evaluation.text import STYLES
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "style", type=click.Choice(STYLES), default="text", show_default=True, help="How to print tables."
 )
+@dask_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     folders: tuple[Named, ...],
@@ -50,6 +52,7 @@ def command(
     seed: int,
     level: float,
     style: str,
+    dask: str | None,
     as_json: bool,
 ) -> None:
     """Say whether results differ, and by how much, by drawing and swapping whole images.
@@ -58,11 +61,15 @@ def command(
     same truth, measured alike; NAME=RESULT_DIR gives one another name. The others are compared with the first. Each
     number has an interval, each difference an interval and p, and a sentence says what may be concluded.
 
+    --dask shares draws and swaps over the processes of this machine (local, or local:4 for four of them) or over a
+    cluster that runs already: the address of its scheduler, or its scheduler file. No number depends on it.
+
     \b
     probox evaluate truth.json ssd.json yolo.json --out results
     probox compare results/ssd results/yolo
     probox compare results --all-pairs --per-class --json
     probox compare A=results/ssd B=elsewhere/ssd
+    probox compare results --all-pairs --replicates 10000 --dask tcp://head:8786
     """
     from probox.analysis.comparison import compare
     from probox.errors import InputError
@@ -70,10 +77,10 @@ def command(
     loaded = load_named(folders)
     if len(loaded) < 2:
         raise InputError("there is only one result", file=folders[0].path, remedy="name two or more to compare")
-    with progress_bar("images drawn and swapped", quiet=as_json) as progress:
+    with mappers_at(dask) as mappers, progress_bar("images drawn and swapped", quiet=as_json) as progress:
         compared = compare(
             loaded, None if measures is None else checked_measures(measures), per_class=per_class, all_pairs=all_pairs,
-            replicates=replicates, seed=seed, level=level, progress=progress,
+            replicates=replicates, seed=seed, level=level, progress=progress, mapper=mappers(),
         )  # fmt: skip
     if as_json:
         print_json(compared.to_dict())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from probox.cli.console import in_flags, note, print_json, progress_bar
+from probox.cli.dask_choice import client_at, dask_option
 from probox.cli.output import PathOrUrl, optional_detections_option
 from probox.detect.families import FAMILIES, LABELS
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
@@ -129,6 +132,7 @@ class Size(click.ParamType[Any]):
     help=f"Images worked on at a time.  [default: as many as threads, up to {MOST_WORKERS}]",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads in all.  [default: one for each processor]")
+@dask_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     model: str, photos: tuple[Path, ...], images: tuple[Path, ...], out: Path | None, as_json: bool, **given: Any
@@ -147,12 +151,17 @@ def command(
     An interrupted run goes on where it stopped when the same command is given again; one run at a time works on an
     output. A file that is there is replaced if it holds detections, and one of --save-graph if it is such a graph.
 
+    --dask shares photos over the processes of this machine (local, or local:4 for four of them) or over a cluster that
+    runs already: the address of its scheduler, or its scheduler file. Workers must see the model and the photos by the
+    same paths; each opens the model once, with --threads for a batch [default: 1]. The file is to the bit the same.
+
     \b
     probox detect yolox_nano.onnx --images photos --uncertainty nms-clusters
     probox detect yolov8n.onnx --images 'photos/**/*.jpg' --size 640x384 --out found.json
     probox detect ssd.onnx --images val2017 --truth instances_val2017.json --out found.coco.json \\
         --uncertainty mc-dropout --dropout-rate 0.2
     probox detect torchvision:ssd300 --weights ssd300_vgg16_coco-b556d3b4.pth --images photos --out found.json
+    probox detect yolox_nano.onnx --images photos --uncertainty nms-clusters --dask tcp://head:8786
     """
     check_installed(("PIL",), extra="detect", purpose="running detectors needs")
     from probox.detect import choose_images, detect_images
@@ -208,19 +217,20 @@ def command(
         raise click.UsageError("--save-graph needs --uncertainty mc-dropout")
     if given["save_graph"] and split_model(model)[0] != "onnx":
         raise click.UsageError("--save-graph needs an ONNX model")
+    if given["dask"] is not None and given["workers"] is not None:
+        raise click.UsageError("--workers is about one process: leave it out, a cluster of --dask has its own.")
     at_a_time = min(thread_count(given["threads"]), MOST_WORKERS)
-    detector = open_detector(
-        model,
-        family=given["family"],
-        classes=None if given["classes"] is None else read_classes(given["classes"]),
-        dropout=dropout,
-        batch=given["batch"],
-        threads=given["threads"],
-        workers=given["workers"] or at_a_time,
-        size=given["size"],
-        weights=given["weights"],
-        device=given["device"],
-    )
+    opening: dict[str, Any] = {
+        "family": given["family"],
+        "classes": None if given["classes"] is None else read_classes(given["classes"]),
+        "dropout": dropout,
+        "batch": given["batch"],
+        "threads": given["threads"],
+        "size": given["size"],
+        "weights": given["weights"],
+        "device": given["device"],
+    }
+    detector = open_detector(model, **opening, workers=given["workers"] or at_a_time)
     notes = [*chosen.notes, *_idle(options.uncertainty)]
     if detector.batch != given["batch"]:
         notes.append(f"the model takes {_images(detector.batch)} at once")
@@ -228,7 +238,10 @@ def command(
         note(_as_note(sentence))
     settings = {"family": detector.family.name, "size": given["size"], "dropout": str(dropout)}
     started = time.monotonic()
-    with progress_bar(f"{detector.family.name}", quiet=as_json) as progress:
+    with (
+        _looking_at(given["dask"], model, opening) as looking,
+        progress_bar(f"{detector.family.name}", quiet=as_json) as progress,
+    ):
         run = detect_images(
             detector,
             chosen.images,
@@ -238,6 +251,7 @@ def command(
             categories=chosen.categories,
             shards=shards,
             progress=progress,
+            looking=looking,
         )
     seconds = time.monotonic() - started
     dropout_layers, graph = getattr(detector, "dropout_layers", ()), getattr(detector, "graph", None)
@@ -267,6 +281,18 @@ def command(
     resumed = f", {run.resumed} of them from before" if run.resumed else ""
     seen = f"{_images(run.images)}{resumed}, {seconds:.1f} s ({detector.family.name})"
     note(f"{out}: {len(run.found)} detections in {seen}")
+
+
+@contextmanager
+def _looking_at(dask: str | None, model: str, opening: dict[str, Any]) -> Iterator[Any]:
+    """Give who looks at photos on the cluster at an address; None: this process does."""
+    if dask is None:
+        yield None
+        return
+    from probox.distributed.detecting import ClusterLooking, Model
+
+    with client_at(dask) as client:
+        yield ClusterLooking(client, Model.called(model, **opening))
 
 
 def _idle(uncertainty: str) -> list[str]:

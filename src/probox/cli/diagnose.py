@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results, table_width
+from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.measure_choice import parse_measures
 from probox.cli.naming import Named, load_named, named_argument
 
@@ -29,6 +30,7 @@ PLOTS = ("budget", "coverage", "pit", "reliability", "sparsification", "sigma-er
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random numbers begin.")
 @click.option("--dark", is_flag=True, help="Plots with light lines on a dark ground.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
+@dask_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     folders: tuple[Named, ...],
@@ -38,6 +40,7 @@ def command(
     seed: int,
     dark: bool,
     threads: int | None,
+    dask: str | None,
     as_json: bool,
 ) -> None:
     """Say why RESULT_DIR has its numbers, whether sigmas can be trusted, and what would help.
@@ -47,12 +50,16 @@ def command(
     judged on), and every measure of labels and scores. RESULT_DIR is a folder that `probox evaluate --out` wrote, or a
     folder of such folders; NAME=RESULT_DIR gives one another name.
 
+    --dask shares searches, rules and repairs over the processes of this machine (local, or local:4 for four of them) or
+    over a cluster that runs already: the address of its scheduler, or its scheduler file. No number depends on it.
+
     \b
     probox evaluate truth.json detections.json --label-threshold 0.5 --out results
     probox diagnose results
     probox diagnose results/ssd results/yolo --out why --json
     probox diagnose results --thresholds-for lrp,d-ece
     probox diagnose A=results/ssd B=elsewhere/ssd
+    probox diagnose results --dask local
     """
     from probox.analysis.diagnosis import diagnose
 
@@ -63,16 +70,18 @@ def command(
         require("matplotlib", extra="report").use("Agg")
     loaded = load_named(folders)
     diagnoses: dict[str, Any] = {}
-    for name, evaluation in loaded.items():
-        with progress_bar(name, quiet=as_json) as progress:
-            diagnoses[name] = diagnose(
-                evaluation,
-                thresholds_for=measures,
-                replicates=replicates,
-                seed=seed,
-                threads=threads,
-                progress=progress,
-            )
+    with mappers_at(dask) as mappers:
+        for name, evaluation in loaded.items():
+            with progress_bar(name, quiet=as_json) as progress:
+                diagnoses[name] = diagnose(
+                    evaluation,
+                    thresholds_for=measures,
+                    replicates=replicates,
+                    seed=seed,
+                    threads=threads,
+                    progress=progress,
+                    mapper=mappers(),
+                )
     described = {"results": [{"name": name, **diagnosis.to_dict()} for name, diagnosis in diagnoses.items()]}
     if out is not None:
         _write(out, loaded, diagnoses, described, dark)

@@ -21,7 +21,7 @@ from probox.support.optional import require
 from probox.support.overlap import in_order
 from probox.tables.detections import Detections
 
-__all__ = ["Run", "detect_images"]
+__all__ = ["Done", "Looking", "Run", "Seen", "detect_images", "look_at"]
 
 Progress = Callable[[int, int], None]
 
@@ -68,6 +68,7 @@ def detect_images(
     categories: Mapping[int, str] | None = None,
     shards: int | None = None,
     progress: Progress = lambda done, total: None,
+    looking: Looking | None = None,
 ) -> Run:
     """Run a detector over images and write what it finds to `out`.
 
@@ -97,6 +98,9 @@ def detect_images(
         Write a folder of so many Parquet files.
     progress : callable
         Called with the number of images done and of all.
+    looking : callable, optional
+        Looks at the images in place of `detector`, which must be as if it had: see `Looking`. An attribute `notes` may
+        hold what looked odd, as that of detectors does.
     """
     require("PIL.Image", extra="detect", purpose="reading photos needs")
     check_output(out, heatmaps=options.uncertainty == "masks", shards=shards)
@@ -111,15 +115,15 @@ def detect_images(
         **(settings or {}),
     }
     with Partial(beside(out), described) as kept:
-        done = _detect_all(detector, images, options, kept, progress)
+        done = _detect_all(detector, images, options, kept, progress, looking or _look_here)
         notes = save_detections(out, done.found, images, done.sizes, categories, shards=shards)
-        notes += tuple(getattr(detector, "notes", ()))
+        notes += tuple(getattr(looking or detector, "notes", ()))
         kept.remove()
     return dataclasses.replace(done, notes=done.notes + notes)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Seen:
+class Seen:
     """A photo that was read, or why it could not be."""
 
     image: ImageFile
@@ -129,56 +133,69 @@ class _Seen:
     remarks: tuple[str, ...] = ()
 
 
-def _see(chunk: Sequence[ImageFile]) -> list[_Seen]:
+def _see(chunk: Sequence[ImageFile]) -> list[Seen]:
     """Read photos; stamps are taken before, so that one replaced meanwhile will not pass for the one that was read."""
-    seen: list[_Seen] = []
+    seen: list[Seen] = []
     for image in chunk:
         stamp = stamp_of(image)
         try:
             photo = read_photo(image.path, image.size)
-            seen.append(_Seen(image, stamp, photo, remarks=photo.remarks))
+            seen.append(Seen(image, stamp, photo, remarks=photo.remarks))
         except InputError as error:
-            seen.append(_Seen(image, stamp, None, str(error)))
+            seen.append(Seen(image, stamp, None, str(error)))
     return seen
 
 
 @dataclasses.dataclass(frozen=True)
-class _Done:
+class Done:
     """What was found in a photo that could be read."""
 
-    seen: _Seen
+    seen: Seen
     size: tuple[int, int]
     found: Found | None
 
 
-def _look(detector: Runner, seen: Sequence[_Seen], options: Options) -> list[_Done]:
-    """Return what is found in photos."""
+Looking = Callable[[Runner, Sequence[Sequence[ImageFile]], Options], Iterator[list[Done]]]
+"""Yields what a detector finds in each of some batches of photos, in any order."""
+
+
+def look_at(detector: Runner, chunk: Sequence[ImageFile], options: Options) -> list[Done]:
+    """Return what is found in a batch of photos."""
+    return _look(detector, _see(chunk), options)
+
+
+def _look(detector: Runner, seen: Sequence[Seen], options: Options) -> list[Done]:
     pixels = [one.photo.pixels for one in seen if one.photo is not None]
     ids = [one.image.image_id for one in seen if one.photo is not None]
     looks = iter(look(detector, pixels, ids, options) if pixels else [])
-    done: list[_Done] = []
+    done: list[Done] = []
     for one in seen:
         if one.photo is None:
-            done.append(_Done(one, (0, 0), None))
+            done.append(Done(one, (0, 0), None))
             continue
         height, width = one.photo.pixels.shape[:2]
         found = finish(next(looks), detector.family, (width, height), one.image.image_id, options)
-        done.append(_Done(dataclasses.replace(one, photo=None), (width, height), found))
+        done.append(Done(dataclasses.replace(one, photo=None), (width, height), found))
     return done
 
 
-def _results(detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options) -> Iterator[list[_Done]]:
-    """Yield what is found in each chunk, in order."""
+def _look_here(detector: Runner, chunks: Sequence[Sequence[ImageFile]], options: Options) -> Iterator[list[Done]]:
+    """Yield what is found in each chunk, in order, on threads of this process."""
     workers = int(getattr(detector, "workers", 1))
     if workers > 1:
-        yield from in_order(lambda chunk: _look(detector, _see(chunk), options), chunks, workers=workers)
+        yield from in_order(lambda chunk: look_at(detector, chunk, options), chunks, workers=workers)
         return
     for seen in in_order(_see, chunks, workers=1):
         yield _look(detector, seen, options)
 
 
 def _detect_all(
-    detector: Runner, images: Sequence[ImageFile], options: Options, kept: Partial, progress: Progress
+    detector: Runner,
+    images: Sequence[ImageFile],
+    options: Options,
+    kept: Partial,
+    progress: Progress,
+    looking: Looking,
 ) -> Run:
     states = {image.image_id: kept.state_of(image) for image in images}
     chunks = [images[start : start + detector.batch] for start in range(0, len(images), detector.batch)]
@@ -188,7 +205,7 @@ def _detect_all(
     skipped: dict[int, str] = {}
     if todo:
         progress(done, len(images))
-    for results in _results(detector, todo, options):
+    for results in looking(detector, todo, options):
         for one in results:
             image = one.seen.image
             if one.found is None:
@@ -207,7 +224,8 @@ def _detect_all(
     notes += [_said(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]
     cost = None if plain is None else mask_cost(found.scores, plain)
     notes += () if cost is None else cost.notes
-    return Run(found, len(images), resumed, tuple(skipped.values()), tuple(notes), sizes, cost)
+    named = tuple(skipped[image.image_id] for image in images if image.image_id in skipped)
+    return Run(found, len(images), resumed, named, tuple(notes), sizes, cost)
 
 
 def _said(text: str, images: Sequence[ImageFile]) -> str:

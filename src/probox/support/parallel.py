@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
 from probox.errors import InputError
 
-__all__ = ["thread_count"]
+__all__ = ["thread_count", "threads_at_most"]
 
 MOST_THREADS = 4096
 
+_at_most: ContextVar[int] = ContextVar("threads_at_most", default=MOST_THREADS)
+
 
 def thread_count(threads: int | None) -> int:
-    """Return `threads`, or as many as this process may use."""
+    """Return `threads`, or as many as this process may use, at most as many as `threads_at_most` allows."""
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= MOST_THREADS:
             remedy = "leave it out to use all processors"
@@ -22,6 +27,20 @@ def thread_count(threads: int | None) -> int:
                 f"expected threads to be a whole number from 1 to {MOST_THREADS}, got {threads!r:.40}", remedy=remedy
             )
         return int(threads)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(there, _at_most.get())
+
+
+@contextmanager
+def threads_at_most(most: int) -> Iterator[None]:
+    """Use no more threads in a block, where nobody says how many: others work on the same processors.
+
+    >>> with threads_at_most(1):
+    ...     thread_count(None), thread_count(3)
+    (1, 3)
+    """
+    before = _at_most.set(most)
+    try:
+        yield
+    finally:
+        _at_most.reset(before)

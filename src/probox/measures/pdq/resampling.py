@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.measures.measure import Evaluated, ImageColumns, Resampled, Weights
+from probox.measures.weighted import weighted_sums
 from probox.tables.results import QUALITIES, Verdict
 
 __all__ = ["pdq_per_image", "pdq_resampled", "sums_per_image"]
@@ -43,9 +44,7 @@ def pdq_per_image(evaluated: Evaluated) -> ImageColumns:
 def pdq_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     """Return PDQ and its parts for each row of weights, which say how often each image counts."""
     sums = evaluated.image_sums
-    # Not a product of matrices: what that gives may depend on the number of threads.
-    totals = np.einsum("ri,ki->kr", weights.astype(np.float64), np.stack(list(sums.values())))
-    total = dict(zip(sums, totals, strict=True))
+    total = dict(zip(sums, weighted_sums(weights, list(sums.values())), strict=True))
     with np.errstate(invalid="ignore", divide="ignore"):
         numbers = {"PDQ": total["pPDQ"] / (total["TP"] + total["cost"] + total["FN"])}
         numbers.update({name: total[name] / total["TP"] for name in QUALITIES})

@@ -19,6 +19,7 @@ import numpy as np
 
 from probox.measures.measure import Column, Evaluated, Measure, Resampled, Summary, Weights
 from probox.measures.pmb.images import LITTLE_BACKGROUND, PmbImages, pmb_of_images
+from probox.measures.weighted import weighted_sums
 
 __all__ = ["PMB_NLL"]
 
@@ -59,8 +60,7 @@ def pmb_resampled(evaluated: Evaluated, weights: Weights) -> Resampled:
     infinite = np.isinf(images.plain)
     columns = [images.number(name) for name in MEANS.values()]
     columns += [np.where(infinite, 0.0, images.plain), images.number("floored_objects"), infinite]
-    # One product of matrices: whole numbers, or one column after the other, would take far longer.
-    *means, unfloored, floored, lost = (counted @ np.stack(columns, axis=1)).T
+    *means, unfloored, floored, lost = weighted_sums(weights, columns)
     replicates = {"PMB_NLL": np.where(lost > 0, np.nan, unfloored / total)}
     replicates |= {key: values / total for key, values in zip(MEANS, means, strict=True)}
     replicates["PMB_at_floor"] = np.where(defined, floored, 0.0)

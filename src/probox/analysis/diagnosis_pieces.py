@@ -1,0 +1,160 @@
+"""The pieces of a diagnosis that take time. None needs another of its kind, so they may be worked out anywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from probox.analysis.control import applied, kept_inside, searched
+from probox.analysis.intervals import Interval, bootstrap
+from probox.analysis.rescoring import Scene
+from probox.analysis.skill import Skill, skill_of, skill_of_pdq
+from probox.analysis.thresholds import BestThreshold, best_threshold
+from probox.analysis.what_if import (
+    WhatIf,
+    labels_right,
+    with_constant,
+    with_corners_inside,
+    with_scale,
+    with_truth_boxes,
+)
+from probox.evaluation.result import Evaluation
+from probox.measures.registry import MEASURES, measures_called
+from probox.measures.scoring.covariances import invertible
+from probox.support.mapping import Mapper
+
+__all__ = [
+    "Case",
+    "Controlled",
+    "Piece",
+    "best_for",
+    "best_of_half",
+    "every_number",
+    "how_sure",
+    "repaired_boxes",
+    "repaired_labels",
+    "skill_in",
+    "too_sure_of",
+    "under_constant",
+    "under_scale",
+    "worked_out",
+]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """What a diagnosis is about: what was measured, what that was made of, and how often images are drawn anew."""
+
+    evaluation: Evaluation
+    scene: Scene | None
+    replicates: int
+    seed: int
+
+    def to_score(self) -> Scene:
+        """Return the scene, where a piece is about one."""
+        assert self.scene is not None
+        return self.scene
+
+
+class Piece(NamedTuple):
+    """One of the functions below, and what it is given besides the case."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+def worked_out(pieces: Sequence[Piece], case: Case, mapper: Mapper) -> Iterator[Any]:
+    """Yield what each piece gives, in their order."""
+    return mapper(_work_out, pieces, case)
+
+
+def _work_out(piece: Piece, case: Case) -> Any:
+    return piece.function(case, *piece.arguments)
+
+
+def every_number(case: Case) -> tuple[dict[str, float], list[str]]:
+    """Return every column of the measures that evaluations do not take as a standard, and what cannot be had."""
+    evaluation = case.evaluation
+    numbers: dict[str, float] = {}
+    remarks: list[str] = []
+    kept = evaluation.detections.label_probs is not None
+    for measure in (measure for measure in MEASURES if not measure.standard):
+        if "labels" in measure.needs and not kept:
+            numbers.update(measure.nothing())
+            remarks.append(
+                "label probabilities were not kept: no rule about labels; evaluate anew (Parquet: all measures)"
+            )
+            continue
+        numbers.update(measure.summary(evaluation))
+        if measure.remarks is not None:
+            remarks += measure.remarks(evaluation)
+    return numbers, remarks
+
+
+def too_sure_of(evaluation: Evaluation, *, replicates: int = 1000, seed: int = 0) -> Interval:
+    """Return how many times too small sigmas are, with its interval."""
+    nees = measures_called(["nees"])[0]
+    key = nees.columns[1].key
+    alone = dataclasses.replace(evaluation, measures=("nees",))
+    pairs = evaluation.matched_pairs
+    images = np.unique(pairs.image_rows[invertible(pairs.covariances) & ~pairs.plain])
+    if len(images) < 2:  # draws of one image that matters say nothing
+        return Interval(nees.summary(alone)[key])
+    return bootstrap(alone, ["nees"], replicates=replicates, seed=seed)[key]
+
+
+def how_sure(case: Case) -> Interval:
+    """Return how many times too small sigmas are."""
+    return too_sure_of(case.evaluation, replicates=case.replicates, seed=case.seed)
+
+
+def skill_in(case: Case, rule: str) -> Skill:
+    """Return what sigmas are worth in a rule."""
+    return skill_of(case.evaluation, rule, replicates=case.replicates, seed=case.seed)
+
+
+def best_for(case: Case, measure: str) -> BestThreshold:
+    """Return where a measure is best."""
+    return best_threshold(case.evaluation, measure)
+
+
+def repaired_labels(case: Case) -> WhatIf:
+    """Return what right labels would bring."""
+    return labels_right(case.evaluation, case.to_score())
+
+
+def repaired_boxes(case: Case) -> WhatIf:
+    """Return what the truth's boxes would bring."""
+    return with_truth_boxes(case.evaluation, case.to_score())
+
+
+def best_of_half(case: Case, control: str, half: int) -> float | None:
+    """Return the best number of a control for one half of the images."""
+    return searched(case.evaluation, case.to_score(), control, half)
+
+
+class Controlled(NamedTuple):
+    """What a control brings, and what sigmas are worth over it."""
+
+    answers: list[WhatIf]
+    skill: Skill | None = None
+
+
+def under_scale(case: Case, values: tuple[float | None, ...]) -> Controlled:
+    """Return what the best scale would bring, the best numbers of both halves being known."""
+    scale = applied(case.evaluation, case.to_score(), "scale", values)
+    return Controlled([] if scale is None else [with_scale(case.evaluation, scale)])
+
+
+def under_constant(case: Case, values: tuple[float | None, ...]) -> Controlled:
+    """Return the same of the best constant sigma and of corners kept inside, and the skill in PDQ."""
+    evaluation, scene = case.evaluation, case.to_score()
+    constant, inside = applied(evaluation, scene, "constant", values), kept_inside(evaluation, scene)
+    answers = [] if constant is None else [with_constant(evaluation, constant)]
+    answers += [] if inside is evaluation else [with_corners_inside(evaluation, inside)]
+    if constant is None:
+        return Controlled(answers)
+    return Controlled(answers, skill_of_pdq(inside, constant, replicates=case.replicates, seed=case.seed))

@@ -1,0 +1,64 @@
+"""Pieces of work on a cluster: in order, with what they share sent once, and again where a process died."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.distributed import pieces
+
+pytest.importorskip("distributed")
+
+from probox.convention import Convention
+from probox.distributed.mapper import ClusterMapper
+from probox.errors import InputError
+
+NUMBERS = np.arange(1000)
+
+
+def test_results_come_in_the_order_of_items(client: Any) -> None:
+    mapper = ClusterMapper(client)
+    assert mapper.at_once == 2
+    found = list(mapper(pieces.scaled, list(range(20)), NUMBERS, 7))
+    assert all((one == factor * NUMBERS + 7).all() for factor, one in enumerate(found))
+    assert list(mapper(pieces.scaled, [], NUMBERS, 7)) == []
+
+
+def test_what_is_shared_is_sent_once_and_threads_are_one(client: Any) -> None:
+    mapper = ClusterMapper(client)
+    found = [*mapper(pieces.where, list(range(8)), NUMBERS), *mapper(pieces.where, list(range(8)), NUMBERS)]
+    assert len({process for process, _, _ in found}) == len(found_places := {one[:2] for one in found}) <= 2
+    assert found_places
+    assert {threads for _, _, threads in found} == {1}
+
+
+def test_items_and_shared_values_arrive_as_they_are(client: Any) -> None:
+    items = [(len, ("abc",)), [1, (2, 3)], {"a": (max, 1, 2)}, None]
+    for shared in ((len, "abc"), [1, 2], {"a": 1}, ("a", 3), Convention(), None):
+        assert list(ClusterMapper(client)(pieces.as_given, items, shared)) == [(item, shared) for item in items]
+
+
+def test_what_is_wrong_in_a_piece_is_said_in_one_line(client: Any) -> None:
+    mapper = ClusterMapper(client)
+    with pytest.raises(InputError) as told:
+        list(mapper(pieces.scaled_unless_odd, [2, 3, 4], NUMBERS))
+    assert str(told.value) == "3.json: is odd; take another"
+
+
+def test_a_piece_whose_process_dies_runs_again(client: Any, tmp_path: Path) -> None:
+    mapper = ClusterMapper(client)
+    # A single piece runs where the numbers are: they must not be there alone.
+    (found,) = mapper(pieces.scaled_after_a_death, [3], NUMBERS, str(tmp_path))
+    assert (tmp_path / "died").exists()
+    assert (found == 3 * NUMBERS).all()
+    assert len(list(mapper(pieces.scaled_after_a_death, list(range(6)), NUMBERS, str(tmp_path)))) == 6
+
+
+def test_without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    import distributed
+
+    monkeypatch.setattr(distributed, "get_client", lambda: (_ for _ in ()).throw(ValueError))
+    with pytest.raises(InputError, match="there is no Dask cluster to work on"):
+        ClusterMapper()
