@@ -26,29 +26,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.workloads import jittered
-from probox import GroundTruth, InputError, write_parquet
+from benchmarks.workloads import PER_IMAGE, jittered, simulated_truth
+from probox import InputError, write_parquet
 from probox.distributed import evaluate, open_client
 from probox.distributed.kept import parts_kept
 from probox.parts import evaluate_part
-
-PER_IMAGE, OBJECTS = 100, 7
-"""Detections and objects in an image, about those of COCO."""
-
-
-def simulated_truth(images: int, seed: int = 0) -> GroundTruth:
-    """Return images of 640 x 480 with seven boxes of many sizes each, of ten classes."""
-    rng = np.random.default_rng(seed)
-    count = images * OBJECTS
-    size = np.exp(rng.uniform(np.log(12.0), np.log(300.0), (count, 2)))
-    low = rng.random((count, 2)) * (np.array([639.0, 479.0]) - size)
-    boxes = np.floor(np.concatenate([low, low + size], axis=1))
-    image_ids = np.repeat(np.arange(1, images + 1), OBJECTS)
-    sizes = dict.fromkeys(range(1, images + 1), (640, 480))
-    classes = [f"class {number}" for number in range(10)]
-    return GroundTruth.from_boxes(classes, sizes, image_ids, boxes, rng.integers(0, len(classes), count))
 
 
 def main() -> None:

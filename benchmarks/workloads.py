@@ -13,6 +13,23 @@ from probox import Detections, GroundTruth, read_detections, read_truth
 Tables = tuple[GroundTruth, Detections]
 
 
+PER_IMAGE, OBJECTS = 100, 7
+"""Detections and objects in an image, about those of COCO."""
+
+
+def simulated_truth(images: int, seed: int = 0, *, first: int = 1) -> GroundTruth:
+    """Return images of 640 x 480, with ids from `first` on, with seven boxes of many sizes each, of ten classes."""
+    rng = np.random.default_rng(seed)
+    count = images * OBJECTS
+    size = np.exp(rng.uniform(np.log(12.0), np.log(300.0), (count, 2)))
+    low = rng.random((count, 2)) * (np.array([639.0, 479.0]) - size)
+    boxes = np.floor(np.concatenate([low, low + size], axis=1))
+    image_ids = np.repeat(np.arange(first, first + images), OBJECTS)
+    sizes = dict.fromkeys(range(first, first + images), (640, 480))
+    classes = [f"class {number}" for number in range(10)]
+    return GroundTruth.from_boxes(classes, sizes, image_ids, boxes, rng.integers(0, len(classes), count))
+
+
 def jittered(truth: GroundTruth, kind: str, per_image: int | None = None, seed: int = 0) -> Detections:
     """Return simulated detections of box truth.
 

@@ -55,15 +55,15 @@ _FLAGS = (
     ("leave the target out, or use another method", "leave --for out, or use another --method"),
     ("give the ground truth of these images", "add --truth FILE"),
     ("say on which truth it was run", "say on which truth it was run with --truth"),
-    ("run again with resume=True", "run again with --resume"),
-    ("go on with them with resume=True", "go on with them with --resume"),
-    ("keep parts in a folder that all machines share", "name one with --parts-dir that all machines share"),
-    ("or at a URL, or nowhere", "also a URL, or write --parts-dir none"),
     ('evaluate anew with keep="all"', "evaluate anew with --keep all"),
     ('evaluate with keep="all"', "evaluate with --keep all"),
     ('use keep="all"', "use --keep all"),
     ('use keep="matches"', "use --keep matches"),
     ('evaluate with keep="matches"', "evaluate with --keep matches"),
+    ("run again with resume=True", "run again with --resume"),
+    ("go on with them with resume=True", "go on with them with --resume"),
+    ("keep parts in a folder that all machines share", "name one with --parts-dir that all machines share"),
+    ("or at a URL, or nowhere", "also a URL, or write --parts-dir none"),
 )
 """What the library advises, and the same for the command line."""
 
