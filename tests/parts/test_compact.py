@@ -57,7 +57,7 @@ def test_it_shows_itself_as_an_evaluation_does(matches: CompactEvaluation) -> No
 
 def test_what_is_odd_is_still_said() -> None:
     """A file of boxes in another scale gives low numbers, whatever is kept of them."""
-    truth, found = many_images(7, 30)
+    truth, found = many_images(7, 200)
     wrong = found.replace(boxes=found.boxes / 640, extents=found.extents / 640)
     kinds = [odd.kind for odd in evaluate(truth, wrong).oddities]
     result = evaluate_part(truth, wrong, keep="matches")
