@@ -112,6 +112,36 @@ def test_what_cannot_be_kept(keep: Any) -> None:
         evaluate_part(*many_images(7, 30), keep=keep)
 
 
+def test_compact_results_are_compared_as_others_are() -> None:
+    truth, found = many_images(7, 40)
+    _, other = many_images(7, 40, single=True)
+    given = {"a": found, "b": other.replace(covariances=other.covariances * 9)}
+    whole = probox.compare({name: evaluate(truth, one) for name, one in given.items()}, replicates=30)
+    compact = {name: evaluate_part(truth, one, keep="matches") for name, one in given.items()}
+    np.testing.assert_equal(probox.compare(compact, replicates=30).to_dict(), whole.to_dict())
+    with pytest.raises(InputError, match="classes are compared by tables, which were not kept"):
+        probox.compare(compact, per_class=True)
+    with pytest.raises(InputError, match="of a matches was kept, of b all"):
+        probox.compare({"a": compact["a"], "b": evaluate(truth, found)})
+    sums = evaluate_part(truth, found, keep="summary", measures="pdq")
+    assert probox.compare({"a": sums, "b": sums}, replicates=30).pairs[0].columns["PDQ"].difference.value == 0
+
+
+@pytest.mark.parametrize("column", ["counts", "labels", "areas"])
+def test_compact_results_of_other_objects_are_not_compared(column: str) -> None:
+    truth, found = many_images(7, 40)
+    if column == "counts":
+        other = truth.take(np.arange(1, len(truth)))
+    elif column == "labels":
+        other = truth.replace(labels=(truth.labels + 1) % 3)
+    else:
+        other = truth.replace(areas=np.where(np.arange(len(truth)) == len(truth) - 1, 1.0, truth.areas))
+    results = {name: evaluate_part(one, found, keep="matches") for name, one in (("a", truth), ("b", other))}
+    words = {"counts": r"has \d+ objects in a and", "labels": "differ in labels", "areas": "differ in sizes"}
+    with pytest.raises(InputError, match=words[column]):
+        probox.compare(results)
+
+
 # --- on disk ---
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from probox.analysis.paired import (
 from probox.analysis.resampling import check_numbers, measures_to_resample
 from probox.analysis.same_truth import check_same_truth, side_by_side
 from probox.errors import InputError
+from probox.evaluation.any_result import AnyResult
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure
 from probox.measures.registry import MEASURES
@@ -160,8 +162,8 @@ def compare(
 
     Parameters
     ----------
-    results : mapping of str to Evaluation
-        Two or more by name; the others are compared with the first.
+    results : mapping of str to Evaluation or CompactEvaluation
+        Two or more by name, all of one kind; the others are compared with the first.
     measures : collection of str, or str, optional
         Names, also in one text between commas, or ``"all"``. Default: those that all results hold.
     per_class : bool
@@ -187,11 +189,13 @@ def compare(
     unsure is better than sure in PDQ by 27.0 points (95 % interval 23.1 to 32.0, p = 0.001, 12 images).
     """
     check_numbers(replicates, seed, level)
-    if not isinstance(results, Mapping) or not all(isinstance(result, Evaluation) for result in results.values()):
+    if not isinstance(results, Mapping) or not all(isinstance(result, AnyResult) for result in results.values()):
         raise InputError("expected results to be evaluations by name", remedy='write {"A": a, "B": b}')
     if len(results) < 2:
         raise InputError(f"expected two results or more to compare, but got {len(results)}")
     notes = list(check_same_truth(results))
+    if per_class and any(result.keep != "all" for result in results.values()):
+        raise InputError("classes are compared by tables, which were not kept", remedy='evaluate with keep="all"')
     wanted, others = measures_to_resample(list(results.values()), measures)
     if not wanted:
         raise InputError("the results hold no measure in common", remedy="evaluate them for the same measures")
@@ -255,7 +259,7 @@ def _remarks(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> 
     )
 
 
-def _joined(results: Mapping[str, Evaluation], couple: Couple, measures: Sequence[Measure]) -> Evaluation:
+def _joined(results: Mapping[str, Any], couple: Couple, measures: Sequence[Measure]) -> Any:
     first, second = (results[name] for name in couple)
     return side_by_side(first, second, tuple(measure.name for measure in measures))
 

@@ -76,7 +76,7 @@ class Sampler:
         """Return the numbers as they are, first those of all classes together."""
         values: dict[Place, float] = {}
         for measure in self.measures:
-            values.update({("", key): value for key, value in measure.summary(self.evaluation).items()})
+            values.update({("", key): value for key, value in self.evaluation.summary_of(measure).items()})
         for measure in self.measures if self.per_class else ():
             if measure.per_class is not None:
                 key, groups = measure.headline.key, measure.per_class(self.evaluation)

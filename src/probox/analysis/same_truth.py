@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from probox.errors import InputError
-from probox.evaluation.joining import join_evaluations
-from probox.evaluation.result import Evaluation
+from probox.evaluation.any_result import AnyResult
 
 __all__ = ["check_same_truth", "side_by_side"]
 
 CHANGES_DETECTIONS = ("label_threshold", "set_covariance")
 """Fields of a convention that change the detections and not how they are measured: these may differ."""
 
-_OBJECT_COLUMNS = ("labels", "boxes", "extents", "areas", "crowd", "pixels", "mask_boxes", "ignored")
-"""What the objects of one truth agree in."""
 
-
-def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
+def check_same_truth(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
     """Raise if a result was not measured as the first was, naming what differs; return what may differ but does."""
     (name, first), *others = results.items()
     notes: list[str] = []
     for other, result in others:
-        for difference in (_classes, _images, _objects, _convention):
+        for difference in (_kept, _classes, _images, _objects, _convention):
             found = difference(name, first, other, result)
             if found is not None:
                 raise InputError(
@@ -39,24 +36,25 @@ def check_same_truth(results: Mapping[str, Evaluation]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def side_by_side(first: Evaluation, second: Evaluation, measures: tuple[str, ...]) -> Evaluation:
+def side_by_side(first: Any, second: Any, measures: tuple[str, ...]) -> Any:
     """Return one evaluation of both: row 2 i is image i of the first, row 2 i + 1 the same image of the second.
 
     Each image thus keeps its place among the others, whoever it is taken from.
     """
-    parts = [
+    mine, theirs = (
         dataclasses.replace(
             part,
             convention=first.convention,
             measures=measures,
+            part=None,
             dataset=part.dataset.replace(image_ids=2 * np.arange(len(part.dataset)) + side),
         )
         for side, part in enumerate((first, second))
-    ]
-    return join_evaluations(parts)
+    )
+    return mine + theirs
 
 
-def _classes(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+def _classes(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
     if first.classes == second.classes:
         return None
     for mine, a, b in ((name, first, second), (other, second, first)):
@@ -66,7 +64,7 @@ def _classes(name: str, first: Evaluation, other: str, second: Evaluation) -> st
     return "their truths have classes in different orders"
 
 
-def _images(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+def _images(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
     a, b = first.dataset, second.dataset
     for mine, rest, ids in (
         (name, other, np.setdiff1d(a.image_ids, b.image_ids)),
@@ -79,24 +77,26 @@ def _images(name: str, first: Evaluation, other: str, second: Evaluation) -> str
     return f"image {a.image_ids[sizes[0]]} has another size" if len(sizes) else None
 
 
-def _objects(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
-    a, b = first.objects, second.objects
-    images = len(first.dataset)
-    counts = [np.bincount(table.image_rows, minlength=images) for table in (a, b)]
-    differ = np.flatnonzero(counts[0] != counts[1])
+def _kept(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
+    return None if first.keep == second.keep else f"of {name} {first.keep} was kept, of {other} {second.keep}"
+
+
+def _objects(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
+    (mine, columns), (theirs, others) = first.known_of_objects(), second.known_of_objects()
+    differ = np.flatnonzero(mine != theirs)
     if len(differ):
         row = int(differ[0])
-        many = f"{counts[0][row]} objects in {name} and {counts[1][row]} in {other}"
+        many = f"{mine[row]} objects in {name} and {theirs[row]} in {other}"
         return f"image {first.dataset.image_ids[row]} has {many}"
-    for column in _OBJECT_COLUMNS:
-        rows = np.nonzero(getattr(a, column) != getattr(b, column))[0]
+    for column, values in columns.items():
+        rows = np.nonzero(values != others[column])[0]
         if len(rows):
-            image = first.dataset.image_ids[a.image_rows[rows[0]]]
+            image = first.dataset.image_ids[np.searchsorted(np.cumsum(mine), rows[0], side="right")]
             return f"the objects of image {image} differ in {column.replace('_', ' ')}"
     return None
 
 
-def _convention(name: str, first: Evaluation, other: str, second: Evaluation) -> str | None:
+def _convention(name: str, first: AnyResult, other: str, second: AnyResult) -> str | None:
     for field in dataclasses.fields(first.convention):
         a, b = getattr(first.convention, field.name), getattr(second.convention, field.name)
         if a != b and field.name not in (*CHANGES_DETECTIONS, "name"):

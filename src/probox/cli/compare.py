@@ -74,7 +74,7 @@ def command(
     from probox.analysis.comparison import compare
     from probox.errors import InputError
 
-    loaded = load_named(folders)
+    loaded = load_named(folders, tables=False)
     if len(loaded) < 2:
         raise InputError("there is only one result", file=folders[0].path, remedy="name two or more to compare")
     with mappers_at(dask) as mappers, progress_bar("images drawn and swapped", quiet=as_json) as progress:

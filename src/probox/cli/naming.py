@@ -5,15 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from probox.cli.console import file_title
 from probox.files.remote import is_url
-
-if TYPE_CHECKING:
-    from probox.evaluation.result import Evaluation
 
 __all__ = ["Named", "load_named", "named_argument", "parse_named", "titles_of"]
 
@@ -82,11 +79,14 @@ def titles_of(inputs: Sequence[Named]) -> list[str]:
     return titles
 
 
-def load_named(inputs: Sequence[Named]) -> dict[str, Evaluation]:
-    """Load evaluations from folders, under the names given or those of the folders."""
+def load_named(inputs: Sequence[Named], *, tables: bool = True) -> dict[str, Any]:
+    """Load results from folders, under the names given or those of the folders; also those without tables if asked."""
     from probox.evaluation.folders import load_results
+    from probox.evaluation.result import Evaluation
+    from probox.parts.storage import load
 
-    return load_results([given.path for given in inputs], [given.name for given in inputs])
+    paths, names = [given.path for given in inputs], [given.name for given in inputs]
+    return load_results(paths, names, Evaluation.load if tables else load)
 
 
 def _problem(name: str, path: str, what: str) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
@@ -40,7 +41,11 @@ def only_result(path: str) -> Path | None:
     return found[0] if found else None
 
 
-def load_results(paths: Sequence[str], names: Sequence[str | None] | None = None) -> dict[str, Evaluation]:
+def load_results(
+    paths: Sequence[str],
+    names: Sequence[str | None] | None = None,
+    load: Callable[[Path], Any] = Evaluation.load,
+) -> dict[str, Any]:
     """Load evaluations from folders, by the names given or the last parts of their paths that tell them apart."""
     folders: list[Path] = []
     given: list[str | None] = []
@@ -73,7 +78,7 @@ def load_results(paths: Sequence[str], names: Sequence[str | None] | None = None
         titles.append(title)
     # Most of it is unpacking, which several threads can do at once; what fails is told in the order given.
     with ThreadPoolExecutor(min(max(len(folders), 1), thread_count(None))) as pool:
-        return dict(zip(titles, pool.map(Evaluation.load, folders), strict=True))
+        return dict(zip(titles, pool.map(load, folders), strict=True))
 
 
 def read_again(path: str, evaluation: Evaluation, truth: GroundTruth | None) -> Detections:

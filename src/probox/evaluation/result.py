@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.errors import InputError
+from probox.evaluation.any_result import AnyResult
 from probox.evaluation.doors import Upstairs
 from probox.evaluation.grouped import (
     GroupTable,
@@ -47,7 +48,7 @@ __all__ = ["Evaluation"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation:
+class Evaluation(AnyResult):
     """The result of `probox.evaluate`.
 
     `objects`, `detections` and `pairs` are tables with one row each, and point at the images of `dataset`; everything
@@ -86,6 +87,7 @@ class Evaluation:
     plain_notes: tuple[str, ...] = ()
     version: str = ""
     part: Part | None = None
+    keep: str = dataclasses.field(default="all", init=False)
 
     def __post_init__(self) -> None:
         # Tables of people know images and classes by name: those of this evaluation, however it was made.
@@ -95,11 +97,6 @@ class Evaluation:
                 object.__setattr__(self, name, table.replace(dataset=self.dataset))  # frozen for everybody else
 
     # --- numbers ---
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the names of the truth's classes."""
-        return self.dataset.classes
 
     @property
     def tp(self) -> int:
@@ -126,18 +123,6 @@ class Evaluation:
     def pdq(self) -> float:
         """Return PDQ: the sum of the matches' pPDQ over TP + FP + FN; NaN if there is nothing to score."""
         return pdq_summary(self)["PDQ"]
-
-    @property
-    def has_pairs(self) -> bool:
-        """Return whether a measure asked who matches whom by pixels; if none did, nobody is matched with anybody."""
-        return registry.need_pairs(self.measures)
-
-    def summary(self) -> dict[str, float]:
-        """Return the numbers of the measures that were asked for, by the keys of their columns."""
-        summary: dict[str, float] = {}
-        for measure in registry.measures_called(self.measures):
-            summary.update(self.summary_of(measure))
-        return summary
 
     def summary_of(self, measure: Measure) -> dict[str, float]:
         """Return the numbers of one measure, also of one that was not asked for."""
@@ -167,6 +152,12 @@ class Evaluation:
     def object_images(self) -> npt.NDArray[np.int64]:
         """Return the row of each object's image."""
         return self.objects.image_rows
+
+    def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
+        """Return how many objects each image has, and columns with what is known of them, by image."""
+        counts = np.bincount(self.objects.image_rows, minlength=len(self.dataset))
+        names = ("labels", "boxes", "extents", "areas", "crowd", "pixels", "mask_boxes", "ignored")
+        return counts, {name: getattr(self.objects, name) for name in names}
 
     @cached_property
     def image_sums(self) -> dict[str, npt.NDArray[np.float64]]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.errors import InputError
+from probox.evaluation.any_result import AnyResult
 from probox.evaluation.doors import Upstairs
 from probox.evaluation.grouped import (
     COUNTS,
@@ -28,7 +29,6 @@ from probox.evaluation.oddities import Oddity
 from probox.evaluation.part import Part, part_of_all
 from probox.evaluation.result import Evaluation
 from probox.files.reading import Paths
-from probox.measures import registry
 from probox.measures.boxes.matching import SIZES, BoxMatches
 from probox.measures.boxes.mean_ap import AveragePrecision
 from probox.measures.boxes.optimal_lrp import LRP
@@ -51,7 +51,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class CompactEvaluation:
+class CompactEvaluation(AnyResult):
     """What `evaluate_part` returns with ``keep="matches"`` or ``"summary"``: numbers, and how they join.
 
     It has PDQ with its parts, for each class, size and image and above each of a hundred label thresholds, intervals,
@@ -95,16 +95,6 @@ class CompactEvaluation:
     # --- numbers ---
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the names of the truth's classes."""
-        return self.dataset.classes
-
-    @property
-    def has_pairs(self) -> bool:
-        """Return whether PDQ was measured."""
-        return registry.need_pairs(self.measures)
-
-    @property
     def pdq(self) -> float:
         """Return PDQ; NaN if there is nothing to score, or it was not measured."""
         return self.totals.overall.summary(self.convention)["PDQ"]
@@ -114,13 +104,6 @@ class CompactEvaluation:
         """Return how many images, objects and detections there are."""
         counted = self.totals.overall.counted()
         return {"images": len(self.dataset), "objects": counted["objects"], "detections": counted["detections"]}
-
-    def summary(self) -> dict[str, float]:
-        """Return the numbers of the measures that were asked for, by the keys of their columns."""
-        summary: dict[str, float] = {}
-        for measure in registry.measures_called(self.measures):
-            summary.update(self.summary_of(measure))
-        return summary
 
     def summary_of(self, measure: Measure) -> dict[str, float]:
         """Return the numbers of one measure."""
@@ -191,6 +174,12 @@ class CompactEvaluation:
     def object_images(self) -> npt.NDArray[np.int64]:
         """Return the row of each object's image."""
         return self._boxes().object_images()
+
+    def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
+        """Return how many objects each image has, and columns with what is known of them, by image."""
+        if self.boxes is None:
+            return self.sums["objects"], {}
+        return self.boxes.object_counts, {"labels": self.boxes.object_labels, "sizes": self.boxes.object_sizes}
 
     @cached_property
     def image_sums(self) -> dict[str, Floats]:

@@ -1,0 +1,56 @@
+"""What every result of an evaluation has, however much of it was kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from probox.measures import registry
+
+if TYPE_CHECKING:
+    from probox.convention import Convention
+    from probox.measures.measure import Measure
+    from probox.tables.dataset import Dataset
+
+__all__ = ["AnyResult"]
+
+
+class AnyResult(ABC):
+    """Numbers of a data set by a convention: an `Evaluation`, or one whose tables were not kept."""
+
+    convention: Convention
+    dataset: Dataset
+    measures: tuple[str, ...]
+    keep: str
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the truth's classes."""
+        return self.dataset.classes
+
+    @property
+    def has_pairs(self) -> bool:
+        """Return whether a measure asked who matches whom by pixels; if none did, nobody is matched with anybody."""
+        return registry.need_pairs(self.measures)
+
+    def summary(self) -> dict[str, float]:
+        """Return the numbers of the measures that were asked for, by the keys of their columns."""
+        summary: dict[str, float] = {}
+        for measure in registry.measures_called(self.measures):
+            summary.update(self.summary_of(measure))
+        return summary
+
+    @abstractmethod
+    def summary_of(self, measure: Measure) -> dict[str, float]:
+        """Return the numbers of one measure, also of one that was not asked for."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """Return how many images, objects and detections there are, whatever became of them."""
+
+    @abstractmethod
+    def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
+        """Return how many objects each image has, and columns with what is known of them, by image."""
