@@ -60,6 +60,15 @@ def test_numbers_of_many_images(seed: int, single: bool) -> None:
     assert_same(columns.lrp(result.classes), result.lrp)
 
 
+def test_classes_with_many_detections_go_some_overlaps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = evaluate(*many_images(1), measures="map,lrp")
+    columns = columns_of(result)
+    monkeypatch.setattr("probox.parts.box_columns._MANY", 10)
+    monkeypatch.setattr("probox.parts.box_columns._AT_ONCE", 7)
+    assert_same(columns.average_precision(result.classes), result.average_precision)
+    assert_same(columns.lrp(result.classes), result.lrp)
+
+
 def test_overlaps_that_differ_between_sizes() -> None:
     result = evaluate(*odd_world(), measures="map,lrp")
     columns = columns_of(result)

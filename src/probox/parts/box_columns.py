@@ -25,6 +25,9 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _AT_ONCE = 1 << 18
+_MANY = 1 << 22
+"""Of classes with more detections than this, fewer overlaps are looked at together: each takes 16 bytes of every
+detection that is right."""
 _SIZES = len(SIZES)
 
 
@@ -125,30 +128,35 @@ class BoxColumns:
         levels, shape = len(IOU_THRESHOLDS), (len(classes), _SIZES)
         precision, score = (np.full((levels, len(RECALL_POINTS), *shape), np.nan) for _ in range(2))
         recall = np.full((levels, *shape, len(LIMITS)), np.nan)
-        begins = self._image_begins()
+        image_starts = self._image_starts()
         for label, rows in self._classes(len(classes)):
-            order = np.argsort(-self.scores[rows], kind="stable")
-            scores, outcomes = self.scores[rows].astype(np.float64), self.outcomes[rows]
-            ranks = _ranks(rows, begins)
+            # A class may have most of what there is: nothing is there twice, and what is not needed any more goes.
+            ranks, outcomes, own = _ranks(rows, image_starts), self.outcomes[rows], self.scores[rows]
             offsets = np.array([0, len(rows)])
-            del rows  # a class may have most of what there is: what is no longer needed goes
-            for size in range(_SIZES):
-                found = _core.precision_at_recall(
-                    order=order,
-                    offsets=offsets,
-                    scores=scores,
-                    ranks=ranks,
-                    matched=self.patterns[outcomes, size : size + 1],
-                    ignored=self.patterns[outcomes, _SIZES + size : _SIZES + size + 1],
-                    objects=objects[label : label + 1, size : size + 1],
-                    thresholds=levels,
-                    recall_points=RECALL_POINTS,
-                    limits=np.array(LIMITS, np.int64),
-                    threads=1,
-                )
-                precision[:, :, label, size] = found[0][:, :, 0, 0]
-                score[:, :, label, size] = found[1][:, :, 0, 0]
-                recall[:, label, size] = found[2][:, 0, 0]
+            del rows
+            order = np.argsort(-own, kind="stable")
+            scores = own.astype(np.float64)
+            del own
+            at_once = levels if len(outcomes) <= _MANY else 2
+            for first in range(0, levels, at_once):
+                some = slice(first, min(first + at_once, levels))
+                for size in range(_SIZES):
+                    found = _core.precision_at_recall(
+                        order=order,
+                        offsets=offsets,
+                        scores=scores,
+                        ranks=ranks,
+                        matched=(self.patterns[:, size] >> first)[outcomes][:, None],
+                        ignored=(self.patterns[:, _SIZES + size] >> first)[outcomes][:, None],
+                        objects=objects[label : label + 1, size : size + 1],
+                        thresholds=some.stop - some.start,
+                        recall_points=RECALL_POINTS,
+                        limits=np.array(LIMITS, np.int64),
+                        threads=1,
+                    )
+                    precision[some, :, label, size] = found[0][:, :, 0, 0]
+                    score[some, :, label, size] = found[1][:, :, 0, 0]
+                    recall[some, label, size] = found[2][:, 0, 0]
         return AveragePrecision(classes=classes, objects=objects, precision=precision, score=score, recall=recall)
 
     def lrp(self, classes: tuple[str, ...]) -> LRP:
@@ -200,12 +208,9 @@ class BoxColumns:
             for label in range(first, last):
                 yield label, chosen[labels == label]
 
-    def _image_begins(self) -> Flags:
-        """Return which rows are the first of their image."""
-        begins = np.zeros(len(self) + 1, bool)
-        begins[np.cumsum(self.counts, dtype=np.int64)] = True
-        begins[0] = True
-        return begins[: len(self)]
+    def _image_starts(self) -> Ints:
+        """Return the first row of each image."""
+        return np.cumsum(self.counts, dtype=np.int64) - self.counts
 
     def _right_rows(self, rightness: Flags) -> Ints:
         """Return the rows that are right in any way, ascending: those whose overlap is kept."""
@@ -215,8 +220,7 @@ class BoxColumns:
         """Return the matches as `BoxMatches`, for what resamples images; which object is matched is not kept."""
         rightness = _rightness(self.patterns)
         rows = np.arange(len(self))
-        begins = self._image_begins()
-        begins[1:] |= self.labels[1:] != self.labels[:-1]
+        other_class = np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1
         patterns = self.patterns[self.outcomes]
         unknown = np.full(len(self), -1, np.int32)
         return BoxMatches(
@@ -225,7 +229,7 @@ class BoxColumns:
             image_rows=np.repeat(np.arange(len(self.counts), dtype=np.int32), self.counts),
             labels=self.labels.astype(np.int32),
             scores=self.scores.astype(np.float64),
-            ranks=_ranks(rows, begins),
+            ranks=_ranks(rows, np.append(self._image_starts(), other_class)),
             numbers=unknown,
             matched=np.ascontiguousarray(patterns[:, :_SIZES]),
             ignored=np.ascontiguousarray(patterns[:, _SIZES:]),
@@ -279,18 +283,18 @@ def _reordered(columns: dict[str, npt.NDArray[Any]], patterns: npt.NDArray[np.ui
     }
 
 
-def _ranks(rows: Ints, begins: Flags) -> npt.NDArray[np.int32]:
+def _ranks(rows: Ints, starts: Ints) -> npt.NDArray[np.int32]:
     """Return how many rows of its image and class go before each row of one class.
 
-    They stand side by side, so one begins where a row is missing, or where `begins` says so of any row.
+    They stand side by side, so another image or class begins where a row is missing, and at each of `starts`.
     """
-    first = begins[rows]
+    first = np.zeros(len(rows) + 1, bool)
+    first[np.searchsorted(rows, starts)] = True
     first[:1] = True
-    first[1:] |= rows[1:] != rows[:-1] + 1
-    starts = np.flatnonzero(first)
-    lengths = np.diff(np.append(starts, len(rows)))
+    first[1:-1] |= np.diff(rows) != 1
+    begins = np.flatnonzero(first[: len(rows)])
     ranks = np.arange(len(rows), dtype=np.int32)
-    ranks -= np.repeat(starts.astype(np.int32), lengths)
+    ranks -= np.repeat(begins.astype(np.int32), np.diff(np.append(begins, len(rows))))
     return ranks
 
 
