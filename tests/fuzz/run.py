@@ -34,6 +34,9 @@ class Limits:
     memory: int = 1 << 30
 
 
+USUAL = Limits()
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """An input of which neither a table nor a proper error came."""
@@ -77,7 +80,7 @@ class Runner:
         self,
         targets: Sequence[str],
         seed: int,
-        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        limits: Limits = USUAL,
         *,
         environment: dict[str, str] | None = None,
         on_finding: Callable[[Finding], None] = lambda finding: None,

@@ -1,0 +1,52 @@
+"""What the page about clusters shows before its recipes works as pasted, one thing after the other."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.recipes.recipes import BLOCK, PAGE, run_line
+
+import probox
+
+pytest.importorskip("distributed")
+pytest.importorskip("pyarrow")
+
+PAGE_BEFORE = PAGE.read_text(encoding="utf-8").partition("## Recipes\n")[0]
+BLOCKS = [(found["language"], found["code"]) for found in BLOCK.finditer(PAGE_BEFORE)]
+SHELL = "".join(code for language, code in BLOCKS if language == "sh")
+NO_PIP = "pip() { true; }\n"
+"""What is installed is written down, not installed again."""
+
+
+def played(lines: str) -> str:
+    """Return the lines with a scheduler that takes any free port, and waits where a person would look."""
+    lines = lines.replace("dask scheduler ", "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard 2>/dev/null ")
+    lines = lines.replace("dask worker ", "dask worker --no-dashboard 2>/dev/null ")
+    waiting = "until [ -s scheduler.json ]; do sleep 0.1; done\nprobox evaluate truth found --dask scheduler.json"
+    assert lines.count("probox evaluate truth found --dask scheduler.json") == 1
+    return lines.replace("probox evaluate truth found --dask scheduler.json", waiting)
+
+
+def test_lines_for_the_shell_and_for_python(tmp_path: Path) -> None:
+    run = run_line(f"{NO_PIP}{played(SHELL)}kill $(jobs -p)", tmp_path)
+    assert run.returncode == 0, run.stderr
+    expected = probox.evaluate(str(tmp_path / "demo" / "truth.json"), str(tmp_path / "demo" / "unsure.json")).summary()
+    for folder in ("results/found", "joined/found", "small/unsure"):
+        assert probox.load(tmp_path / folder).summary() == expected, folder
+    assert not (tmp_path / "results.parts").exists()
+    for number, code in enumerate(code for language, code in BLOCKS if language == "python"):
+        said = "\nimport json\n\nif __name__ == '__main__':\n    print(json.dumps(result.summary()))\n"
+        (tmp_path / f"{number}.py").write_text(f"import probox\n{code}{said}")
+        run = run_line(f"python {number}.py", tmp_path)
+        assert run.returncode == 0, run.stderr
+        assert json.loads(run.stdout.splitlines()[-1]) == expected
+
+
+def test_pages_that_it_links_to_have_these_headings() -> None:
+    for page, anchor in re.findall(r"\]\((\w+\.md)#([\w-]+)\)", PAGE_BEFORE):
+        headings = re.findall(r"^#+ (.+)$", (PAGE.parent / page).read_text(encoding="utf-8"), re.M)
+        slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert anchor in slugs, (page, anchor)
