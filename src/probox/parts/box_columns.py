@@ -247,12 +247,12 @@ def joined_boxes(parts: Sequence[BoxColumns], image_order: Ints) -> BoxColumns:
     outcomes = [_small(_rows_in(part.patterns, patterns), len(patterns))[part.outcomes] for part in parts]
     starts = np.cumsum([0, *map(len, parts)])
     together: dict[str, npt.NDArray[Any]] = {
-        name: _concatenated([getattr(part, name) for part in parts])
+        name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("counts", "object_counts", "scores", "labels", "overlaps", "odd_sizes", "odd_overlaps",
                      "object_labels", "object_sizes")
     }  # fmt: skip
     together["odd_rows"] = np.concatenate([part.odd_rows + start for part, start in zip(parts, starts, strict=False)])
-    together["outcomes"] = _concatenated(outcomes)
+    together["outcomes"] = np.concatenate(outcomes)
     if not np.array_equal(image_order, np.arange(len(image_order))):
         together = _reordered(together, patterns, image_order)
     return BoxColumns(patterns=patterns, left_out=sum(part.left_out for part in parts), **together)
@@ -347,11 +347,6 @@ def _in_single(scores: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):
         single = scores.astype(np.float32)
     return single if np.array_equal(single.astype(np.float64), scores) else scores
-
-
-def _concatenated(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return one column of many, in a type that holds them all."""
-    return np.concatenate(parts)
 
 
 def _grouped(totals: Ints) -> Iterator[tuple[int, int]]:
