@@ -81,6 +81,15 @@ def test_strange_files_stay(client: Any, tables: Tables, tmp_path: Path) -> None
     assert (folder / "part-of-my-life.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", [NOTE, "lock", "thesis.tex"])
+def test_files_of_others_are_left_alone(client: Any, tables: Tables, tmp_path: Path, name: str) -> None:
+    """Also such as have the names of files that a run keeps."""
+    (tmp_path / name).write_text('{"editor.fontSize": 12}')
+    with pytest.raises(InputError, match="holds other things than parts of a run; choose an empty folder"):
+        run_of(client, *tables, folder=tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, '{"editor.fontSize": 12}')]
+
+
 def test_a_folder_with_parts_is_refused_unless_they_are_wanted(client: Any, tables: Tables, tmp_path: Path) -> None:
     parts = leave_parts(client, tmp_path, *tables)
     with pytest.raises(InputError, match=r": holds 5 finished parts of an earlier run; go on .*resume=True, or delete"):
