@@ -18,8 +18,6 @@ from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["RESUME", "PartResult", "Plan", "error_in_seeing", "join_parts", "run_part", "state_of"]
 
-Tables = tuple[GroundTruth, Detections]
-
 RESUME = "run again with resume=True, which does what is missing"
 """What to do after a failure if finished parts are kept."""
 
@@ -116,19 +114,19 @@ def _evaluated(plan: Plan, number: int, tables: Any) -> Any:
         more = {"images": plan.images, "repair": plan.repair}
         return evaluate_part(truth, str(plan.found), (number, plan.of), **more, **given)
     if tables is None:
-        whole, inputs = held(key, lambda: _read(plan))
-        tables = tables_of_part(*whole, number, plan.of)
+        there, seen, inputs = held(key, lambda: _read(plan))
+        tables = tables_of_part(there, seen, number, plan.of)
     else:
         inputs = plan.inputs
     part = Part((number,), plan.of, plan.whole, inputs)
     return dataclasses.replace(evaluate_part(*tables, **given), part=part)
 
 
-def _read(plan: Plan) -> tuple[Tables, str]:
+def _read(plan: Plan) -> tuple[GroundTruth, Detections, str]:
     """Return both tables whole, and a hash of them: where machines have other files at the same place, joins notice."""
     more: dict[str, Any] = {"images": plan.images, "repair": plan.repair}
-    whole = read_inputs(str(plan.truth), str(plan.found), "evaluate", **more)
-    return whole, hash_of_inputs(*map(hash_of_table, whole), repair=plan.repair)
+    truth, found = read_inputs(str(plan.truth), str(plan.found), "evaluate", **more)
+    return truth, found, hash_of_inputs(hash_of_table(truth), hash_of_table(found), repair=plan.repair)
 
 
 def state_of(result: PartResult) -> str:
