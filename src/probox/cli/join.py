@@ -94,7 +94,8 @@ def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
             remedy="give results, or the folders that --out named, not both",
         )
     for name, texts in given.items():
-        without = [text for text in parts if text not in texts]
+        there = set(texts)
+        without = [text for text in parts if text not in there]
         if without:
             raise InputError(
                 f"holds no result called {name!r}, as {texts[0]} does",
