@@ -62,8 +62,8 @@ def save_results(results: Mapping[Path, Result]) -> None:
     files: dict[Path, Any] = {}
     with ExitStack() as stack:
         for folder, result in results.items():
-            stack.enter_context(folder_made(folder))
             check_place(folder)
+            stack.enter_context(folder_made(folder))
             files |= files_of(result, folder) if isinstance(result, Evaluation) else _compact_files(result, folder)
         write_files(files)
 
