@@ -232,6 +232,28 @@ def test_the_repair_of_covariances_tells_parts_apart() -> None:
         join([evaluate_part(truth, found, "1/2"), evaluate_part(truth, found, "2/2", repair=True)])
 
 
+@pytest.mark.parametrize("keep", KEEP)
+def test_parts_add_up_to_their_whole_alone(keep: Any) -> None:
+    truth, found = many_images(9, 20)
+    one, other = (evaluate_part(truth, found, part, keep=keep) for part in ("1/2", "2/2"))
+    assert (one + other).part is None
+    foreign = evaluate_part(truth, changed_found(found), "2/2", keep=keep)
+    no_part = evaluate_part(truth, found, keep=keep, images=other.dataset.image_ids)
+    for stranger in (foreign, no_part):
+        for a, b in ((one, stranger), (stranger, one)):
+            with pytest.raises(InputError):
+                a + b
+
+
+def test_a_part_without_some_detections_is_none() -> None:
+    one, other = some_parts(2)
+    less = other.keeping(np.arange(len(other.detections)) % 2 == 0)
+    with pytest.raises(InputError, match="is no part of anything"):
+        join([one, less])
+    joined = join([one.at_threshold(0.3), other.at_threshold(0.3)])
+    assert_equal(joined, join([one, other]).at_threshold(0.3))
+
+
 def test_every_pixel_of_a_heatmap_tells_parts_apart() -> None:
     truth = GroundTruth.from_boxes(["cup"], {1: (64, 48), 2: (64, 48)}, [1, 2], [[10, 20, 50, 40]] * 2, [0, 0])
 
