@@ -77,6 +77,32 @@ def test_parts_are_not_replaced(capsys: pytest.CaptureFixture[str], parts: list[
     assert "would replace one of the parts" in err or "measured on other images" in err
 
 
+def test_a_joined_result_hides_no_others(capsys: pytest.CaptureFixture[str], parts: list[Path], tmp_path: Path) -> None:
+    folders = [folder / "unsure" for folder in parts]
+    assert run(capsys, "join", *parts, "--out", tmp_path / "R")[0] == 0
+    status, _, err = run(capsys, "join", *folders, "--out", tmp_path / "R")
+    assert (status, err) == (
+        1,
+        f"probox: {tmp_path / 'R' / 'sure'}: is in this --out, and would be hidden by a result there; choose another",
+    )
+    assert not (tmp_path / "R" / "evaluation.json").exists()
+    for _ in range(2):  # a result of the same kind is replaced
+        assert run(capsys, "join", *folders, "--out", tmp_path / "S")[0] == 0
+
+
+def test_results_are_not_kept_at_urls(
+    capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = demo_files / "truth.json", demo_files / "unsure.json"
+    status, _, err = run(capsys, "evaluate", *files, "--out", "s3://bucket/R")
+    assert (status, "results are kept in folders, not at URLs; name a folder" in err) == (1, True)
+    for keep in probox.parts.KEEP:
+        with pytest.raises(probox.InputError, match="not at URLs"):
+            probox.evaluate_part(*files, keep=keep).save("memory://bucket/R")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("keep", ["matches", "summary"])
 def test_what_is_kept_has_the_same_numbers(
     capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, keep: str

@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from tests.distributed import jobs
 from tests.distributed.running import run_of
+from tests.formats.labels.world import header, put
 
 import probox
 import probox.distributed
 from probox import Detections, GroundTruth
+from probox.distributed.inputs import forget_inputs, given_truth
 from probox.distributed.kept import NOTE, PartsFolder, part_name
-from probox.distributed.part_task import Plan, run_part
+from probox.distributed.part_task import Plan, join_parts, run_part
 from probox.errors import InputError
+from probox.evaluation.part import hash_of_ids
 from probox.files.staging import claim
 from probox.parts import KEEP, evaluate_part
 
@@ -78,6 +81,15 @@ def test_strange_files_stay(client: Any, tables: Tables, tmp_path: Path) -> None
     assert (folder / "part-of-my-life.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", [NOTE, "lock", "thesis.tex"])
+def test_files_of_others_are_left_alone(client: Any, tables: Tables, tmp_path: Path, name: str) -> None:
+    """Also such as have the names of files that a run keeps."""
+    (tmp_path / name).write_text('{"editor.fontSize": 12}')
+    with pytest.raises(InputError, match="holds other things than parts of a run; choose an empty folder"):
+        run_of(client, *tables, folder=tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, '{"editor.fontSize": 12}')]
+
+
 def test_a_folder_with_parts_is_refused_unless_they_are_wanted(client: Any, tables: Tables, tmp_path: Path) -> None:
     parts = leave_parts(client, tmp_path, *tables)
     with pytest.raises(InputError, match=r": holds 5 finished parts of an earlier run; go on .*resume=True, or delete"):
@@ -128,6 +140,37 @@ def test_a_changed_file_is_another_input(client: Any, demo_files: Path, tmp_path
     os.utime(files[1], (1, 1))
     with pytest.raises(InputError, match="holds parts of other detections"):
         run_of(client, *files, folder=tmp_path / "parts", resume=True)
+
+
+def test_files_that_a_truth_names_are_part_of_it(tmp_path: Path) -> None:
+    put(tmp_path / "images" / "val" / "7.png", header(64, 32))
+    labels = put(tmp_path / "labels" / "val" / "7.txt", "0 0.5 0.5 0.25 0.5\n")
+    given = put(tmp_path / "data.yaml", "val: images/val\ntest: images/val\nnames: [cup]\n")
+    names = (str(given), f"{given}:test")
+    before = [given_truth(name).stamp for name in names]
+    assert [given_truth(name).stamp for name in names] == before
+    put(labels, "0 0.4 0.5 0.25 0.5\n")
+    assert all(given_truth(name).stamp != stamp for name, stamp in zip(names, before, strict=True))
+
+
+def test_other_files_at_the_same_place_are_noticed(demo_files: Path, tmp_path: Path) -> None:
+    """As where each machine has a copy of its own, and one of them is old."""
+    paths = [str(tmp_path / name) for name in ("truth.json", "found.json")]
+    shutil.copy(demo_files / "truth.json", paths[0])
+    plan = Plan(
+        of=2, whole=hash_of_ids(probox.read_truth(paths[0]).image_ids), inputs="known before", truth=paths[0],
+        found=paths[1], truth_by_need=False, found_by_need=False, images=None, repair=False,
+        given={"measures": "pdq"}, folder=None,
+    )  # fmt: skip
+    parts: list[Any] = []
+    for number, name in enumerate(("unsure.json", "unsure.json", "sure.json"), 1):
+        shutil.copy(demo_files / name, paths[1])
+        forget_inputs()
+        parts.append(run_part(plan, (min(number, 2), None)))
+    forget_inputs()
+    assert join_parts(parts[:2]).value.part is None
+    with pytest.raises(InputError, match="part 2 of 2: is of other ground truth or detections than part 1 of 2"):
+        join_parts([parts[0], parts[2]])
 
 
 def test_another_version_is_refused(client: Any, tables: Tables, tmp_path: Path) -> None:

@@ -240,5 +240,16 @@ def test_forged_results_are_refused(matches: CompactEvaluation, name: str) -> No
     assert message in str(raised.value)
 
 
+@pytest.mark.parametrize("keep", [[], {}, None, 3, "everything"])
+def test_whatever_stands_for_what_is_kept(matches: CompactEvaluation, keep: Any, tmp_path: Path) -> None:
+    data = forged(matches, lambda words, arrays: words.update(keep=keep))
+    matches.save(tmp_path)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        (tmp_path / WORDS).write_bytes(archive.read(WORDS))
+    for load, place in ((probox.from_bytes, data), (probox.load, tmp_path), (CompactEvaluation.load, tmp_path)):
+        with pytest.raises(InputError):
+            load(place)  # type: ignore[operator]
+
+
 def test_a_forger_who_changes_nothing_is_none(matches: CompactEvaluation) -> None:
     assert probox.from_bytes(forged(matches, lambda words, arrays: None)).to_bytes() == matches.to_bytes()

@@ -17,6 +17,7 @@ import probox
 from probox import CompactEvaluation, Detections, Evaluation, GroundTruth, InputError, evaluate, evaluate_part, join
 from probox.measures.registry import MEASURES
 from probox.parts.split import images_of_part, parsed_part
+from probox.tables.lazy_arrays import LazyArray
 
 KEEP = ("all", "matches", "summary")
 
@@ -229,6 +230,70 @@ def test_the_repair_of_covariances_tells_parts_apart() -> None:
     truth, found = many_images(9, 20)
     with pytest.raises(InputError, match="other ground truth or detections"):
         join([evaluate_part(truth, found, "1/2"), evaluate_part(truth, found, "2/2", repair=True)])
+
+
+@pytest.mark.parametrize("keep", KEEP)
+def test_parts_add_up_to_their_whole_alone(keep: Any) -> None:
+    truth, found = many_images(9, 20)
+    one, other = (evaluate_part(truth, found, part, keep=keep) for part in ("1/2", "2/2"))
+    assert (one + other).part is None
+    foreign = evaluate_part(truth, changed_found(found), "2/2", keep=keep)
+    no_part = evaluate_part(truth, found, keep=keep, images=other.dataset.image_ids)
+    for stranger in (foreign, no_part):
+        for a, b in ((one, stranger), (stranger, one)):
+            with pytest.raises(InputError):
+                a + b
+
+
+def test_a_part_without_some_detections_is_none() -> None:
+    one, other = some_parts(2)
+    less = other.keeping(np.arange(len(other.detections)) % 2 == 0)
+    with pytest.raises(InputError, match="is no part of anything"):
+        join([one, less])
+    joined = join([one.at_threshold(0.3), other.at_threshold(0.3)])
+    assert_equal(joined, join([one, other]).at_threshold(0.3))
+
+
+def test_every_pixel_of_a_heatmap_tells_parts_apart() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (64, 48), 2: (64, 48)}, [1, 2], [[10, 20, 50, 40]] * 2, [0, 0])
+
+    def found(pixel: float, *, lazy: bool) -> Detections:
+        heatmap = np.zeros((48, 64))
+        heatmap[20:40, 10:50] = pixel  # not at the edges, which are all that a printed array shows
+        return Detections(
+            classes=["cup"],
+            image_ids=[1, 2],
+            boxes=[[10, 20, 50, 40]] * 2,
+            label_probs=[[0.9]] * 2,
+            heatmaps=[Lazy(heatmap) if lazy else heatmap, None],
+        )
+
+    for lazy in (False, True):
+        with pytest.raises(InputError, match="other ground truth or detections"):
+            join(
+                [evaluate_part(truth, found(0.4, lazy=lazy), "1/2"), evaluate_part(truth, found(0.8, lazy=lazy), "2/2")]
+            )
+    assert join([evaluate_part(truth, found(0.4, lazy=part == "1/2"), part) for part in ("1/2", "2/2")]).part is None
+
+
+class Lazy(LazyArray):
+    """An array as heatmaps in files are: made when it is used."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+        self.shape, self.dtype, self.size, self.nbytes = values.shape, values.dtype, values.size, values.nbytes
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._values.astype(dtype) if dtype is not None else self._values
+
+    def __repr__(self) -> str:
+        return "the third map of its file"
+
+    def min(self) -> Any:
+        return self._values.min()
+
+    def max(self) -> Any:
+        return self._values.max()
 
 
 def test_an_image_in_two_results_is_named() -> None:

@@ -39,6 +39,7 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
     first = next(iter(joined.values()))
     place = Path(out)
     if "" in joined:
+        _refuse_hiding(place)
         place, joined = place.parent, {place.name: first}
     else:
         refuse_other_runs(place, list(joined), first.convention, first.measures, first.dataset.image_ids, first.classes)
@@ -94,7 +95,8 @@ def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
             remedy="give results, or the folders that --out named, not both",
         )
     for name, texts in given.items():
-        without = [text for text in parts if text not in texts]
+        there = set(texts)
+        without = [text for text in parts if text not in there]
         if without:
             raise InputError(
                 f"holds no result called {name!r}, as {texts[0]} does",
@@ -102,6 +104,17 @@ def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
                 remedy="evaluate the same files for each part",
             )
     return groups
+
+
+def _refuse_hiding(place: Path) -> None:
+    """Raise if there are results in a folder, which one in the folder itself would hide."""
+    from probox.evaluation.storage import WORDS
+
+    inside = next(iter(sorted(place.glob(f"*/{WORDS}"))), None) if place.is_dir() else None
+    if inside is not None:
+        raise InputError(
+            "is in this --out, and would be hidden by a result there", file=str(inside.parent), remedy="choose another"
+        )
 
 
 def _refuse_inputs(place: Path, joined: dict[str, Any], groups: dict[str, list[Path]]) -> None:

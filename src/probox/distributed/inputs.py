@@ -75,7 +75,8 @@ def given_truth(truth: GroundTruth | Paths) -> Input:
         stamp = {"fingerprint": opened.fingerprint()}
         return Input(place_of(truth), opened.source, stamp, by_need=True, image_ids=opened.image_ids)
     read = read_truth(truth)
-    return Input(place_of(truth), read.source, _file_stamp(truth), image_ids=read.image_ids)
+    # By what was read: a data.yaml names other files, which may change while it stays.
+    return Input(place_of(truth), read.source, _table_stamp(read), image_ids=read.image_ids)
 
 
 def given_found(found: Detections | Paths) -> Input:

@@ -124,6 +124,7 @@ class KeptParts:
 
     def __enter__(self) -> KeptParts:
         local = not is_url(self.folder.place)
+        self._check_free()  # first, so that nothing is put into a folder of somebody else
         if local:
             self._take()
         try:
@@ -157,15 +158,22 @@ class KeptParts:
     def _own(names: set[str]) -> list[str]:
         return sorted(name for name in names if _PART.fullmatch(name))
 
-    def _check(self) -> None:
-        """Raise if the folder is somebody else's, or of another run."""
+    def _check_free(self) -> None:
+        """Raise if the folder is somebody else's: it has no note, or one that no run wrote, but other things."""
         names = self.folder.names()
         note = self.folder.read(NOTE)
         strange = {name for name in names if name not in (NOTE, _LOCK) and not is_staging_name(name)}
-        if note is None and strange:
+        foreign = strange if note is None else not self._own(names) and not _described(note).keys() >= _WORDS.keys()
+        if foreign or (_LOCK in names and self.folder.read(_LOCK)):
             raise InputError(
                 "holds other things than parts of a run", file=self.folder.place, remedy="choose an empty folder"
             )
+
+    def _check(self) -> None:
+        """Raise if the folder is somebody else's, or of another run."""
+        self._check_free()
+        names = self.folder.names()
+        note = self.folder.read(NOTE)
         if not self._own(names):
             return
         if not self._resume:

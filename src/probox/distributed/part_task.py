@@ -12,12 +12,11 @@ from probox.evaluation.inputs import read_inputs
 from probox.evaluation.part import Part
 from probox.formats.reading import read_truth
 from probox.parts import evaluate_part, from_bytes, join
+from probox.parts.identity import hash_of_inputs, hash_of_table
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["RESUME", "PartResult", "Plan", "error_in_seeing", "join_parts", "run_part", "state_of"]
-
-Tables = tuple[GroundTruth, Detections]
 
 RESUME = "run again with resume=True, which does what is missing"
 """What to do after a failure if finished parts are kept."""
@@ -34,7 +33,7 @@ class Plan:
     whole : str
         The hash of the ids of all images.
     inputs : str
-        What tells the inputs from others.
+        What tells the inputs from others, as far as is known before they are read.
     truth, found : str or None
         Where they are; None if each task is sent its tables.
     truth_by_need, found_by_need : bool
@@ -115,11 +114,19 @@ def _evaluated(plan: Plan, number: int, tables: Any) -> Any:
         more = {"images": plan.images, "repair": plan.repair}
         return evaluate_part(truth, str(plan.found), (number, plan.of), **more, **given)
     if tables is None:
-        paths, more = (str(plan.truth), str(plan.found)), {"images": plan.images, "repair": plan.repair}
-        whole: Tables = held(key, lambda: read_inputs(*paths, "evaluate", **more))
-        tables = tables_of_part(*whole, number, plan.of)
-    part = Part((number,), plan.of, plan.whole, plan.inputs)
+        there, seen, inputs = held(key, lambda: _read(plan))
+        tables = tables_of_part(there, seen, number, plan.of)
+    else:
+        inputs = plan.inputs
+    part = Part((number,), plan.of, plan.whole, inputs)
     return dataclasses.replace(evaluate_part(*tables, **given), part=part)
+
+
+def _read(plan: Plan) -> tuple[GroundTruth, Detections, str]:
+    """Return both tables whole, and a hash of them: where machines have other files at the same place, joins notice."""
+    more: dict[str, Any] = {"images": plan.images, "repair": plan.repair}
+    truth, found = read_inputs(str(plan.truth), str(plan.found), "evaluate", **more)
+    return truth, found, hash_of_inputs(hash_of_table(truth), hash_of_table(found), repair=plan.repair)
 
 
 def state_of(result: PartResult) -> str:

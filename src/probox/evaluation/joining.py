@@ -25,7 +25,7 @@ _NO_IMAGE = 2**63
 def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     """Return the evaluation of all images of all parts, whatever their order.
 
-    Parts must agree in convention and classes and must not share an image.
+    Parts must agree in convention and classes, be parts of one whole or of none, and must not share an image.
     """
     first = parts[0]
     for part in parts[1:]:
@@ -33,6 +33,9 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
             raise InputError("evaluations of different conventions do not add up", remedy="evaluate both alike")
         if part.classes != first.classes or part.measures != first.measures:
             raise InputError("evaluations of different classes or measures do not add up", remedy="evaluate both alike")
+    records = [part.part for part in parts]
+    if len({record and (record.of, record.whole, record.inputs) for record in records}) > 1:
+        raise InputError("evaluations that are parts of different wholes do not add up", remedy="evaluate both alike")
     if first.part is not None:
         parts = sorted(parts, key=_first_image)
     ids = np.concatenate([part.dataset.image_ids for part in parts])
@@ -64,8 +67,6 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         pairs = pairs.replace(objects=new_object[of_object], detections=new_detection[of_detection]).take(pair_order)
         objects, detections = objects.take(object_order), detections.take(detection_order)
         masks = masks.take(object_order)
-    records = [part.part for part in parts]
-    alike = len({part and (part.of, part.whole, part.inputs) for part in records}) == 1
     joined = dataclasses.replace(
         first,
         dataset=joined_tables(datasets, order),
@@ -74,7 +75,7 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         pairs=pairs,
         masks=masks,
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
-        plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None and alike),
+        plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None),
         part=part_of_all(records),
     )
     return joined.rematched() if joined.has_pairs else joined

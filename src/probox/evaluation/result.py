@@ -235,6 +235,7 @@ class Evaluation(AnyResult):
         return dataclasses.replace(
             self.keeping(kept),
             convention=self.convention.replace(label_threshold=threshold),
+            part=self.part,  # all parts can be had at this threshold
             plain_notes=notes_at_threshold(self.plain_notes, int((~kept).sum()), threshold),
         )
 
@@ -246,6 +247,7 @@ class Evaluation(AnyResult):
             self,
             detections=self.detections.take(np.flatnonzero(kept)),
             pairs=pairs.replace(detections=renumbered[pairs.detections]),
+            part=None,
         )
         return part.rematched() if part.has_pairs else part
 

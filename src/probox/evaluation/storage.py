@@ -35,6 +35,7 @@ from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_evaluation, check_images, check_labels
 from probox.files.output import write_files
 from probox.files.reading import read_regular
+from probox.files.remote import is_flattened
 from probox.files.replacing import EVALUATION, EVALUATION_WORDS, check_replaceable
 from probox.files.staging import folder_made, named_errors
 from probox.measures.registry import measure_names
@@ -93,14 +94,16 @@ def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
     files: dict[Path, Any] = {}
     with ExitStack() as stack:  # if anything fails: what was there before stays; of what was made, nothing does
         for folder, evaluation in evaluations.items():
-            stack.enter_context(folder_made(folder))
             check_place(folder)
+            stack.enter_context(folder_made(folder))
             files |= files_of(evaluation, folder)
         write_files(files)
 
 
 def check_place(folder: Path) -> None:
-    """Raise if an evaluation in `folder` would replace files that are of none."""
+    """Raise if an evaluation in `folder` would replace files that are of none, or if it is the URL of one."""
+    if is_flattened(folder):
+        raise InputError("results are kept in folders, not at URLs", file=str(folder), remedy="name a folder")
     with named_errors(folder):
         for name in (WORDS, COLUMNS):
             check_replaceable(folder / name, EVALUATION)

@@ -14,7 +14,16 @@ from probox.files.output import Content
 from probox.files.reading import Paths
 from probox.support.optional import pip_command, require
 
-__all__ = ["check_not_flattened", "inside", "is_url", "open_remote", "remote_files", "remove_remote", "write_remote"]
+__all__ = [
+    "check_not_flattened",
+    "inside",
+    "is_flattened",
+    "is_url",
+    "open_remote",
+    "remote_files",
+    "remove_remote",
+    "write_remote",
+]
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]+"
 _URL = re.compile(rf"(?:{_SCHEME}::)*{_SCHEME}://")
@@ -30,9 +39,14 @@ def is_url(path: object) -> bool:
     return isinstance(path, str) and _URL.match(path) is not None
 
 
+def is_flattened(path: Paths) -> bool:
+    """Return whether this is a URL that was made a `pathlib.Path`, which leaves one of its slashes out."""
+    return isinstance(path, PurePath) and _FLATTENED.match(path.as_posix()) is not None and not os.path.lexists(path)
+
+
 def check_not_flattened(path: Paths) -> None:
-    """Raise for a URL that was made a `pathlib.Path`, which leaves one of its slashes out."""
-    if isinstance(path, PurePath) and _FLATTENED.match(path.as_posix()) and not os.path.lexists(path):
+    """Raise for a URL that was made a `pathlib.Path`."""
+    if is_flattened(path):
         raise InputError("looks like a URL that became a path", file=str(path), remedy="give URLs as text, not as Path")
 
 

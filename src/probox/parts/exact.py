@@ -82,6 +82,6 @@ def from_text(text: str) -> int:
     if len(text) > 2000 or not zeros.isdecimal() or int(zeros) > 4000:
         raise ValueError(f"no sum: {text[:40]!r}")
     total = int(digits, 16) << int(zeros)
-    if total < 0 or to_text(total) != text:
+    if total < 0 or total.bit_length() > _UNIT + 1024 or to_text(total) != text:  # no float is as large as 2^1024
         raise ValueError(f"no sum: {text[:40]!r}")
     return total

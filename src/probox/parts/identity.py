@@ -34,6 +34,11 @@ def _add(digest: Any, value: Any) -> None:
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes() if value.size else b"")
         return
+    if isinstance(value, tuple) and any(hasattr(entry, "__array__") for entry in value):
+        digest.update(f"tuple{len(value)}".encode())
+        for entry in value:  # heatmaps, also those in files: printing an array leaves out most of it
+            _add(digest, entry if entry is None else np.asarray(entry))
+        return
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
         digest.update(repr(value).encode(errors="surrogatepass"))

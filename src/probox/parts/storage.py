@@ -48,13 +48,13 @@ def load(folder: Paths) -> Result:
     expect_path(folder, "folder", "name a folder that was written by save or `probox evaluate --out`")
     place = Path(folder)
     words = parsed_words(read_words_of(place), str(place / WORDS))
-    return load_compact(place) if words.get("keep", "all") in MEASURES else load_evaluation(place)
+    return load_compact(place) if _is_compact(words) else load_evaluation(place)
 
 
 def from_bytes(data: bytes) -> Result:
     """Return the result that `to_bytes` made bytes of, whatever was kept of it."""
     words = parsed_words(words_in(data, "bytes"), "bytes")
-    return compact_from_bytes(data) if words.get("keep", "all") in MEASURES else evaluation_from_bytes(data)
+    return compact_from_bytes(data) if _is_compact(words) else evaluation_from_bytes(data)
 
 
 def save_results(results: Mapping[Path, Result]) -> None:
@@ -62,8 +62,8 @@ def save_results(results: Mapping[Path, Result]) -> None:
     files: dict[Path, Any] = {}
     with ExitStack() as stack:
         for folder, result in results.items():
-            stack.enter_context(folder_made(folder))
             check_place(folder)
+            stack.enter_context(folder_made(folder))
             files |= files_of(result, folder) if isinstance(result, Evaluation) else _compact_files(result, folder)
         write_files(files)
 
@@ -103,9 +103,14 @@ def load_compact(folder: Path) -> CompactEvaluation:
 
 def _compact_words(data: bytes, file: str) -> dict[str, Any]:
     words = parsed_words(data, file)
-    if words.get("keep", "all") not in MEASURES:
+    if not _is_compact(words):
         raise InputError("holds an evaluation with its tables", file=file, remedy="load it with Evaluation.load")
     return words
+
+
+def _is_compact(words: dict[str, Any]) -> bool:
+    """Return whether words are of a compact evaluation; what stands there may be anything."""
+    return words.get("keep") in tuple(MEASURES)
 
 
 def _text(words: dict[str, Any]) -> bytes:

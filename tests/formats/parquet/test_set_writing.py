@@ -200,6 +200,18 @@ def test_what_comes_meanwhile_is_not_lost(tmp_path: Path, monkeypatch: pytest.Mo
     assert_same(by_image(found), read_parquet(tmp_path / "set"))
 
 
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
+def test_borders_are_those_nearest_to_a_fair_share(rows: list[int], shards: int) -> None:
+    offsets = np.cumsum([0, *rows])
+    ends = np.cumsum([0, *(max(1, count) for count in rows)])
+    shards = min(shards, len(rows))
+    begin = 0
+    for number, border in enumerate(list(_borders(offsets, shards))[:-1], 1):
+        fair = int(np.argmin(np.abs(ends - ends[-1] * number / shards)))
+        assert border == (begin, min(max(fair, begin + 1), len(rows) - (shards - number)))
+        begin = border[1]
+
+
 def test_heatmaps_are_refused(tmp_path: Path) -> None:
     found = some_detections(4).replace(heatmaps=(np.zeros((4, 4), np.float32), None, None, None))
     with pytest.raises(InputError, match="cannot hold heatmaps; write RVC1"):

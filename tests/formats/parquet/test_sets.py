@@ -18,7 +18,7 @@ from probox.evaluation.joining import without_labels
 from probox.formats import read_parquet, read_parquet_truth, write_parquet
 from probox.formats.parquet import sets
 from probox.formats.parquet import writing as parquet_writing
-from probox.formats.parquet.index import make_index
+from probox.formats.parquet.index import Index, ShardEntry, make_index
 from probox.formats.parquet.sets import is_parquet_source, open_detections, open_truth
 from probox.formats.parquet.shards import INDEX
 
@@ -300,3 +300,18 @@ def test_unknown_images_are_counted_without_reading_them(tmp_path: Path) -> None
     result = evaluate_parquet(truth, tmp_path / "found")
     assert result.notes == ("3 detections in 2 images that the ground truth does not have were left out",)
     assert (result.tp, result.fn) == (1, 0)
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 3)), max_size=12), st.lists(st.integers(-12, 12)))
+def test_rows_of_the_index_are_found_by_images(images: list[tuple[int, int]], wanted: list[int]) -> None:
+    """Also those of images whose rows go on in the next row group."""
+    ids = np.array([image for image, groups in sorted(dict(images).items()) for _ in range(groups)], np.int64)
+    groups = np.arange(len(ids))
+    index = Index("truth", {}, (ShardEntry("a", 0, 0, ""), ShardEntry("b", 0, 0, "")), ids, ids % 2, groups, groups)
+    assert (
+        index.rows_of(np.unique(np.array(wanted, np.int64))).tolist() == np.flatnonzero(np.isin(ids, wanted)).tolist()
+    )
+    for shard in (0, 1):
+        known = [(part.tolist(), rows.tolist()) for part, rows in index.images_of(shard, len(ids))]
+        mine = ids % 2 == shard
+        assert known == [([int(ids[at])], [at]) if mine[at] else ([], []) for at in range(len(ids))]

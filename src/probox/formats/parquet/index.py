@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,9 +71,22 @@ class Index:
         """Return a hash that tells the set from others, found by the footers of its shards alone."""
         return fingerprint_of((shard.name, shard.size, shard.footer) for shard in self.shards)
 
+    @cached_property
+    def _by_shard(self) -> tuple[Ids, Ids]:
+        """The rows by shard, and where those of each shard begin: found once, for a set may have thousands."""
+        order = np.argsort(self.shard_numbers, kind="stable")
+        return order, np.searchsorted(self.shard_numbers[order], np.arange(len(self.shards) + 1))
+
+    def rows_of(self, image_ids: Ids) -> Ids:
+        """Return the rows of these images, whose ids ascend, as far as they are here."""
+        begins, ends = (np.searchsorted(self.image_ids, image_ids, side=side) for side in ("left", "right"))
+        counts = ends - begins
+        return np.repeat(begins - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+
     def images_of(self, shard: int, row_groups: int) -> list[tuple[Ids, Ids]]:
         """Return the images of each row group of a shard, ascending, and how many rows each has in it."""
-        mine = np.flatnonzero(self.shard_numbers == shard)
+        order, begins = self._by_shard
+        mine = order[begins[shard] : begins[shard + 1]]
         by_group = mine[np.argsort(self.groups[mine], kind="stable")]
         ends = np.searchsorted(self.groups[by_group], np.arange(row_groups + 1))
         parts = [by_group[ends[group] : ends[group + 1]] for group in range(row_groups)]

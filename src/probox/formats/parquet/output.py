@@ -235,9 +235,11 @@ def _borders(offsets: Ids, shards: int) -> Iterator[tuple[int, int]]:
     images = len(offsets) - 1
     shards = max(1, min(shards, images))
     ends = np.concatenate([[0], np.cumsum(np.maximum(np.diff(offsets), 1))])
+    wanted = ends[-1] * np.arange(1, shards) / shards
+    after = np.searchsorted(ends, wanted)  # at least 1, for something is wanted
+    nearest = after - (wanted - ends[after - 1] <= ends[after] - wanted)
     begin = 0
-    for number in range(1, shards):
-        fair = int(np.argmin(np.abs(ends - ends[-1] * number / shards)))
+    for number, fair in enumerate(nearest.tolist(), 1):
         end = min(max(fair, begin + 1), images - (shards - number))
         yield begin, end
         begin = end

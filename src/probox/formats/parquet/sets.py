@@ -13,7 +13,6 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.files.reading import Paths
 from probox.formats.draft import Draft
-from probox.formats.parquet.columns import are_among
 from probox.formats.parquet.detections import DetectionFile
 from probox.formats.parquet.index import REMEDY, Shard, check_alike, make_index, open_shard, stored_index
 from probox.formats.parquet.joining import join_drafts, join_truths
@@ -98,7 +97,7 @@ class _Set:
         """Return the numbers of the shards that hold any of these images, whose ids ascend; None: any at all."""
         numbers = self._index.shard_numbers
         if image_ids is not None:
-            numbers = numbers[are_among(self._index.image_ids, image_ids)]
+            numbers = numbers[self._index.rows_of(image_ids)]
         return [int(number) for number in np.unique(numbers)]
 
 
@@ -125,9 +124,10 @@ class TruthSet(_Set):
         """Return the table of these images alone; all of them must be here. Shards without any are not opened."""
         wanted = chosen_ids(image_ids, self.image_ids, file=self.source)
         parts = []
+        rows = self._index.rows_of(wanted)
         for number in self._holding(wanted):
-            here = self._index.image_ids[self._index.shard_numbers == number]
-            parts.append(self._truth(number).select_images(np.intersect1d(here, wanted)))
+            here = rows[self._index.shard_numbers[rows] == number]
+            parts.append(self._truth(number).select_images(np.unique(self._index.image_ids[here])))
         return self._joined(parts or [self._truth(0).select_images(wanted)])
 
     def _truth(self, number: int) -> TruthFile:
