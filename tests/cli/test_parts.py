@@ -27,6 +27,7 @@ def parts(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) 
         files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
         status, _, err = run(capsys, "evaluate", *files, "--part", f"{number}/3", "--out", folder)
         assert status == 0, err
+        assert f"detections; part {number} of 3" in err
     return folders
 
 

@@ -93,10 +93,8 @@ def test_a_scheduler_killed_half_way_and_started_again(sets: Path, tmp_path: Pat
         with open_client(file, timeout=20) as client:
             client.wait_for_workers(2, timeout=20)
             client.run(jobs.slow_down, 0.3)
-            started = time.monotonic()
             with pytest.raises(InputError) as caught:
                 run_of(client, *files, parts=PARTS, folder=folder, progress=kill_scheduler)
-            assert time.monotonic() - started < 20
     assert re.fullmatch(
         r"part \d+ of 12: the Dask scheduler at tcp://127\.0\.0\.1:\d+ is gone, or has dropped the task; "
         r"run again with resume=True, which does what is missing",

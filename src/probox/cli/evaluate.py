@@ -136,7 +136,8 @@ def command(
     for name, evaluation in rows.items():
         counts = evaluation.counts
         title = f"{name}: " if len(rows) > 1 else ""
-        note(f"{title}{counts['images']:,} images, {counts['objects']:,} objects, {counts['detections']:,} detections")
+        counted = f"{counts['images']:,} images, {counts['objects']:,} objects, {counts['detections']:,} detections"
+        note(f"{title}{counted}" + ("" if evaluation.part is None else f"; {evaluation.part}"))
         say_notes(evaluation, title)
         for text in _group_notes(evaluation, per_class, per_size):
             note(f"{title}note: {text}")
@@ -185,6 +186,7 @@ def _as_dict(name: str, path: str, evaluation: Any) -> dict[str, Any]:
         "summary": evaluation.summary(),
         "convention": evaluation.convention.to_dict(),
         "counts": evaluation.counts,
+        **({} if evaluation.part is None else {"part": str(evaluation.part)}),
         "notes": [in_flags(text) for text in evaluation.notes],
         "warnings": warnings_of(evaluation),
         "name": name,

@@ -377,5 +377,6 @@ class Evaluation(AnyResult):
         from probox.evaluation.text import summary_text
 
         text = summary_text([("", self.summary())], self.convention)
+        text += "" if self.part is None else f"; {self.part}"
         odd = [f"warning: {oddity}" for oddity in self.oddities]
         return "\n".join([text, *odd, *(f"note: {note}" for note in (*self.plain_notes, *self.remarks))])

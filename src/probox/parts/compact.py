@@ -280,6 +280,7 @@ class CompactEvaluation(AnyResult):
         from probox.evaluation.text import summary_text
 
         text = summary_text([("", self.summary())], self.convention)
+        text += "" if self.part is None else f"; {self.part}"
         odd = [f"warning: {warning}" for warning in self.warnings]
         return "\n".join([text, *odd, *(f"note: {note}" for note in self.plain_notes)])
 
