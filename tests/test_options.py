@@ -81,8 +81,8 @@ def test_no_command_scores_without_these_options() -> None:
         named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
         if named & {"evaluate", "evaluate_parquet", "fit", "perform", "TruthToScore"}:
             scoring.add(path.stem)
-            assert ("scoring_options" in named) == (path.stem not in ("demo", "experiment", "scoring"))
-    assert scoring == {"calibrate", "demo", "draw", "evaluate", "experiment", "scoring", "table"}
+            assert ("scoring_options" in named) == (path.stem not in ("cluster", "demo", "experiment", "scoring"))
+    assert scoring == {"calibrate", "cluster", "demo", "draw", "evaluate", "experiment", "scoring", "table"}
 
 
 TRUTH = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48), 9: (64, 48)}, [7, 9], [[10, 20, 40, 40]] * 2, [0, 0])

@@ -97,8 +97,10 @@ def test_the_file_is_that_of_one_process(client: Any, place: Path) -> None:
         progress=lambda *step: steps.append(step),
     )  # fmt: skip
     assert Path("there.coco.json").read_bytes() == Path("here.coco.json").read_bytes()
-    assert (there.images, there.skipped, there.notes) == (9, here.skipped, here.notes)
-    assert there.skipped == ("photos/4.png: not an image that can be read",)
+    assert (there.images, there.notes) == (9, here.notes)
+    # Why a photo cannot be read depends on what else a process has imported: frameworks add readers of their own.
+    for run in (here, there):
+        assert [text.split(": ")[0] for text in run.skipped] == ["photos/4.png"]
     assert steps[0] == (0, 9)
     assert steps[-1] == (9, 9)
     assert len(list(Path("opened").iterdir())) >= 2  # one here, and one at least there
