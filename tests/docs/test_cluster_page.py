@@ -23,8 +23,8 @@ NO_PIP = "pip() { true; }\n"
 
 def played(lines: str) -> str:
     """Return the lines with a scheduler that takes any free port, and waits where a person would look."""
-    lines = lines.replace("dask scheduler ", "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard 2>/dev/null ")
-    lines = lines.replace("dask worker ", "dask worker --no-dashboard 2>/dev/null ")
+    lines = lines.replace("dask scheduler ", "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard >/dev/null 2>&1 ")
+    lines = lines.replace("dask worker ", "dask worker --no-dashboard >/dev/null 2>&1 ")
     waiting = "until [ -s scheduler.json ]; do sleep 0.1; done\nprobox evaluate truth found --dask scheduler.json"
     assert lines.count("probox evaluate truth found --dask scheduler.json") == 1
     return lines.replace("probox evaluate truth found --dask scheduler.json", waiting)

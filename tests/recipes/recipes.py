@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
-__all__ = ["BEFORE", "PAGE", "RECIPES", "ROOT", "blocks_of", "lines_of", "run_line"]
+import pytest
+
+__all__ = ["BEFORE", "PAGE", "RECIPES", "ROOT", "blocks_of", "lines_of", "run_line", "slow"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cluster.md"
@@ -21,6 +23,8 @@ RECIPES = {match["slug"]: match["text"] for match in SECTION.finditer(PAGE.read_
 
 BEFORE = BLOCK.findall(PAGE.read_text(encoding="utf-8").partition("## Recipes\n")[2].partition("\n### ")[0])
 """Language and code of what comes before the recipes."""
+
+slow = pytest.mark.skipif("PROBOX_SLOW" not in os.environ, reason="starts an engine once more: PROBOX_SLOW=1 runs it")
 
 LONGEST = 300
 """Seconds that a recipe may take on a busy machine."""
