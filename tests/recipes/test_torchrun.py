@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.evaluation.equal import assert_equal
-from tests.recipes.recipes import lines_of, run_line
+from tests.recipes.recipes import lines_of, run_line, slow
 
 import probox
 
@@ -24,6 +24,7 @@ def test_two_processes_say_what_one_does(line: str, out: str, here: Path, alone:
     assert_equal(probox.load(here / out), alone)
 
 
+@slow
 def test_a_process_that_fails_leaves_no_result(here: Path) -> None:
     run = run_line(BY_FILES.replace("unsure.json", "broken.json").replace("--out R", "--out broken"), here, **QUIET)
     assert run.returncode != 0
