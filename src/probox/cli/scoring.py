@@ -190,7 +190,7 @@ class TruthToScore:
         from probox.evaluation.inputs import part_of_truth
         from probox.formats import read_truth
         from probox.formats.parquet.sets import open_truth
-        from probox.parts.compact import kept_measures
+        from probox.parts.keep import kept_measures
         from probox.tables.dataset import chosen_ids
 
         in_parts = all(map(_is_in_parquet, (path, *detections)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import os
@@ -20,7 +19,7 @@ from probox.detect.heatmaps import COLUMNS, pack_heatmaps, unpack_heatmaps
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.files.output import write_files
-from probox.files.staging import claim, is_staging_name, named_errors, remove_if_empty, sweep
+from probox.files.staging import claim_alone, is_staging_name, named_errors, remove_if_empty, sweep
 from probox.tables.detections import Detections
 
 __all__ = ["Partial", "stamp_of"]
@@ -108,24 +107,21 @@ class Partial:
 
     def _take(self) -> None:
         """Claim the folder for this process, whose end gives it up again."""
+        busy = InputError(
+            "another run is working on this output",
+            file=str(self.folder),
+            remedy="wait for it, or choose another output",
+        )
         while True:
             self.folder.mkdir(exist_ok=True)
             try:
-                self._claim = claim(self._lock)
+                self._claim = claim_alone(self._lock, busy)
+                return
             except FileNotFoundError:
                 continue  # another run has just ended and removed it
-            except OSError as error:
-                if error.errno not in (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                    remove_if_empty(self.folder)
-                    raise
-                return  # no locks here: nothing can be done about two runs at a time
-            if self._claim is None:
-                raise InputError(
-                    "another run is working on this output",
-                    file=str(self.folder),
-                    remedy="wait for it, or choose another output",
-                )
-            return
+            except OSError:
+                remove_if_empty(self.folder)
+                raise
 
     def _give_up(self) -> None:
         if self._claim is not None:

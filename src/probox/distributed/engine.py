@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError as FuturesCancelled
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -20,7 +20,16 @@ from probox.errors import InputError, ProboxError
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["current_client", "map_tasks", "open_client", "submit_tasks", "thread_total", "tree_reduce", "watch_tasks"]
+__all__ = [
+    "cluster_errors",
+    "current_client",
+    "map_tasks",
+    "open_client",
+    "submit_tasks",
+    "thread_total",
+    "tree_reduce",
+    "watch_tasks",
+]
 
 Progress = Callable[[int, int], None]
 AGAIN = "run it again"
@@ -96,7 +105,7 @@ def submit_tasks(
         return []
     run = uuid4().hex[:12]
     keys = [f"{key_prefix}-{run}-{index}" for index in range(len(listed))]
-    with _cluster_errors(client, AGAIN), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+    with cluster_errors(client, AGAIN), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
         futures: list[Future] = client.map(partial(_attempt, function), listed, key=keys, retries=retries, pure=False)
     return futures
 
@@ -133,7 +142,7 @@ def watch_tasks(
     sizes = [1] * len(futures) if weights is None else [int(weight) for weight in weights]
     looks = list(futures)
     if look is not None:
-        with _cluster_errors(client, remedy):
+        with cluster_errors(client, remedy):
             looks = [
                 client.submit(partial(_look, look), future, key=f"{future.key}-look", retries=2, pure=False)
                 for future in futures
@@ -197,7 +206,7 @@ def tree_reduce(
         futures.clear()
     run, number = uuid4().hex[:12], 0
     joined = partial(_join, join)
-    with _cluster_errors(client, remedy):
+    with cluster_errors(client, remedy):
         while len(level) > 1:
             groups = [level[start : start + fan_in] for start in range(0, len(level), fan_in)]
             level = []
@@ -263,7 +272,7 @@ def _bytes_in(value: Any, depth: int = 4) -> int:
 
 def _outcome_of(future: Future, client: Client, name: str, remedy: str) -> Outcome:
     """Return what became of a task that is complete, also if it is that its processes died."""
-    with _cluster_errors(client, remedy, name):
+    with cluster_errors(client, remedy, name):
         try:
             outcome: Outcome = future.result()
         except Exception as error:
@@ -274,23 +283,18 @@ def _outcome_of(future: Future, client: Client, name: str, remedy: str) -> Outco
         return outcome
 
 
-class _cluster_errors:  # noqa: N801  (used as a function)
+@contextmanager
+def cluster_errors(client: Client, remedy: str, name: str | None = None) -> Iterator[None]:
     """Turn what Dask raises in a block into an `InputError` that names the task and what to do."""
-
-    def __init__(self, client: Client, remedy: str, name: str | None = None) -> None:
-        self._client = client
-        self._remedy = remedy
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None or isinstance(error, ProboxError):
-            return
-        problem = _problem_of(error, self._client)
-        if problem is not None:
-            raise InputError(problem, entry=self._name, remedy=self._remedy) from None
+    try:
+        yield
+    except ProboxError:
+        raise
+    except BaseException as error:
+        problem = _problem_of(error, client)
+        if problem is None:
+            raise
+        raise InputError(problem, entry=name, remedy=remedy) from None
 
 
 def _problem_of_task(error: BaseException) -> str | None:

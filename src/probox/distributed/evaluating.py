@@ -26,8 +26,7 @@ from probox.files.reading import Paths
 from probox.measures.registry import named_measures
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.parts import Keep, join
-from probox.parts.compact import kept_measures
-from probox.parts.keep import expect_keep
+from probox.parts.keep import expect_keep, kept_measures
 from probox.parts.split import images_of_part
 from probox.tables.dataset import chosen_ids
 from probox.tables.detections import Detections

@@ -7,14 +7,14 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.evaluation.notes import is_counted
+from probox.evaluation.notes import said_by_part
 from probox.files.reading import Paths
 from probox.files.remote import is_url
 from probox.files.source import Source
@@ -135,13 +135,9 @@ def tables_of_part(truth: GroundTruth, found: Detections, number: int, of: int) 
         own |= truth.dataset.rows_of(found.image_ids) < 0
     there, seen = truth.select_images(ids), found.select(own)
     return (
-        dataclasses.replace(there, notes=_notes_of_part(truth.notes, number)),
-        dataclasses.replace(seen, notes=_notes_of_part(found.notes, number)),
+        dataclasses.replace(there, notes=said_by_part(truth.notes, first=number == 1)),
+        dataclasses.replace(seen, notes=said_by_part(found.notes, first=number == 1)),
     )
-
-
-def _notes_of_part(notes: Sequence[str], number: int) -> tuple[str, ...]:
-    return tuple(note for note in notes if number == 1 or not is_counted(note))
 
 
 # --- in the processes of workers ---

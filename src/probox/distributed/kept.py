@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -15,7 +14,7 @@ from typing import Any
 from probox.errors import InputError
 from probox.files.output import write_files
 from probox.files.remote import inside, is_url, open_remote, remote_files, remove_remote, write_remote
-from probox.files.staging import claim, folder_made, is_staging_name, named_errors, remove_if_empty, sweep
+from probox.files.staging import claim_alone, folder_made, is_staging_name, named_errors, remove_if_empty, sweep
 
 __all__ = ["NOTE", "KeptParts", "PartsFolder", "part_name", "parts_before", "parts_kept"]
 
@@ -192,23 +191,16 @@ class KeptParts:
         place = Path(self.folder.place)
         if place.is_symlink() and not place.is_dir():
             raise InputError("is a link that leads nowhere", file=str(place), remedy="choose another folder")
+        busy = InputError(
+            "another run keeps its parts here", file=str(place), remedy="wait for it, or choose another folder"
+        )
         while True:
             with folder_made(place), named_errors(place):
                 try:
-                    self._claim = claim(place / _LOCK)
+                    self._claim = claim_alone(place / _LOCK, busy)
+                    return
                 except FileNotFoundError:
                     continue  # another run has just ended and removed it
-                except OSError as error:
-                    if error.errno not in (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                        raise
-                    return  # no locks here: nothing can be done about two runs at a time
-                if self._claim is None:
-                    raise InputError(
-                        "another run keeps its parts here",
-                        file=str(place),
-                        remedy="wait for it, or choose another folder",
-                    )
-                return
 
     def _give_up(self) -> None:
         if self._claim is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from probox.convention import Convention
 from probox.distributed.cluster import current_client, thread_total
-from probox.distributed.engine import AGAIN, _cluster_errors, submit_tasks, watch_tasks
+from probox.distributed.engine import AGAIN, cluster_errors, submit_tasks, watch_tasks
 from probox.support.parallel import threads_at_most
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ClusterMapper:
         for known, future in self._sent:
             if known is value:
                 return future
-        with _cluster_errors(self.client, AGAIN):
+        with cluster_errors(self.client, AGAIN):
             # To all workers: one that dies must not take the only copy with it.
             (future,) = self.client.scatter([value], broadcast=True, hash=False)
         self._sent.append((value, future))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.evaluation.any_result import AnyResult
 from probox.evaluation.notes import join_notes
 from probox.evaluation.part import part_of_all
 from probox.evaluation.result import Evaluation
@@ -16,7 +17,7 @@ from probox.tables.columns import Table
 from probox.tables.columns import joined as joined_tables
 from probox.tables.masks import Masks
 
-__all__ = ["join_evaluations", "without_labels"]
+__all__ = ["first_image", "join_evaluations", "without_labels"]
 
 _NO_IMAGE = 2**63
 """Where parts without images stand: after all others."""
@@ -37,7 +38,7 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     if len({record and (record.of, record.whole, record.inputs) for record in records}) > 1:
         raise InputError("evaluations that are parts of different wholes do not add up", remedy="evaluate both alike")
     if first.part is not None:
-        parts = sorted(parts, key=_first_image)
+        parts = sorted(parts, key=first_image)
     ids = np.concatenate([part.dataset.image_ids for part in parts])
     order = np.argsort(ids, kind="stable")
     again = np.flatnonzero(np.diff(ids[order]) == 0)
@@ -81,7 +82,7 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
     return joined.rematched() if joined.has_pairs else joined
 
 
-def _first_image(part: Evaluation) -> int:
+def first_image(part: AnyResult) -> int:
     """Return by what parts of one whole are sorted, so that the order in which they are given makes no other result."""
     return int(part.dataset.image_ids[0]) if len(part.dataset) else _NO_IMAGE
 

@@ -11,6 +11,7 @@ __all__ = [
     "join_notes",
     "notes_at_threshold",
     "notes_of_part",
+    "said_by_part",
     "threshold_note",
     "unknown_image_note",
 ]
@@ -54,6 +55,14 @@ _THRESHOLD = re.compile(r"(\d+) detections are not above the label threshold .*"
 def is_counted(text: str) -> bool:
     """Return whether a note counts something in the images of one evaluation."""
     return _counted(text) is not None
+
+
+def said_by_part(notes: Iterable[str], *, first: bool) -> tuple[str, ...]:
+    """Return the notes of all of a file that a part of it says: what is counted is said by the first part alone.
+
+    Counts of parts add up.
+    """
+    return tuple(text for text in notes if first or not is_counted(text))
 
 
 def _counted(text: str) -> re.Match[str] | None:

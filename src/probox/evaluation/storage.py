@@ -52,6 +52,7 @@ __all__ = [
     "check_place",
     "check_words",
     "convention_of",
+    "dataset_of",
     "evaluation_from_bytes",
     "evaluation_to_bytes",
     "files_of",
@@ -216,17 +217,7 @@ def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_
 
 def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
     """Return the data set and the tables of results; a row of -1 stands for an image that there is not."""
-    try:
-        dataset = Dataset(
-            classes=tuple(words["classes"]),
-            image_ids=arrays["images.id"],
-            widths=arrays["images.width"],
-            heights=arrays["images.height"],
-            file_names=tuple(arrays["images.file_name"].tolist()),
-            **words.get("dataset", {}),
-        )
-    except InputError as error:
-        raise InputError(error.problem, file=file, entry="dataset", remedy="evaluate anew") from None
+    dataset = dataset_of(words, arrays, file)
     tables: dict[str, Any] = {"dataset": dataset}
     for name, kind in TABLES.items():
         columns = {column: arrays[stored] for column, stored in file_names_of(name).items() if stored in arrays}
@@ -239,6 +230,23 @@ def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
             columns["label_probs"] = labels_from_stored(arrays, len(dataset.classes))
         tables[name] = kind(**columns)
     return tables
+
+
+def dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
+    """Return the data set that words and columns describe; file names where they were kept."""
+    names = arrays["images.file_name"].tolist() if "images.file_name" in arrays else ()
+    try:
+        return Dataset(
+            classes=tuple(words["classes"]),
+            image_ids=arrays["images.id"],
+            widths=arrays["images.width"],
+            heights=arrays["images.height"],
+            file_names=tuple(names),
+            **words.get("dataset", {}),
+        )
+    except (InputError, TypeError) as error:
+        problem = error.problem if isinstance(error, InputError) else "expected category_ids, rules and source"
+        raise InputError(problem, file=file, entry="dataset", remedy="evaluate anew") from None
 
 
 def canonical(words: dict[str, Any]) -> bytes:

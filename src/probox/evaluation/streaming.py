@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.evaluation.inputs import Images, image_ids_in
-from probox.evaluation.notes import empty_mask_note, is_counted
+from probox.evaluation.notes import empty_mask_note, said_by_part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.run import Evaluator, Progress, label_notes
 from probox.files.reading import Paths
@@ -169,7 +169,7 @@ class ParquetInputs:
         first : bool
             Say what is counted in all of the files, too: of parts that are joined later, one does.
         """
-        notes = [text for text in (*self.truth.notes, *self.file.notes) if first or not is_counted(text)]
+        notes = [*said_by_part((*self.truth.notes, *self.file.notes), first=first)]
         if self._unknown.any() and first:
             notes.append(unknown_images_note(int(self._counts[self._unknown].sum()), int(self._unknown.sum())))
         if self._changed:

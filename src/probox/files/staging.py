@@ -22,8 +22,8 @@ except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "Staging", "claim", "exchange", "folder_made", "is_staging_name", "move_into_place", "named_errors", "parents_made",
-    "remove_if_empty", "staging", "sweep", "taking_turns",
+    "Staging", "claim", "claim_alone", "exchange", "folder_made", "is_staging_name", "move_into_place", "named_errors",
+    "parents_made", "remove_if_empty", "staging", "sweep", "taking_turns",
 ]  # fmt: skip
 
 _MARKER = "made-by-probox"
@@ -65,6 +65,22 @@ def claim(path: Path) -> int | None:
         os.close(opened)
         raise
     return opened
+
+
+def claim_alone(path: Path, busy: InputError) -> int | None:
+    """Lock a file as `claim` does, or raise `busy` if another process has it.
+
+    None where a file system has no locks: nothing can be done there about two runs at a time.
+    """
+    try:
+        claimed = claim(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+        return None
+    if claimed is None:
+        raise busy
+    return claimed
 
 
 class Staging:

@@ -24,6 +24,7 @@ from probox.evaluation.grouped import (
     image_table,
     with_measures,
 )
+from probox.evaluation.joining import first_image
 from probox.evaluation.notes import join_notes
 from probox.evaluation.oddities import Oddity
 from probox.evaluation.part import Part, part_of_all
@@ -35,17 +36,14 @@ from probox.measures.boxes.optimal_lrp import LRP
 from probox.measures.measure import Groups, Measure
 from probox.measures.pdq.measure import PDQ
 from probox.parts.box_columns import BoxColumns, joined_boxes
-from probox.parts.keep import Keep
+from probox.parts.keep import Keep, kept_measures
 from probox.parts.totals import COUNTED, LEVELS, SUMMED, Total, Totals, totals_of
 from probox.tables.arguments import expect_path
 from probox.tables.columns import joined as joined_tables
 from probox.tables.dataset import Dataset
 from probox.tables.flat import named_once
 
-__all__ = ["CompactEvaluation", "compacted", "join_compact", "kept_measures"]
-
-MEASURES: dict[Keep, tuple[str, ...]] = {"matches": ("pdq", "map", "lrp"), "summary": ("pdq",)}
-"""The measures that follow from what is kept."""
+__all__ = ["CompactEvaluation", "compacted", "join_compact"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -285,32 +283,6 @@ class CompactEvaluation(AnyResult):
         return "\n".join([text, *odd, *(f"note: {note}" for note in self.plain_notes)])
 
 
-def kept_measures(measures: Sequence[str], keep: Keep, *, asked: bool) -> tuple[str, ...]:
-    """Return the measures that can be kept.
-
-    Parameters
-    ----------
-    measures : sequence of str
-        Those that are wanted.
-    keep : {"summary", "matches", "all"}
-        How much is kept.
-    asked : bool
-        Somebody named them, so that none may be left out.
-    """
-    if keep == "all":
-        return tuple(measures)
-    possible = tuple(name for name in measures if name in MEASURES[keep])
-    lacking = [name for name in measures if name not in possible]
-    if (asked and lacking) or not possible:
-        wider = "matches" if set(lacking) <= set(MEASURES["matches"]) else "all"
-        raise InputError(
-            f"{', '.join(lacking)} cannot follow from what keep={keep!r} keeps, which is for "
-            f"{', '.join(MEASURES[keep])}",
-            remedy=f'use keep="{wider}", or leave out these measures',
-        )
-    return possible
-
-
 def compacted(evaluation: Evaluation, keep: Keep, *, look: bool = True) -> CompactEvaluation:
     """Return what is kept of an evaluation; `look` whether anything is odd about it, which takes its time."""
     measures = kept_measures(evaluation.measures, keep, asked=True)
@@ -344,7 +316,7 @@ def compacted(evaluation: Evaluation, keep: Keep, *, look: bool = True) -> Compa
 def join_compact(parts: Sequence[CompactEvaluation]) -> CompactEvaluation:
     """Return the evaluation of all images of all parts, whatever their order; they agree and share no image."""
     # By images: what follows each other need not be put into another order.
-    parts = sorted(parts, key=lambda part: part.dataset.image_ids[0] if len(part.dataset) else np.iinfo(int).max)
+    parts = sorted(parts, key=first_image)
     first = parts[0]
     ids = np.concatenate([part.dataset.image_ids for part in parts])
     order = np.argsort(ids, kind="stable")

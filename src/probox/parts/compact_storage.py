@@ -9,13 +9,13 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.archive import Arrays, Column, digest, to_stored
 from probox.evaluation.oddities import Oddity
-from probox.evaluation.storage import FORMAT, canonical, check_words, convention_of, part_of
+from probox.evaluation.storage import FORMAT, canonical, check_words, convention_of, dataset_of, part_of
 from probox.measures.boxes.matching import SIZES
 from probox.parts.box_columns import BoxColumns
-from probox.parts.compact import MEASURES, CompactEvaluation
+from probox.parts.compact import CompactEvaluation
 from probox.parts.exact import from_text, to_text
+from probox.parts.keep import MEASURES
 from probox.parts.totals import COUNTED, LEVELS, SUMMED, Curve, Total, Totals
-from probox.tables.dataset import Dataset
 
 __all__ = ["compact_of", "schema_of", "stored_of"]
 
@@ -106,17 +106,7 @@ def stored_of(result: CompactEvaluation) -> tuple[dict[str, Any], dict[str, Any]
 
 def compact_of(words: dict[str, Any], arrays: Arrays, file: str) -> CompactEvaluation:
     """Return the compact evaluation of words and columns that belong together; raise unless it is a possible one."""
-    try:
-        dataset = Dataset(
-            classes=tuple(words["classes"]),
-            image_ids=arrays["images.id"],
-            widths=arrays["images.width"],
-            heights=arrays["images.height"],
-            **words["dataset"],
-        )
-    except (InputError, TypeError) as error:
-        problem = error.problem if isinstance(error, InputError) else "expected category_ids, rules and source"
-        _fail(problem, file, "dataset")
+    dataset = dataset_of(words, arrays, file)
     sums = {name: arrays[f"sums.{name}"] for name in (*SUMMED, *COUNTED)}
     for name, values in sums.items():
         if not (np.isfinite(values) & (values >= 0)).all():

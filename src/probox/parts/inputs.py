@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.evaluation.inputs import Images, read_inputs
-from probox.evaluation.notes import empty_mask_note, is_counted, unknown_image_note
+from probox.evaluation.notes import empty_mask_note, said_by_part, unknown_image_note
 from probox.evaluation.run import label_notes
 from probox.evaluation.streaming import ParquetInputs
 from probox.files.reading import Paths
@@ -109,7 +109,7 @@ class _TablePart:
 
     def notes(self, scored: int, empty: int, convention: Convention, *, first: bool = True) -> tuple[str, ...]:
         """Return what is to be said; see `ParquetInputs.notes`."""
-        notes = [text for text in (*self._truth.notes, *self._found.notes) if first or not is_counted(text)]
+        notes = [*said_by_part((*self._truth.notes, *self._found.notes), first=first)]
         unknown = int((self._truth.dataset.rows_of(self._found.image_ids) < 0).sum())
         if unknown and first:
             notes.append(unknown_image_note(unknown))

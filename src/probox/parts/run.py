@@ -16,9 +16,9 @@ from probox.evaluation.streaming import empty_masks, shifted
 from probox.files.reading import Paths
 from probox.measures.registry import named_measures, need_labels
 from probox.options import Settings, resolve_settings, takes_settings
-from probox.parts.compact import CompactEvaluation, compacted, join_compact, kept_measures
+from probox.parts.compact import CompactEvaluation, compacted, join_compact
 from probox.parts.inputs import open_inputs
-from probox.parts.keep import Keep, expect_keep
+from probox.parts.keep import Keep, expect_keep, kept_measures
 from probox.parts.split import images_of_part, parsed_part
 from probox.parts.storage import Result
 from probox.tables.detections import Detections

@@ -27,8 +27,9 @@ from probox.evaluation.storage import (
 from probox.files.output import write_files
 from probox.files.reading import Paths
 from probox.files.staging import folder_made
-from probox.parts.compact import MEASURES, CompactEvaluation
+from probox.parts.compact import CompactEvaluation
 from probox.parts.compact_storage import compact_of, schema_of, stored_of
+from probox.parts.keep import MEASURES
 from probox.tables.arguments import expect_path
 
 __all__ = ["Result", "compact_from_bytes", "compact_to_bytes", "from_bytes", "load", "load_compact", "save_results"]

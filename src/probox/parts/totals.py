@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.analysis.sweep import find_rematches, match_histories
+from probox.analysis.thresholds import GRID
 from probox.convention import Convention
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
@@ -25,9 +26,8 @@ SUMMED = (*QUALITIES, "cost")
 COUNTED = ("TP", "FP", "FN", "objects", "detections")
 """What is counted; objects and detections whatever became of them."""
 
-LEVELS = np.arange(100) / 100.0
-"""The label thresholds of the curve."""
-LEVELS.flags.writeable = False
+LEVELS = GRID
+"""The label thresholds of the curve: those that are tried for other measures."""
 
 Ints = npt.NDArray[np.int64]
 
