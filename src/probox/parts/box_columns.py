@@ -284,14 +284,10 @@ def _reordered(columns: dict[str, npt.NDArray[Any]], patterns: npt.NDArray[np.ui
 
 
 def _ranks(rows: Ints, starts: Ints) -> npt.NDArray[np.int32]:
-    """Return how many rows of its image and class go before each row of one class.
-
-    They stand side by side, so another image or class begins where a row is missing, and at each of `starts`.
-    """
+    """Return how many of the rows go before each since the last of `starts`, where images (or classes) begin."""
     first = np.zeros(len(rows) + 1, bool)
     first[np.searchsorted(rows, starts)] = True
     first[:1] = True
-    first[1:-1] |= np.diff(rows) != 1
     begins = np.flatnonzero(first[: len(rows)])
     ranks = np.arange(len(rows), dtype=np.int32)
     ranks -= np.repeat(begins.astype(np.int32), np.diff(np.append(begins, len(rows))))
