@@ -102,28 +102,30 @@ def test_progress_counts_points() -> None:
 
 
 def test_an_experiment_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import probox.experiments.repeats as repeats
+    import probox.experiments.running as running
 
-    real, calls = repeats.measure, []
+    real, calls = running.summary_of, []
 
     def stopping(*args: Any, **options: Any) -> dict[str, float]:
         calls.append(1)
-        if len(calls) == 3:
+        if len(calls) == 5:  # two presets each
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(repeats, "measure", stopping)
+    monkeypatch.setattr(running, "summary_of", stopping)
     with pytest.raises(KeyboardInterrupt):
         experiments.duplicates(times=(1, 2, 3, 4), run=Run(keep=tmp_path))
     table = experiments.duplicates(times=(1, 2, 3, 4), run=Run(keep=tmp_path))
-    assert len(calls) == 5
+    assert len(calls) == 9
     assert table["PDQ"].tolist() == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
     (kept,) = tmp_path.iterdir()
     assert json.loads(kept.read_text().splitlines()[0])["experiment"] == "duplicates"
 
 
 def test_tables() -> None:
-    table = ResultTable.from_rows([{"x": 1, "repeat": 0, "PDQ": 0.5}, {"x": 1, "repeat": 1, "PDQ": 0.7}])
+    table = ResultTable.from_rows(
+        [{"x": 1, "repeat": 0, "PDQ": 0.5}, {"x": 1, "repeat": 1, "PDQ": 0.7}], ["x", "repeat"]
+    )
     assert table.to_csv() == "x,repeat,PDQ\n1,0,0.5\n1,1,0.7\n"
     assert list(table.mean_over("repeat").rows()) == [{"x": 1, "PDQ": 0.6}]
     assert len(ResultTable({})) == 0

@@ -13,6 +13,8 @@ from probox.cli.console import note, print_json, progress_bar, results
 if TYPE_CHECKING:
     from probox.experiments.outcome import Outcome, Setting
 
+STYLES = {True: "green", False: "bold red", None: "dim"}
+
 
 @click.group("experiment")
 def command() -> None:
@@ -150,7 +152,7 @@ def _report(
         answer: dict[str, Any] = {
             "experiments": [outcome.to_dict() for outcome in outcomes],
             "claims": len(claims),
-            "holds": sum(claim.holds for claim in claims),
+            "holds": sum(claim.holds is True for claim in claims),
             "ran_on": setting.describe(),
             "page": None if written is None else {"markdown": str(written[0]), "html": str(written[1])},
             "seconds": seconds,
@@ -165,15 +167,13 @@ def _claim_table(outcomes: list[Outcome]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from probox.experiments.page import outcome_word
-
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("experiment", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("claim, and what was measured", overflow="fold")
     for outcome in outcomes:
         for row, claim in enumerate(outcome.claims):
-            word = Text(outcome_word(claim.holds), style="green" if claim.holds else "bold red")
+            word = Text(claim.verdict, style=STYLES[claim.holds])
             words = Text(claim.claim).append(f"\n{claim.measured}", style="dim")
             if claim.explanation and not claim.holds:
                 words.append(f"\n{claim.explanation}")

@@ -17,7 +17,7 @@ from probox.experiments.misalignment import scaling, translation
 from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
 from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
-from probox.experiments.running import Run, measure
+from probox.experiments.running import Run
 from probox.experiments.scenes import pixel_aligned, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.spatial import box_probability, corner_variance, spatial_uncertainty
@@ -41,7 +41,6 @@ __all__ = [
     "label_coco",
     "label_uncertainty",
     "lower_confidence",
-    "measure",
     "missed_coco",
     "missed_small",
     "pixel_aligned",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from probox.experiments.claims import EXACT, Claim
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import BLUE, ORANGE, VERMILION, draw_box, new_figure
-from probox.experiments.running import Run, pdq
+from probox.experiments.running import Run
 from probox.experiments.scenes import boxes_in_one_image, plane_scene
 from probox.experiments.table import ResultTable
 from probox.tables.groundtruth import GroundTruth
@@ -48,8 +48,7 @@ def plane(*, run: Run | None = None) -> ResultTable:
             "IoU": float(found.extents.prod() / truth.extents.prod()),  # the detection lies within the object's box
             "covered": float(inside.sum() / mask.sum()),
             "AP50": average_precision(truth, found, threads=run.threads).ap50,
-            "PDQ": pdq(truth, found, threads=run.threads),
-            "PDQ_paper": pdq(truth, found, convention="paper", threads=run.threads),
+            **run.measure(truth, found, measures=()),
         }
 
     return run.table("plane", [{}], point)

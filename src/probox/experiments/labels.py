@@ -10,7 +10,7 @@ import numpy as np
 from probox.experiments.claims import EXACT, Claim, at_most, falls, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves, draw_label_coco
-from probox.experiments.running import Run, measure
+from probox.experiments.running import Run
 from probox.experiments.scenes import PROBABILITIES, fingerprint, pixel_aligned, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.table import ResultTable
@@ -36,7 +36,7 @@ def label_uncertainty(
     truth = square_scene(side=100, image=400, classes=classes)
 
     def point(probability: float) -> dict[str, float]:
-        return measure(truth, SimulatedDetector(label_probability=probability).detect(truth), threads=run.threads)
+        return run.measure(truth, SimulatedDetector(label_probability=probability).detect(truth))
 
     return run.table("label-uncertainty", [{"probability": p} for p in probabilities], point, classes=classes)
 
@@ -89,7 +89,7 @@ def label_coco(
 
     def point(probability: float, largest: bool) -> dict[str, float]:
         detector = SimulatedDetector(label_probability=probability)
-        return measure(objects, detector.detect(objects, seed), threads=run.threads)
+        return run.measure(objects, detector.detect(objects, seed))
 
     points = [
         {"probability": float(p), "largest": float(p) > even_share}

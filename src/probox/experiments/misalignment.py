@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_families
-from probox.experiments.running import Run, measure
+from probox.experiments.running import Run
 from probox.experiments.scenes import boxes_in_one_image, evenly, square_scene
 from probox.experiments.table import ResultTable
 
@@ -103,7 +103,7 @@ def _misplaced(
 
     def point(variance: float, **setting: float) -> dict[str, float]:
         found = boxes_in_one_image(truth, box_at(setting[name]), variance=variance)
-        return measure(truth, found, threads=run.threads)
+        return run.measure(truth, found)
 
     points = [{"variance": float(variance), name: float(value)} for variance in variances for value in values]
     return run.table(experiment, points, point, side=side, image=image)

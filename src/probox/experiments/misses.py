@@ -10,7 +10,7 @@ import numpy as np
 from probox.experiments.claims import Claim, falls, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves
-from probox.experiments.running import Run, measure
+from probox.experiments.running import Run
 from probox.experiments.scenes import (
     border_squares,
     boxes_in_one_image,
@@ -53,7 +53,7 @@ def missed_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> R
     found = SimulatedDetector().detect(square_scene(SIDE, IMAGE))
 
     def point(missed: int) -> dict[str, float]:
-        return measure(square_scene(SIDE, IMAGE, extra=border_squares(missed, IMAGE)), found, threads=run.threads)
+        return run.measure(square_scene(SIDE, IMAGE, extra=border_squares(missed, IMAGE)), found)
 
     return run.table("missed-small", [{"missed": int(count)} for count in counts], point)
 
@@ -100,7 +100,7 @@ def missed_coco(
 
     def point(rate: float, repeat: int) -> dict[str, float]:
         found = SimulatedDetector(miss_rate=rate).detect(objects, seed=[seed, repeat])
-        return measure(objects, found, threads=run.threads)
+        return run.measure(objects, found)
 
     points = [{"rate": float(rate), "repeat": repeat} for repeat in range(repeats) for rate in rates]
     return run.table("missed-coco", points, point, truth=fingerprint(objects), seed=seed)
@@ -205,7 +205,7 @@ def _beside_a_correct_one(name: str, counts: Sequence[int], correct: float, wron
     def point(false: int) -> dict[str, float]:
         boxes = np.concatenate([truth.masks.boxes, border_squares(false, IMAGE)])
         found = boxes_in_one_image(truth, boxes, [correct] + [wrong] * false)
-        return measure(truth, found, threads=run.threads)
+        return run.measure(truth, found)
 
     return run.table(name, [{"false": int(count)} for count in counts], point)
 

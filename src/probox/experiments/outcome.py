@@ -9,7 +9,7 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.experiments import registry
-from probox.experiments.claims import Claim
+from probox.experiments.claims import Claim, all_hold
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import pictures, style
 from probox.experiments.running import Run
@@ -93,9 +93,9 @@ class Outcome:
     picture: bytes
 
     @property
-    def holds(self) -> bool:
-        """Whether all claims hold."""
-        return all(claim.holds for claim in self.claims)
+    def holds(self) -> bool | None:
+        """Whether all claims hold that were measured; None if none was."""
+        return all_hold(self.claims)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the table, as JSON can hold it."""

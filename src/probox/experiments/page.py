@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from probox.experiments.claims import Claim
+from probox.experiments.claims import Claim, verdict_words
 from probox.experiments.outcome import Outcome
 from probox.files.folder import OutputFolder
 
@@ -39,6 +39,7 @@ ul { list-style: none; margin: 0; padding: 0; } li { margin-bottom: 1rem; } li p
 .numbers, .why { font-size: .9rem; } .why { border-left: 3px solid var(--line); padding-left: .7rem; }
 td:first-child { white-space: nowrap; }
 .verdict { font-weight: 650; white-space: nowrap; } .yes { color: var(--yes); } .no { color: var(--no); }
+.unknown { color: var(--soft); }
 a { color: var(--link); } code { font-size: .92em; background: var(--code); padding: 0 .2em; border-radius: 3px; }
 @media screen and (max-width: 46rem) {
   body { margin-top: 1.2rem; padding: 0 1rem; } h1 { font-size: 1.5rem; }
@@ -65,13 +66,8 @@ def write_page(outcomes: Sequence[Outcome], folder: OutputFolder, about: str) ->
 def summary_line(outcomes: Sequence[Outcome]) -> str:
     """Return how many claims hold, in words."""
     claims = [claim for outcome in outcomes for claim in outcome.claims]
-    held = sum(claim.holds for claim in claims)
-    return f"{held} of {len(claims)} claims hold"
-
-
-def outcome_word(holds: bool) -> str:
-    """Return the verdict in words."""
-    return "holds" if holds else "does not hold"
+    held, skipped = sum(claim.holds is True for claim in claims), sum(claim.holds is None for claim in claims)
+    return f"{held} of {len(claims)} claims hold" + (f", {skipped} were not measured" if skipped else "")
 
 
 def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
@@ -81,13 +77,13 @@ def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
     for outcome in outcomes:
         what = outcome.experiment
         link = f"[{what.name}](#{what.name})"
-        lines.append(f"| {link} | {what.section} | {what.claim} | {outcome_word(outcome.holds)} |")
+        lines.append(f"| {link} | {what.section} | {what.claim} | {verdict_words(outcome.holds)} |")
     for outcome in outcomes:
         what = outcome.experiment
         lines += ["", f"## {what.name}", "", f"Paper: {_where(what.section)}. Varied: {what.varied}.", ""]
         lines += [f"![{what.name}]({outcome.png.name})", ""]
         for claim in outcome.claims:
-            lines.append(f"- **{outcome_word(claim.holds).capitalize()}**: {claim.claim}.")
+            lines.append(f"- **{claim.verdict.capitalize()}**: {claim.claim}.")
             lines.append(f"  Measured: {claim.measured}. Required: {claim.required}.")
             if claim.explanation:
                 lines.append(f"  {claim.explanation}")
@@ -139,8 +135,9 @@ def _claim(claim: Claim) -> str:
     )
 
 
-def _word(holds: bool) -> str:
-    return f'<span class="verdict {"yes" if holds else "no"}">{outcome_word(holds)}</span>'
+def _word(holds: bool | None) -> str:
+    looks = "unknown" if holds is None else "yes" if holds else "no"
+    return f'<span class="verdict {looks}">{verdict_words(holds)}</span>'
 
 
 def _text(words: str) -> str:

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from functools import partial
 
-from probox.experiments.claims import EXACT, Claim, falls, fractions_of_one, stays_perfect
+from probox.experiments.claims import Claim, equals, falls, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves, draw_fewer_images
-from probox.experiments.running import Run, measure
+from probox.experiments.running import Run
 from probox.experiments.scenes import fingerprint, first_images, pixel_aligned, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.table import ResultTable
@@ -47,7 +47,7 @@ def claims_of_duplicates(table: ResultTable) -> list[Claim]:
     claim = "PDQ and 1 - moLRP of n detections of one object are 1/n"
     return [
         stays_perfect(table, measures=("mAP",)),
-        fractions_of_one(table, table["detections"], ("PDQ", "PDQ_paper", "moLRP"), claim, EXACT),
+        equals(claim, table, dict.fromkeys(("PDQ", "1 - moLRP"), 1 / table["detections"])),
     ]
 
 
@@ -96,7 +96,7 @@ def claims_of_duplicates_coco(table: ResultTable) -> list[Claim]:
             "above 0 for every n > 1",
             {"smallest": float(excess.min()), "largest": float(excess.max())},
         ),
-        fractions_of_one(table, n, ("PDQ", "PDQ_paper", "moLRP"), "PDQ and 1 - moLRP follow 1/n", FOLLOWS),
+        equals("PDQ and 1 - moLRP follow 1/n", table, dict.fromkeys(("PDQ", "1 - moLRP"), 1 / n), FOLLOWS),
     ]
 
 
@@ -140,7 +140,7 @@ def duplicates_coco_100(
 
     def point(images: int, detections: int) -> dict[str, float]:
         detector = SimulatedDetector(detections_per_object=detections)
-        return measure(sets[images], detector.detect(sets[images]), threads=run.threads)
+        return run.measure(sets[images], detector.detect(sets[images]))
 
     points = [{"images": count, "detections": int(n)} for count in sets for n in times]
     return run.table("duplicates-coco-100", points, point, truth=fingerprint(objects))
@@ -162,7 +162,7 @@ def claims_of_duplicates_coco_100(table: ResultTable) -> list[Claim]:
             {f"mean excess on {few} images": mean_excess[0], f"mean excess on {all_of_them} images": mean_excess[1]},
             "There are no more images than these to compare with." if few == all_of_them else "",
         ),
-        fractions_of_one(part, n, ("PDQ", "PDQ_paper", "moLRP"), "PDQ and 1 - moLRP follow 1/n", FOLLOWS),
+        equals("PDQ and 1 - moLRP follow 1/n", part, dict.fromkeys(("PDQ", "1 - moLRP"), 1 / n), FOLLOWS),
     ]
 
 
@@ -206,7 +206,7 @@ def _repeated(
 ) -> ResultTable:
     def point(detections: int) -> dict[str, float]:
         found = dataclasses.replace(detector, detections_per_object=detections).detect(truth)
-        return measure(truth, found, threads=run.threads)
+        return run.measure(truth, found)
 
     return run.table(name, [{"detections": int(n)} for n in times], point, truth=fingerprint(truth))
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from probox.experiments.claims import Claim, falls, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves, draw_spatial_uncertainty
-from probox.experiments.running import Run, measure, pdq
+from probox.experiments.running import Run
 from probox.experiments.scenes import PROBABILITIES, classes_within_images, fingerprint, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
-from probox.experiments.table import ResultTable
+from probox.experiments.table import ResultTable, presets_in
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = [
@@ -36,7 +36,6 @@ def spatial_uncertainty(
     true_variances: Sequence[float] = VARIANCES,
     reported_variances: Sequence[float] | None = None,
     repeats: int = 20,
-    paper_repeats: int = 1,
     seed: int = 0,
     run: Run | None = None,
 ) -> ResultTable:
@@ -50,9 +49,6 @@ def spatial_uncertainty(
         In square pixels. `reported_variances` default to the true ones.
     repeats : int
         How often the corners are drawn.
-    paper_repeats : int
-        In how many of the repeats PDQ is computed under `paper` too, which takes about six times as long; the
-        others have NaN there.
     seed : int
         Repeats differ, settings do not: all of them see the same draws.
     run : Run, optional
@@ -70,11 +66,7 @@ def spatial_uncertainty(
     def point(true_variance: float, reported_variance: float, repeat: int) -> dict[str, float]:
         detector = SimulatedDetector(corner_variance=true_variance, reported_variance=reported_variance)
         found = detector.detect(objects, seed=[seed, repeat])
-        also = repeat < paper_repeats
-        return {
-            "PDQ": pdq(objects, found, threads=run.threads),
-            "PDQ_paper": pdq(objects, found, convention="paper", threads=run.threads) if also else np.nan,
-        }
+        return run.measure(objects, found, measures=())
 
     points = [
         {"true_variance": float(true), "reported_variance": float(reported), "repeat": repeat}
@@ -82,19 +74,14 @@ def spatial_uncertainty(
         for true in true_variances
         for reported in (true_variances if reported_variances is None else reported_variances)
     ]
-    return run.table(
-        "spatial-uncertainty", points, point, truth=fingerprint(objects), seed=seed, paper_repeats=paper_repeats
-    )
+    return run.table("spatial-uncertainty", points, point, truth=fingerprint(objects), seed=seed)
 
 
 def claims_of_spatial_uncertainty(table: ResultTable) -> list[Claim]:
     """Judge whether the matching reported variance scores best."""
     claims = []
-    for column, preset in (("PDQ", "reference"), ("PDQ_paper", "paper")):
-        measured = ~np.isnan(table[column])
-        if measured.any():
-            part = ResultTable({name: values[measured] for name, values in table.columns.items()})
-            claims.append(_matching_is_best(part, column, preset))
+    for preset, column in presets_in(table).items():
+        claims.append(_matching_is_best(table, column, preset))
     return claims
 
 
@@ -177,7 +164,7 @@ def box_probability(*, probabilities: Sequence[float] = PROBABILITIES, run: Run 
 
     def point(probability: float) -> dict[str, float]:
         found = dataclasses.replace(perfect, heatmaps=(np.where(inside, probability, 0.0),))
-        return measure(truth, found, threads=run.threads)
+        return run.measure(truth, found)
 
     return run.table("box-probability", [{"probability": p} for p in probabilities], point)
 
@@ -225,7 +212,7 @@ def corner_variance(
     truth = square_scene(side, image)
 
     def point(variance: float) -> dict[str, float]:
-        return measure(truth, SimulatedDetector(reported_variance=variance).detect(truth), threads=run.threads)
+        return run.measure(truth, SimulatedDetector(reported_variance=variance).detect(truth))
 
     return run.table("corner-variance", [{"variance": float(v)} for v in variances], point, side=side, image=image)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,12 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.files.output import write_files
-from probox.measures import registry
-from probox.measures.pdq.measure import PDQ
 from probox.support.csv_rows import csv_lines
 
-__all__ = ["PDQ_PAPER", "ResultTable", "measured_columns"]
+__all__ = ["ResultTable", "column_of", "presets_in"]
 
-PDQ_PAPER = "PDQ_paper"
+PLAIN_PRESET = "reference"
+"""The preset whose columns have no ending."""
 
 
 class ResultTable:
@@ -28,25 +27,29 @@ class ResultTable:
 
     Examples
     --------
-    >>> table = ResultTable.from_rows([{"shift": 0.0, "PDQ": 1.0}, {"shift": 0.1, "PDQ": 0.04}])
+    >>> table = ResultTable.from_rows([{"shift": 0.0, "PDQ": 1.0}, {"shift": 0.1, "PDQ": 0.04}], settings=["shift"])
     >>> table["PDQ"]
     array([1.  , 0.04])
     >>> table.where(shift=0.1)
     ResultTable(1 rows: shift, PDQ)
     """
 
-    def __init__(self, columns: Mapping[str, npt.ArrayLike]) -> None:
+    def __init__(self, columns: Mapping[str, npt.ArrayLike], settings: Collection[str] = ()) -> None:
         self.columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(values) for name, values in columns.items()}
+        self.settings = tuple(name for name in self.columns if name in settings)
         if len({len(values) for values in self.columns.values()}) > 1:
             raise InputError("expected columns of equal length")
 
     @classmethod
-    def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> ResultTable:
-        """Return the table of these rows, all with the same names."""
-        return cls({name: [row[name] for row in rows] for name in rows[0]} if rows else {})
+    def from_rows(cls, rows: Sequence[Mapping[str, Any]], settings: Collection[str] = ()) -> ResultTable:
+        """Return the table of these rows, all with the same names; `settings` are those that were not measured."""
+        return cls({name: [row[name] for row in rows] for name in rows[0]} if rows else {}, settings)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.columns[name]
@@ -60,20 +63,28 @@ class ResultTable:
         for row in zip(*values, strict=True):
             yield dict(zip(self.columns, row, strict=True))
 
+    def take(self, kept: npt.NDArray[Any]) -> ResultTable:
+        """Return the rows that a mask or numbers choose."""
+        return ResultTable({name: values[kept] for name, values in self.columns.items()}, self.settings)
+
     def where(self, **settings: Any) -> ResultTable:
         """Return the rows with these settings."""
         kept = np.ones(len(self), dtype=bool)
         for name, value in settings.items():
             kept &= self.columns[name] == value
-        return ResultTable({name: values[kept] for name, values in self.columns.items()})
+        return self.take(kept)
+
+    def replace(self, **columns: npt.ArrayLike) -> ResultTable:
+        """Return the table with some columns changed, or added."""
+        return ResultTable({**self.columns, **columns}, self.settings)
 
     def mean_over(self, setting: str) -> ResultTable:
         """Return the means over one setting, say the repeats; rows keep the order in which their settings first came.
 
         Points that were not measured (NaN) are left out of the mean.
         """
-        measured = [name for name in self.columns if name in measured_columns()]
-        others = [name for name in self.columns if name not in measured and name != setting]
+        others = [name for name in self.settings if name != setting]
+        measured = [name for name in self.columns if name not in self.settings]
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in self.rows():
             groups.setdefault(tuple(row[name] for name in others), []).append(row)
@@ -81,7 +92,8 @@ class ResultTable:
             [
                 dict(zip(others, key, strict=True)) | {name: _mean([row[name] for row in rows]) for name in measured}
                 for key, rows in groups.items()
-            ]
+            ],
+            others,
         )
 
     def to_csv(self) -> str:
@@ -93,11 +105,21 @@ class ResultTable:
         write_files({Path(path): self.to_csv().encode()})
 
 
-def measured_columns() -> tuple[str, ...]:
-    """Return the columns of what was measured: the first of every measure, and PDQ under the preset `paper`."""
-    names = [measure.headline.key for measure in registry.MEASURES if measure.standard]
-    names.insert(names.index(PDQ.headline.key) + 1, PDQ_PAPER)
-    return tuple(names)
+def column_of(key: str, preset: str) -> str:
+    """Return what the column of a number is called that depends on the preset.
+
+    >>> column_of("PDQ", "reference"), column_of("PDQ", "paper")
+    ('PDQ', 'PDQ_paper')
+    """
+    return key if preset == PLAIN_PRESET else f"{key}_{preset}"
+
+
+def presets_in(table: ResultTable, key: str = "PDQ") -> dict[str, str]:
+    """Return the presets under which a number was measured at any point, each with its column."""
+    from probox.convention import PRESETS
+
+    named = {preset: column_of(key, preset) for preset in PRESETS}
+    return {preset: column for preset, column in named.items() if column in table and not np.isnan(table[column]).all()}
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from probox.calibration.gaussians import edge_reach
 from probox.evaluation.run import evaluate
-from probox.experiments.running import pdq
-from probox.experiments.table import PDQ_PAPER
 from probox.experiments.training.scenes import OCCLUDED, SHARP, SHARP_SIGMA, SIGMAS, Scenes
 from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
 from probox.tables.detections import Detections
@@ -91,7 +89,7 @@ def best_sigma(scenes: Scenes, found: Detections) -> float:
     from probox.experiments.training.finding import with_sigma
 
     kept = found.select(found.label_probs.max(axis=1) > THRESHOLD)
-    scores = [pdq(scenes.truth, with_sigma(kept, sigma)) for sigma in CANDIDATES.tolist()]
+    scores = [evaluate(scenes.truth, with_sigma(kept, sigma), measures=("pdq",)).pdq for sigma in CANDIDATES.tolist()]
     return float(CANDIDATES[int(np.argmax(scores))])
 
 
@@ -103,7 +101,7 @@ def measure_found(scenes: Scenes, found: Detections, *, threads: int | None = No
     edges = Edges.of(scenes, evaluation)
     measured = {
         "PDQ": sure["PDQ"],
-        PDQ_PAPER: pdq(scenes.truth, kept, convention="paper", threads=threads),
+        "PDQ_paper": evaluate(scenes.truth, kept, convention="paper", measures=("pdq",), threads=threads).pdq,
         "mAP": summary["mAP"],
         "moLRP": summary["moLRP"],
         "TP": sure["TP"],

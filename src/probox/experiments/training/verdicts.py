@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.experiments.claims import Claim
-from probox.experiments.table import PDQ_PAPER, ResultTable
+from probox.experiments.table import ResultTable
 from probox.experiments.training.arms import ARMS, PPDQ_ARMS, find_arm
 from probox.experiments.training.intervals import Interval, interval_of
 
@@ -19,7 +19,7 @@ WIDER = 0.95
 COVERAGE, COVERAGE_OFF = 0.9, 0.02
 CONTROL = "l1-constant"
 
-PRESETS = {"PDQ": "reference", PDQ_PAPER: "paper"}
+PRESETS = {"PDQ": "reference", "PDQ_paper": "paper"}
 
 WHY_SIGMAS = (
     "-log pPDQ is, but for the division by the object's pixels, the log score of every pixel, whose expectation is "
