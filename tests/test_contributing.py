@@ -21,6 +21,7 @@ from tests.test_rooms import FLOORS
 
 import probox
 from probox.cli import main
+from probox.experiments import running
 from probox.tables.results import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -242,16 +243,16 @@ def test_a_plot(add: Add, run: Run, tmp_path: Path) -> None:
 
 def test_an_experiment(add: Add, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    module = add("An experiment", "EXPERIMENTS")
+    add("An experiment", "EXPERIMENTS")
     run_documented("An experiment", run)
-    measure = module.measure  # type: ignore[attr-defined]
+    summary_of = running.summary_of
 
-    def broken(truth: probox.GroundTruth, found: probox.Detections, **options: Any) -> dict[str, float]:
+    def broken(truth: probox.GroundTruth, *rest: Any) -> dict[str, float]:
         """Count the image's pixels in the background, a little."""
-        measured = measure(truth, found, **options)
+        measured = summary_of(truth, *rest)
         return {**measured, "PDQ": measured["PDQ"] - 1e-8 * float(truth.dataset.widths[0] ** 2)}
 
-    monkeypatch.setattr(module, "measure", broken)
+    monkeypatch.setattr(running, "summary_of", broken)
     told = answer(run, "experiment", "run", "image-size", "--out", "broken")
     assert (told["claims"], told["holds"]) == (1, 0)
 

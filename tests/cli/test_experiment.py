@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from probox.cli import main
-from probox.experiments import EXPERIMENTS
+from probox.experiments import EXPERIMENTS, synthetic_truth
+from probox.experiments.scenes import fingerprint
+from probox.version import __version__
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 IN_ALL = [experiment.name for experiment in EXPERIMENTS if experiment.in_all]
@@ -103,8 +105,90 @@ def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFi
     before = contents(tmp_path / "one")
     for name in ("spatial-uncertainty", "missed-coco", "precision-recall"):
         run(capsys, "run", name, "--images", 25, "--repeats", 1, "--seed", 3, "--out", tmp_path / "two")
-        for ending in ("csv", "png", "svg"):
+        for ending in ("csv", "json", "png", "svg"):
             assert (tmp_path / "two" / f"{name}.{ending}").read_bytes() == before[f"{name}.{ending}"], name
+
+
+def test_rows_and_where_they_come_from(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    options = ("run", "missed-coco", "duplicates", "--images", 12, "--repeats", 2, "--seed", 4, "--set", "rates=0,0.5")
+    status, out, _ = run(capsys, *options, "--set", "times=1,2", "--threads", 2, "--out", tmp_path, "--json")
+    assert status == 0
+    missed, duplicates = json.loads(out)["experiments"]
+    made = missed["provenance"]
+    assert made["command"] == "probox experiment run missed-coco --images 12 --repeats 2 --seed 4 --set rates=0,0.5"
+    assert duplicates["provenance"]["command"] == "probox experiment run duplicates --set times=1,2"
+    assert (made["probox"], made["seed"]) == (__version__, 4)
+    assert made["data"] == f"12 made-up images with 113 objects, sha256 {fingerprint(synthetic_truth(12))}"
+    assert duplicates["provenance"]["data"] == "scenes of its own"
+    assert "arXiv:1811.10800; section B.4" in made["paper"]
+    assert [(row["rate"], row["repeat"]) for row in missed["rows"]] == [(0.0, 0), (0.5, 0), (0.0, 1), (0.5, 1)]
+    assert duplicates["rows"][1]["PDQ_paper"] == pytest.approx(0.5)
+    assert duplicates["settings"] == ["detections"]
+    kept = json.loads((tmp_path / "missed-coco.json").read_text())
+    assert kept == {name: value for name, value in missed.items() if name != "files"}
+    with (tmp_path / "missed-coco.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert all({name: row[name] for name in made} == {n: str(value) for n, value in made.items()} for row in rows)
+    assert [float(row["PDQ"]) for row in rows] == [row["PDQ"] for row in missed["rows"]]
+
+
+def test_presets_and_constants_are_chosen(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    chosen = ("--preset", "paper", "--preset", "challenge", "--preset", "paper", "--set", "epsilon=1e-10")
+    status, out, _ = run(capsys, "run", "plane", *chosen, "--out", tmp_path, "--json")
+    assert status == 0
+    (plane,) = json.loads(out)["experiments"]
+    (row,) = plane["rows"]
+    assert {name for name in row if name.startswith("PDQ")} == {"PDQ_paper", "PDQ_challenge"}
+    assert row["PDQ_paper"] == pytest.approx(1e-10 ** ((1 - row["covered"]) / 2), rel=1e-6)
+    assert plane["provenance"]["command"].endswith("--preset paper --preset challenge --set epsilon=1e-10")
+
+
+def test_strict_tells_by_its_status(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    broken = ("run", "duplicates", "--set", "times=1,2", "--set", "label_weight=0.25", "--out", tmp_path)
+    assert run(capsys, *broken[:4], "--strict", "--out", tmp_path)[0] == 0
+    denied = ("run", "label-uncertainty", "--set", "label_weight=0.25", "--out", tmp_path)
+    status, out, _ = run(capsys, *denied, "--strict")
+    assert status == 3
+    assert "does not hold" in out
+    assert (tmp_path / "label-uncertainty.json").exists()
+    assert run(capsys, *denied)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--set", "epsilon"], "expected name=value"),
+        (["--set", "time=1"], "did you mean times?"),
+        (["--set", "nonsense=1"], "choose from: times, epsilon"),
+        (["--set", "times=a"], "expected times to be a whole number, got 'a'"),
+        (["--set", "times="], "write times=1"),
+        (["--set", "seed=1"], "use --seed"),
+        (["--set", "epsilon=1", "--set", "epsilon=2"], "set twice"),
+        (["--set", "assignment=lucky"], "'optimal' or 'greedy'"),
+        (["--set", "single_precision=perhaps"], "true or false"),
+        (["--set", "min_width=1.5"], "a whole number"),
+        (["--set", "epsilon=1"], "between 1e-300 and 1e-9"),
+        (["--preset", "mine"], "'mine' is not one of"),
+        (["--detections", "found.json"], "--detections needs --truth"),
+    ],
+)
+def test_wrong_settings_are_told_before_anything_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, options: list[str], said: str
+) -> None:
+    status, out, err = run(capsys, "run", "duplicates", *options, "--out", tmp_path / "none")
+    assert (status, out) == (2, "")
+    assert said in " ".join(err.split())
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("text", ["side=-5", "shifts=nan", "variances=-1", "image=1"])
+def test_settings_that_make_no_sense_end_in_words(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
+) -> None:
+    status, out, err = run(capsys, "run", "translation", "--set", text, "--out", tmp_path / "none")
+    assert (status, out) == (1, "")
+    assert "Traceback" not in err
+    assert f"translation cannot be run with {text}" in " ".join(err.split())
 
 
 def contents(folder: Path) -> dict[str, bytes]:

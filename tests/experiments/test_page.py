@@ -15,6 +15,7 @@ from probox.experiments.claims import Claim
 from probox.experiments.figures import new_figure, pictures
 from probox.experiments.outcome import Outcome
 from probox.experiments.page import html_page
+from probox.experiments.provenance import Provenance
 from probox.experiments.table import ResultTable
 
 WORDS = "PDQ of 0.123456 is at most that of `preset_with_a_name_of_forty_letters_in_all` at 1e-06, " * 2
@@ -30,8 +31,11 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     table = ResultTable.from_rows([{"x": 1}])
     outcomes = []
     for one in EXPERIMENTS:
-        files = (Path(f"{one.name}.{ending}") for ending in ("csv", "png", "svg"))
-        outcomes.append(Outcome(one, table, [claim, claim], *files, picture))
+        files = {ending: Path(f"{one.name}.{ending}") for ending in ("csv", "json", "png", "svg")}
+        made = Provenance(probox="1", code="2", command=WORDS, seed=3, data=WORDS, paper=WORDS)
+        outcomes.append(
+            Outcome(experiment=one, table=table, claims=[claim, claim], provenance=made, files=files, picture=picture)
+        )
     page = tmp_path_factory.mktemp("page") / "index.html"
     page.write_text(html_page(outcomes, WORDS), encoding="utf-8")
     browser = Browser(tmp_path_factory.mktemp("profile"))

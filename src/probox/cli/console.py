@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,13 +13,13 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from probox.support.plain_json import plain_json
 from probox.support.words import one_line, printable, printable_json
 
 __all__ = [
     "file_title",
     "in_flags",
     "note",
-    "plain_json",
     "print_json",
     "progress_bar",
     "results",
@@ -142,19 +141,6 @@ def print_json(value: Any) -> None:
     """Print one JSON object and nothing else; NaN and infinities become null."""
     text = json.dumps(plain_json(value), ensure_ascii=False, allow_nan=False)
     click.echo(printable_json(text))
-
-
-def plain_json(value: Any) -> Any:
-    """Return a value of lists, dictionaries, numbers and text alone; NaN and infinities become None."""
-    if isinstance(value, dict):
-        return {str(key): plain_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_json(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain_json(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 @contextmanager

@@ -109,12 +109,12 @@ def _write(out: str, loaded: dict[str, Any], diagnoses: dict[str, Any], describe
 
     from probox.analysis.diagnosis_text import diagnosis_tables
     from probox.analysis.what_if import TITLES
-    from probox.cli.console import plain_json
     from probox.evaluation.naming import label_results
     from probox.files.folder import output_folder
     from probox.plots import PLOTS as ALL
     from probox.plots import quietly
     from probox.plots.what_if import draw_what_if
+    from probox.support.plain_json import plain_json
 
     files: dict[str, bytes] = {"diagnosis.json": json.dumps(plain_json(described), indent=1).encode()}
     for name, diagnosis in diagnoses.items():

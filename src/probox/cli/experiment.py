@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probox.cli.console import note, print_json, progress_bar, results
+from probox.convention import PRESETS as CONVENTIONS
 
 if TYPE_CHECKING:
+    from probox.experiments.experiment import Experiment
     from probox.experiments.outcome import Outcome, Setting
 
+FAILED = 3
+"""The exit status of a run in which a claim does not hold, if that was asked for."""
 STYLES = {True: "green", False: "bold red", None: "dim"}
 
 
@@ -36,6 +40,7 @@ def list_command(as_json: bool) -> None:
     probox experiment list
     """
     from probox.experiments.registry import EXPERIMENTS
+    from probox.experiments.settings import settable
 
     if as_json:
         fields = ("name", "section", "varied", "claim")
@@ -44,6 +49,7 @@ def list_command(as_json: bool) -> None:
                 "experiments": [
                     {name: getattr(experiment, name) for name in fields}
                     | {"takes_truth": "truth" in experiment.takes, "in_all": experiment.in_all}
+                    | {"settings": settable(experiment)}
                     | {"extra": experiment.extra or None}
                     for experiment in EXPERIMENTS
                 ]
@@ -65,15 +71,37 @@ def list_command(as_json: bool) -> None:
     results().print(table)
 
 
-# No options of scoring: an experiment says itself under which presets its claims are judged.
+# Of the options of scoring only what experiments can be judged under: the rest is for --set.
 @command.command("run")
 @click.argument("names", nargs=-1, required=True, metavar="NAME... | all")
 @click.option(
-    "--truth", type=click.Path(), metavar="FILE", help="COCO ground truth for the experiments on many images."
+    "--truth", type=click.Path(), metavar="FILE", help="Your ground truth, for the experiments on many images."
+)
+@click.option(
+    "--detections",
+    type=click.Path(),
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Your detections of it, for the experiments on detectors; repeat for more.",
 )
 @click.option("--repeats", type=click.IntRange(min=1), metavar="N", help="Repeat random draws N times.")
 @click.option("--images", type=click.IntRange(min=1), metavar="N", help="Use the first N images of the truth.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where random draws start.")
+@click.option(
+    "--preset",
+    "presets",
+    type=click.Choice(list(CONVENTIONS)),
+    multiple=True,
+    help="Measure PDQ under this preset; repeat for more.  [default: reference and paper]",
+)
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Change a setting of the experiments, or a constant of the measure; repeat for more.",
+)
+@click.option("--strict", is_flag=True, help="Exit with status 3 if a claim does not hold.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
 @click.option(
     "--out", type=click.Path(), default="experiments", show_default=True, metavar="DIR", help="Where results go."
@@ -82,46 +110,59 @@ def list_command(as_json: bool) -> None:
 def run_command(
     names: tuple[str, ...],
     truth: str | None,
+    detections: tuple[str, ...],
     repeats: int | None,
     images: int | None,
     seed: int,
+    presets: tuple[str, ...],
+    changes: tuple[str, ...],
+    strict: bool,
     threads: int | None,
     out: str,
     as_json: bool,
-) -> None:
-    """Run experiments, draw them and check the paper's claims.
+) -> int:
+    """Run experiments, draw them and check their claims.
 
-    Each writes NAME.csv, NAME.png and NAME.svg into the folder; `all` also writes index.html and index.md with every
-    figure, claim and verdict. They appear together when the last is done, and replace those of an earlier run. A run
-    that was stopped goes on where it was when started again with the same --out. Without --truth the experiments on
-    many images use made-up ones. Training needs PyTorch and takes minutes: it is not part of `all`.
+    Each writes NAME.csv, NAME.json, NAME.png and NAME.svg into the folder, with the version, command, seed, data and
+    paper that its numbers come from; `all` also writes index.html and index.md with every figure, claim and verdict.
+    They appear together when the last is done, and replace those of an earlier run. A run that was stopped goes on
+    where it was when started again with the same --out. Without --truth the experiments on many images use made-up
+    ones. What needs PyTorch or minutes is not part of `all`.
 
     \b
-    probox experiment run all
+    probox experiment run all --strict
     probox experiment run spatial-uncertainty --truth instances_val2017.json --repeats 20
-    probox experiment run training training-scenes training-optimum
+    probox experiment run constant-sigma --truth mine.json --detections ours=found.json
+    probox experiment run assignment scaling --preset paper --set epsilon=1e-10
+    probox experiment run training training-scenes
     """
     from probox.errors import InputError
     from probox.experiments.figures import style
     from probox.experiments.outcome import KEPT, Setting, check_extras, file_names, find_experiments, perform
     from probox.experiments.page import PAGES, write_page
+    from probox.experiments.running import PRESETS
+    from probox.experiments.settings import parse_settings
     from probox.files.folder import output_folder
 
     try:
         chosen = find_experiments(names)
+        parsed = parse_settings(changes, chosen)
     except InputError as error:
         raise click.UsageError(str(error)) from None
+    if detections and truth is None:
+        raise click.UsageError("--detections needs --truth: what was to be detected")
     style()  # says what is missing before anything is measured
     check_extras(chosen)
     started = time.perf_counter()
-    table = None
-    if truth is not None:
-        from probox.formats import read_truth
-
-        table = read_truth(truth)
-        if not any("truth" in experiment.takes for experiment in chosen):
-            note(f"note: {truth} is not used by {', '.join(experiment.name for experiment in chosen)}")
-    setting = Setting(truth=table, images=images, repeats=repeats, seed=seed)
+    setting = Setting(
+        **_tables(truth, detections, chosen),
+        images=images,
+        repeats=repeats,
+        seed=seed,
+        presets=tuple(dict.fromkeys(presets)) or PRESETS,
+        changes=parsed,
+        typed=changes,
+    )
     outcomes: list[Outcome] = []
     written = None
     files = [name for experiment in chosen for name in file_names(experiment)] + [*PAGES] * ("all" in names)
@@ -132,9 +173,33 @@ def run_command(
                 outcomes.append(perform(experiment, folder, setting, threads=threads, progress=progress))
             note(f"{experiment.name}: {time.perf_counter() - began:.1f} s")
         if "all" in names:
-            about = f"Experiments on many images: {setting.describe()}. PDQ in figures is that of preset `reference`."
+            about = f"Experiments on many images: {setting.describe()}. PDQ is measured under {_presets(setting)}."
             written = write_page(outcomes, folder, about)
     _report(outcomes, setting, out, written, time.perf_counter() - started, as_json)
+    return FAILED if strict and any(outcome.holds is False for outcome in outcomes) else 0
+
+
+def _tables(truth: str | None, detections: tuple[str, ...], chosen: list[Experiment]) -> dict[str, Any]:
+    """Return the tables of files; those that no experiment uses are named."""
+    from probox.cli.naming import parse_named, titles_of
+    from probox.formats import read_detections, read_truth
+
+    if truth is None:
+        return {}
+    for path, use in [(truth, "truth"), *((path, "detectors") for path in detections)]:
+        if not any(use in experiment.takes for experiment in chosen):
+            note(f"note: {path} is not used by {', '.join(experiment.name for experiment in chosen)}")
+    table = read_truth(truth)
+    if not detections:
+        return {"truth": table}
+    named = parse_named(detections)
+    found = [read_detections(entry.path, table) for entry in named]
+    return {"truth": table, "detectors": dict(zip(titles_of(named), found, strict=True))}
+
+
+def _presets(setting: Setting) -> str:
+    changed = f" with {', '.join(setting.typed)}" if setting.typed else ""
+    return " and ".join(f"`{preset}`" for preset in setting.presets) + changed
 
 
 def _report(
@@ -153,6 +218,7 @@ def _report(
             "experiments": [outcome.to_dict() for outcome in outcomes],
             "claims": len(claims),
             "holds": sum(claim.holds is True for claim in claims),
+            "not_measured": sum(claim.holds is None for claim in claims),
             "ran_on": setting.describe(),
             "page": None if written is None else {"markdown": str(written[0]), "html": str(written[1])},
             "seconds": seconds,

@@ -26,7 +26,6 @@ __all__ = [
     "draw_families",
     "draw_fewer_images",
     "draw_label_coco",
-    "draw_spatial_uncertainty",
     "measure_lines",
     "new_figure",
     "pictures",
@@ -237,39 +236,6 @@ def shades_of_blue(count: int) -> list[tuple[float, float, float]]:
     return [
         tuple((dark + (middle - dark) * t if t <= 1 else middle + (light - middle) * (t - 1)).tolist()) for t in steps
     ]
-
-
-def draw_spatial_uncertainty(table: ResultTable) -> Figure:
-    """Draw a line per reported variance over the true one, a ring where both match."""
-    from matplotlib import colormaps
-
-    figure = new_figure(4.8, 3.7)
-    axes = figure.add_subplot()
-    means = table.mean_over("repeat")
-    reported = sorted(set(means["reported_variance"].tolist()))
-    colours = colormaps["viridis"](np.linspace(0.0, 0.88, len(reported)))
-    for variance, colour in zip(reported, colours, strict=True):
-        line = means.where(reported_variance=variance)
-        axes.plot(line["true_variance"], line["PDQ"], color=colour, lw=1.8, marker="o", ms=3.2, label=f"{variance:g}")
-        match = line.where(true_variance=variance)
-        axes.plot(match["true_variance"], match["PDQ"], "o", ms=10, mfc="none", mec=colour, mew=1.6)
-    ring = axes.plot([], [], "o", ms=8, mfc="none", mec=GREY, mew=1.4, label="reported = true", ls="none")
-    axes.set_xscale("log")
-    true = sorted(set(means["true_variance"].tolist()))
-    axes.set_xticks(true, [f"{value:g}" for value in true])
-    axes.minorticks_off()
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("true variance of the corners (square pixels)")
-    axes.set_ylabel("PDQ")
-    axes.set_title("PDQ rewards honest spatial uncertainty")
-    handles, labels = axes.get_legend_handles_labels()
-    first = axes.legend(
-        handles[: len(reported)], labels[: len(reported)], title="reported variance", ncols=2, loc="lower left"
-    )
-    first.get_title().set_fontsize(8.5)
-    axes.add_artist(first)
-    axes.legend(handles=ring, loc="upper right")
-    return figure
 
 
 def draw_box(axes: Axes, box: npt.NDArray[np.float64], colour: str, width: float, **style: Any) -> None:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from probox.convention import ALIASES
 from probox.errors import InputError
 from probox.experiments import registry
 from probox.experiments.claims import Claim, all_hold
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import pictures, style
-from probox.experiments.running import Run
-from probox.experiments.scenes import first_images, synthetic_truth
+from probox.experiments.provenance import PAPER, Provenance, code_digest
+from probox.experiments.running import PRESETS, Run
+from probox.experiments.scenes import fingerprint, first_images, synthetic_truth
+from probox.experiments.settings import Changes
 from probox.experiments.table import ResultTable
 from probox.files.folder import OutputFolder
 from probox.support.optional import check_installed
+from probox.support.plain_json import plain_json
+from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.version import __version__
 
-__all__ = ["Outcome", "Setting", "check_extras", "file_names", "find_experiments", "perform"]
+__all__ = ["Outcome", "Setting", "check_extras", "file_names", "find_experiments", "perform", "where_in_paper"]
 
 KEPT = ".points"
 """The folder, in the one of the results, that keeps finished points."""
@@ -27,27 +38,40 @@ KEPT = ".points"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What experiments are run on.
+    """What experiments are run on, and how.
 
     Parameters
     ----------
     truth : GroundTruth, optional
         For the experiments that the paper ran on COCO. Default: `synthetic_truth`.
+    detectors : mapping of str to Detections, optional
+        Detections of that truth, for the experiments about detectors. Default: made-up ones.
     images : int, optional
         Use the first so many images of it, or make so many.
     repeats : int, optional
         How often random draws are repeated. Default: each experiment's own.
     seed : int
         Where they start.
+    presets : sequence of str
+        The presets that PDQ is measured under.
+    changes : Changes
+        What is changed in them, and in the experiments' own settings.
+    typed : sequence of str
+        The texts that asked for these changes.
     """
 
     truth: GroundTruth | None = None
+    detectors: Mapping[str, Detections] | None = None
     images: int | None = None
     repeats: int | None = None
     seed: int = 0
+    presets: Sequence[str] = PRESETS
+    changes: Changes = dataclasses.field(default_factory=Changes)
+    typed: Sequence[str] = ()
 
+    @functools.cached_property
     def objects(self) -> GroundTruth:
-        """Return the truth to use."""
+        """The truth to use."""
         if self.truth is None:
             return synthetic_truth() if self.images is None else synthetic_truth(self.images)
         chosen = first_images(self.truth, self.images)
@@ -61,12 +85,76 @@ class Setting:
 
     def describe(self) -> str:
         """Return in words what the experiments on many images ran on."""
-        objects = self.objects()
-        source = "made-up images" if self.truth is None else f"images of {Path(objects.source).name or 'a given truth'}"
-        return f"{len(objects.image_ids):,} {source} with {len(objects):,} objects, seed {self.seed}"
+        return f"{self._images()}, seed {self.seed}"
+
+    def _images(self) -> str:
+        name = Path(self.objects.source).name or "a given truth"
+        source = "made-up images" if self.truth is None else f"images of {name}"
+        return f"{len(self.objects.image_ids):,} {source} with {len(self.objects):,} objects"
+
+    def found(self) -> dict[str, Detections] | None:
+        """Return the detections in the images that are used."""
+        if self.detectors is None:
+            return None
+        ids = self.objects.image_ids
+        return {name: table.select(np.isin(table.image_ids, ids)) for name, table in self.detectors.items()}
+
+    def arguments(self, experiment: Experiment, run: Run) -> dict[str, Any]:
+        """Return what an experiment's function is called with."""
+        arguments: dict[str, Any] = {"run": run, **self.changes.for_experiment(experiment)}
+        if "truth" in experiment.takes:
+            arguments["truth"] = self.objects
+        if "detectors" in experiment.takes:
+            arguments["detectors"] = self.found()
+        if "repeats" in experiment.takes and self.repeats is not None:
+            arguments["repeats"] = self.repeats
+        if "seed" in experiment.takes:
+            arguments["seed"] = self.seed
+        return arguments
+
+    def provenance(self, experiment: Experiment) -> Provenance:
+        """Return where an experiment's numbers come from: of all settings those that it depends on."""
+        takes, words = experiment.takes, [f"probox experiment run {experiment.name}"]
+        if "truth" in takes:
+            words += [] if self.truth is None else [f"--truth {Path(self.truth.source).name}"]
+            words += [] if self.images is None else [f"--images {self.images}"]
+        if "detectors" in takes and self.detectors is not None:
+            words += [f"--detections {name}={Path(table.source).name}" for name, table in self.detectors.items()]
+        words += [f"--repeats {self.repeats}"] * ("repeats" in takes and self.repeats is not None)
+        words += [f"--seed {self.seed}"] * ("seed" in takes and self.seed != 0)
+        if tuple(self.presets) != PRESETS:
+            words += [f"--preset {preset}" for preset in self.presets]
+        own = {**self.changes.convention, **self.changes.for_experiment(experiment)}
+        words += [f"--set {text}" for text in self.typed if _name_of(text) in own]
+        data = f"{self._images()}, sha256 {fingerprint(self.objects)}" if "truth" in takes else "scenes of its own"
+        if "detectors" in takes and self.detectors is not None:
+            data += "".join(f"; {name}, sha256 {fingerprint(table)}" for name, table in self.detectors.items())
+        ours = experiment.section.startswith("none")
+        return Provenance(
+            probox=__version__,
+            code=code_digest(),
+            command=" ".join(words),
+            seed=self.seed,
+            data=data,
+            paper=f"{PAPER}; {'not in it: ours' if ours else where_in_paper(experiment.section)}",
+        )
 
 
-@dataclasses.dataclass(frozen=True)
+def _name_of(text: str) -> str:
+    name = text.partition("=")[0].strip()
+    return ALIASES.get(name, name)
+
+
+def where_in_paper(section: str) -> str:
+    """Return a place in the paper in words.
+
+    >>> where_in_paper("B.1"), where_in_paper("figure 3")
+    ('section B.1', 'figure 3')
+    """
+    return section if section.startswith(("figure", "none")) else f"section {section}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What an experiment gave.
 
@@ -77,9 +165,11 @@ class Outcome:
     table : ResultTable
         What was measured.
     claims : list of Claim
-        What became of the paper's claims.
-    csv, png, svg : Path
-        The files.
+        What became of the claims.
+    provenance : Provenance
+        Where the numbers come from.
+    files : dict of str to Path
+        The files by their endings: ``csv``, ``json``, ``png``, ``svg``.
     picture : bytes
         The SVG file's content.
     """
@@ -87,9 +177,8 @@ class Outcome:
     experiment: Experiment
     table: ResultTable
     claims: list[Claim]
-    csv: Path
-    png: Path
-    svg: Path
+    provenance: Provenance
+    files: dict[str, Path]
     picture: bytes
 
     @property
@@ -98,16 +187,24 @@ class Outcome:
         return all_hold(self.claims)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the table, as JSON can hold it."""
-        return {
-            "name": self.experiment.name,
-            "paper": self.experiment.section,
-            "claim": self.experiment.claim,
-            "holds": self.holds,
-            "verdicts": [dataclasses.asdict(claim) for claim in self.claims],
-            "rows": len(self.table),
-            "files": {"csv": str(self.csv), "png": str(self.png), "svg": str(self.svg)},
-        }
+        """Return everything as JSON can hold it."""
+        files = {"files": {ending: str(path) for ending, path in self.files.items()}}
+        return _described(self.experiment, self.table, self.claims, self.provenance) | files
+
+
+def _described(
+    experiment: Experiment, table: ResultTable, claims: list[Claim], provenance: Provenance
+) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "paper": experiment.section,
+        "claim": experiment.claim,
+        "holds": all_hold(claims),
+        "verdicts": [dataclasses.asdict(claim) for claim in claims],
+        "provenance": provenance.to_dict(),
+        "settings": list(table.settings),
+        "rows": list(table.rows()),
+    }
 
 
 def find_experiments(names: tuple[str, ...]) -> list[Experiment]:
@@ -139,24 +236,47 @@ def perform(
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Run an experiment and write its table and figure into a folder; points that are kept there are not repeated."""
-    options: dict[str, Any] = {"run": Run(threads=threads, progress=progress, keep=folder.target / KEPT)}
-    if "truth" in experiment.takes:
-        options["truth"] = setting.objects()
-    if "repeats" in experiment.takes and setting.repeats is not None:
-        options["repeats"] = setting.repeats
-    if "seed" in experiment.takes:
-        options["seed"] = setting.seed
-    table = experiment.function(**options)
-    with style():
-        figure = experiment.draw(table)
-    png, svg = pictures(figure)
-    csv_file, png_file, svg_file = (
-        folder.write(name, content)
-        for name, content in zip(file_names(experiment), (table.to_csv().encode(), png, svg), strict=True)
+    run = Run(
+        threads=threads,
+        progress=progress,
+        keep=folder.target / KEPT,
+        presets=setting.presets,
+        changes=setting.changes.convention,
     )
-    return Outcome(experiment, table, experiment.judge(table), csv_file, png_file, svg_file, svg)
+    with _settings_named(experiment, setting):
+        table = experiment.function(**setting.arguments(experiment, run))
+        claims = experiment.judge(table)
+        with style():
+            figure = experiment.draw(table)
+        png, svg = pictures(figure)
+    provenance = setting.provenance(experiment)
+    described = plain_json(_described(experiment, table, claims, provenance))
+    # The same in every row: a file may be split, or put beside others, and still says where each row comes from.
+    whole = table.replace(**{name: [value] * len(table) for name, value in provenance.to_dict().items()})
+    contents = {
+        "csv": whole.to_csv().encode(),
+        "json": (json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(),
+        "png": png,
+        "svg": svg,
+    }
+    files = {ending: folder.write(f"{experiment.name}.{ending}", content) for ending, content in contents.items()}
+    return Outcome(experiment=experiment, table=table, claims=claims, provenance=provenance, files=files, picture=svg)
+
+
+@contextmanager
+def _settings_named(experiment: Experiment, setting: Setting) -> Iterator[None]:
+    """Say which settings somebody chose if an experiment cannot be run with them: not every value makes sense."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        if not setting.changes.for_experiment(experiment):
+            raise
+        raise InputError(
+            f"experiment {experiment.name} cannot be run with {', '.join(setting.typed)}: {error}",
+            remedy="`probox experiment list --json` shows the usual values",
+        ) from error
 
 
 def file_names(experiment: Experiment) -> list[str]:
     """Return the names of the files that an experiment writes."""
-    return [f"{experiment.name}.{ending}" for ending in ("csv", "png", "svg")]
+    return [f"{experiment.name}.{ending}" for ending in ("csv", "json", "png", "svg")]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from probox.experiments.claims import Claim, verdict_words
-from probox.experiments.outcome import Outcome
+from probox.experiments.outcome import Outcome, where_in_paper
 from probox.files.folder import OutputFolder
 
 __all__ = ["PAGES", "html_page", "markdown_page", "write_page"]
@@ -80,14 +80,15 @@ def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
         lines.append(f"| {link} | {what.section} | {what.claim} | {verdict_words(outcome.holds)} |")
     for outcome in outcomes:
         what = outcome.experiment
-        lines += ["", f"## {what.name}", "", f"Paper: {_where(what.section)}. Varied: {what.varied}.", ""]
-        lines += [f"![{what.name}]({outcome.png.name})", ""]
+        lines += ["", f"## {what.name}", "", f"Paper: {where_in_paper(what.section)}. Varied: {what.varied}.", ""]
+        lines += [f"![{what.name}]({outcome.files['png'].name})", ""]
         for claim in outcome.claims:
             lines.append(f"- **{claim.verdict.capitalize()}**: {claim.claim}.")
             lines.append(f"  Measured: {claim.measured}. Required: {claim.required}.")
             if claim.explanation:
                 lines.append(f"  {claim.explanation}")
-        lines += ["", f"Table: [{outcome.csv.name}]({outcome.csv.name}), figure: [SVG]({outcome.svg.name})"]
+        lines += ["", f"Made by `{outcome.provenance.command}` on {outcome.provenance.data}."]
+        lines += ["", "Files: " + ", ".join(f"[{path.name}]({path.name})" for path in outcome.files.values())]
     return "\n".join(lines) + "\n"
 
 
@@ -110,21 +111,21 @@ def html_page(outcomes: Sequence[Outcome], about: str) -> str:
     )
 
 
-def _where(section: str) -> str:
-    return section if section.startswith("figure") else f"section {section}"
-
-
 def _section(outcome: Outcome) -> str:
     what = outcome.experiment
     picture = base64.b64encode(outcome.picture).decode()
     claims = "".join(_claim(claim) for claim in outcome.claims)
     return (
         f'<section id="{what.name}">\n<header><h2>{what.name}</h2>\n'
-        f'<p class="where">Paper: {_text(_where(what.section))}. Varied: {_text(what.varied)}.</p></header>\n'
+        f'<p class="where">Paper: {_text(where_in_paper(what.section))}. Varied: {_text(what.varied)}.</p></header>\n'
         f'<figure><img alt="{_text(what.claim)}" src="data:image/svg+xml;base64,{picture}">'
-        f'<figcaption><a href="{outcome.csv.name}">{outcome.csv.name}</a></figcaption></figure>\n'
+        f"<figcaption>{_files(outcome)}<br>{_text(f'`{outcome.provenance.command}`')}</figcaption></figure>\n"
         f"<ul>\n{claims}</ul>\n</section>\n"
     )
+
+
+def _files(outcome: Outcome) -> str:
+    return ", ".join(f'<a href="{path.name}">{path.name}</a>' for path in outcome.files.values())
 
 
 def _claim(claim: Claim) -> str:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from probox.experiments import figure4, labels, misalignment, misses, repeats, spatial, worked_example
+from probox.experiments import (
+    figure4,
+    labels,
+    misalignment,
+    misses,
+    perfect_boxes,
+    repeats,
+    spatial,
+    worked_example,
+)
 from probox.experiments.experiment import Experiment
 from probox.experiments.training import experiment as training
 from probox.experiments.training import gallery, optimum
@@ -13,8 +22,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     spatial.SPATIAL_UNCERTAINTY,
     labels.LABEL_UNCERTAINTY,
     figure4.PLANE,
-    spatial.BOX_PROBABILITY,
-    spatial.CORNER_VARIANCE,
+    perfect_boxes.BOX_PROBABILITY,
+    perfect_boxes.CORNER_VARIANCE,
     misalignment.TRANSLATION,
     misalignment.SCALING,
     labels.LABEL_COCO,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.parts.identity import hash_of_table
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -235,13 +235,6 @@ def classes_within_images(truth: GroundTruth) -> GroundTruth:
     )
 
 
-def fingerprint(truth: GroundTruth) -> str:
-    """Return a short text that differs between truths that differ."""
-    digest = hashlib.sha256(repr(truth.classes).encode())
-    masks = truth.masks
-    for column in (
-        truth.image_ids, truth.dataset.widths, truth.dataset.heights, truth.image_rows, truth.labels, truth.boxes,
-        truth.crowd, masks.boxes, masks.pixels, masks.offsets, masks.runs,
-    ):  # fmt: skip
-        digest.update(np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest()[:16]
+def fingerprint(table: GroundTruth | Detections) -> str:
+    """Return a short text that differs between truths, or detections, that differ."""
+    return hash_of_table(table)[:16]
