@@ -34,7 +34,7 @@ def command() -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def list_command(as_json: bool) -> None:
-    """List the experiments: what each varies, and what the paper claims.
+    """List the experiments: what each varies, what is claimed, and which settings it has.
 
     \b
     probox experiment list
@@ -65,8 +65,10 @@ def list_command(as_json: bool) -> None:
     for experiment in EXPERIMENTS:
         words = Text(experiment.varied).append(f"\n{experiment.claim}", style="dim")
         remarks = [f"needs {experiment.extra}"] * bool(experiment.extra) + ["not part of all"] * (not experiment.in_all)
-        if remarks:
-            words.append(f"\n{', '.join(remarks)}", style="dim")
+        settings = settable(experiment)
+        for line in (", ".join(remarks), f"--set {', '.join(settings)}" if settings else ""):
+            if line:
+                words.append(f"\n{line}", style="dim")
         table.add_row(experiment.name, experiment.section, words)
     results().print(table)
 
