@@ -11,16 +11,17 @@ studies of your own.
 
 from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
-from probox.experiments.figure4 import plane
 from probox.experiments.labels import label_coco, label_uncertainty
 from probox.experiments.misalignment import scaling, translation
 from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
+from probox.experiments.perfect_boxes import box_probability, corner_variance
+from probox.experiments.plane_figure import plane
 from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
 from probox.experiments.running import Run
 from probox.experiments.scenes import pixel_aligned, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
-from probox.experiments.spatial import box_probability, corner_variance, spatial_uncertainty
+from probox.experiments.spatial import spatial_uncertainty
 from probox.experiments.table import ResultTable
 from probox.experiments.worked_example import precision_recall
 

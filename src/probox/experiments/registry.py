@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from probox.experiments import figure4, labels, misalignment, misses, repeats, spatial, worked_example
+from probox.experiments import (
+    labels,
+    misalignment,
+    misses,
+    perfect_boxes,
+    plane_figure,
+    repeats,
+    spatial,
+    worked_example,
+)
 from probox.experiments.experiment import Experiment
 from probox.experiments.training import experiment as training
 from probox.experiments.training import gallery, optimum
@@ -12,9 +21,9 @@ __all__ = ["EXPERIMENTS"]
 EXPERIMENTS: tuple[Experiment, ...] = (
     spatial.SPATIAL_UNCERTAINTY,
     labels.LABEL_UNCERTAINTY,
-    figure4.PLANE,
-    spatial.BOX_PROBABILITY,
-    spatial.CORNER_VARIANCE,
+    plane_figure.PLANE,
+    perfect_boxes.BOX_PROBABILITY,
+    perfect_boxes.CORNER_VARIANCE,
     misalignment.TRANSLATION,
     misalignment.SCALING,
     labels.LABEL_COCO,
