@@ -42,8 +42,8 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 def test_one_experiment_writes_its_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, out, err = run(capsys, "run", "duplicates", "--out", tmp_path)
     assert status == 0
-    assert out.count("holds") == 2
-    assert "2 of 2 claims hold" in err
+    assert out.count("holds") == 3
+    assert "3 of 3 claims hold" in err
     with (tmp_path / "duplicates.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["PDQ"]) for row in rows] == pytest.approx([1 / n for n in range(1, 11)])
@@ -51,7 +51,7 @@ def test_one_experiment_writes_its_files(capsys: pytest.CaptureFixture[str], tmp
     drawn = ElementTree.parse(tmp_path / "duplicates.svg").getroot()
     assert drawn.tag.endswith("svg")
     words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"PDQ", "mAP", "score"} <= set(words)
+    assert {"PDQ, both presets", "mAP", "score"} <= set(words)
     assert not (tmp_path / "index.html").exists()
 
 
@@ -60,7 +60,7 @@ def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str],
     answer = json.loads(out)
     assert status == 0
     assert [entry["name"] for entry in answer["experiments"]] == ["plane", "duplicates"]
-    assert (answer["claims"], answer["holds"], answer["page"]) == (5, 5, None)
+    assert (answer["claims"], answer["holds"], answer["page"]) == (7, 7, None)
     plane = answer["experiments"][0]
     assert plane["verdicts"][2]["numbers"]["pPDQ, reference"] == 0.0
     assert Path(plane["files"]["csv"]).exists()

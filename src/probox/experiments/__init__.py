@@ -11,11 +11,11 @@ studies of your own.
 
 from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
-from probox.experiments.figure4 import plane
 from probox.experiments.labels import label_coco, label_uncertainty
 from probox.experiments.misalignment import scaling, translation
 from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
 from probox.experiments.perfect_boxes import box_probability, corner_variance
+from probox.experiments.plane_figure import plane
 from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
 from probox.experiments.running import Run

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.table import ResultTable
+from probox.experiments.table import ResultTable, presets_in
 from probox.measures.measure import Column
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import in_table_order
@@ -40,6 +40,14 @@ LINES: Mapping[str, Mapping[str, Any]] = {
     "moLRP": {"color": GREEN, "ls": (0, (1, 1.2)), "marker": "^", "ms": 5.4, "lw": 1.8, "mfc": "white"},
     "PDQ": {"color": BLUE, "ls": "-", "marker": "o", "ms": 3.2, "lw": 1.8},
 }
+OTHER_PRESETS: Sequence[Mapping[str, Any]] = (
+    {"lw": 1.0, "ls": (0, (4, 1.6)), "marker": ""},
+    {"lw": 1.0, "ls": (0, (1, 1.2)), "marker": ""},
+)
+"""How PDQ's line changes for the second preset and the third."""
+CLOSED_FORM = "closed form of mAP"
+ONE_LINE = 0.005
+"""How far lines may be apart that look like one."""
 OTHER_LINES: Sequence[Mapping[str, Any]] = (
     {"color": ORANGE, "ls": "-.", "marker": "D", "ms": 4.2, "lw": 1.6, "mfc": "white"},
     {"color": SKY, "ls": "--", "marker": "v", "ms": 5.4, "lw": 1.6, "mfc": "white"},
@@ -124,6 +132,30 @@ def shown(table: ResultTable, column: Column) -> npt.NDArray[np.float64]:
     return 1 - table[column.key] if column.complement else table[column.key]
 
 
+def pdq_lines(table: ResultTable) -> list[tuple[str, dict[str, Any]]]:
+    """Return the columns of PDQ under each preset, in the order they are drawn in, and how their lines look.
+
+    The first one looks as PDQ always does, the others are thin and dashed. Those that lie on one line everywhere are
+    drawn once, and named together.
+    """
+    columns = presets_in(table, PDQ.headline.key)
+    looks = dict(LINES[PDQ.headline.key])
+    if len(columns) > 1:
+        scores = np.stack([table[column] for column in columns.values()])
+        if np.ptp(scores, axis=0).max(initial=0.0) <= ONE_LINE:
+            return [
+                (
+                    next(iter(columns.values())),
+                    {**looks, "label": f"PDQ, {'both' if len(columns) == 2 else 'all'} presets"},
+                )
+            ]
+    lines = []
+    for (preset, column), style in zip(columns.items(), ({}, *OTHER_PRESETS), strict=False):
+        alone = len(columns) == 1 and preset == "reference"
+        lines.append((column, {**looks, **style, "label": "PDQ" if alone else f"PDQ, {preset}"}))
+    return lines
+
+
 def draw_curves(
     table: ResultTable,
     x: str,
@@ -138,42 +170,85 @@ def draw_curves(
     """Draw some measures or all, averaged over repeats, against one setting; `reciprocal` adds 1/x for comparison."""
     figure = new_figure()
     axes = figure.add_subplot()
-    averaged = table.mean_over("repeat") if "repeat" in table.columns else table
-    setting = averaged[x]
-    if reciprocal:
-        axes.plot(setting, 1 / setting, color="#D0D0D0", lw=7, label="1/n", zorder=1.5, solid_capstyle="round")
-    for column, line in measure_lines():
-        if measures is None or column.key in measures:
-            axes.plot(setting, shown(averaged, column), **line, mew=1.2, markevery=1 if len(setting) < 15 else 2)
-    _score_axis(axes)
-    if measures is not None and len(measures) == 1:
-        axes.set_ylabel(measures[0])
-    if integers:
-        axes.set_xticks(setting)
+    _draw_scores(axes, table, x, measures=measures, reciprocal=reciprocal, integers=integers)
     axes.set_xlabel(xlabel)
     axes.set_title(title)
     _legend(axes, legend)
     return figure
 
 
+def _draw_scores(
+    axes: Axes,
+    table: ResultTable,
+    x: str,
+    *,
+    measures: Sequence[str] | None = None,
+    reciprocal: bool = False,
+    integers: bool = False,
+) -> None:
+    """Draw what `draw_curves` draws, without words."""
+    averaged = table.mean_over("repeat") if "repeat" in table.columns else table
+    setting = averaged[x]
+    if reciprocal:
+        axes.plot(setting, 1 / setting, color="#D0D0D0", lw=7, label="1/n", zorder=1.5, solid_capstyle="round")
+    for values, line in _score_lines(averaged, measures):
+        axes.plot(setting, values, **line, mew=1.2, markevery=1 if len(setting) < 15 else 2)
+    _score_axis(axes)
+    if measures is not None and len(measures) == 1:
+        axes.set_ylabel(measures[0])
+    if integers:
+        axes.set_xticks(setting)
+
+
+def _score_lines(
+    table: ResultTable, measures: Sequence[str] | None = None
+) -> Iterator[tuple[npt.NDArray[np.float64], dict[str, Any]]]:
+    """Yield the values of some measures or all that were measured, each with its line; PDQ under every preset."""
+    for column, line in measure_lines():
+        if measures is not None and column.key not in measures:
+            continue
+        if column.key == PDQ.headline.key:
+            for name, looks in pdq_lines(table):
+                yield table[name], looks
+        elif column.key in table:
+            yield shown(table, column), line
+
+
 def draw_fewer_images(table: ResultTable) -> Figure:
-    """Draw the measures of duplicates on few images, and mAP on all of them."""
-    few, many = table["images"].min(), table["images"].max()
-    figure = draw_curves(
-        table.where(images=few),
-        "detections",
-        title=f"Duplicates of every object, {few} images",
-        xlabel="perfect detections per object, n",
-        reciprocal=True,
-        integers=True,
-        legend="",
+    """Draw duplicates on the paper's part of the images, and how the excess over 1/n depends on how many there are."""
+    figure = new_figure(7.4, 3.4)
+    left, right = figure.subplots(1, 2)
+    few = int(table["images"][0])
+    _draw_scores(left, table.where(images=few), "detections", reciprocal=True, integers=True)
+    left.set_xlabel("perfect detections per object, n")
+    left.set_title(f"Duplicates of every object, {few:,} images")
+
+    duplicated = table.take(table["detections"] > 1)
+    excess = duplicated.replace(
+        **{name: duplicated[name] - 1 / duplicated["detections"] for name in presets_in(table).values()},
+        **{name: duplicated[name] - 1 / duplicated["detections"] for name in ("mAP", "closed_form")},
+        moLRP=duplicated["moLRP"] + 1 / duplicated["detections"],
     )
-    (axes,) = figure.axes
-    whole = table.where(images=many)
-    axes.plot(whole["detections"], whole["mAP"], color=VERMILION, lw=1.2, label=f"mAP, {many:,} images")
-    named = {line.get_label(): line for line in axes.lines}
-    order = [line["label"] for _, line in reversed(measure_lines())] + [f"mAP, {many:,} images", "1/n"]
-    axes.legend(handles=[named[label] for label in order], loc="upper right")
+    means = excess.mean_over("detections")
+    if len(means):
+        means = means.take(np.argsort(means["images"], kind="stable"))
+        right.axhline(0.0, color="#C9C9C9", lw=0.8, zorder=0.5)
+        right.plot(
+            means["images"], means["closed_form"], color="#D0D0D0", lw=7, label=CLOSED_FORM, zorder=1.5,
+            solid_capstyle="round",
+        )  # fmt: skip
+        for values, line in _score_lines(means):
+            right.plot(means["images"], values, **line, mew=1.2)
+        right.set_xscale("log")
+        counts = means["images"].tolist()
+        apart = [count for count in counts if not any(count < other < 1.5 * count for other in counts)]
+        right.set_xticks(apart, [f"{count:,}" for count in apart])
+        right.minorticks_off()
+        right.legend(handles=[line for line in right.lines if line.get_label() == CLOSED_FORM], loc="center left")
+    right.set_xlabel("images")
+    right.set_ylabel("excess over 1/n, mean over n > 1")
+    right.set_title("Excess by number of images")
+    _legend(left, "upper right")
     return figure
 
 
@@ -209,19 +284,24 @@ def _legend(axes: Axes, place: Any) -> None:
 
 def draw_families(table: ResultTable, x: str, *, title: str, xlabel: str, perfect: float) -> Figure:
     """Draw PDQ against a setting for several variances, dark for plain boxes, and the other measures."""
-    figure = new_figure(4.8, 4.0)
+    figure = new_figure(4.8, 4.6)
     axes = figure.add_subplot()
     axes.axvline(perfect, color="#C9C9C9", lw=0.8, zorder=0.5)
     variances = sorted(set(table["variance"].tolist()))
     plain = table.where(variance=variances[0])
+    first, *others = list(presets_in(table).items()) or [("", "")]
     for variance, shade in zip(variances, shades_of_blue(len(variances)), strict=True):
         part = table.where(variance=variance)
         label = "PDQ, plain box" if variance == 0 else f"PDQ, variance {variance:g}"
-        axes.plot(part[x], part["PDQ"], color=shade, lw=1.8, label=label)
-    for column, line in measure_lines():
-        if column.key != PDQ.headline.key:
-            plainly = {key: value for key, value in line.items() if key not in ("marker", "ms", "mfc")}
-            axes.plot(plain[x], shown(plain, column), **plainly)
+        if first[1]:
+            axes.plot(part[x], part[first[1]], color=shade, lw=1.8, label=label)
+        for (_, column), style in zip(others, OTHER_PRESETS, strict=False):
+            axes.plot(part[x], part[column], color=shade, lw=style["lw"], ls=style["ls"])
+    for (preset, _), style in zip(others, OTHER_PRESETS, strict=False):
+        axes.plot([], [], color=BLUE, lw=style["lw"], ls=style["ls"], label=f"the same under {preset}")
+    for values, line in _score_lines(plain, [column.key for column, _ in measure_lines() if column != PDQ.headline]):
+        plainly = {key: value for key, value in line.items() if key not in ("marker", "ms", "mfc")}
+        axes.plot(plain[x], values, **plainly)
     _score_axis(axes)
     axes.set_xlabel(xlabel)
     axes.set_title(title)

@@ -8,18 +8,21 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import Claim
+from probox.experiments.claims import Claim, equals, not_measured
+from probox.experiments.closed_form import EPSILON, box_scores, pair_equals
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_families
 from probox.experiments.running import Run
 from probox.experiments.scenes import boxes_in_one_image, evenly, square_scene
-from probox.experiments.table import ResultTable
+from probox.experiments.table import ResultTable, presets_in
 
 __all__ = ["SCALING", "TRANSLATION", "scaling", "translation"]
 
-VARIANCES = (0.0, 10.0, 100.0, 1000.0)
+VARIANCES = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 AREAS = tuple(round(side**2, 4) for side in evenly(0.5, 1.5, 51))  # sides of whole, even numbers of pixels
 NEAR_ZERO, LENIENT = 0.1, 0.5
+CLOSELY = 0.1
+"""How far a curve may be from another on average that it closely follows: the height of one of mAP's ten steps."""
 
 
 def translation(
@@ -46,7 +49,8 @@ def translation(
     Returns
     -------
     ResultTable
-        `variance`, `shift`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
+        `variance`, `shift`; `PDQ`, `foreground` and `background` under every preset, `mAP`, `moLRP`; `whole`: whether
+        the box covers whole pixels, and all of them in the image.
     """
 
     def moved(shift: float) -> npt.NDArray[np.float64]:
@@ -77,7 +81,7 @@ def scaling(
     Returns
     -------
     ResultTable
-        `variance`, `size`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
+        `variance`, `size`; then as for `translation`.
     """
 
     def resized(size: float) -> npt.NDArray[np.float64]:
@@ -102,21 +106,41 @@ def _misplaced(
     truth = square_scene(side, image)
 
     def point(variance: float, **setting: float) -> dict[str, float]:
-        found = boxes_in_one_image(truth, box_at(setting[name]), variance=variance)
-        return run.measure(truth, found)
+        # A pixel that lacks 1e-13 of itself would cost ten times less than one that is there wholly.
+        box = box_at(setting[name]).round(6)
+        found = boxes_in_one_image(truth, box, variance=variance)
+        whole = bool((box == box.round()).all() and box.min() >= 0 and box.max() < image)
+        return {**run.measure(truth, found, also=("foreground", "background")), "whole": whole}
 
     points = [{"variance": float(variance), name: float(value)} for variance in variances for value in values]
-    return run.table(experiment, points, point, side=side, image=image)
+    return run.table(experiment, points, point, at_once=True, side=side, image=image)
 
 
 def claims_of_translation(table: ResultTable) -> list[Claim]:
-    """Judge leniency to shifted boxes."""
+    """Judge leniency to shifted boxes, and what exactly a shift costs."""
+    whole = table.where(whole=True)
+    plain = whole.where(variance=0.0)
+    share = np.minimum(np.abs(plain["shift"]), 1.0)  # of the pixels: so many are missed, and as many beside the object
+    shift = np.minimum(np.abs(whole["shift"]), 1.0)
     return [
         _plain_box(
             table, "shift", (-0.1, 0.1), "A plain box shifted by 10 %: PDQ is near 0, mAP and moLRP are lenient"
         ),
+        pair_equals(
+            "With e = 1e-14, a plain box shifted by s widths has a foreground and a background quality of e^|s|, and "
+            "so has PDQ",
+            plain,
+            EPSILON**share,
+            EPSILON**share,
+        ),
+        equals(
+            "mAP and moLRP follow from the IoU, (1 - |s|) / (1 + |s|): mAP is the share of the ten thresholds that it "
+            "reaches, moLRP is 2 (1 - IoU), or 1",
+            whole,
+            box_scores((1 - shift) / (1 + shift)),
+        ),
         *_uncertain_boxes(table, "shift", 0.0),
-        _closest(table, 1000.0, "PDQ follows mAP and moLRP most closely at variance 1000"),
+        *_following(table, "shift", 1000.0, "PDQ closely follows mAP and moLRP at variance 1000"),
     ]
 
 
@@ -138,17 +162,33 @@ TRANSLATION = Experiment(
 
 
 def claims_of_scaling(table: ResultTable) -> list[Claim]:
-    """Judge leniency to boxes of the wrong size."""
+    """Judge leniency to boxes of the wrong size, and what exactly that costs."""
+    whole = table.where(whole=True)
+    plain = whole.where(variance=0.0)
     return [
         _plain_box(
             table,
             "size",
             (0.81, 1.21),
             "A plain box 10 % smaller or larger in width and height: PDQ is near 0, mAP and moLRP are lenient",
-            _at_tenth_of_area(table),
+            "10 % of the area is less of an error: half the pixels that a shift by 10 % gets wrong. PDQ is then "
+            f"{EPSILON**0.05:.2f}.",
+        ),
+        pair_equals(
+            "With e = 1e-14, a plain box of a times the object's area has a foreground quality of e^(1 - a) if it is "
+            "smaller, a background quality of e^(a - 1) if it is larger, the other one is 1, and PDQ is the root",
+            plain,
+            EPSILON ** np.maximum(1 - plain["size"], 0.0),
+            EPSILON ** np.maximum(plain["size"] - 1, 0.0),
+        ),
+        equals(
+            "mAP and moLRP follow from the IoU, a or 1/a: mAP is the share of the ten thresholds that it reaches, "
+            "moLRP is 2 (1 - IoU), or 1",
+            whole,
+            box_scores(np.minimum(whole["size"], 1 / whole["size"])),
         ),
         *_uncertain_boxes(table, "size", 1.0),
-        _closest(table, 100.0, "mAP and moLRP treat plain boxes as PDQ treats boxes of variance 100"),
+        *_following(table, "size", 100.0, "mAP and moLRP treat plain boxes as PDQ treats boxes of variance 100"),
     ]
 
 
@@ -169,96 +209,135 @@ SCALING = Experiment(
 )
 
 
-def _at_tenth_of_area(table: ResultTable) -> str:
-    plain = table.where(variance=0.0)
-    small, large = (float(np.interp(size, plain["size"], plain["PDQ"])) for size in (0.9, 1.1))
-    return (
-        f"10 % of the area is less of an error: half the pixels that a shift by 10 % gets wrong. There PDQ is about "
-        f"{small:.2f} (smaller) and {large:.2f} (larger)."
-    )
-
-
 def _plain_box(table: ResultTable, name: str, at: tuple[float, float], claim: str, explanation: str = "") -> Claim:
-    rows = [table.where(variance=0.0, **{name: value}) for value in at]
-    pdq = max(float(row[column][0]) for row in rows for column in ("PDQ", "PDQ_paper"))
-    others = {
-        "mAP": min(float(row["mAP"][0]) for row in rows),
-        "1 - moLRP": 1 - max(float(r["moLRP"][0]) for r in rows),
-    }
+    required = f"PDQ at most {NEAR_ZERO}, the others at least {LENIENT}"
+    plain = table.where(variance=0.0)
+    rows = plain.take(np.isin(plain[name], at))
+    columns = presets_in(rows)
+    if len(rows) < len(at) or not columns or "mAP" not in rows or "moLRP" not in rows:
+        return not_measured(claim, required)
+    pdq = max(float(rows[column].max()) for column in columns.values())
+    others = {"mAP": float(rows["mAP"].min()), "1 - moLRP": 1 - float(rows["moLRP"].max())}
     return Claim(
         claim,
         pdq <= NEAR_ZERO and min(others.values()) >= LENIENT,
         f"PDQ {pdq:.3f}, mAP {others['mAP']:.3f}, 1 - moLRP {others['1 - moLRP']:.3f} (the worse of both directions)",
-        f"PDQ at most {NEAR_ZERO}, the others at least {LENIENT}",
+        required,
         {"PDQ": pdq, **others},
         explanation,
     )
 
 
 def _uncertain_boxes(table: ResultTable, name: str, perfect: float) -> list[Claim]:
+    """Return the claims about PDQ's curves growing wider and lower with the variance, under every preset."""
+    lenient = "The more uncertain the box, the more lenient is PDQ"
+    lower = "The more uncertain the box, the lower is the best PDQ it can reach"
     variances = sorted(set(table["variance"].tolist()))
-    claims = []
-    widths: dict[str, list[float]] = {}
-    peaks: dict[str, list[float]] = {}
-    for column in ("PDQ", "PDQ_paper"):
-        curves = [(part[name], part[column]) for part in (table.where(variance=v) for v in variances)]
-        peaks[column] = [float(score.max()) for _, score in curves]
-        widths[column] = [half_width(setting, score, perfect) for setting, score in curves]
-    shown = ", ".join(f"{v:g}" for v in variances)
-    claims.append(
-        Claim(
-            "The more uncertain the box, the more lenient is PDQ",
-            all(np.diff(width).min() > 0 for width in widths.values()),
-            f"PDQ keeps half its peak up to {', '.join(f'{w:.3f}' for w in widths['PDQ'])} away (variances {shown})",
-            "wider with every variance, under `reference` and `paper`",
-            {f"half width at variance {v:g}": w for v, w in zip(variances, widths["PDQ"], strict=True)},
-        )
+    columns = presets_in(table)
+    curves = [table.where(variance=variance) for variance in variances]
+    if not columns or len(curves) < 2 or not all(perfect in curve[name] for curve in curves):
+        return [not_measured(claim, "several variances, at the object's own place too") for claim in (lenient, lower)]
+    peaks = {preset: [float(curve[column].max()) for curve in curves] for preset, column in columns.items()}
+    widths = {
+        preset: [half_width(curve[name], curve[column], perfect) for curve in curves]
+        for preset, column in columns.items()
+    }
+    at = f"(variances {', '.join(f'{variance:g}' for variance in variances)})"
+    lowest = Claim(
+        lower,
+        all(np.diff(peak).max() < 0 for peak in peaks.values()),
+        f"peaks {_by_preset(peaks)} {at}",
+        "lower with every variance, under every preset",
+        _named(peaks, variances, "peak"),
     )
-    claims.append(
-        Claim(
-            "The more uncertain the box, the lower is the best PDQ it can reach",
-            all(np.diff(peak).max() < 0 for peak in peaks.values()),
-            f"peaks {', '.join(f'{p:.3f}' for p in peaks['PDQ'])} (variances {shown})",
-            "lower with every variance, under `reference` and `paper`",
-            {f"peak at variance {v:g}": p for v, p in zip(variances, peaks["PDQ"], strict=True)},
-        )
+    if any(np.isnan(width).any() for width in widths.values()):
+        return [not_measured(lenient, f"{name} so far from {perfect:g} that PDQ falls to half its peak"), lowest]
+    widest = Claim(
+        lenient,
+        all(np.diff(width).min() > 0 for width in widths.values()),
+        f"PDQ keeps half its peak up to {_by_preset(widths)} away {at}",
+        "wider with every variance, under every preset",
+        _named(widths, variances, "half width"),
     )
-    return claims
+    return [widest, lowest]
+
+
+def _by_preset(numbers: dict[str, list[float]]) -> str:
+    return "; ".join(f"{', '.join(f'{n:.3f}' for n in row)} under `{preset}`" for preset, row in numbers.items())
+
+
+def _named(numbers: dict[str, list[float]], variances: Sequence[float], what: str) -> dict[str, float]:
+    return {
+        f"{what} at variance {variance:g}, {preset}": number
+        for preset, row in numbers.items()
+        for variance, number in zip(variances, row, strict=True)
+    }
 
 
 def half_width(setting: npt.NDArray[np.float64], score: npt.NDArray[np.float64], perfect: float) -> float:
-    """Return how far above `perfect` the setting can go until the score falls to half of its peak.
+    """Return how far above `perfect` the setting can go until the score falls to half its peak; NaN if it never does.
 
     >>> half_width(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.6, 0.0]), 0.0)  # 0.5 lies between the last two
     1.1666666666666665
     """
-    beyond = setting >= perfect
+    order = np.argsort(setting)
+    beyond = order[setting[order] >= perfect]
     x, y = setting[beyond], score[beyond]
     half = score.max() / 2
     below = np.flatnonzero(y < half)
-    if not len(below):
-        return float(x[-1] - perfect)
+    if not len(below) or below[0] == 0:
+        return float("nan")
     i = int(below[0])
     return float(x[i - 1] + (y[i - 1] - half) / (y[i - 1] - y[i]) * (x[i] - x[i - 1]) - perfect)
 
 
-def _closest(table: ResultTable, expected: float, claim: str) -> Claim:
-    """Return the claim about which variance's PDQ lies nearest to mAP and 1 - moLRP of the same boxes."""
-    variances = [v for v in sorted(set(table["variance"].tolist())) if v > 0]
-    distances: dict[str, dict[float, float]] = {}
-    for column, preset in (("PDQ", "reference"), ("PDQ_paper", "paper")):
-        distances[preset] = {}
-        for variance in variances:
-            rows = table.where(variance=variance)
-            apart = [np.abs(rows[column] - rows["mAP"]), np.abs(rows[column] - (1 - rows["moLRP"]))]
-            distances[preset][variance] = float(np.mean(apart))
-    return Claim(
-        claim,
-        all(min(apart, key=lambda v: apart[v]) == expected for apart in distances.values()),
-        f"mean distance of PDQ to both at variances {', '.join(f'{v:g}' for v in variances)}: "
-        + "; ".join(
-            f"{', '.join(f'{d:.3f}' for d in apart.values())} under `{preset}`" for preset, apart in distances.items()
-        ),
-        f"the smallest one at variance {expected:g}, under `reference` and `paper`",
-        {f"distance at variance {v:g}, {p}": d for p, apart in distances.items() for v, d in apart.items()},
+def _following(table: ResultTable, name: str, expected: float, claim: str) -> list[Claim]:
+    """Return the claims that PDQ at one variance follows mAP and 1 - moLRP of the same boxes, and best there."""
+    columns = presets_in(table)
+    variances = sorted(set(table["variance"].tolist()))
+    best = f"No other variance follows mAP and moLRP more closely than {expected:g}"
+    required = f"at most {CLOSELY:g} from each of them on average"
+    if expected not in variances or not columns or "mAP" not in table or "moLRP" not in table:
+        return [not_measured(claim, required), not_measured(best, f"variance {expected:g} and others")]
+    claims = []
+    for preset, column in columns.items():
+        apart = {variance: _mean_distances(table.where(variance=variance), name, column) for variance in variances}
+        from_map, from_lrp = apart[expected]
+        claims.append(
+            Claim(
+                f"{claim} (preset `{preset}`)",
+                max(from_map, from_lrp) <= CLOSELY,
+                f"{from_map:.3f} from mAP, {from_lrp:.3f} from 1 - moLRP",
+                required,
+                {"from mAP": from_map, "from 1 - moLRP": from_lrp},
+                f"{CLOSELY:g} is the height of one of mAP's ten steps.",
+            )
+        )
+        means = {variance: float(np.mean(both)) for variance, both in apart.items()}
+        closest = min(means, key=lambda variance: means[variance])
+        claims.append(
+            Claim(
+                f"{best} (preset `{preset}`)",
+                closest == expected,
+                f"closest at variance {closest:g}; mean distance to both at each variance: "
+                + ", ".join(f"{variance:g}: {distance:.3f}" for variance, distance in means.items()),
+                f"the smallest one at variance {expected:g}",
+                {f"distance at variance {variance:g}": distance for variance, distance in means.items()},
+            )
+            if len(means) > 1
+            else not_measured(f"{best} (preset `{preset}`)", "several variances")
+        )
+    return claims
+
+
+def _mean_distances(rows: ResultTable, name: str, column: str) -> tuple[float, float]:
+    """Return how far PDQ is from mAP and from 1 - moLRP, on average along the setting, however its points lie."""
+    rows = rows.take(np.argsort(rows[name], kind="stable"))
+    steps = np.diff(rows[name])
+    weights = np.append(steps, 0.0) + np.append(0.0, steps)  # half of each step to both its ends
+    pdq = rows[column]
+    from_map, from_lrp = (
+        float(np.average(np.abs(pdq - other), weights=weights if steps.any() else None))
+        for other in (rows["mAP"], 1 - rows["moLRP"])
     )
+    return from_map, from_lrp

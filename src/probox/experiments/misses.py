@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from probox.experiments.claims import Claim, falls, stays_perfect
+from probox.experiments.claims import Claim, equals, not_measured, stays_perfect
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves
 from probox.experiments.running import Run
@@ -21,7 +21,7 @@ from probox.experiments.scenes import (
     synthetic_truth,
 )
 from probox.experiments.simulate import SimulatedDetector
-from probox.experiments.table import ResultTable
+from probox.experiments.table import ResultTable, presets_in
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
 
 COUNTS = tuple(range(11))
 SIDE, IMAGE = 500, 2000
+CORRECT = 0.9
+"""The label probability of the correct detection beside surer, false ones."""
 ALIKE = 0.03
 """How far measures may be apart that respond alike: mAP reads precision at 101 recalls, a hundredth apart."""
 
@@ -47,7 +49,7 @@ def missed_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> R
     Returns
     -------
     ResultTable
-        `missed`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
+        `missed`; `PDQ` under every preset, `mAP`, `moLRP`.
     """
     run = run or Run()
     found = SimulatedDetector().detect(square_scene(SIDE, IMAGE))
@@ -59,15 +61,25 @@ def missed_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> R
 
 
 def claims_of_missed_small(table: ResultTable) -> list[Claim]:
-    """Judge that a missed object costs the same in all measures."""
-    return [_alike("All three respond alike to missed objects", table)]
+    """Judge that a missed object costs the same in all measures, and how much."""
+    objects = table["missed"] + 1
+    return [
+        equals("With one of n + 1 objects found, PDQ is 1 / (n + 1)", table, {"PDQ": 1 / objects}),
+        equals("1 - moLRP is 1 / (n + 1)", table, {"1 - moLRP": 1 / objects}),
+        equals(
+            "mAP is the share of its 101 recalls, 0 to 1, that are at most 1 / (n + 1)",
+            table,
+            {"mAP": (100 // objects + 1) / 101},
+        ),
+        _alike("All three respond alike to missed objects", table),
+    ]
 
 
 MISSED_SMALL = Experiment(
     name="missed-small",
     section="B.4",
     varied="number of undetected 2 x 2 objects at the border",
-    claim="all three respond alike",
+    claim="all three respond alike: PDQ = 1 / (n + 1)",
     function=missed_small,
     judge=claims_of_missed_small,
     draw=partial(
@@ -93,29 +105,32 @@ def missed_coco(
     Returns
     -------
     ResultTable
-        `rate`, `repeat`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
+        `rate`, `repeat`; `missed`, the share of objects that were missed; `PDQ` under every preset, `mAP`, `moLRP`.
     """
     run = run or Run()
     objects = pixel_aligned(synthetic_truth() if truth is None else truth)
 
     def point(rate: float, repeat: int) -> dict[str, float]:
         found = SimulatedDetector(miss_rate=rate).detect(objects, seed=[seed, repeat])
-        return run.measure(objects, found)
+        return {"missed": 1 - len(found) / len(objects), **run.measure(objects, found)}
 
     points = [{"rate": float(rate), "repeat": repeat} for repeat in range(repeats) for rate in rates]
     return run.table("missed-coco", points, point, truth=fingerprint(objects), seed=seed)
 
 
 def claims_of_missed_coco(table: ResultTable) -> list[Claim]:
-    """Judge that a missed object costs the same in all measures."""
-    return [_alike("All three respond alike to missed objects", table.mean_over("repeat"))]
+    """Judge that a missed object costs the same in all measures, and in PDQ exactly its share."""
+    return [
+        equals("PDQ is the share of objects that were not missed", table, {"PDQ": 1 - table["missed"]}),
+        _alike("All three respond alike to missed objects", table.mean_over("repeat")),
+    ]
 
 
 MISSED_COCO = Experiment(
     name="missed-coco",
     section="B.4",
     varied="rate of missed objects, the others detected perfectly",
-    claim="all three respond alike",
+    claim="all three respond alike: PDQ = 1 - the share missed",
     function=missed_coco,
     judge=claims_of_missed_coco,
     draw=partial(
@@ -130,19 +145,25 @@ MISSED_COCO = Experiment(
 
 def _alike(claim: str, table: ResultTable, label: float = 1.0) -> Claim:
     """Return the claim about PDQ (over the square root of a label probability), mAP and 1 - moLRP being close."""
-    values = np.stack(
-        [table["PDQ"] / np.sqrt(label), table["PDQ_paper"] / np.sqrt(label), table["mAP"], 1 - table["moLRP"]]
-    )
-    apart = values.max(axis=0) - values.min(axis=0)
-    worst = int(apart.argmax())
-    pdq, _, ap, lrp = values[:, worst]
+    required = f"at most {ALIKE} apart"
     name = "PDQ" if label == 1.0 else f"PDQ / sqrt({label:g})"
+    values = {
+        name if preset == "reference" else f"{name} under `{preset}`": table[column] / np.sqrt(label)
+        for preset, column in presets_in(table).items()
+    }
+    if not values or "mAP" not in table or "moLRP" not in table:
+        return not_measured(claim, required)
+    values |= {"mAP": table["mAP"], "1 - moLRP": 1 - table["moLRP"]}
+    scores = np.stack(list(values.values()))
+    apart = np.ptp(scores, axis=0)
+    worst = int(apart.argmax())
+    there = dict(zip(values, scores[:, worst].tolist(), strict=True))
     return Claim(
         claim,
         bool(apart.max() <= ALIKE),
-        f"furthest apart by {apart.max():.3f}: {name} {pdq:.3f}, mAP {ap:.3f}, 1 - moLRP {lrp:.3f}",
-        f"at most {ALIKE} apart",
-        {"apart": float(apart.max()), "PDQ": float(pdq), "mAP": float(ap), "1 - moLRP": float(lrp)},
+        f"furthest apart by {apart.max():.3f}: {', '.join(f'{what} {value:.3f}' for what, value in there.items())}",
+        required,
+        {"apart": float(apart.max()), **there},
     )
 
 
@@ -152,17 +173,22 @@ def false_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> Re
     Returns
     -------
     ResultTable
-        `false`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
+        `false`; `PDQ` under every preset, `mAP`, `moLRP`.
     """
-    return _beside_a_correct_one("false-small", counts, 0.9, 1.0, run or Run())
+    return _beside_a_correct_one("false-small", counts, CORRECT, 1.0, run or Run())
 
 
 def claims_of_false_small(table: ResultTable) -> list[Claim]:
-    """Judge that a false detection costs the same in all measures."""
+    """Judge that a false detection costs the same in all measures, and how much."""
+    share = 1 / (table["false"] + 1)
     return [
+        equals("With n false detections PDQ is sqrt(0.9) / (n + 1)", table, {"PDQ": np.sqrt(CORRECT) * share}),
+        equals("mAP and 1 - moLRP are 1 / (n + 1)", table, dict.fromkeys(("mAP", "1 - moLRP"), share)),
         _alike(
-            "All three respond alike to false detections, but for the label probability 0.9 that PDQ sees", table, 0.9
-        )
+            "All three respond alike to false detections, but for the label probability 0.9 that PDQ sees",
+            table,
+            CORRECT,
+        ),
     ]
 
 
@@ -170,7 +196,7 @@ FALSE_SMALL = Experiment(
     name="false-small",
     section="B.5",
     varied="number of small false detections at 1.0 beside a correct one at 0.9",
-    claim="all three respond alike",
+    claim="all three respond alike: PDQ = sqrt(0.9) / (n + 1)",
     function=false_small,
     judge=claims_of_false_small,
     draw=partial(
@@ -189,14 +215,17 @@ def lower_confidence(*, counts: Sequence[int] = COUNTS, run: Run | None = None) 
     Returns
     -------
     ResultTable
-        `false`; `PDQ`, `PDQ_paper`, `mAP`, `moLRP`.
+        `false`; `PDQ` under every preset, `mAP`, `moLRP`.
     """
     return _beside_a_correct_one("lower-confidence", counts, 1.0, 0.9, run or Run())
 
 
 def claims_of_lower_confidence(table: ResultTable) -> list[Claim]:
     """Judge that mAP and moLRP do not see false detections of lower confidence."""
-    return [stays_perfect(table), falls("PDQ falls with every false detection", table, "false")]
+    return [
+        stays_perfect(table),
+        equals("With n false detections PDQ is 1 / (n + 1)", table, {"PDQ": 1 / (table["false"] + 1)}),
+    ]
 
 
 def _beside_a_correct_one(name: str, counts: Sequence[int], correct: float, wrong: float, run: Run) -> ResultTable:
@@ -214,7 +243,7 @@ LOWER_CONFIDENCE = Experiment(
     name="lower-confidence",
     section="C.2",
     varied="number of small false detections at 0.9 beside a perfect one at 1.0",
-    claim="mAP and moLRP stay perfect; PDQ falls",
+    claim="mAP and moLRP stay perfect; PDQ = 1 / (n + 1)",
     function=lower_confidence,
     judge=claims_of_lower_confidence,
     draw=partial(

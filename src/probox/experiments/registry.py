@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from probox.experiments import (
-    figure4,
     labels,
     misalignment,
     misses,
     perfect_boxes,
+    plane_figure,
     repeats,
     spatial,
     worked_example,
@@ -21,7 +21,7 @@ __all__ = ["EXPERIMENTS"]
 EXPERIMENTS: tuple[Experiment, ...] = (
     spatial.SPATIAL_UNCERTAINTY,
     labels.LABEL_UNCERTAINTY,
-    figure4.PLANE,
+    plane_figure.PLANE,
     perfect_boxes.BOX_PROBABILITY,
     perfect_boxes.CORNER_VARIANCE,
     misalignment.TRANSLATION,

@@ -86,6 +86,8 @@ def spatial_uncertainty(
 
 def claims_of_spatial_uncertainty(table: ResultTable) -> list[Claim]:
     """Judge whether the matching reported variance scores best, in steps of three, and where the peak is."""
+    if not presets_in(table):
+        return [not_measured("For each true variance the detector that reports it has the highest PDQ", "PDQ")]
     claims = []
     for preset, column in presets_in(table).items():
         claims += [_matching_leads(table, column, preset), *_peaks_at_the_truth(table, column, preset)]
@@ -93,7 +95,7 @@ def claims_of_spatial_uncertainty(table: ResultTable) -> list[Claim]:
 
 
 def _matching_leads(table: ResultTable, column: str, preset: str) -> Claim:
-    claim = f"For each true variance the detector that reports it scores best, in steps of three (preset `{preset}`)"
+    claim = f"For each true variance the detector that reports it has the highest PDQ, in steps of three (preset `{preset}`)"
     known = np.unique(table["true_variance"])
     repeats = len(np.unique(table["repeat"]))
     leads: dict[float, float] = {}
@@ -124,8 +126,8 @@ def _matching_leads(table: ResultTable, column: str, preset: str) -> Claim:
 
 def _peaks_at_the_truth(table: ResultTable, column: str, preset: str) -> list[Claim]:
     """Judge the peak on the finer grid: whether it is the truth, and whether it is nearer to it than to others."""
-    nearest = f"The peak lies nearer to the true variance than to a third or three times of it (preset `{preset}`)"
-    equal = f"The peak lies at the true variance (preset `{preset}`)"
+    nearest = f"PDQ peaks nearer to the true variance than to a third or three times of it (preset `{preset}`)"
+    equal = f"PDQ peaks at the true variance (preset `{preset}`)"
     peaks = peaks_of(table, column)
     if not peaks or any(peak is not None and np.isnan(peak.error) for peak in peaks.values()):
         missing = "two repeats or more of three reported variances or more around a true one"

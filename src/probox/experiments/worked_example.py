@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import Claim
+from probox.experiments.claims import Claim, not_measured
+from probox.experiments.closed_form import sampled_precision
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import GREY, ORANGE, SKY, VERMILION, draw_box, new_figure
 from probox.experiments.running import Run
+from probox.experiments.scenes import pixel_aligned
+from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.table import ResultTable
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -50,6 +53,12 @@ def worked_example() -> tuple[GroundTruth, Detections]:
     return truth, found
 
 
+def three_objects_twice() -> tuple[GroundTruth, Detections]:
+    """Return three objects of one class, and two sure, perfect detections of each, one object after the other."""
+    truth = GroundTruth.from_boxes(["thing"], {1: (420, 320)}, [1] * 3, np.array(OBJECTS[:3]), [0] * 3)
+    return truth, SimulatedDetector(detections_per_object=2).detect(pixel_aligned(truth))
+
+
 def precision_recall(*, run: Run | None = None) -> ResultTable:
     """Build the precision-recall curve of the worked example in the three steps of the paper's figure.
 
@@ -57,9 +66,12 @@ def precision_recall(*, run: Run | None = None) -> ResultTable:
     -------
     ResultTable
         `curve`: `raw` (a row per detection, in order of confidence), `smoothed` (the highest precision from
-        there on) and `sampled` (at 101 recalls); `rank` counts within a curve; `confidence` (NaN where sampled),
-        `correct` (1, 0, or NaN where sampled), `recall`, `precision`.
+        there on) and `sampled` (at 101 recalls), and `duplicates`: the samples that mAP itself takes of three objects
+        with two detections each (C.3); `rank` counts within a curve; `confidence` (NaN where sampled), `correct` (1,
+        0, or NaN where sampled), `recall`, `precision`.
     """
+    from probox.measures.boxes import average_precision
+
     run = run or Run()
     truth, found = worked_example()
     order = np.argsort(-found.scores, kind="stable")
@@ -70,17 +82,18 @@ def precision_recall(*, run: Run | None = None) -> ResultTable:
     levels = np.arange(101) / 100
     reached = np.searchsorted(recall, levels - 1e-12)
     sampled = np.append(smoothed, 0.0)[reached]
+    twice = average_precision(*three_objects_twice(), threads=run.threads).curve("thing", 0.5).precision
 
     def point(curve: str, rank: int) -> dict[str, float]:
-        if curve == "sampled":
-            values = (np.nan, np.nan, levels[rank], sampled[rank])
+        if curve in ("sampled", "duplicates"):
+            values = (np.nan, np.nan, levels[rank], (sampled if curve == "sampled" else twice)[rank])
         else:
             height = precision if curve == "raw" else smoothed
             values = (found.scores[order][rank], float(correct[rank]), recall[rank], height[rank])
         names = ("confidence", "correct", "recall", "precision")
         return dict(zip(names, map(float, values), strict=True))
 
-    lengths = {"raw": len(order), "smoothed": len(order), "sampled": len(levels)}
+    lengths = {"raw": len(order), "smoothed": len(order), "sampled": len(levels), "duplicates": len(levels)}
     points = [{"curve": curve, "rank": rank} for curve, length in lengths.items() for rank in range(length)]
     return run.table("precision-recall", points, point)
 
@@ -102,38 +115,65 @@ def _greedy_hits(objects: npt.NDArray[np.float64], boxes: npt.NDArray[np.float64
 
 def claims_of_precision_recall(table: ResultTable) -> list[Claim]:
     """Judge the three steps by the text of the paper, and the result by the measure itself."""
+    return [*_claims_of_steps(table), _claim_of_duplicates(table.where(curve="duplicates"))]
+
+
+def _claims_of_steps(table: ResultTable) -> list[Claim]:
     from probox.measures.boxes import average_precision
 
+    highest_claim = "Smoothing takes the highest precision at a recall or beyond"
+    sampled_claim = "Precision is read at 101 recalls, and is 0 beyond the highest one reached"
+    mean_claim = "The mean of the samples is the average precision that mAP is made of"
+    raw, smoothed, sampled = (table.where(curve=name) for name in ("raw", "smoothed", "sampled"))
+    if not len(raw) == len(smoothed) == len(FOUND) or not len(sampled):
+        return [not_measured(claim, "all three curves") for claim in (highest_claim, sampled_claim, mean_claim)]
     truth, found = worked_example()
     library = average_precision(truth, found)
-    curve = library.curve("thing", 0.5)
-    raw, smoothed, sampled = (table.where(curve=name) for name in ("raw", "smoothed", "sampled"))
     highest = np.array([raw["precision"][row:].max() for row in range(len(raw))])
-    distance = float(np.abs(sampled["precision"] - curve.precision).max())
+    read = library.curve("thing", 0.5).precision
+    distance = float(np.abs(sampled["precision"] - read).max()) if len(read) == len(sampled) else np.inf
     average = float(sampled["precision"].mean())
     beyond = sampled["precision"][sampled["recall"] > raw["recall"].max()]
     return [
         Claim(
-            "Smoothing takes the highest precision at a recall or beyond",
+            highest_claim,
             bool(np.array_equal(smoothed["precision"], highest) and np.diff(smoothed["precision"]).max() <= 0),
             f"raised at {int((smoothed['precision'] > raw['precision']).sum())} of {len(raw)} detections, "
             f"by up to {(smoothed['precision'] - raw['precision']).max():.3f}",
             "equal to the highest raw precision from there on, and never rising",
         ),
         Claim(
-            "Precision is read at 101 recalls, and is 0 beyond the highest one reached",
+            sampled_claim,
             len(sampled) == 101 and len(beyond) > 0 and bool((beyond == 0).all()),
             f"{len(sampled)} samples, {len(beyond)} of them beyond recall {raw['recall'].max():g}, all 0",
             "101 samples, 0 beyond",
         ),
         Claim(
-            "The mean of the samples is the average precision that mAP is made of",
+            mean_claim,
             max(distance, abs(average - library.ap50)) <= 1e-12,
             f"mean {average:.6f}, AP50 {library.ap50:.6f}; samples differ by at most {distance:.1g}",
             "equal to 1e-12",
             {"mean": average, "AP50": library.ap50, "largest difference": distance},
         ),
     ]
+
+
+def _claim_of_duplicates(table: ResultTable) -> Claim:
+    """Return the claim about the worked number of C.3."""
+    claim = "With two detections per object the precision after three objects is 0.6, not 0.5"
+    required = "1, 2/3 and 3/5 after the first, second and third object, to 1e-12"
+    if len(table) != 101:
+        return not_measured(claim, required)
+    after = [float(table["precision"][table["recall"] <= share][-1]) for share in (1 / 3, 2 / 3, 1.0)]
+    distance = float(np.abs(table["precision"] - sampled_precision([1, 2 / 3, 3 / 5], 3)).max())
+    return Claim(
+        claim,
+        distance <= 1e-12,
+        f"{', '.join(f'{value:.4f}' for value in after)}; the 101 samples differ by at most {distance:.1g}",
+        required,
+        {"after three objects": after[-1], "largest difference": distance},
+        "The duplicate of the third object comes after it, and adds no recall: it is never read.",
+    )
 
 
 def draw_precision_recall(table: ResultTable) -> Figure:
@@ -210,7 +250,7 @@ PRECISION_RECALL = Experiment(
     name="precision-recall",
     section="D",
     varied="the steps from detections to average precision, on a worked example",
-    claim="raw curve, smoothed curve and 101 samples are as described",
+    claim="raw curve, smoothed curve and 101 samples are as described; 0.6 after three objects found twice",
     function=precision_recall,
     judge=claims_of_precision_recall,
     draw=draw_precision_recall,

@@ -1,37 +1,39 @@
-"""A sure box over half of a plane's box, where little of the plane is: figure 4 of the paper."""
+"""A sure box over half of a plane's box, where little of the plane is: figure 3 of the paper."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import EXACT, Claim
+from probox.experiments.claims import EXACT, Claim, not_measured
+from probox.experiments.closed_form import EPSILON, pair_equals
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import BLUE, ORANGE, VERMILION, draw_box, new_figure
 from probox.experiments.running import Run
 from probox.experiments.scenes import boxes_in_one_image, plane_scene
-from probox.experiments.table import ResultTable
+from probox.experiments.table import ResultTable, presets_in
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 __all__ = ["PLANE", "plane"]
 
 PLANE_PART = 0.53
+PAPERS_COVERAGE, PAPERS_QUALITY = 0.16, 3.64e-6
 
 
 def plane(*, run: Run | None = None) -> ResultTable:
-    """Measure a sure box over the upper half of a plane's box, where little of the plane is (figure 4).
+    """Measure a sure box over the upper half of a plane's box, where little of the plane is (figure 3).
 
     Returns
     -------
     ResultTable
-        One row: `IoU`, `covered` (the share of the object's pixels in the box), `AP50`, and `PDQ`, `PDQ_paper`,
-        which are the pPDQ of the one pair.
+        One row: `IoU`, `covered` (the share of the object's pixels in the box), `AP50`, and, each under every preset,
+        `PDQ`, which is the pPDQ of the one pair, `foreground` and `background`.
     """
     from probox.measures.boxes import average_precision
 
@@ -48,7 +50,7 @@ def plane(*, run: Run | None = None) -> ResultTable:
             "IoU": float(found.extents.prod() / truth.extents.prod()),  # the detection lies within the object's box
             "covered": float(inside.sum() / mask.sum()),
             "AP50": average_precision(truth, found, threads=run.threads).ap50,
-            **run.measure(truth, found, measures=()),
+            **run.measure(truth, found, also=("foreground", "background"), measures=()),
         }
 
     return run.table("plane", [{}], point)
@@ -61,8 +63,11 @@ def plane_box(truth: GroundTruth) -> npt.NDArray[np.float64]:
 
 
 def claims_of_plane(table: ResultTable) -> list[Claim]:
-    """Judge that AP50 is content with what PDQ rejects."""
+    """Judge that AP50 is content with what PDQ rejects, and how much PDQ leaves of it."""
     (row,) = table.rows()
+    uncovered = 1 - table["covered"]
+    pdq = {f"pPDQ, {preset}": row[column] for preset, column in presets_in(table).items()}
+    rejected = "PDQ rejects it: pPDQ is below 1e-4"
     return [
         Claim(
             "The box overlaps the plane's by more than half and covers about 16 % of its pixels",
@@ -79,15 +84,53 @@ def claims_of_plane(table: ResultTable) -> list[Claim]:
             {"AP50": row["AP50"]},
         ),
         Claim(
-            "PDQ rejects it: pPDQ is below 1e-4",
-            max(row["PDQ"], row["PDQ_paper"]) < 1e-4,
-            f"{row['PDQ_paper']:.3g} under `paper`, {row['PDQ']:.3g} under `reference`",
-            "below 1e-4 in both",
-            {"pPDQ, paper": row["PDQ_paper"], "pPDQ, reference": row["PDQ"]},
-            "The paper's own plane has 3.64e-6. Under `reference` a spatial quality of at most 1e-8 is 0, so the box "
-            "is a false positive; the equations alone leave a tiny quality.",
+            rejected,
+            max(pdq.values()) < 1e-4,
+            ", ".join(f"{value:.3g} under `{name.removeprefix('pPDQ, ')}`" for name, value in pdq.items()),
+            "below 1e-4",
+            pdq,
+            "Under `reference` a spatial quality of at most 1e-8 is 0, so the box is a false positive; the equations "
+            "alone leave a tiny quality.",
+        )
+        if pdq
+        else not_measured(rejected, "PDQ"),
+        pair_equals(
+            "With a share c of the plane's pixels covered and e = 1e-14, the foreground quality is e^(1 - c), the "
+            "background quality 1, pPDQ e^((1 - c) / 2)",
+            table,
+            EPSILON**uncovered,
+            np.ones(len(table)),
+            tolerance=EXACT,
+            explanation=_papers_numbers(),
         ),
     ]
+
+
+def quality_of_coverage(covered: float) -> float:
+    """Return the highest pPDQ of a sure box that covers this share of an object's pixels.
+
+    >>> f"{quality_of_coverage(0.16):.2e}"
+    '1.32e-06'
+    """
+    return float(EPSILON ** ((1 - covered) / 2))
+
+
+def coverage_of_quality(quality: float) -> float:
+    """Return the least share of an object's pixels that a sure box of this pPDQ covers.
+
+    >>> round(coverage_of_quality(3.64e-6), 3)
+    0.223
+    """
+    return 1 - 2 * math.log(quality) / math.log(EPSILON)
+
+
+def _papers_numbers() -> str:
+    return (
+        f"The paper's own plane cannot be met: it has {PAPERS_QUALITY:.2e} and {100 * PAPERS_COVERAGE:g} % of its "
+        f"pixels covered, and these contradict each other. With e = {EPSILON:g}, {100 * PAPERS_COVERAGE:g} % leave "
+        f"{quality_of_coverage(PAPERS_COVERAGE):.2e} at most, and {PAPERS_QUALITY:.2e} needs "
+        f"{100 * coverage_of_quality(PAPERS_QUALITY):.0f} %."
+    )
 
 
 def draw_plane(table: ResultTable) -> Figure:
@@ -116,11 +159,11 @@ def draw_plane(table: ResultTable) -> Figure:
         fontsize=9,
     )
     axes.text(x1, y2 + 42, f"AP50 = {row['AP50']:.0f}", color=VERMILION, fontsize=10.5, fontweight="bold", va="center")
-    mantissa, exponent = f"{row['PDQ_paper']:.1e}".split("e")
+    pdq = [f"{_in_powers(row[column])} ({preset})" for preset, column in reversed(presets_in(table).items())]
     axes.text(
         x1 + 0.27 * (x2 - x1),
         y2 + 42,
-        rf"pPDQ = ${mantissa}\times10^{{{int(exponent)}}}$ (paper),  {row['PDQ']:.0f} (reference)",
+        f"pPDQ = {',  '.join(pdq) or 'not measured'}",
         color=BLUE,
         fontsize=10.5,
         va="center",
@@ -132,11 +175,19 @@ def draw_plane(table: ResultTable) -> Figure:
     return figure
 
 
+def _in_powers(value: float) -> str:
+    """Return a number in words that a figure understands, tiny ones as a power of ten."""
+    if value == 0 or value > 1e-3:
+        return f"{value:.3g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return rf"${mantissa}\times10^{{{int(exponent)}}}$"
+
+
 PLANE = Experiment(
     name="plane",
-    section="figure 4",
+    section="figure 3",
     varied="a sure box over half of a plane's box, with a sixth of its pixels",
-    claim="AP50 counts it as correct; pPDQ is below 1e-4",
+    claim="AP50 counts it as correct; pPDQ is below 1e-4: e^((1 - c) / 2) at a covered share of c",
     function=plane,
     judge=claims_of_plane,
     draw=draw_plane,
