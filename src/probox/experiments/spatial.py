@@ -87,7 +87,7 @@ def spatial_uncertainty(
 def claims_of_spatial_uncertainty(table: ResultTable) -> list[Claim]:
     """Judge whether the matching reported variance scores best, in steps of three, and where the peak is."""
     if not presets_in(table):
-        return [not_measured("For each true variance the detector that reports it has the highest PDQ", "PDQ")]
+        return [not_measured("For each true variance reporting it gives the highest PDQ", "PDQ")]
     claims = []
     for preset, column in presets_in(table).items():
         claims += [_matching_leads(table, column, preset), *_peaks_at_the_truth(table, column, preset)]
@@ -95,7 +95,7 @@ def claims_of_spatial_uncertainty(table: ResultTable) -> list[Claim]:
 
 
 def _matching_leads(table: ResultTable, column: str, preset: str) -> Claim:
-    claim = f"For each true variance the detector that reports it has the highest PDQ, in steps of three (preset `{preset}`)"
+    claim = f"For each true variance reporting it gives the highest PDQ, in steps of three (preset `{preset}`)"
     known = np.unique(table["true_variance"])
     repeats = len(np.unique(table["repeat"]))
     leads: dict[float, float] = {}
