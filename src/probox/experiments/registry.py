@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from probox.experiments import figure4, labels, misalignment, misses, repeats, spatial, worked_example
+from probox.experiments import (
+    background_region,
+    figure4,
+    labels,
+    misalignment,
+    misses,
+    repeats,
+    spatial,
+    stories,
+    table1,
+    worked_example,
+)
 from probox.experiments.experiment import Experiment
 from probox.experiments.training import experiment as training
 from probox.experiments.training import gallery, optimum
@@ -13,6 +24,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     spatial.SPATIAL_UNCERTAINTY,
     labels.LABEL_UNCERTAINTY,
     figure4.PLANE,
+    background_region.BACKGROUND_REGION,
+    table1.TABLE_1,
+    stories.STORIES,
     spatial.BOX_PROBABILITY,
     spatial.CORNER_VARIANCE,
     misalignment.TRANSLATION,
