@@ -60,7 +60,7 @@ GRIDS = {"edge too near": "One edge too near", "edge too far": "One edge too far
 
 def draw_stories(table: ResultTable) -> Figure:
     """Draw every story, and below them a table of wrong and unsure edges."""
-    figure = new_figure(8.2, 13.6)
+    figure = new_figure(7.4, 12.2)
     figure.suptitle("Made-up detections and their spatial quality", x=0.005, ha="left", fontsize=12.5)
     bands: Any = figure.subfigures(len(BANDS) + 1, 1, height_ratios=(1.45, 1.45, 1.0, 1.05, 1.25), hspace=0.02)
     for band, parts in zip(bands, BANDS, strict=False):
@@ -70,7 +70,7 @@ def draw_stories(table: ResultTable) -> Figure:
             for axes, panel in zip(half.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
                 _draw_panel(axes, table, panel)
     for half, (story, title) in zip(bands[-1].subfigures(1, 2), GRIDS.items(), strict=True):
-        half.suptitle(f"{title}: spatial quality, %", x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+        half.suptitle(f"{title}, %", x=0.01, ha="left", fontsize=10.5, fontweight="bold")
         _draw_grid(half.add_subplot(), table, story)
     return figure
 
@@ -84,19 +84,19 @@ def _draw_panel(axes: Axes, table: ResultTable, panel: Panel) -> None:
     else:
         told = told.where(detection=detection)
     axes.set_axis_off()
-    axes.set_title(detection if len(detection) > 1 else " ", fontsize=8.5, fontweight="normal")
+    axes.set_title(detection if len(detection) > 1 else " ", y=1.0, fontsize=8.5, fontweight="normal")
     if not len(told):
         return
     (row,) = told.rows()
     if len(detection) == 1:
-        axes.set_title(f"correlation {row['correlation']:+g}", fontsize=8.5, fontweight="normal")
+        axes.set_title(f"correlation {row['correlation']:+g}", y=1.0, fontsize=8.5, fontweight="normal")
     mask = SCENES[scene]()
     height, width = mask.shape
-    picture = np.ones((height, width, 3))
-    picture[mask] = [0.62, 0.78, 0.90]
-    axes.imshow(picture, extent=(0, width, height, 0), interpolation="nearest")
     edges = np.array([0.0, 0.0, 1.0, 1.0])  # boxes end with their last pixel
     truth, box = tight_box(mask) + edges, np.array([row[name] for name in ("x1", "y1", "x2", "y2")]) + edges
+    x1, y1, x2, y2 = truth.astype(int)
+    picture = np.where(mask[y1:y2, x1:x2, None], [0.62, 0.78, 0.90], 1.0)
+    axes.imshow(picture, extent=(x1, x2, y2, y1), interpolation="nearest")
     draw_box(axes, truth, BLUE, 1.1)
     draw_box(axes, box, ORANGE, 1.6)
     colour = np.array([[int(ORANGE[at : at + 2], 16) / 255 for at in (1, 3, 5)]] * 2)
@@ -143,7 +143,7 @@ def _draw_grid(axes: Axes, table: ResultTable, story: str) -> None:
         for wrong, unsure in np.ndindex(4, 4):
             row = rows.get(f"{EDGES[wrong]} wrong, {EDGES[unsure]} unsure")
             values[number, wrong, unsure] = math.nan if row is None else row[column_of("spatial", preset)]
-    axes.set_title(" and ".join(presets) or " ", fontsize=8.5, fontweight="normal")
+    axes.set_title(", below: ".join(presets) or " ", y=1.0, fontsize=8.5, fontweight="normal")
     axes.grid(False)
     axes.tick_params(length=0)
     axes.set_xticks(range(4), [f"{edge}\nunsure" for edge in EDGES])

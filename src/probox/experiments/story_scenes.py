@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -148,6 +149,7 @@ def detections(told: list[Told]) -> Detections:
     )
 
 
+@cache
 def scene_truth(scene: str) -> GroundTruth:
     """Return an object alone in its image."""
     truth = GroundTruth.from_masks(CLASSES, [(1, [SCENES[scene]()], [0])])
