@@ -27,6 +27,9 @@ SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
     ),
     "label-uncertainty": lambda truth: experiments.label_uncertainty(probabilities=(0.2, 0.5, 1.0)),
     "plane": lambda truth: experiments.plane(),
+    "background-region": lambda truth: experiments.background_costs(pixels=(0, 100, 1000)),
+    "table-1": lambda truth: experiments.table_1(share=0.001),
+    "stories": lambda truth: experiments.tell_stories(),
     "box-probability": lambda truth: experiments.box_probability(probabilities=(0.1, 0.5, 1.0)),
     "corner-variance": lambda truth: experiments.corner_variance(variances=(0, 1, 100, 1000), side=200, image=800),
     "translation": lambda truth: experiments.translation(shifts=evenly(-0.5, 0.5, 21), variances=FEW_VARIANCES),
@@ -75,7 +78,7 @@ def tables(truth: GroundTruth) -> dict[str, ResultTable]:
 
 def test_every_experiment_is_tried() -> None:
     assert set(SMALL) == set(BY_NAME)
-    assert len(BY_NAME) == 17
+    assert len(BY_NAME) == 20
     # Those of training are tried in test_training.py.
     assert [one.name for one in EXPERIMENTS if not one.in_all] == ["training", "training-scenes", "training-optimum"]
 
@@ -244,6 +247,22 @@ def test_known_numbers(tables: dict[str, ResultTable]) -> None:
         ("plane", "background_paper", lambda table: table["background_paper"] * 0.999),
         ("plane", "AP50", lambda table: table["AP50"] - 0.5),
         ("plane", "covered", lambda table: table["covered"] + 0.1),
+        ("background-region", "background", lambda table: table["background"] ** 1.001),
+        ("background-region", "foreground_paper", lambda table: np.full(len(table), 0.75)),
+        ("background-region", "PDQ", lambda table: np.where(table["corners"] == 1.0, 0.8, table["PDQ"])),
+        ("table-1", "printed_PDQ", lambda table: table["printed_PDQ"] + 0.1),
+        ("table-1", "printed_TP", lambda table: table["printed_TP"] - 1),
+        ("table-1", "printed_Sp", lambda table: table["printed_FG"] * table["printed_BG"] / 100),
+        ("table-1", "printed_mAP", lambda table: table["printed_mAP"][::-1]),
+        ("table-1", "PDQ_paper", lambda table: table["PDQ_paper"] * 1.001),
+        ("table-1", "FP", lambda table: table["FP"] + 1),
+        ("stories", "background_paper", lambda table: table["background_paper"] * 0.9999),
+        ("stories", "foreground", lambda table: table["foreground"] * 0.9999),
+        ("stories", "PDQ", lambda table: np.full(len(table), 0.5)),
+        ("stories", "PDQ_paper", lambda table: table["PDQ_paper"] + 1e-4 * np.arange(len(table))),
+        ("stories", "TP", lambda table: 1 - table["TP"]),
+        ("stories", "AP50", lambda table: table["AP50"] * 0.5),
+        ("stories", "IoU", lambda table: 1 - table["IoU"]),
         ("box-probability", "PDQ", lambda table: np.ones(len(table))),
         ("box-probability", "PDQ_paper", lambda table: table["probability"]),
         ("box-probability", "foreground", lambda table: table["background"]),

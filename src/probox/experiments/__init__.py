@@ -9,6 +9,7 @@
 studies of your own.
 """
 
+from probox.experiments.background_region import background_costs
 from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
 from probox.experiments.labels import label_coco, label_uncertainty
@@ -22,7 +23,9 @@ from probox.experiments.running import Run
 from probox.experiments.scenes import pixel_aligned, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.spatial import spatial_uncertainty
+from probox.experiments.stories import tell_stories
 from probox.experiments.table import ResultTable
+from probox.experiments.table1 import table_1
 from probox.experiments.worked_example import precision_recall
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "ResultTable",
     "Run",
     "SimulatedDetector",
+    "background_costs",
     "box_probability",
     "corner_variance",
     "duplicates",
@@ -51,5 +55,7 @@ __all__ = [
     "spatial_uncertainty",
     "square_scene",
     "synthetic_truth",
+    "table_1",
+    "tell_stories",
     "translation",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probox.experiments import (
+    background_region,
     labels,
     misalignment,
     misses,
@@ -10,6 +11,8 @@ from probox.experiments import (
     plane_figure,
     repeats,
     spatial,
+    stories,
+    table1,
     worked_example,
 )
 from probox.experiments.experiment import Experiment
@@ -22,6 +25,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     spatial.SPATIAL_UNCERTAINTY,
     labels.LABEL_UNCERTAINTY,
     plane_figure.PLANE,
+    background_region.BACKGROUND_REGION,
+    table1.TABLE_1,
+    stories.STORIES,
     perfect_boxes.BOX_PROBABILITY,
     perfect_boxes.CORNER_VARIANCE,
     misalignment.TRANSLATION,

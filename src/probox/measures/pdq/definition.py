@@ -4,7 +4,7 @@ Nothing here is tuned. Every pixel of every map is computed, every pair of an ob
 is looked at. The fast kernel is tested against this module, and this module against the reference.
 
 Hall et al., "Probabilistic Object Detection: Definition and Evaluation", WACV 2020. The spatial
-probability of a pixel, its section 3, is in `probox.measures.pdq.definition_heatmap`; the rest, section 4, is here.
+probability of a pixel, its section 4, is in `probox.measures.pdq.definition_heatmap`; the rest, section 5, is here.
 """
 
 from __future__ import annotations
