@@ -9,12 +9,16 @@
 studies of your own.
 """
 
+from probox.experiments.assigning import assignment
 from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
+from probox.experiments.false_places import false_positions
 from probox.experiments.figure4 import plane
 from probox.experiments.labels import label_coco, label_uncertainty
+from probox.experiments.matching_rules import matching_rule
 from probox.experiments.misalignment import scaling, translation
 from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
+from probox.experiments.order import duplicates_order
 from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
 from probox.experiments.running import Run
@@ -31,16 +35,20 @@ __all__ = [
     "ResultTable",
     "Run",
     "SimulatedDetector",
+    "assignment",
     "box_probability",
     "corner_variance",
     "duplicates",
     "duplicates_coco",
     "duplicates_coco_100",
     "duplicates_lower_coco",
+    "duplicates_order",
+    "false_positions",
     "false_small",
     "label_coco",
     "label_uncertainty",
     "lower_confidence",
+    "matching_rule",
     "missed_coco",
     "missed_small",
     "pixel_aligned",
