@@ -22,6 +22,7 @@ BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS if experime
 FEW_VARIANCES = (0, 100, 300, 1000)
 
 SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
+    "assignment": lambda truth: experiments.assignment(truth, crowds=(48,), images=10, repeats=3),
     "spatial-uncertainty": lambda truth: experiments.spatial_uncertainty(
         truth, true_variances=(3, 30), repeats=3, seed=1
     ),
@@ -41,10 +42,13 @@ SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
     "missed-coco": lambda truth: experiments.missed_coco(truth, rates=(0.0, 0.3, 0.6), repeats=4),
     "false-small": lambda truth: experiments.false_small(counts=(0, 1, 5)),
     "duplicates": lambda truth: experiments.duplicates(times=(1, 2, 5)),
+    "false-positions": lambda truth: experiments.false_positions(counts=(0, 1, 4), repeats=8),
     "lower-confidence": lambda truth: experiments.lower_confidence(counts=(0, 1, 5)),
     "duplicates-coco": lambda truth: experiments.duplicates_coco(truth, times=(1, 2, 4)),
     "duplicates-coco-100": lambda truth: experiments.duplicates_coco_100(truth, times=(1, 2, 4), subset=40, halvings=3),
+    "duplicates-order": lambda truth: experiments.duplicates_order(truth, times=(1, 3), repeats=1),
     "duplicates-lower-coco": lambda truth: experiments.duplicates_lower_coco(truth, times=(1, 2, 4)),
+    "matching-rule": lambda truth: experiments.matching_rule(truth, crowds=(1, 48), repeats=3),
     "precision-recall": lambda truth: experiments.precision_recall(),
 }
 
@@ -78,7 +82,6 @@ def tables(truth: GroundTruth) -> dict[str, ResultTable]:
 
 def test_every_experiment_is_tried() -> None:
     assert set(SMALL) == set(BY_NAME)
-    assert len(BY_NAME) == 20
     # Those of training are tried in test_training.py.
     assert [one.name for one in EXPERIMENTS if not one.in_all] == ["training", "training-scenes", "training-optimum"]
 
@@ -310,6 +313,17 @@ def test_known_numbers(tables: dict[str, ResultTable]) -> None:
         ("duplicates-coco-100", "moLRP", lambda table: 1 - table["mAP"]),
         ("duplicates-lower-coco", "moLRP", lambda table: 1 - table["PDQ"]),
         ("duplicates-lower-coco", "PDQ", lambda table: 1 / (0.9 * table["detections"] + 0.1)),
+        ("assignment", "PDQ", lambda table: table["PDQ"] - 1e-5),
+        ("assignment", "FN_paper", lambda table: np.zeros(len(table))),
+        ("assignment", "pPDQ_paper", lambda table: np.full(len(table), 0.5)),
+        ("false-positions", "PDQ_paper", lambda table: np.ones(len(table))),
+        ("false-positions", "mAP", lambda table: table["PDQ"]),
+        ("false-positions", "moLRP", lambda table: np.zeros(len(table))),
+        ("duplicates-order", "mAP", lambda table: table["unhidden"]),
+        ("duplicates-order", "PDQ", lambda table: table["mAP"]),
+        ("duplicates-order", "recorded", lambda table: np.full(len(table), 0.5)),
+        ("matching-rule", "mAP", lambda table: table["mAP_algorithm_1"]),
+        ("matching-rule", "ahead", lambda table: np.ones(len(table))),
         ("precision-recall", "precision", lambda table: np.maximum(table["precision"], 0.7)),
         ("precision-recall", "precision", lambda table: table["precision"] - 0.1 * (table["curve"] == "duplicates")),
     ],

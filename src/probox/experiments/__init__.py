@@ -9,12 +9,16 @@
 studies of your own.
 """
 
+from probox.experiments.assigning import assignment
 from probox.experiments.background_region import background_costs
 from probox.experiments.claims import Claim
 from probox.experiments.experiment import Experiment
+from probox.experiments.false_places import false_positions
 from probox.experiments.labels import label_coco, label_uncertainty
+from probox.experiments.matching_rules import matching_rule
 from probox.experiments.misalignment import scaling, translation
 from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
+from probox.experiments.order import duplicates_order
 from probox.experiments.perfect_boxes import box_probability, corner_variance
 from probox.experiments.plane_figure import plane
 from probox.experiments.registry import EXPERIMENTS
@@ -35,6 +39,7 @@ __all__ = [
     "ResultTable",
     "Run",
     "SimulatedDetector",
+    "assignment",
     "background_costs",
     "box_probability",
     "corner_variance",
@@ -42,10 +47,13 @@ __all__ = [
     "duplicates_coco",
     "duplicates_coco_100",
     "duplicates_lower_coco",
+    "duplicates_order",
+    "false_positions",
     "false_small",
     "label_coco",
     "label_uncertainty",
     "lower_confidence",
+    "matching_rule",
     "missed_coco",
     "missed_small",
     "pixel_aligned",

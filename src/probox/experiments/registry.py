@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from probox.experiments import (
+    assigning,
     background_region,
+    false_places,
     labels,
+    matching_rules,
     misalignment,
     misses,
+    order,
     perfect_boxes,
     plane_figure,
     repeats,
@@ -22,6 +26,7 @@ from probox.experiments.training import gallery, optimum
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
+    assigning.ASSIGNMENT,
     spatial.SPATIAL_UNCERTAINTY,
     labels.LABEL_UNCERTAINTY,
     plane_figure.PLANE,
@@ -37,11 +42,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     misses.MISSED_COCO,
     misses.FALSE_SMALL,
     repeats.DUPLICATES,
+    false_places.FALSE_POSITIONS,
     misses.LOWER_CONFIDENCE,
     repeats.DUPLICATES_COCO,
+    order.DUPLICATES_ORDER,
     repeats.DUPLICATES_COCO_100,
     repeats.DUPLICATES_LOWER_COCO,
     worked_example.PRECISION_RECALL,
+    matching_rules.MATCHING_RULE,
     training.TRAINING,
     gallery.TRAINING_SCENES,
     optimum.TRAINING_OPTIMUM,
