@@ -33,7 +33,9 @@ SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
     "stories": lambda truth: experiments.tell_stories(),
     "box-probability": lambda truth: experiments.box_probability(probabilities=(0.1, 0.5, 1.0)),
     "corner-variance": lambda truth: experiments.corner_variance(variances=(0, 1, 100, 1000), side=200, image=800),
-    "translation": lambda truth: experiments.translation(shifts=evenly(-0.5, 0.5, 21), variances=FEW_VARIANCES),
+    "translation": lambda truth: experiments.translation(
+        shifts=(*evenly(-0.5, 0.5, 21), 0.0125), variances=FEW_VARIANCES
+    ),
     "scaling": lambda truth: experiments.scaling(
         sizes=(0.25, 0.36, 0.49, 0.64, 0.81, 0.9604, 1.0, 1.0404, 1.21, 1.44, 1.69, 1.96, 2.25), variances=FEW_VARIANCES
     ),
@@ -186,6 +188,8 @@ def test_settings_that_a_claim_needs_may_be_missing(tables: dict[str, ResultTabl
     table = shifted.take(shifted["variance"] != 0.0)
     assert verdict_of("translation", table, "e^|s|") is None
     assert verdict_of("translation", table, "follow from the IoU") is True
+    table = shifted.take(shifted["shift"] != 0.0125)
+    assert verdict_of("translation", table, "and a fraction f") is None
     sized = tables["scaling"]
     assert verdict_of("scaling", sized.take(sized["size"] != 1.21), "10 % smaller or larger") is None
     repeated = tables["duplicates-coco-100"]
@@ -280,6 +284,11 @@ def test_known_numbers(tables: dict[str, ResultTable]) -> None:
         ("translation", "PDQ_paper", lambda table: table["PDQ"]),
         ("translation", "background_paper", lambda table: np.ones(len(table))),
         ("translation", "foreground", lambda table: table["foreground"] * 1.001),
+        (
+            "translation",
+            "background",
+            lambda table: np.where(table["shift"] == 0.0125, 1e-14**0.012, table["background"]),
+        ),
         ("translation", "mAP", lambda table: np.where(table["shift"] == 0.25, 0.2, table["mAP"])),
         ("translation", "moLRP", lambda table: table["moLRP"] / 2),
         ("scaling", "mAP", lambda table: np.zeros(len(table))),
@@ -294,11 +303,14 @@ def test_known_numbers(tables: dict[str, ResultTable]) -> None:
         ("missed-small", "mAP", lambda table: np.ones(len(table))),
         ("missed-small", "mAP", lambda table: table["PDQ"]),
         ("missed-small", "PDQ_paper", lambda table: table["mAP"]),
+        ("missed-small", "FN", lambda table: table["FP"]),
+        ("missed-small", "label_paper", lambda table: table["PDQ"]),
         ("missed-coco", "PDQ", lambda table: table["PDQ"] ** 2),
         ("missed-coco", "PDQ_paper", lambda table: 1 - table["rate"]),
         ("missed-coco", "moLRP", lambda table: table["moLRP"] * 0.9),
         ("false-small", "PDQ", lambda table: table["PDQ"] * 0.9),
         ("false-small", "PDQ_paper", lambda table: table["mAP"]),
+        ("false-small", "FP_paper", lambda table: table["FN"]),
         ("false-small", "moLRP", lambda table: table["moLRP"] * 0.99),
         ("duplicates", "moLRP", lambda table: np.zeros(len(table))),
         ("duplicates", "mAP", lambda table: table["PDQ"]),

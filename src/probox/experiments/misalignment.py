@@ -20,14 +20,17 @@ __all__ = ["SCALING", "TRANSLATION", "scaling", "translation"]
 
 VARIANCES = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 AREAS = tuple(round(side**2, 4) for side in evenly(0.5, 1.5, 51))  # sides of whole, even numbers of pixels
+SHIFTS = tuple(sorted((*evenly(-0.5, 0.5, 101), -0.0125, -0.0005, 0.0005, 0.0125)))  # whole pixels, and quarters
 NEAR_ZERO, LENIENT = 0.1, 0.5
+SNAPPED = 1.1e-5
+"""How far off qualities may be that lie between whole pixels: under `reference` those within 1.001e-5 of 1 become 1."""
 CLOSELY = 0.1
 """How far a curve may be from another on average that it closely follows: the height of one of mAP's ten steps."""
 
 
 def translation(
     *,
-    shifts: Sequence[float] = evenly(-0.5, 0.5, 101),
+    shifts: Sequence[float] = SHIFTS,
     variances: Sequence[float] = VARIANCES,
     side: int = 500,
     image: int = 2000,
@@ -49,8 +52,8 @@ def translation(
     Returns
     -------
     ResultTable
-        `variance`, `shift`; `PDQ`, `foreground` and `background` under every preset, `mAP`, `moLRP`; `whole`: whether
-        the box covers whole pixels, and all of them in the image.
+        `variance`, `shift`; `PDQ`, `foreground` and `background` under every preset, `mAP`, `moLRP`; `pixels`: how far
+        the box begins from where the object does; `inside`: whether all of the box lies in the image.
     """
 
     def moved(shift: float) -> npt.NDArray[np.float64]:
@@ -109,16 +112,23 @@ def _misplaced(
         # A pixel that lacks 1e-13 of itself would cost ten times less than one that is there wholly.
         box = box_at(setting[name]).round(6)
         found = boxes_in_one_image(truth, box, variance=variance)
-        whole = bool((box == box.round()).all() and box.min() >= 0 and box.max() < image)
-        return {**run.measure(truth, found, also=("foreground", "background")), "whole": whole}
+        return {
+            **run.measure(truth, found, also=("foreground", "background")),
+            "pixels": float(np.abs(box[0] - truth.boxes[0, 0])),
+            "inside": bool(box.min() >= 0 and box.max() <= image - 1),
+        }
 
     points = [{"variance": float(variance), name: float(value)} for variance in variances for value in values]
     return run.table(experiment, points, point, at_once=True, side=side, image=image)
 
 
+def _on_whole_pixels(table: ResultTable) -> npt.NDArray[np.bool_]:
+    return np.asarray(table["inside"] & (table["pixels"] == table["pixels"].round()))
+
+
 def claims_of_translation(table: ResultTable) -> list[Claim]:
     """Judge leniency to shifted boxes, and what exactly a shift costs."""
-    whole = table.where(whole=True)
+    whole = table.take(_on_whole_pixels(table))
     plain = whole.where(variance=0.0)
     share = np.minimum(np.abs(plain["shift"]), 1.0)  # of the pixels: so many are missed, and as many beside the object
     shift = np.minimum(np.abs(whole["shift"]), 1.0)
@@ -133,6 +143,7 @@ def claims_of_translation(table: ResultTable) -> list[Claim]:
             EPSILON**share,
             EPSILON**share,
         ),
+        _between_pixels(table),
         equals(
             "mAP and moLRP follow from the IoU, (1 - |s|) / (1 + |s|): mAP is the share of the ten thresholds that it "
             "reaches, moLRP is 2 (1 - IoU), or 1",
@@ -142,6 +153,23 @@ def claims_of_translation(table: ResultTable) -> list[Claim]:
         *_uncertain_boxes(table, "shift", 0.0),
         *_following(table, "shift", 1000.0, "PDQ closely follows mAP and moLRP at variance 1000"),
     ]
+
+
+def _between_pixels(table: ResultTable) -> Claim:
+    """Return the claim about shifts by k whole pixels and a fraction f: a column more is covered by 1 - f or by f."""
+    rows = table.where(variance=0.0, inside=True)
+    rows = rows.take(~_on_whole_pixels(rows) & (np.abs(rows["shift"]) < 1))
+    whole = np.floor(rows["pixels"])
+    side = rows["pixels"] / np.abs(rows["shift"])
+    quality = (EPSILON**whole * (1 - (rows["pixels"] - whole))) ** (1 / side)
+    return pair_equals(
+        "A plain box shifted by k pixels and a fraction f, past an object of L: foreground quality, background quality "
+        "and PDQ are each (e^k (1 - f))^(1/L)",
+        rows,
+        quality,
+        quality,
+        tolerance=SNAPPED,
+    )
 
 
 TRANSLATION = Experiment(
@@ -163,7 +191,7 @@ TRANSLATION = Experiment(
 
 def claims_of_scaling(table: ResultTable) -> list[Claim]:
     """Judge leniency to boxes of the wrong size, and what exactly that costs."""
-    whole = table.where(whole=True)
+    whole = table.take(_on_whole_pixels(table))
     plain = whole.where(variance=0.0)
     return [
         _plain_box(

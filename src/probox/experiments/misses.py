@@ -39,6 +39,7 @@ COUNTS = tuple(range(11))
 SIDE, IMAGE = 500, 2000
 CORRECT = 0.9
 """The label probability of the correct detection beside surer, false ones."""
+COUNTED, AVERAGED = ("TP", "FP", "FN"), ("foreground", "background", "label")
 ALIKE = 0.03
 """How far measures may be apart that respond alike: mAP reads precision at 101 recalls, a hundredth apart."""
 
@@ -49,13 +50,14 @@ def missed_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> R
     Returns
     -------
     ResultTable
-        `missed`; `PDQ` under every preset, `mAP`, `moLRP`.
+        `missed`; `PDQ`, its counts and its averages under every preset, `mAP`, `moLRP`.
     """
     run = run or Run()
     found = SimulatedDetector().detect(square_scene(SIDE, IMAGE))
 
     def point(missed: int) -> dict[str, float]:
-        return run.measure(square_scene(SIDE, IMAGE, extra=border_squares(missed, IMAGE)), found)
+        truth = square_scene(SIDE, IMAGE, extra=border_squares(missed, IMAGE))
+        return run.measure(truth, found, also=(*COUNTED, *AVERAGED))
 
     return run.table("missed-small", [{"missed": int(count)} for count in counts], point)
 
@@ -65,6 +67,16 @@ def claims_of_missed_small(table: ResultTable) -> list[Claim]:
     objects = table["missed"] + 1
     return [
         equals("With one of n + 1 objects found, PDQ is 1 / (n + 1)", table, {"PDQ": 1 / objects}),
+        equals(
+            "There are one true positive, n false negatives and no false positive",
+            table,
+            {"TP": np.ones(len(table)), "FP": np.zeros(len(table)), "FN": table["missed"]},
+        ),
+        equals(
+            "Averages are over what was found: foreground, background and label quality are 1",
+            table,
+            dict.fromkeys(AVERAGED, np.ones(len(table))),
+        ),
         equals("1 - moLRP is 1 / (n + 1)", table, {"1 - moLRP": 1 / objects}),
         equals(
             "mAP is the share of its 101 recalls, 0 to 1, that are at most 1 / (n + 1)",
@@ -173,7 +185,7 @@ def false_small(*, counts: Sequence[int] = COUNTS, run: Run | None = None) -> Re
     Returns
     -------
     ResultTable
-        `false`; `PDQ` under every preset, `mAP`, `moLRP`.
+        `false`; `PDQ` and its counts under every preset, `mAP`, `moLRP`.
     """
     return _beside_a_correct_one("false-small", counts, CORRECT, 1.0, run or Run())
 
@@ -183,6 +195,11 @@ def claims_of_false_small(table: ResultTable) -> list[Claim]:
     share = 1 / (table["false"] + 1)
     return [
         equals("With n false detections PDQ is sqrt(0.9) / (n + 1)", table, {"PDQ": np.sqrt(CORRECT) * share}),
+        equals(
+            "There are one true positive, n false positives and no false negative",
+            table,
+            {"TP": np.ones(len(table)), "FP": table["false"], "FN": np.zeros(len(table))},
+        ),
         equals("mAP and 1 - moLRP are 1 / (n + 1)", table, dict.fromkeys(("mAP", "1 - moLRP"), share)),
         _alike(
             "All three respond alike to false detections, but for the label probability 0.9 that PDQ sees",
@@ -215,7 +232,7 @@ def lower_confidence(*, counts: Sequence[int] = COUNTS, run: Run | None = None) 
     Returns
     -------
     ResultTable
-        `false`; `PDQ` under every preset, `mAP`, `moLRP`.
+        `false`; `PDQ` and its counts under every preset, `mAP`, `moLRP`.
     """
     return _beside_a_correct_one("lower-confidence", counts, 1.0, 0.9, run or Run())
 
@@ -234,7 +251,7 @@ def _beside_a_correct_one(name: str, counts: Sequence[int], correct: float, wron
     def point(false: int) -> dict[str, float]:
         boxes = np.concatenate([truth.masks.boxes, border_squares(false, IMAGE)])
         found = boxes_in_one_image(truth, boxes, [correct] + [wrong] * false)
-        return run.measure(truth, found)
+        return run.measure(truth, found, also=COUNTED)
 
     return run.table(name, [{"false": int(count)} for count in counts], point)
 
