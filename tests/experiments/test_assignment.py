@@ -29,7 +29,7 @@ from probox.tables.results import PairTable
 
 @pytest.fixture(scope="module")
 def small() -> ResultTable:
-    return assignment(crowds=(), images=1, repeats=1)
+    return assignment(crowds=(48,), images=1, repeats=1)
 
 
 @pytest.mark.parametrize("scene", LABELS)
@@ -97,6 +97,17 @@ def test_where_nothing_was_drawn_only_the_small_scenes_are_judged(small: ResultT
     assert [claim.holds for claim in claims_of_assignment(rows)] == [True, True, True, True, None, None]
     assert [claim.holds for claim in claims_of_assignment(rows.take(np.zeros(0, np.int64)))] == [None] * 6
     assert set(rows["assigned"]) == set(WAYS)
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_a_larger_total_in_any_draw_is_found_out(small: ResultTable, way: str) -> None:
+    assert claims_of_assignment(small)[3].holds
+    # In one of two draws, and there under one of two presets.
+    more = np.where((small["scene"] == "truth") & (small["assigned"] == way), 1.0, 0.0)
+    claim = claims_of_assignment(small.replace(pPDQ=small["pPDQ"] + more))[3]
+    assert claim.holds is False
+    assert claim.numbers["least lead, reference"] < -0.9
+    assert claim.numbers["least lead, paper"] >= -1e-9
 
 
 def test_one_preset_is_judged_and_drawn() -> None:

@@ -22,7 +22,7 @@ BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS if experime
 FEW_VARIANCES = (0, 100, 300, 1000)
 
 SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
-    "assignment": lambda truth: experiments.assignment(truth, crowds=(48,), images=10, repeats=3),
+    "assignment": lambda truth: experiments.assignment(truth, crowds=(48,), images=4, repeats=2),
     "spatial-uncertainty": lambda truth: experiments.spatial_uncertainty(
         truth, true_variances=(3, 30), repeats=3, seed=1
     ),
@@ -48,9 +48,9 @@ SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
     "lower-confidence": lambda truth: experiments.lower_confidence(counts=(0, 1, 5)),
     "duplicates-coco": lambda truth: experiments.duplicates_coco(truth, times=(1, 2, 4)),
     "duplicates-coco-100": lambda truth: experiments.duplicates_coco_100(truth, times=(1, 2, 4), subset=40, halvings=3),
-    "duplicates-order": lambda truth: experiments.duplicates_order(truth, times=(1, 3), repeats=1),
+    "duplicates-order": lambda truth: experiments.duplicates_order(truth, times=(2,), repeats=1),
     "duplicates-lower-coco": lambda truth: experiments.duplicates_lower_coco(truth, times=(1, 2, 4)),
-    "matching-rule": lambda truth: experiments.matching_rule(truth, crowds=(1, 48), repeats=3),
+    "matching-rule": lambda truth: experiments.matching_rule(truth, crowds=(1, 48), repeats=2),
     "precision-recall": lambda truth: experiments.precision_recall(),
 }
 

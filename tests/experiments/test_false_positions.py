@@ -40,7 +40,7 @@ def test_places_are_what_they_are_called() -> None:
 
 
 def test_a_right_one_that_is_always_early_is_found_out() -> None:
-    table = false_positions(counts=(4,), repeats=30, run=Run(presets=["reference"]))
+    table = false_positions(counts=(0, 4), repeats=30, run=Run(presets=["reference"]))
     mean = claims_of_false_positions(table)[3]
     assert mean.holds
     # As if it never stood behind more than one of the four.
