@@ -66,8 +66,25 @@ class _Commands(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
+def _cite(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    """Print what to cite instead of running a command."""
+    if wanted and not context.resilient_parsing:
+        from probox.cli.citing import bibliography
+
+        click.echo(bibliography())
+        context.exit()
+
+
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="probox")
+@click.option(
+    "--cite",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_cite,
+    help="Show what to cite, as BibTeX, and exit.",
+)
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Measure, make and show probabilistic object detections.

@@ -218,11 +218,11 @@ def small_square() -> Mask:
 
 
 SCENES: Mapping[str, Callable[[], Mask]] = {
-    "person": person,
-    "laptop": laptop,
-    "chair": chair,
-    "pizza": pizza,
-    "square": square,
-    "small square": small_square,
+    "person": cache(person),
+    "laptop": cache(laptop),
+    "chair": cache(chair),
+    "pizza": cache(pizza),
+    "square": cache(square),
+    "small square": cache(small_square),
 }
 """The objects, each in an image of its own."""
