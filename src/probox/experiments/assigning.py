@@ -75,7 +75,7 @@ def assignment(
     *,
     crowds: Sequence[int] = CROWDS,
     corner_variance: float = 100.0,
-    images: int = 50,
+    images: int = 40,
     repeats: int = 5,
     seed: int = 0,
     run: Run | None = None,
