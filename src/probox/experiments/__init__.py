@@ -15,6 +15,7 @@ from probox.experiments.figure4 import plane
 from probox.experiments.labels import label_coco, label_uncertainty
 from probox.experiments.misalignment import scaling, translation
 from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
+from probox.experiments.notice import which_notices_what
 from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
 from probox.experiments.running import Run
@@ -51,4 +52,5 @@ __all__ = [
     "square_scene",
     "synthetic_truth",
     "translation",
+    "which_notices_what",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probox.experiments import figure4, labels, misalignment, misses, repeats, spatial, worked_example
+from probox.experiments import figure4, labels, misalignment, misses, notice, repeats, spatial, worked_example
 from probox.experiments.experiment import Experiment
 from probox.experiments.training import experiment as training
 from probox.experiments.training import gallery, optimum
@@ -30,5 +30,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     training.TRAINING,
     gallery.TRAINING_SCENES,
     optimum.TRAINING_OPTIMUM,
+    notice.WHICH_NOTICES_WHAT,
 )
 """The paper's experiments, in the order of the paper, then ours."""
