@@ -10,6 +10,7 @@ studies of your own.
 """
 
 from probox.experiments.claims import Claim
+from probox.experiments.constant_sigma import constant_sigma
 from probox.experiments.experiment import Experiment
 from probox.experiments.figure4 import plane
 from probox.experiments.labels import label_coco, label_uncertainty
@@ -33,6 +34,7 @@ __all__ = [
     "Run",
     "SimulatedDetector",
     "box_probability",
+    "constant_sigma",
     "corner_variance",
     "duplicates",
     "duplicates_coco",

@@ -74,8 +74,9 @@ class HonestDetector:
       proposals, and the class is right in a share q of these. What o leaves of 1 is for background.
     - **Misses**: objects below a size, and a share of the others.
     - **Detections of nothing**: as many as existence asks for.
-    - Proposals whose most probable class is below a threshold are not reported. In their place stands one wide box in
-      each image, which admits that something may have been missed: without it, PMB-NLL of a miss is infinite.
+    - Proposals whose most probable class is below a threshold are not reported. In their place stands a point in
+      the middle of each image, with sigmas of a third of the image, hardly sure of any class: something may have been
+      missed. Without it, PMB-NLL of a miss is infinite.
 
     Parameters
     ----------
@@ -146,12 +147,15 @@ class HonestDetector:
         return np.asarray(np.tile(np.maximum(share[:, None] * sides, self.least_sigma), 2))
 
     def _wide(self, truth: GroundTruth) -> Detections:
-        """Return a box for each image whose corners may be nearly anywhere, all classes alike, below the threshold."""
+        """Return a point in the middle of each image whose corners may be nearly anywhere, all classes alike.
+
+        As a box it meets no object, so that measures of boxes have it last, as a false positive.
+        """
         shapes = truth.dataset.shapes.astype(np.float64)
-        boxes = np.concatenate([0.35 * shapes, 0.65 * shapes], axis=1)
+        boxes = np.tile(shapes / 2.0, 2)
         classes = len(truth.classes)
         probs = np.full((len(shapes), classes), min(0.8 / classes, 0.5 * self.threshold))
-        return made_of(truth, np.arange(len(shapes)), boxes, np.tile(shapes / 4.0, 2), probs)
+        return made_of(truth, np.arange(len(shapes)), boxes, np.tile(shapes / 3.0, 2), probs)
 
 
 def made_of(truth: GroundTruth, images: Rows, corners: Floats, sigmas: Floats, label_probs: Floats) -> Detections:

@@ -81,7 +81,7 @@ def _words(z: float) -> str:
     if size == 0.0:
         return "0"
     if size < 0.95:
-        return f"{size:.1f}".removeprefix("0")
+        return f"{size:.1f}".removeprefix("0") if size >= 0.05 else "<.1"
     return f"{size:.0f}" if size < FULL - 0.5 else "99+"
 
 

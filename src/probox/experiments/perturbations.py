@@ -100,7 +100,7 @@ def _sharpened(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Dr
 
 
 def _less_confident(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
-    return _with_probs(drawn, CONFIDENCE * _probs(drawn))
+    return drawn.replace(label_probs=(CONFIDENCE * _probs(drawn)).astype(np.float32))  # the wide ones too
 
 
 def _confidences_shuffled(drawn: Drawn, truth: GroundTruth, rng: np.random.Generator) -> Drawn:
@@ -192,7 +192,7 @@ COUNTS = (
     ),
 )
 PERTURBATIONS = (*BOXES, *SIGMAS, *LABELS, *COUNTS)
-"""All of them. The wide boxes, which stand for what may have been missed, are left as they are."""
+"""All of them. The wide boxes, which stand for what may have been missed, are less confident and else left alone."""
 
 
 def _sides(found: Detections) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probox.experiments import figure4, labels, misalignment, misses, notice, repeats, spatial, worked_example
+from probox.experiments.constant_sigma import CONSTANT_SIGMA
 from probox.experiments.experiment import Experiment
 from probox.experiments.training import experiment as training
 from probox.experiments.training import gallery, optimum
@@ -31,5 +32,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     gallery.TRAINING_SCENES,
     optimum.TRAINING_OPTIMUM,
     notice.WHICH_NOTICES_WHAT,
+    CONSTANT_SIGMA,
 )
 """The paper's experiments, in the order of the paper, then ours."""
