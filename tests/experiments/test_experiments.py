@@ -39,7 +39,16 @@ SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
     "duplicates-coco-100": lambda truth: experiments.duplicates_coco_100(truth, times=(1, 2, 4), images=30),
     "duplicates-lower-coco": lambda truth: experiments.duplicates_lower_coco(truth, times=(1, 2, 4)),
     "precision-recall": lambda truth: experiments.precision_recall(),
+    "which-notices-what": lambda truth: experiments.which_notices_what(
+        truth, perturbations=("sigmas x 4", "false, unsure"), images=24, repeats=3
+    ),
+    "constant-sigma": lambda truth: experiments.constant_sigma(
+        truth, kinds=("all alike", "by size"), images=10, repeats=2, steps=4
+    ),
 }
+
+DENIED = {"constant-sigma": ("Where errors grow with size, own sigmas do not beat one share of the side",)}
+"""Claims that the data deny, and that stay as they were made."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +63,7 @@ def tables(truth: GroundTruth) -> dict[str, ResultTable]:
 
 def test_every_experiment_is_tried() -> None:
     assert set(SMALL) == set(BY_NAME)
-    assert len(BY_NAME) == 17
+    assert len(BY_NAME) == 19
     # Those of training are tried in test_training.py.
     assert [one.name for one in EXPERIMENTS if not one.in_all] == ["training", "training-scenes", "training-optimum"]
 
@@ -62,9 +71,9 @@ def test_every_experiment_is_tried() -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_the_papers_claim_holds(tables: dict[str, ResultTable], name: str) -> None:
     verdicts = BY_NAME[name].judge(tables[name])
-    assert verdicts
+    assert any(verdict.holds for verdict in verdicts)
     for verdict in verdicts:
-        assert verdict.holds, str(verdict)
+        assert verdict.holds is not False or verdict.claim in DENIED.get(name, ()), str(verdict)
         assert verdict.measured
         assert verdict.required
 
@@ -144,6 +153,10 @@ def test_known_numbers(tables: dict[str, ResultTable]) -> None:
         ("duplicates-coco-100", "mAP", lambda table: table["mAP"][::-1]),
         ("duplicates-lower-coco", "moLRP", lambda table: 1 - table["PDQ"]),
         ("precision-recall", "precision", lambda table: np.maximum(table["precision"], 0.7)),
+        ("which-notices-what", "mAP", lambda table: table["mAP"] + 1e-6 * (table["perturbation"] == "sigmas x 4")),
+        ("which-notices-what", "PDQ_paper", lambda table: np.full(len(table), 0.3)),
+        ("constant-sigma", "PDQ", lambda table: np.where(table["sigmas"] == "plain", 0.9, table["PDQ"])),
+        ("constant-sigma", "PDQ_paper", lambda table: np.where(table["sigmas"] == "own", 0.1, table["PDQ_paper"])),
     ],
 )
 def test_a_claim_that_the_data_deny_does_not_hold(
@@ -151,7 +164,8 @@ def test_a_claim_that_the_data_deny_does_not_hold(
 ) -> None:
     table = tables[name]
     denied = table.replace(**{column: change(table)})
-    assert not all(verdict.holds for verdict in BY_NAME[name].judge(denied))
+    known = DENIED.get(name, ())
+    assert any(verdict.holds is False and verdict.claim not in known for verdict in BY_NAME[name].judge(denied))
 
 
 def test_points_are_the_same_with_any_number_of_threads(truth: GroundTruth) -> None:

@@ -10,7 +10,7 @@ studies of your own.
 """
 
 from probox.experiments.claims import Claim
-from probox.experiments.constant_sigma import constant_sigma
+from probox.experiments.constant import constant_sigma
 from probox.experiments.experiment import Experiment
 from probox.experiments.figure4 import plane
 from probox.experiments.labels import label_coco, label_uncertainty

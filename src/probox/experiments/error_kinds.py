@@ -48,8 +48,8 @@ def _gaussian(rng: np.random.Generator, sigmas: Floats) -> tuple[Floats, Floats]
 
 
 KINDS: Mapping[str, Kind] = {ALIKE: _alike, SIZE: _by_size, TWO: _two_kinds, HEAVY: _heavy}
-"""Sigmas of 4 pixels; of 0.06 of the side; of 2 or 8 pixels by chance; errors of Student's t with 3 degrees of freedom and
-a scale of 3 pixels, whose standard deviation is 5.2."""
+"""Sigmas of 4 pixels; of 0.06 of the side; of 2 or 8 pixels by chance; errors of Student's t with 3 degrees of freedom
+and a scale of 3 pixels, whose standard deviation is 5.2."""
 
 
 def drawn_with(kind: Kind, truth: GroundTruth, rng: np.random.Generator) -> Detections:

@@ -96,7 +96,7 @@ class HonestDetector:
     >>> from probox.experiments import synthetic_truth
     >>> drawn = HonestDetector().detect(synthetic_truth(20), seed=1)
     >>> drawn.found
-    Detections(134 detections in 20 images, 80 classes, 134 probabilistic)
+    Detections(156 detections in 20 images, 80 classes, 156 probabilistic)
     """
 
     shares: tuple[float, float] = (0.02, 0.1)

@@ -96,8 +96,10 @@ class Matrix:
         self.measures = tuple(self._columns)
         names = table["perturbation"].tolist() if len(table) else []
         self.perturbations = tuple(name for name in dict.fromkeys(names) if name != BASE)
-        self._base = _by_repeat(table, BASE) if len(table) else {}
-        self.repeats = len(self._base)
+        self._rows: dict[str, dict[int, dict[str, float]]] = {name: {} for name in (BASE, *self.perturbations)}
+        for row in table.rows():
+            self._rows[row["perturbation"]][row["repeat"]] = row
+        self.repeats = len(self._rows[BASE])
         self._cells = {
             (measure, name): self._cell(measure, name) for name in self.perturbations for measure in self.measures
         }
@@ -124,9 +126,8 @@ class Matrix:
 
     def values(self, column: str, perturbation: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the numbers of all repeats, as they were and after a change."""
-        changed = _by_repeat(self.table, perturbation)
-        both = [repeat for repeat in self._base if repeat in changed]
-        pairs = [(self._base[repeat][column], changed[repeat][column]) for repeat in both]
+        base, changed = self._rows[BASE], self._rows.get(perturbation, {})
+        pairs = [(row[column], changed[repeat][column]) for repeat, row in base.items() if repeat in changed]
         before, after = np.array(pairs, np.float64).reshape(-1, 2).T
         return before, after
 
@@ -142,10 +143,6 @@ def _headlines(table: ResultTable) -> Iterator[tuple[str, Column]]:
         key = measure.headline.key
         named = presets_in(table, key).values() if measure is PDQ else [key] if key in table else []
         yield from ((name, measure.headline) for name in named)
-
-
-def _by_repeat(table: ResultTable, perturbation: str) -> dict[int, dict[str, float]]:
-    return {row["repeat"]: row for row in table.where(perturbation=perturbation).rows()}
 
 
 def _standard_errors(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64]) -> float:

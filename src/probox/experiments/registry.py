@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from probox.experiments import figure4, labels, misalignment, misses, notice, repeats, spatial, worked_example
-from probox.experiments.constant_sigma import CONSTANT_SIGMA
+from probox.experiments import figure4, labels, misalignment, misses, repeats, spatial, worked_example
+from probox.experiments.constant import CONSTANT_SIGMA
 from probox.experiments.experiment import Experiment
+from probox.experiments.notice import WHICH_NOTICES_WHAT
 from probox.experiments.training import experiment as training
 from probox.experiments.training import gallery, optimum
 
@@ -31,7 +32,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     training.TRAINING,
     gallery.TRAINING_SCENES,
     optimum.TRAINING_OPTIMUM,
-    notice.WHICH_NOTICES_WHAT,
+    WHICH_NOTICES_WHAT,
     CONSTANT_SIGMA,
 )
 """The paper's experiments, in the order of the paper, then ours."""
