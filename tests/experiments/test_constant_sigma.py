@@ -142,7 +142,10 @@ def test_parts_count_by_their_size() -> None:
 
 def test_what_is_missing_is_not_estimated() -> None:
     table = rows_of({OWN: [0.5, 0.6], PLAIN: [0.1]})
-    assert estimated(table, "mine", "reference", itemgetter(PLAIN), PLAIN) is None  # one repeat has no error
+    alone = estimated(table, "mine", "reference", itemgetter(PLAIN), PLAIN)
+    assert alone is not None
+    assert (alone.value, math.isnan(alone.error)) == (0.1, True)
+    assert claims_of_constant_sigma(rows_of({PLAIN: [0.1], CONSTANT: [0.2]}))[0].holds is None
     assert estimated(table, "mine", "reference", itemgetter(SHARE), SHARE) is None
     assert estimated(table, "mine", "reference", itemgetter(OWN), OWN, PLAIN) is None
     assert {claim.holds for claim in claims_of_constant_sigma(ResultTable({}))} == {None}

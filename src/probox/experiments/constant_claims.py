@@ -44,7 +44,8 @@ def estimated(table: ResultTable, detector: str, preset: str, contrast: Contrast
     """Return a contrast of PDQ by sigmas, with the jackknife's standard error; None if something is not there.
 
     PDQ of all repeats, or of all parts of the images, is the sum of their pPDQ over the sum of their TP, FP and FN.
-    Each is left out in turn. For repeats of the same size this is the mean, and its standard error with ddof 1.
+    Each is left out in turn. For repeats of the same size this is the mean, and its standard error with ddof 1; one
+    alone has none (NaN).
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def estimated(table: ResultTable, detector: str, preset: str, contrast: Contrast
         rows = of.where(sigmas=sigmas)
         counted = sum(rows[column_of(key, preset)] for key in ("TP", "FP", "FN")) if len(rows) else np.zeros(0)
         counted = np.asarray(counted, np.float64)
-        if len(rows) < 2 or not (counted.sum() > 0):
+        if not counted.sum() > 0:
             return None
         sums[sigmas] = np.where(counted > 0, np.nan_to_num(rows[column]), 0.0) * counted, counted
     count = len(next(iter(sums.values()))[0])
@@ -75,6 +76,8 @@ def estimated(table: ResultTable, detector: str, preset: str, contrast: Contrast
         kept = np.arange(count) != (-1 if row is None else row)
         return contrast({name: float(q[kept].sum() / n[kept].sum()) for name, (q, n) in sums.items()})
 
+    if count < 2:
+        return Estimate(without(None), math.nan)
     left_out = np.array([without(row) for row in range(count)])
     spread = np.square(left_out - left_out.mean()).sum()
     return Estimate(without(None), math.sqrt((count - 1) / count * spread))
@@ -164,7 +167,7 @@ def _estimates(
         for name in names
         for preset in presets_in(table)
     }
-    return {key: estimate for key, estimate in found.items() if estimate is not None}
+    return {key: one for key, one in found.items() if one is not None and not math.isnan(one.error)}
 
 
 def _judged(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +48,13 @@ def draw_constant_sigma(table: ResultTable) -> Figure:
 def _panel(axes: Axes, table: ResultTable, names: list[str], preset: str) -> None:
     for place, (sigmas, (label, colour, marker)) in enumerate(LOOKS.items()):
         found = [estimated(table, name, preset, itemgetter(sigmas), sigmas) for name in names]
-        rows = [row for row, estimate in enumerate(found) if estimate is not None]
+        rows = [row for row, one in enumerate(found) if one is not None]
         if not rows:
             continue
         axes.errorbar(
-            [estimate.value for estimate in found if estimate is not None],
+            [one.value for one in found if one is not None],
             [row + 0.13 * (place - 2) for row in rows],
-            xerr=[2.0 * estimate.error for estimate in found if estimate is not None],
+            xerr=[0.0 if isnan(one.error) else 2.0 * one.error for one in found if one is not None],
             fmt=marker,
             color=colour,
             ms=5.0,

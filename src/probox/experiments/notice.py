@@ -12,7 +12,7 @@ from probox.experiments.claims import EXACT, Claim, not_measured
 from probox.experiments.experiment import Experiment
 from probox.experiments.honest import HonestDetector
 from probox.experiments.notice_figure import draw_notice
-from probox.experiments.noticing import BASE, LIMIT, Matrix, blind, listed, noticed, unchanged
+from probox.experiments.noticing import BASE, LIMIT, Matrix, blind, listed, noticed, repeated, unchanged
 from probox.experiments.perturbations import BOXES, CONFIDENCE, COUNTS, PERTURBATIONS, SIGMAS
 from probox.experiments.running import Run
 from probox.experiments.scenes import fingerprint, first_images, pixel_aligned, synthetic_truth
@@ -218,7 +218,7 @@ def _each_is_noticed(matrix: Matrix) -> Claim:
     others = [name for name in matrix.measures if not name.startswith("PDQ") and name != "PMB_NLL"]
     cells = {name: matrix.cells(others, [name]) for name in matrix.perturbations}
     seen = {name: sum(cell.seen for cell in of) for name, of in cells.items() if of}
-    if not seen:
+    if not seen or not repeated(matrix):
         return not_measured(claim, required)
     least = min(seen, key=lambda name: seen[name])
     measured = f"fewest, {seen[least]} of {len(cells[least])}, notice `{least}`"
@@ -234,7 +234,7 @@ def _each_is_blind(matrix: Matrix) -> Claim:
         if cells:
             seen[measure] = (sum(cell.seen for cell in cells), len(cells))
     others = {name: of for name, of in seen.items() if not name.startswith("PDQ") and name != "PMB_NLL"}
-    if not others:
+    if not others or not repeated(matrix):
         return not_measured(claim, required)
     ranked = sorted(seen.items(), key=lambda item: -item[1][0])
     return Claim(
@@ -250,7 +250,7 @@ def _never_better(matrix: Matrix) -> Claim:
     claim = "NLL, energy score, CRPS and PMB-NLL get better by no change"
     required = f"none of their cells has |z| of at least {LIMIT:g} for the better"
     cells = matrix.cells((*PROPER, "PMB_NLL"), matrix.perturbations)
-    if not cells:
+    if not cells or not repeated(matrix):
         return not_measured(claim, required)
     better = [cell for cell in matrix.every() if cell.better]
     wrong = [cell for cell in cells if cell.better]

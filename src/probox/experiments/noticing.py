@@ -15,7 +15,7 @@ from probox.measures.measure import Column
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import MEASURES
 
-__all__ = ["LIMIT", "UNCHANGED", "Cell", "Matrix", "blind", "noticed", "unchanged"]
+__all__ = ["BASE", "LIMIT", "UNCHANGED", "Cell", "Matrix", "blind", "listed", "noticed", "repeated", "unchanged"]
 
 BASE = "none"
 """What the table calls detections that nothing was done to."""
@@ -181,12 +181,17 @@ def _asked(matrix: Matrix, asked: Asked) -> list[Cell]:
     return [cell for measures, names in asked.items() for cell in matrix.cells(measures, names)]
 
 
+def repeated(matrix: Matrix) -> bool:
+    """Return whether there are repeats enough for standard errors."""
+    return matrix.repeats >= LEAST_REPEATS
+
+
 def noticed(claim: str, matrix: Matrix, asked: Asked, harm: int = 0, explanation: str = "") -> Claim:
     """Return the claim that measures notice changes; with a `harm` of 1 for the worse, of -1 for the better."""
     how = {0: "", 1: " for the worse", -1: " for the better"}[harm]
     required = f"|z| of at least {LIMIT:g} in every cell{',' * bool(how)}{how}"
     cells = _asked(matrix, asked)
-    if not cells:
+    if not cells or not repeated(matrix):
         return not_measured(claim, required)
     failing = [cell for cell in cells if not cell.seen or (harm and cell.harm != harm)]
     least = min(cells, key=lambda cell: abs(cell.z))
@@ -197,7 +202,7 @@ def blind(claim: str, matrix: Matrix, asked: Asked, explanation: str = "") -> Cl
     """Return the claim that measures do not notice changes."""
     required = f"|z| below {LIMIT:g} in every cell"
     cells = _asked(matrix, asked)
-    if not cells:
+    if not cells or not repeated(matrix):
         return not_measured(claim, required)
     most = max(cells, key=lambda cell: abs(cell.z))
     return _verdict(claim, cells, [cell for cell in cells if cell.seen], f"greatest: {most}", required, explanation)
