@@ -10,7 +10,7 @@ import pytest
 
 from probox import Detections, GroundTruth, InputError
 from probox.experiments import ResultTable, Run, constant_sigma, synthetic_truth
-from probox.experiments.constant import Scene, _inside, _searched
+from probox.experiments.constant import Scene, _inside, _searched, _version
 from probox.experiments.constant_claims import (
     CONSTANT,
     OWN,
@@ -79,6 +79,9 @@ def test_the_constant_of_a_half_is_found_on_the_other() -> None:
     even, odd = (_searched(QUICK, scene, CONSTANT, half, 7) for half in (0, 1))
     assert even == pytest.approx(10.0, rel=0.35)  # used on even images, where 2 would be right
     assert odd == pytest.approx(2.0, rel=0.35)
+    used = _version(scene, CONSTANT, (even, odd), np.random.default_rng(0)).covariances
+    assert used is not None
+    np.testing.assert_allclose(used[:, 0, 0, 0], np.where(truth.image_rows % 2 == 0, even, odd) ** 2)
     even, odd = (_searched(QUICK, scene, SHARE, half, 7) for half in (0, 1))
     assert even == pytest.approx(10.0 / 60, rel=0.4)
     assert odd == pytest.approx(2.0 / 60, rel=0.4)

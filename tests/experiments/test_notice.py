@@ -269,7 +269,7 @@ def test_worse_is_lower_or_higher_or_farther_from_the_ideal() -> None:
     columns = {
         "mAP": ([0.5, 0.5, 0.5], [0.4, 0.4, 0.4], 1),
         "moLRP": ([0.5, 0.5, 0.5], [0.4, 0.4, 0.4], -1),
-        "NEES": ([5.0, 5.0, 5.0], [4.1, 4.1, 4.1], -1),
+        "NEES": ([3.1, 3.1, 3.1], [4.1, 4.1, 4.1], -1),
         "coverage_90": ([0.89, 0.89, 0.89], [0.99, 0.99, 0.99], 1),
         "sharpness": ([5.0, 5.0, 5.0], [4.0, 4.0, 4.0], 0),
         "PDQ_paper": ([0.5, 0.5, 0.5], [0.6, 0.6, 0.6], -1),
@@ -373,6 +373,14 @@ def test_claims_about_all_measures_fall_too() -> None:
     assert blind["Every change is noticed by a measure other than PDQ and PMB-NLL"] is False
     all_seeing = judged(lambda m, n: 0.1 if m == "mAP" else foreseen(m, n))
     assert all_seeing["Every measure but PDQ and PMB-NLL fails to notice some change"] is False
+
+
+def test_the_sum_of_qualities_is_not_their_mean() -> None:
+    root = math.sqrt(0.8)
+    numbers = {"PDQ": (0.4, 0.4 * root), "pPDQ": (0.5, 0.25 * root), "TP": (10.0, 20.0)}
+    table = table_of({key: {"none": [a] * 3, "confidences x 0.8": [b] * 3} for key, (a, b) in numbers.items()})
+    about = [claim for claim in claims_of_notice(table) if "confidences x 0.8 is sqrt(0.8)" in claim.claim]
+    assert [claim.holds for claim in about] == [True, True]
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
