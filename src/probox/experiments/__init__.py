@@ -12,12 +12,14 @@ studies of your own.
 from probox.experiments.assigning import assignment
 from probox.experiments.background_region import background_costs
 from probox.experiments.claims import Claim
+from probox.experiments.constant import constant_sigma
 from probox.experiments.experiment import Experiment
 from probox.experiments.false_places import false_positions
 from probox.experiments.labels import label_coco, label_uncertainty
 from probox.experiments.matching_rules import matching_rule
 from probox.experiments.misalignment import scaling, translation
 from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
+from probox.experiments.notice import which_notices_what
 from probox.experiments.order import duplicates_order
 from probox.experiments.perfect_boxes import box_probability, corner_variance
 from probox.experiments.plane_figure import plane
@@ -42,6 +44,7 @@ __all__ = [
     "assignment",
     "background_costs",
     "box_probability",
+    "constant_sigma",
     "corner_variance",
     "duplicates",
     "duplicates_coco",
@@ -66,4 +69,5 @@ __all__ = [
     "table_1",
     "tell_stories",
     "translation",
+    "which_notices_what",
 ]
