@@ -39,7 +39,21 @@ SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
     "duplicates-coco-100": lambda truth: experiments.duplicates_coco_100(truth, times=(1, 2, 4), images=30),
     "duplicates-lower-coco": lambda truth: experiments.duplicates_lower_coco(truth, times=(1, 2, 4)),
     "precision-recall": lambda truth: experiments.precision_recall(),
+    "proper": lambda truth: experiments.proper(
+        boxes=100, sides=(12,), shares=(0.8,), probabilities=(0.6, 0.7, 0.8, 0.9, 0.94, 0.98), repeats=3
+    ),
+    "segmentation": lambda truth: experiments.segmentation(
+        truth, ratios=(0.7, 1.0, 1.4), wide_ratios=(3.0,), objects=10, blob_count=4, repeats=2
+    ),
 }
+
+NOT_SO: dict[str, tuple[str, ...]] = {
+    "proper": (
+        "For Student errors of scale 3, PDQ under `paper` is best with one sigma of about 4.2",
+        "For Student errors of scale 3, the energy score is best with one sigma of about 3.6",
+    ),
+}
+"""How claims begin that were foreseen and did not come true."""
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +68,9 @@ def tables(truth: GroundTruth) -> dict[str, ResultTable]:
 
 def test_every_experiment_is_tried() -> None:
     assert set(SMALL) == set(BY_NAME)
-    assert len(BY_NAME) == 17
+    assert len(BY_NAME) == 19
     # Those of training are tried in test_training.py.
-    assert [one.name for one in EXPERIMENTS if not one.in_all] == ["training", "training-scenes", "training-optimum"]
+    assert [one.name for one in EXPERIMENTS if not one.in_all] == ["training", "training-scenes"]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -64,7 +78,7 @@ def test_the_papers_claim_holds(tables: dict[str, ResultTable], name: str) -> No
     verdicts = BY_NAME[name].judge(tables[name])
     assert verdicts
     for verdict in verdicts:
-        assert verdict.holds, str(verdict)
+        assert verdict.holds is not verdict.claim.startswith(NOT_SO.get(name, ())), str(verdict)
         assert verdict.measured
         assert verdict.required
 
@@ -144,6 +158,14 @@ def test_known_numbers(tables: dict[str, ResultTable]) -> None:
         ("duplicates-coco-100", "mAP", lambda table: table["mAP"][::-1]),
         ("duplicates-lower-coco", "moLRP", lambda table: 1 - table["PDQ"]),
         ("precision-recall", "precision", lambda table: np.maximum(table["precision"], 0.7)),
+        ("proper", "PDQ", lambda table: table["PDQ"] + 1e-5),
+        ("proper", "PDQ_paper", lambda table: np.where(table["sigma"] > 3.3, 0.95, table["PDQ_paper"])),
+        ("proper", "NLL", lambda table: table["NLL"] + 0.2 * table["sigma"]),
+        ("proper", "Brier", lambda table: -table["Brier"]),
+        ("segmentation", "PDQ", lambda table: np.where(table["report"] == "Gaussian box", 0.9, table["PDQ"])),
+        ("segmentation", "PDQ_paper", lambda table: np.where(table["outside"] == "box", 0.9, table["PDQ_paper"])),
+        ("segmentation", "foreground", lambda table: table["background"]),
+        ("segmentation", "background_paper", lambda table: np.sqrt(table["background_paper"])),
     ],
 )
 def test_a_claim_that_the_data_deny_does_not_hold(
@@ -151,7 +173,8 @@ def test_a_claim_that_the_data_deny_does_not_hold(
 ) -> None:
     table = tables[name]
     denied = table.replace(**{column: change(table)})
-    assert not all(verdict.holds for verdict in BY_NAME[name].judge(denied))
+    before, after = (sum(verdict.holds is True for verdict in BY_NAME[name].judge(one)) for one in (table, denied))
+    assert after < before
 
 
 def test_points_are_the_same_with_any_number_of_threads(truth: GroundTruth) -> None:

@@ -99,7 +99,7 @@ def run_command(
     \b
     probox experiment run all
     probox experiment run spatial-uncertainty --truth instances_val2017.json --repeats 20
-    probox experiment run training training-scenes training-optimum
+    probox experiment run training training-scenes
     """
     from probox.errors import InputError
     from probox.experiments.figures import style

@@ -15,10 +15,12 @@ from probox.experiments.figure4 import plane
 from probox.experiments.labels import label_coco, label_uncertainty
 from probox.experiments.misalignment import scaling, translation
 from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
+from probox.experiments.properness.experiment import proper
 from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
 from probox.experiments.running import Run
 from probox.experiments.scenes import pixel_aligned, square_scene, synthetic_truth
+from probox.experiments.segmenting.experiment import segmentation
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.spatial import box_probability, corner_variance, spatial_uncertainty
 from probox.experiments.table import ResultTable
@@ -46,7 +48,9 @@ __all__ = [
     "pixel_aligned",
     "plane",
     "precision_recall",
+    "proper",
     "scaling",
+    "segmentation",
     "spatial_uncertainty",
     "square_scene",
     "synthetic_truth",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from probox.experiments import figure4, labels, misalignment, misses, repeats, spatial, worked_example
 from probox.experiments.experiment import Experiment
+from probox.experiments.properness.experiment import PROPER
+from probox.experiments.segmenting.experiment import SEGMENTATION
 from probox.experiments.training import experiment as training
-from probox.experiments.training import gallery, optimum
+from probox.experiments.training import gallery
 
 __all__ = ["EXPERIMENTS"]
 
@@ -27,8 +29,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     repeats.DUPLICATES_COCO_100,
     repeats.DUPLICATES_LOWER_COCO,
     worked_example.PRECISION_RECALL,
+    PROPER,
+    SEGMENTATION,
     training.TRAINING,
     gallery.TRAINING_SCENES,
-    optimum.TRAINING_OPTIMUM,
 )
 """The paper's experiments, in the order of the paper, then ours."""
