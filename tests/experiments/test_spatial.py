@@ -7,8 +7,8 @@ import pytest
 
 from probox import GroundTruth
 from probox.experiments import ResultTable, Run, spatial_uncertainty, square_scene
-from probox.experiments.peaks import fitted_peak, near_truth, peaks_of
 from probox.experiments.spatial import SPATIAL_UNCERTAINTY
+from probox.experiments.spatial_peaks import near_truth, peaks_of
 
 TRUE = (1.0, 3.0, 10.0)
 FINE = tuple(1.3**step for step in range(-4, 5))
@@ -79,16 +79,10 @@ def test_both_presets_are_judged() -> None:
 
 
 def test_the_peak_of_a_parabola() -> None:
-    grid = np.exp(np.linspace(-1, 1, 9))
-    scores = 1 - (np.log(grid) - np.array([[0.11], [0.19]])) ** 2
-    peak = fitted_peak(grid, scores)
-    assert peak is not None
-    assert np.log(peak.variance) == pytest.approx(0.15)
-    assert peak.error == pytest.approx(0.04)
-    assert peak.distance(1.0) == pytest.approx(0.15)
-    assert fitted_peak(grid, -scores) is None  # a valley
-    assert fitted_peak(grid, grid[None]) is None  # still rising at the end
-    assert fitted_peak(grid[:2], scores[:, :2]) is None
+    peaks = peaks_of(made_up([1.1, 1.3]), "PDQ")
+    for peak in peaks.values():
+        assert peak.value == pytest.approx((np.log(1.1) + np.log(1.3)) / 2)
+        assert peak.error == pytest.approx((np.log(1.3) - np.log(1.1)) / 2)
 
 
 def test_the_finer_grid_ends_before_the_coarse_one_goes_on() -> None:

@@ -21,7 +21,6 @@ from probox.experiments.training.gallery import TRAINING_SCENES, training_scenes
 from probox.experiments.training.intervals import interval_of
 from probox.experiments.training.measuring import LEVELS, coverage_column, level_column
 from probox.experiments.training.once import once
-from probox.experiments.training.optimum import EXPECTED, TRAINING_OPTIMUM, optima, training_optimum
 from probox.experiments.training.scenes import KINDS, draw_scenes
 from probox.experiments.training.settings import Settings
 from probox.experiments.training.summary import arm_table, claim_list, read_rows, read_table, seed_table
@@ -228,34 +227,14 @@ def test_edges_of_scenes_are_judged_and_drawn() -> None:
     assert all(axes.get_title(loc="left") for axes in figure.axes)
 
 
-def test_the_best_sigma_of_gaussian_errors_is_theirs() -> None:
-    table = training_optimum(sigmas=(2.0, 2.5, 3.0, 3.6, 4.5, 6.0, 8.0), boxes=100, repeats=2, side=60)
-    drawn = np.random.default_rng([0, 0, 0]).standard_normal((100, 4))
-    assert optima(table, "gaussian", "NLL")[0] == pytest.approx(3 * np.sqrt(np.mean(drawn**2)), rel=0.02)
-    for score in ("pPDQ", "log_pPDQ", "energy", "CRPS"):
-        assert optima(table, "gaussian", score).mean() == pytest.approx(3.0, rel=0.1)
-    # Heavy tails: one of the losses fears them most, and none has its best at the scale of the errors.
-    student = {score: optima(table, "student", score).mean() for score in ("pPDQ", "NLL", "energy", "CRPS")}
-    assert student["NLL"] > student["energy"] > student["CRPS"] > 3.2
-    claims = TRAINING_OPTIMUM.judge(table)
-    assert len(claims) == len(EXPECTED) + 1
-    shifted = ResultTable({**table.columns, "sigma": 2 * table["sigma"]})
-    assert not any(claim.holds for claim in TRAINING_OPTIMUM.judge(shifted)[:3])
-    pytest.importorskip("matplotlib")
-    with style():
-        figure = TRAINING_OPTIMUM.draw(table)
-    assert all(axes.get_title(loc="left") for axes in figure.axes)
-
-
 def test_the_tables_of_the_page_are_those_of_the_command() -> None:
     rows = read_rows(ROOT / "docs" / "figures" / "training" / "training.csv")
     assert {row["arm"] for row in rows} == {arm.name for arm in ARMS}
     page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     assert f"\n\n{arm_table(rows)}\n\n" in page
     assert f"\n\n{seed_table(rows)}\n" in page
-    for experiment in (TRAINING, TRAINING_OPTIMUM):
-        claims = experiment.judge(read_table(ROOT / "docs" / "figures" / "training" / f"{experiment.name}.csv"))
-        assert f"\n\n{claim_list(claims)}\n\n" in page
+    claims = TRAINING.judge(read_table(ROOT / "docs" / "figures" / "training" / "training.csv"))
+    assert f"\n\n{claim_list(claims)}\n\n" in page
 
 
 def test_intervals_are_students() -> None:

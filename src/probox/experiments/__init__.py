@@ -23,10 +23,12 @@ from probox.experiments.notice import which_notices_what
 from probox.experiments.order import duplicates_order
 from probox.experiments.perfect_boxes import box_probability, corner_variance
 from probox.experiments.plane_figure import plane
+from probox.experiments.properness.experiment import proper
 from probox.experiments.registry import EXPERIMENTS
 from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
 from probox.experiments.running import Run
 from probox.experiments.scenes import pixel_aligned, square_scene, synthetic_truth
+from probox.experiments.segmenting.experiment import segmentation
 from probox.experiments.simulate import SimulatedDetector
 from probox.experiments.spatial import spatial_uncertainty
 from probox.experiments.stories import tell_stories
@@ -62,7 +64,9 @@ __all__ = [
     "pixel_aligned",
     "plane",
     "precision_recall",
+    "proper",
     "scaling",
+    "segmentation",
     "spatial_uncertainty",
     "square_scene",
     "synthetic_truth",

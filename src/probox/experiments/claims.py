@@ -113,11 +113,11 @@ def equals(
                 name if preset in ("", "reference") else f"{name} under `{preset}`": table[column]
                 for preset, column in named.items()
             }
+        if not columns or not len(table):
+            return not_measured(claim, f"{', '.join(expected)}, at most {tolerance:g} off")
         for words, column in columns.items():
             distance = np.abs(column - np.asarray(values, dtype=np.float64))
             apart[words] = float(distance.max(initial=0.0))  # NaN stays NaN, and no NaN is small enough
-    if not apart or not len(table):
-        return not_measured(claim, f"{', '.join(expected)}, at most {tolerance:g} off")
     return Claim(
         claim,
         all(value <= tolerance for value in apart.values()),

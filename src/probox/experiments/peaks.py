@@ -1,101 +1,60 @@
-"""Where scores peak between the settings that were tried, and how sure that is."""
+"""Where a score is best on a grid of settings, and how sure a mean over repeats is."""
 
 from __future__ import annotations
 
-import dataclasses
+import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.table import ResultTable
-
-__all__ = ["Peak", "fitted_peak", "near_truth", "peaks_of", "scores_of"]
-
-Floats = npt.NDArray[np.float64]
-
-NEARBY = 2.9
-"""A reported variance within this factor of the true one belongs to the finer grid around it: four steps of 1.3, not
-a step of three."""
-FITTED = 5
-"""So many points around the highest have a parabola put through them."""
+__all__ = ["Mean", "mean_of", "peak_of"]
 
 
-@dataclasses.dataclass(frozen=True)
-class Peak:
-    """Where PDQ peaks between the variances that were tried.
+class Mean(NamedTuple):
+    """A mean over repeats and its standard error, NaN of a single repeat."""
 
-    Parameters
-    ----------
-    variance : float
-        The reported variance there.
-    error : float
-        Its standard error over repeats, of its logarithm; NaN for a single repeat.
-    """
-
-    variance: float
+    value: float
     error: float
 
-    def distance(self, true: float) -> float:
-        """Return how far it is from a true variance, as a logarithm."""
-        return float(np.log(self.variance / true))
+    def __str__(self) -> str:
+        return f"{self.value:.4g}" if math.isnan(self.error) else f"{self.value:.4g} ± {self.error:.2g}"
 
-    def over(self, true: float) -> str:
-        """Return it as a multiple of a true variance, with its standard error.
-
-        >>> Peak(33.0, 0.02).over(30.0)
-        '1.10 ± 0.02'
-        """
-        ratio = self.variance / true
-        return f"{ratio:.2f} ± {ratio * self.error:.2f}"
+    def from_zero(self) -> float:
+        """Return how many standard errors it lies above 0; NaN if nobody knows the error."""
+        return math.copysign(math.inf, self.value) if self.error == 0 and self.value else self.value / (self.error or 1)
 
 
-def fitted_peak(reported: Floats, scores: Floats) -> Peak | None:
-    """Return the peak of scores, (repeats, reported); None if they do not peak inside the grid.
+def mean_of(values: npt.ArrayLike) -> Mean:
+    """Return the mean of one value per repeat, and its standard error.
 
-    A parabola in the logarithm of the variance is put through the highest point of the mean and those beside it,
-    through the same ones in each repeat.
-
-    >>> grid = np.exp(np.linspace(-2, 2, 9))
-    >>> peak = fitted_peak(grid, 1 - (np.log(grid) - np.array([[0.2], [0.4]])) ** 2)
-    >>> round(float(np.log(peak.variance)), 6), round(peak.error, 6)
-    (0.3, 0.1)
+    >>> print(mean_of([0.1, 0.2, 0.3]), mean_of([0.5]))
+    0.2 ± 0.058 0.5
     """
-    x = np.log(reported)
-    width = min(FITTED, len(x))
-    highest = int(scores.mean(axis=0).argmax())
-    if width < 3 or highest in (0, len(x) - 1):
-        return None
-    first = int(np.clip(highest - width // 2, 0, len(x) - width))
-    near = slice(first, first + width)
-    fits = np.array([np.polyfit(x[near], score[near], 2) for score in scores])
-    if (fits[:, 0] >= 0).any():
-        return None
-    tops = -fits[:, 1] / (2 * fits[:, 0])
-    error = float(tops.std(ddof=1) / np.sqrt(len(tops))) if len(tops) > 1 else np.nan
-    return Peak(float(np.exp(tops.mean())), error)
+    numbers = np.asarray(values, dtype=np.float64)
+    count = len(numbers)
+    error = float(numbers.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+    return Mean(float(numbers.mean()), error)
 
 
-def scores_of(table: ResultTable, column: str, true: float) -> tuple[Floats, Floats]:
-    """Return the reported variances of a true one, rising, and their scores, (repeats, reported)."""
-    rows = table.where(true_variance=true)
-    reported, repeats = np.unique(rows["reported_variance"]), np.unique(rows["repeat"])
-    scores = np.full((len(repeats), len(reported)), np.nan)
-    at = np.searchsorted(repeats, rows["repeat"]), np.searchsorted(reported, rows["reported_variance"])
-    scores[at] = rows[column]
-    return reported, scores
+def peak_of(settings: npt.ArrayLike, scores: npt.ArrayLike) -> float:
+    """Return the setting with the highest score: the top of a parabola, in the setting's logarithm, through the best of
+    the grid and its neighbours; it never lies beyond these, nor beyond the grid's ends.
 
-
-def near_truth(reported: Floats, true: float) -> npt.NDArray[np.bool_]:
-    """Return which reported variances belong to the finer grid around a true one."""
-    return (reported * NEARBY >= true) & (reported <= true * NEARBY)
-
-
-def peaks_of(table: ResultTable, column: str) -> dict[float, Peak | None]:
-    """Return the peak on the finer grid around each true variance that has one; None where it lies beyond."""
-    peaks = {}
-    for true in np.unique(table["true_variance"]).tolist():
-        reported, scores = scores_of(table, column, true)
-        fine = near_truth(reported, true)
-        if fine.sum() >= 3 and not np.isnan(scores[:, fine]).any():
-            peaks[true] = fitted_peak(reported[fine], scores[:, fine])
-    return peaks
+    >>> grid = np.array([1.0, 2.0, 4.0, 8.0])
+    >>> round(peak_of(grid, -((np.log(grid) - 1) ** 2)), 6) == round(math.e, 6)
+    True
+    >>> peak_of(grid, grid), peak_of([2.0, 1.0], [0.5, 0.7])
+    (8.0, 1.0)
+    """
+    given = np.asarray(settings, dtype=np.float64)
+    order = np.argsort(given)
+    x, y = np.log(given[order]), np.asarray(scores, dtype=np.float64)[order]
+    if np.isnan(y).any():
+        return math.nan
+    i = int(y.argmax())
+    if i in (0, len(y) - 1):
+        return float(given[order][i])
+    a, b, _ = np.polyfit(x[i - 1 : i + 2] - x[i], y[i - 1 : i + 2], 2)
+    top = -b / (2 * a) if a < 0 else 0.0
+    return math.exp(float(np.clip(x[i] + top, x[i - 1], x[i + 1])))

@@ -22,8 +22,10 @@ from probox.experiments import (
     worked_example,
 )
 from probox.experiments.experiment import Experiment
+from probox.experiments.properness.experiment import PROPER
+from probox.experiments.segmenting.experiment import SEGMENTATION
 from probox.experiments.training import experiment as training
-from probox.experiments.training import gallery, optimum
+from probox.experiments.training import gallery
 
 __all__ = ["EXPERIMENTS"]
 
@@ -53,9 +55,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     worked_example.PRECISION_RECALL,
     matching_rules.MATCHING_RULE,
     notice.WHICH_NOTICES_WHAT,
+    PROPER,
     constant.CONSTANT_SIGMA,
+    SEGMENTATION,
     training.TRAINING,
     gallery.TRAINING_SCENES,
-    optimum.TRAINING_OPTIMUM,
 )
 """The paper's experiments, in the order of the paper, then ours."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probox.experiments.figures import GREY, new_figure
-from probox.experiments.peaks import near_truth, peaks_of, scores_of
+from probox.experiments.spatial_peaks import near_truth, peaks_of, scores_of
 from probox.experiments.table import ResultTable, presets_in
 
 if TYPE_CHECKING:
@@ -76,6 +76,6 @@ def _around(axes: Axes, table: ResultTable, column: str, preset: str, colours: d
         height = scores[:, near].mean(axis=0)
         top = height.max()
         axes.plot(reported[near] / true, height - top, color=colours[true], lw=1.6, ls=LOOKS[preset])
-        if peak is not None:
-            level = np.interp(np.log(peak.variance), np.log(reported[near]), height - top)
-            axes.plot(peak.variance / true, level, "v", ms=6, color=colours[true], mec="white", mew=0.6, zorder=4)
+        ratio = np.exp(peak.value)
+        level = np.interp(peak.value, np.log(reported[near] / true), height - top)
+        axes.plot(ratio, level, "v", ms=6, color=colours[true], mec="white", mew=0.6, zorder=4)

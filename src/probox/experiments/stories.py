@@ -107,6 +107,8 @@ def _worked_out(told: Sequence[Told], run: Run) -> dict[str, float]:
 
 def claims_of_stories(table: ResultTable) -> list[Claim]:
     """Judge every story, and all numbers under `paper` by those that were worked out by hand."""
+    if len(table) < TOLD:
+        return [not_measured("Every story comes out as it is told", f"all {TOLD} detections of the stories")]
     right = ("general", "on the right edges")
     return [
         agrees(
@@ -139,6 +141,8 @@ def claims_of_stories(table: ResultTable) -> list[Claim]:
     ]
 
 
+TOLD = 54
+"""How many rows there are: each story needs all of its detections."""
 Place = tuple[str, str]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.experiments.claims import Claim, equals
+from probox.experiments.claims import Claim, equals, not_measured
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import BLUE, GREY, VERMILION, new_figure
 from probox.experiments.running import Run
@@ -128,6 +128,8 @@ def made(tp: int, fp: int, fn: int, label_probability: float) -> tuple[GroundTru
 
 def claims_of_table_1(table: ResultTable) -> list[Claim]:
     """Judge what the printed numbers must satisfy, what the paper says of them, and probox by their counts."""
+    if len(table) < len(ROWS):
+        return [not_measured("The numbers of Table 1 fit together", f"all {len(ROWS)} rows")]
     tp, fp, fn = (table[f"made_{name}"] for name in ("TP", "FP", "FN"))
     pairwise = table["printed_pPDQ"] / 100
     return [

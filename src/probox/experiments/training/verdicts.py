@@ -23,10 +23,10 @@ PRESETS = {"PDQ": "reference", "PDQ_paper": "paper"}
 
 WHY_SIGMAS = (
     "-log pPDQ is, but for the division by the object's pixels, the log score of every pixel, whose expectation is "
-    "best at the right sigma. Dividing by the pixels lets truths that came out small count more, and 1 - pPDQ lets "
-    "pairs that fit badly count less: both ask for smaller sigmas, the more so the smaller an object is against its "
-    "sigmas (`training-optimum`). What the detector itself errs comes on top of the scenes' sigmas and asks for larger "
-    "ones."
+    "best at the right sigma. Dividing by the pixels lets truths that came out small count more, and asks for a little "
+    "more; 1 - pPDQ lets pairs that fit badly count less, and asks for less: both the more so the smaller an object is "
+    "against its sigmas (`proper`). What the detector itself errs comes on top of the scenes' sigmas and asks for "
+    "larger ones."
 )
 
 

@@ -1,0 +1,1 @@
+"""Which reports scores ask for where the truth is known: experiment `proper`."""

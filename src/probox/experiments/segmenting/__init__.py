@@ -1,0 +1,1 @@
+"""Uncertain masks against uncertain boxes: experiment `segmentation`."""
