@@ -10,7 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.mutants.mutant import Broken, Mutant
+from probox.measures.boxes import definition as boxes
 from probox.measures.boxes.definition import Outcome
+from probox.tables.detections import Detections
+from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["OF_BOXES"]
 
@@ -70,6 +73,35 @@ def _matching(able: Callable[[Floats, float], Floats], once: bool = True) -> Bro
 def _outcome(change: Callable[[Outcome], Outcome]) -> Broken:
     """Change a class's outcome: detections by descending score, and the number of objects."""
     return lambda true: lambda *given: change(true(*given))
+
+
+def _all_take_part(true: Any) -> Any:
+    """Match all detections of an image and class; for truths without crowds, and objects of all sizes."""
+
+    def class_outcome(
+        truth: GroundTruth, found: Detections, label: int, size: str, threshold: float, limit: int = 0
+    ) -> Outcome:
+        named, scores = found.named_classes(truth.classes)
+        columns = [np.zeros((4, 0))]
+        of_class = truth.labels == label
+        for image, image_id in enumerate(truth.image_ids):
+            there = np.flatnonzero(of_class & (truth.image_rows == image))
+            rows = np.flatnonzero((found.image_ids == image_id) & (named == label))
+            rows = rows[np.argsort(-scores[rows], kind="stable")]
+            none = np.zeros(len(there), bool)
+            ious = boxes.overlaps(
+                np.concatenate([found.boxes[rows, :2], found.extents[rows]], axis=1),
+                np.concatenate([truth.boxes[there, :2], truth.extents[there]], axis=1),
+                none,
+            )
+            match = boxes.match_greedily(ious, threshold, none, none)
+            iou = np.append(ious, np.full((len(rows), 1), np.nan), axis=1)[np.arange(len(rows)), match]
+            columns.append(np.stack([scores[rows], match >= 0, match < 0, iou]))
+        score, right, wrong, iou = np.concatenate(columns, axis=1)
+        order = np.argsort(-score, kind="stable")
+        return Outcome(score[order], right[order] > 0, wrong[order] > 0, iou[order], int(of_class.sum()))
+
+    return class_outcome
 
 
 def _weighted(name: str) -> Broken:
@@ -178,6 +210,12 @@ OF_BOXES: tuple[Mutant, ...] = (
         "One detection of an image and class takes part.",
         "boxes.class_outcome",
         lambda true: lambda *given: true(*given, 1),
+    ),
+    Mutant(
+        "map-all-take-part",
+        "All detections of an image and class take part, not only the best 100.",
+        "boxes.class_outcome",
+        _all_take_part,
     ),
     Mutant("map-ties-reversed", "Of equal scores the last counts first.", "boxes.class_outcome", _outcome(_reversed)),
     Mutant(

@@ -31,8 +31,9 @@ def _sums_and_pixels(change: Callable[..., Sums]) -> Broken:
         def losses(probability: Floats, mask: Floats, box: Box, convention: Convention) -> Sums:
             foreground, background = true(probability, mask, box, convention)
             x0, y0, x1, y1 = box
-            behind = probability > 0
-            behind[y0 : y1 + 1, x0 : x1 + 1] = False
+            behind = (probability > 0) & ~mask
+            if convention.background == "box":
+                behind[y0 : y1 + 1, x0 : x1 + 1] = False
             values = probability.astype(np.float64)
             return change(foreground, background, values, mask, behind, convention.epsilon)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.mutants.small import IMAGE, SIDE, SMALL
+from benchmarks.mutants.small import small_settings
 from benchmarks.mutants.trying import Trial, Trials
 from probox.tables.groundtruth import GroundTruth
 from probox.version import __version__
@@ -16,7 +16,7 @@ NONE = "."
 
 
 def as_markdown(trials: Trials, truth: GroundTruth, command: str) -> str:
-    """Return the page: the table, who survived, which claims see what, and which claims see nothing."""
+    """Return the page: who survived, the table, which claims see what, which claims see nothing, and the settings."""
     held = sum(len(judged.holding) for judged in trials.true.values())
     width, height = truth.dataset.widths[0], truth.dataset.heights[0]
     lines = [
@@ -57,18 +57,16 @@ def as_markdown(trials: Trials, truth: GroundTruth, command: str) -> str:
         "",
         "## Settings",
         "",
-        f"Where an experiment takes them and nothing else is listed: `side` {SIDE}, `image` {IMAGE}, `repeats` 3.",
-        "",
-        *(f"- `{name}`: {_settings(SMALL[name])}" for name in trials.true if name in SMALL),
+        *(f"- `{experiment.name}`: {_settings(small_settings(experiment))}" for experiment in trials.experiments),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
     def words(value: Any) -> str:
-        return ", ".join(f"{item:g}" for item in value) if isinstance(value, tuple | list) else str(value)
+        return ", ".join(f"{item:g}" for item in value) if isinstance(value, tuple | list) else f"{value:g}"
 
-    return "; ".join(f"`{name}` {words(value)}" for name, value in settings.items())
+    return "; ".join(f"`{name}` {words(value)}" for name, value in settings.items()) or "as it is"
 
 
 def _not_counted(trials: Trials) -> list[str]:

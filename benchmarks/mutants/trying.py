@@ -50,8 +50,9 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Trials:
-    """What became of the claims with the true measure, by experiment, and of each mutant."""
+    """The experiments, what became of their claims with the true measure, by name, and of each mutant."""
 
+    experiments: Sequence[Experiment]
     true: dict[str, Judged]
     mutants: list[Trial]
 
@@ -129,7 +130,7 @@ def try_mutants(
         trials.append(trial)
         if progress is not None:
             progress(f"{len(trials)} of {len(mutants)}: {trial.mutant.name}, {trial.total} claims fail")
-    return Trials(laboratory.true, trials)
+    return Trials(experiments, laboratory.true, trials)
 
 
 _shared: list[tuple[_Laboratory, Sequence[Mutant]]] = []

@@ -17,7 +17,7 @@ from benchmarks.mutants.__main__ import main
 from benchmarks.mutants.measuring import Measuring, box_numbers, pdq_numbers
 from benchmarks.mutants.mutant import MODULES
 from benchmarks.mutants.page import as_csv, as_json, as_markdown
-from benchmarks.mutants.small import SMALL, measure_small, small_truth
+from benchmarks.mutants.small import measure_small, small_truth
 from benchmarks.mutants.trying import Judged, try_mutants
 
 from probox import Detections, GroundTruth, evaluate
@@ -159,7 +159,15 @@ def scenes() -> list[tuple[GroundTruth, Detections]]:
         (two, boxes_in_one_image(two, boxes, [1.0, 0.9], variance=2.0)),
         (truth, Detections.concatenate([plain, own])),
         (truth, unsure),
+        (half, boxes_in_one_image(half, [*[[25, 25, 28, 28]] * 100, [12, 12, 19, 19]], [1.0] * 100 + [0.9])),
     ]
+
+
+def test_of_fewer_than_a_hundred_all_take_part(scenes: list[tuple[GroundTruth, Detections]]) -> None:
+    for truth, found in scenes[:-1]:
+        true = box_numbers(truth, found)
+        with patched(MUTANT["map-all-take-part"]):
+            assert box_numbers(truth, found) == pytest.approx(true, abs=1e-12)
 
 
 def numbers_of(truth: GroundTruth, found: Detections, preset: str, mutant: Mutant) -> list[float]:
@@ -265,6 +273,7 @@ def test_the_page(truth: GroundTruth) -> None:
     assert "- Claims that fail with the true measure at this size, which do not count:\n  - `crossing`: A pig" in page
     assert "- Claims that are not measured with the true measure at this size" in page
     assert "- `crossing`: What lies beside them costs\n" in page.split("## Claims that nothing here breaks")[1]
+    assert page.endswith("## Settings\n\n- `crossing`: as it is\n")
     everything = as_json(trials, "make it")
     assert everything["mutants"][0]["failing"] == {"crossing": ["Both objects are found"]}
     assert everything["unbroken"] == {"crossing": ["What lies beside them costs"]}
@@ -282,6 +291,7 @@ def test_the_command_says_what_survives(tmp_path: Path, capsys: pytest.CaptureFi
     printed, said = capsys.readouterr()
     assert "python -m benchmarks.mutants --mutants label-squared --experiments label-uncertainty`" in printed
     assert "SURVIVES" not in printed + said
+    assert printed.endswith("- `label-uncertainty`: `probabilities` 0.15, 0.5, 1\n")
     assert json.loads((tmp_path / "all.json").read_text())["survivors"] == []
 
 
@@ -297,7 +307,3 @@ def test_the_command_fails_if_one_survives(tmp_path: Path) -> None:
     assert [row[0] for row in rows] == ["mutant", "claims that hold", "identity", "label-squared"]
     assert rows[2][1:] == ["0", "0"]
     assert int(rows[3][-1]) > 0
-
-
-def test_settings_are_those_of_experiments() -> None:
-    assert set(SMALL) <= set(BY_NAME)
