@@ -249,6 +249,7 @@ def broken_judge(table: ResultTable) -> list[Claim]:
     return [
         *([Claim("It has a foreground", True, "", "")] if held else []),
         Claim("It is there", held, "", ""),
+        Claim("It is measured", True if held else None, "", ""),
     ]
 
 
@@ -260,10 +261,10 @@ def test_what_stops_is_no_claim_that_fails(truth: GroundTruth) -> None:
     assert trials.survivors == [MUTANT["no-background"]]
     # With fewer claims than before, they are told apart by their sentences.
     assert fewer.failing == {"crossing": ["It is there"]}
-    assert trials.unbroken() == {"crossing": ["It has a foreground"]}
+    assert trials.unbroken() == {"crossing": ["It has a foreground", "It is measured"]}
     page = as_markdown(trials, truth, "make it")
     assert "| `no-background` | error | **0: SURVIVES** |" in page
-    assert "| `no-foreground` | 1/2 | 1 |" in page
+    assert "| `no-foreground` | 1/3 | 1 |" in page
     assert "`crossing` stopped, which does not count: ZeroDivisionError" in page
 
 
