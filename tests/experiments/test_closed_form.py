@@ -10,8 +10,9 @@ import pytest
 from probox import GroundTruth, experiments
 from probox.experiments import Experiment, ResultTable, Run, SimulatedDetector, square_scene
 from probox.experiments.closed_form import box_scores, duplicates_map, pair_equals
-from probox.experiments.misalignment import TRANSLATION, half_width
-from probox.experiments.perfect_boxes import integral_qualities
+from probox.experiments.labels import LABEL_UNCERTAINTY
+from probox.experiments.misalignment import SCALING, TRANSLATION, half_width
+from probox.experiments.perfect_boxes import BOX_PROBABILITY, CORNER_VARIANCE, integral_qualities
 from probox.experiments.plane_figure import PLANE, coverage_of_quality, quality_of_coverage
 from probox.experiments.repeats import DUPLICATES_COCO_100
 
@@ -105,9 +106,25 @@ def test_the_closed_form_of_duplicates() -> None:
 
 
 def test_boxes_that_hardly_miss_a_pixel_lie_on_it() -> None:
-    # 0.07 of 300 pixels are 21, which 0.07 * 300 is not quite.
-    table = experiments.translation(shifts=(0.0, 0.07, 0.0701), variances=(0,), side=300, image=600)
-    assert (table["pixels"] % 1 == 0).tolist() == [True, True, False]
-    assert verdict_of(TRANSLATION, table, "e^|s|") is True
+    # 4/9 of the area are 200 pixels of 300, which the root of 0.444444444 is not quite.
+    table = experiments.scaling(sizes=(0.444444444, 0.45), variances=(0,), side=300, image=600)
+    assert (table["pixels"] % 1 == 0).tolist() == [True, False]
+    assert verdict_of(SCALING, table, "e^(1 - a)") is True
     beyond = experiments.translation(shifts=(0.5, 0.6), variances=(0,), side=100, image=200)
     assert beyond["inside"].tolist() == [True, False]
+
+
+def test_settings_at_the_end_of_the_scale_deny_nothing() -> None:
+    tables = {
+        LABEL_UNCERTAINTY: experiments.label_uncertainty(probabilities=(0.0, 0.05, 0.1, 0.5)),
+        BOX_PROBABILITY: experiments.box_probability(probabilities=(0.0, 1e-9, 0.5)),
+        TRANSLATION: experiments.translation(
+            shifts=(-1.5, -1.2025, 0.0, 1.0, 2.0), variances=(0,), side=100, image=400
+        ),
+        SCALING: experiments.scaling(sizes=(0.0004, 16.0, 25.0), variances=(0,), side=100, image=400),
+        CORNER_VARIANCE: experiments.corner_variance(variances=(0,), side=20, image=60),
+    }
+    for experiment, table in tables.items():
+        verdicts = experiment.judge(table)
+        assert not [str(verdict) for verdict in verdicts if verdict.holds is False]
+        assert any(verdict.holds for verdict in verdicts)

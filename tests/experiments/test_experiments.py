@@ -377,6 +377,25 @@ def test_a_claim_that_the_data_deny_does_not_hold(
     assert any(verdict.holds is False and verdict.claim in held for verdict in denied)
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "column", "change"),
+    [
+        ("plane", "below 1e-4", "PDQ", lambda table: table["PDQ_paper"] + 1e-4),
+        ("translation", "the lower is the best PDQ", "PDQ_paper", lambda table: 1.0 - np.abs(table["shift"])),
+        ("translation", "the more lenient", "PDQ", lambda table: 1 - 2 * np.abs(table["shift"])),
+        ("scaling", "10 % smaller or larger", "mAP", lambda table: np.where(table["size"] == 0.81, 0.4, 1.0)),
+        ("duplicates-coco", "lies above 1/n", "mAP", lambda table: 1 / table["detections"]),
+        ("duplicates-coco-100", "larger than on all", "mAP", lambda table: np.where(table["images"] == 40, 0.0, 1.0)),
+    ],
+)
+def test_a_sentence_is_denied_by_what_it_speaks_of(
+    tables: dict[str, ResultTable], name: str, words: str, column: str, change: Callable[[ResultTable], np.ndarray]
+) -> None:
+    table = tables[name]
+    assert verdict_of(name, table, words) is True
+    assert verdict_of(name, table.replace(**{column: change(table)}), words) is False
+
+
 def test_points_are_the_same_with_any_number_of_threads(truth: GroundTruth) -> None:
     tables = [
         experiments.spatial_uncertainty(

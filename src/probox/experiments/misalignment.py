@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import Claim, equals, not_measured
+from probox.experiments.claims import EXACT, Claim, equals, not_measured
 from probox.experiments.closed_form import EPSILON, box_scores, pair_equals
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_families
@@ -109,7 +109,7 @@ def _misplaced(
     truth = square_scene(side, image)
 
     def point(variance: float, **setting: float) -> dict[str, float]:
-        # A pixel that lacks 1e-13 of itself would cost ten times less than one that is there wholly.
+        # Settings are rounded, and a pixel that lacks 1e-13 of itself would cost ten times less than a whole one.
         box = box_at(setting[name]).round(6)
         found = boxes_in_one_image(truth, box, variance=variance)
         return {
@@ -142,6 +142,7 @@ def claims_of_translation(table: ResultTable) -> list[Claim]:
             plain,
             EPSILON**share,
             EPSILON**share,
+            tolerance=EXACT,
         ),
         _between_pixels(table),
         equals(
@@ -208,6 +209,7 @@ def claims_of_scaling(table: ResultTable) -> list[Claim]:
             plain,
             EPSILON ** np.maximum(1 - plain["size"], 0.0),
             EPSILON ** np.maximum(plain["size"] - 1, 0.0),
+            tolerance=EXACT,
         ),
         equals(
             "mAP and moLRP follow from the IoU, a or 1/a: mAP is the share of the ten thresholds that it reaches, "

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from probox.experiments.claims import Claim, equals, falls, stays_perfect
-from probox.experiments.closed_form import EPSILON, NOTHING, pair_equals
+from probox.experiments.claims import EXACT, Claim, falls, stays_perfect
+from probox.experiments.closed_form import EPSILON, pair_equals
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import draw_curves
 from probox.experiments.running import Run
@@ -52,14 +52,14 @@ def box_probability(*, probabilities: Sequence[float] = PROBABILITIES, run: Run 
 
 def claims_of_box_probability(table: ResultTable) -> list[Claim]:
     """Judge that PDQ alone sees the probability, and that it is the foreground quality."""
-    probability = table["probability"]
-    matched = table.take(probability > NOTHING)  # the others are no true positives, and have no parts
     return [
-        equals("PDQ is the square root of the probability p of every pixel", table, {"PDQ": np.sqrt(probability)}),
-        equals(
-            "The foreground quality is p, the background quality 1",
-            matched,
-            {"foreground": matched["probability"], "background": np.ones(len(matched))},
+        pair_equals(
+            "With a probability p of every pixel PDQ is its square root: the foreground quality is p, the background "
+            "quality 1",
+            table,
+            table["probability"] + EPSILON,
+            np.ones(len(table)),
+            tolerance=EXACT,
         ),
         stays_perfect(table),
     ]
