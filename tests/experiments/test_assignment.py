@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from probox.experiments import ResultTable, Run, assignment
-from probox.experiments.assigning import (
+from probox.experiments.figures import style
+from probox.experiments.paper.assignment import (
     ASSIGNMENT,
     EXPECTED,
     LABELS,
@@ -21,8 +22,7 @@ from probox.experiments.assigning import (
     take_in_turn,
     unsure_labels,
 )
-from probox.experiments.crowds import crowded_truth
-from probox.experiments.figures import style
+from probox.experiments.paper.crowds import crowded_truth
 from probox.experiments.simulate import SimulatedDetector
 from probox.tables.results import PairTable
 

@@ -10,9 +10,9 @@ import pytest
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.experiments import EXPERIMENTS, ResultTable, Run, background_costs, running, table_1, tell_stories
-from probox.experiments.by_hand import agrees, box_map, two_normals
-from probox.experiments.story_scenes import SCENES, Told, scene_truth
-from probox.experiments.table1 import ROWS
+from probox.experiments.paper.by_hand import agrees, box_map, two_normals
+from probox.experiments.paper.story_scenes import SCENES, Told, scene_truth
+from probox.experiments.paper.table1 import ROWS
 from probox.measures.pdq.definition_heatmap import bivariate_cdf, heatmap
 
 JUDGES = {experiment.name: experiment.judge for experiment in EXPERIMENTS}

@@ -9,12 +9,12 @@ import pytest
 
 from probox import GroundTruth, experiments
 from probox.experiments import Experiment, ResultTable, Run, SimulatedDetector, square_scene
-from probox.experiments.closed_form import box_scores, duplicates_map, pair_equals
-from probox.experiments.labels import LABEL_UNCERTAINTY
-from probox.experiments.misalignment import SCALING, TRANSLATION, half_width
-from probox.experiments.perfect_boxes import BOX_PROBABILITY, CORNER_VARIANCE, integral_qualities
-from probox.experiments.plane_figure import PLANE, coverage_of_quality, quality_of_coverage
-from probox.experiments.repeats import DUPLICATES_COCO_100
+from probox.experiments.paper.closed_form import box_scores, duplicates_map, pair_equals
+from probox.experiments.paper.labels import LABEL_UNCERTAINTY
+from probox.experiments.paper.misalignment import SCALING, TRANSLATION, half_width
+from probox.experiments.paper.perfect_boxes import BOX_PROBABILITY, CORNER_VARIANCE, integral_qualities
+from probox.experiments.paper.plane import PLANE, coverage_of_quality, quality_of_coverage
+from probox.experiments.paper.repeats import DUPLICATES_COCO_100
 
 
 def verdict_of(experiment: Experiment, table: ResultTable, words: str) -> bool | None:

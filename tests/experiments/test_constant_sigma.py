@@ -10,8 +10,7 @@ import pytest
 
 from probox import Detections, GroundTruth, InputError
 from probox.experiments import ResultTable, Run, constant_sigma, synthetic_truth
-from probox.experiments.constant import Scene, _inside, _searched, _version
-from probox.experiments.constant_claims import (
+from probox.experiments.beyond.constant_claims import (
     CONSTANT,
     OWN,
     PLAIN,
@@ -20,8 +19,9 @@ from probox.experiments.constant_claims import (
     claims_of_constant_sigma,
     estimated,
 )
-from probox.experiments.constant_figure import draw_constant_sigma
-from probox.experiments.error_kinds import KINDS, drawn_with
+from probox.experiments.beyond.constant_figure import draw_constant_sigma
+from probox.experiments.beyond.constant_sigma import Scene, _inside, _searched, _version
+from probox.experiments.beyond.error_kinds import KINDS, drawn_with
 from probox.experiments.scenes import classes_within_images
 
 QUICK = Run(presets=["reference"])

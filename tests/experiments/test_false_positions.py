@@ -7,8 +7,13 @@ import pytest
 
 from probox.errors import InputError
 from probox.experiments import Run, false_positions
-from probox.experiments.false_places import FALSE_POSITIONS, boxes_beside, claims_of_false_positions, mean_anywhere
 from probox.experiments.figures import style
+from probox.experiments.paper.false_positions import (
+    FALSE_POSITIONS,
+    boxes_beside,
+    claims_of_false_positions,
+    mean_anywhere,
+)
 
 
 def test_false_boxes_have_no_pixel_of_the_object() -> None:

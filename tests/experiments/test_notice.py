@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from probox import GroundTruth, InputError
-from probox.experiments import ResultTable, Run, notice, synthetic_truth, which_notices_what
-from probox.experiments.honest import CLEAR, Drawn, HonestDetector, boxes_of_nothing, label_rows
-from probox.experiments.notice import claims_of_notice
-from probox.experiments.notice_figure import draw_notice
-from probox.experiments.noticing import LIMIT, MOST, Matrix
-from probox.experiments.perturbations import BOXES, COUNTS, LABELS, PERTURBATIONS, SIGMAS
+from probox.experiments import ResultTable, Run, synthetic_truth, which_notices_what
+from probox.experiments.beyond import notice
+from probox.experiments.beyond.honest import CLEAR, Drawn, HonestDetector, boxes_of_nothing, label_rows
+from probox.experiments.beyond.notice import claims_of_notice
+from probox.experiments.beyond.notice_figure import draw_notice
+from probox.experiments.beyond.noticing import LIMIT, MOST, Matrix
+from probox.experiments.beyond.perturbations import BOXES, COUNTS, LABELS, PERTURBATIONS, SIGMAS
 from probox.experiments.scenes import pixel_aligned
 from probox.measures.registry import MEASURES
 

@@ -11,17 +11,17 @@ from probox import Detections, GroundTruth
 from probox.errors import InputError
 from probox.experiments import Run, duplicates_order, matching_rule, pixel_aligned, square_scene
 from probox.experiments.claims import Claim
-from probox.experiments.crowds import crowded_truth
 from probox.experiments.figures import style
-from probox.experiments.matching_rules import MATCHING_RULE, SCENES, claims_of_matching_rule
-from probox.experiments.order import (
+from probox.experiments.paper.crowds import crowded_truth
+from probox.experiments.paper.matching_rule import MATCHING_RULE, SCENES, claims_of_matching_rule
+from probox.experiments.paper.order import (
     DUPLICATES_ORDER,
     ORDERS,
     claims_of_duplicates_order,
     expected_precision,
     told_apart,
 )
-from probox.experiments.plain_precision import (
+from probox.experiments.paper.plain_precision import (
     after_the_last,
     algorithm_1,
     coco_rule,

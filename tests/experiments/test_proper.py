@@ -11,10 +11,9 @@ import pytest
 from probox import InputError
 from probox.convention import Convention
 from probox.experiments import ResultTable, Run, proper
-from probox.experiments.peaks import mean_of, peak_of
-from probox.experiments.properness.claims import FORESEEN, best_sigmas, claims_of_errors, claims_of_proper
-from probox.experiments.properness.label_claims import best_probability, best_reports
-from probox.experiments.properness.scenes import (
+from probox.experiments.beyond.properness.claims import FORESEEN, best_sigmas, claims_of_errors, claims_of_proper
+from probox.experiments.beyond.properness.label_claims import best_probability, best_reports
+from probox.experiments.beyond.properness.scenes import (
     ERRORS,
     LAST_PIXEL,
     NAMED,
@@ -23,6 +22,7 @@ from probox.experiments.properness.scenes import (
     labelled,
     reported,
 )
+from probox.experiments.peaks import mean_of, peak_of
 from probox.experiments.training.summary import claim_list, read_table
 from probox.measures.pdq.heatmap import heatmap
 
@@ -133,8 +133,8 @@ def test_what_was_not_measured_is_not_judged(table: ResultTable) -> None:
 
 def test_other_settings_can_be_judged_and_drawn() -> None:
     pytest.importorskip("matplotlib")
+    from probox.experiments.beyond.properness.experiment import PROPER
     from probox.experiments.figures import style
-    from probox.experiments.properness.experiment import PROPER
 
     run = Run(presets=["paper"])
     for settings in ({"repeats": 0}, {"repeats": 1, "sigmas": (2.0, 4.0), "sides": (), "shares": (), "boxes": 5}):

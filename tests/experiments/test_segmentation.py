@@ -9,8 +9,8 @@ import pytest
 
 from probox import GroundTruth, InputError
 from probox.experiments import ResultTable, Run, segmentation, synthetic_truth
-from probox.experiments.segmenting.claims import claims_of_segmentation
-from probox.experiments.segmenting.scenes import (
+from probox.experiments.beyond.segmenting.claims import claims_of_segmentation
+from probox.experiments.beyond.segmenting.scenes import (
     REPORTS,
     Shapes,
     _phi,
@@ -131,8 +131,8 @@ def test_objects_that_fill_their_boxes_have_no_outline_to_report(boxes_only: Res
 
 def test_tables_of_other_settings_can_be_judged_and_drawn(boxes_only: ResultTable) -> None:
     pytest.importorskip("matplotlib")
+    from probox.experiments.beyond.segmenting.experiment import SEGMENTATION
     from probox.experiments.figures import style
-    from probox.experiments.segmenting.experiment import SEGMENTATION
 
     for table in (boxes_only, boxes_only.where(scene="perfect")):
         claims = SEGMENTATION.judge(table)

@@ -9,32 +9,32 @@
 studies of your own.
 """
 
-from probox.experiments.assigning import assignment
-from probox.experiments.background_region import background_costs
+from probox.experiments.beyond.constant_sigma import constant_sigma
+from probox.experiments.beyond.notice import which_notices_what
+from probox.experiments.beyond.properness.experiment import proper
+from probox.experiments.beyond.segmenting.experiment import segmentation
 from probox.experiments.claims import Claim
-from probox.experiments.constant import constant_sigma
 from probox.experiments.experiment import Experiment
-from probox.experiments.false_places import false_positions
-from probox.experiments.labels import label_coco, label_uncertainty
-from probox.experiments.matching_rules import matching_rule
-from probox.experiments.misalignment import scaling, translation
-from probox.experiments.misses import false_small, lower_confidence, missed_coco, missed_small
-from probox.experiments.notice import which_notices_what
-from probox.experiments.order import duplicates_order
-from probox.experiments.perfect_boxes import box_probability, corner_variance
-from probox.experiments.plane_figure import plane
-from probox.experiments.properness.experiment import proper
+from probox.experiments.paper.assignment import assignment
+from probox.experiments.paper.background_region import background_costs
+from probox.experiments.paper.false_positions import false_positions
+from probox.experiments.paper.labels import label_coco, label_uncertainty
+from probox.experiments.paper.matching_rule import matching_rule
+from probox.experiments.paper.misalignment import scaling, translation
+from probox.experiments.paper.misses import false_small, lower_confidence, missed_coco, missed_small
+from probox.experiments.paper.order import duplicates_order
+from probox.experiments.paper.perfect_boxes import box_probability, corner_variance
+from probox.experiments.paper.plane import plane
+from probox.experiments.paper.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
+from probox.experiments.paper.spatial import spatial_uncertainty
+from probox.experiments.paper.stories import tell_stories
+from probox.experiments.paper.table1 import table_1
+from probox.experiments.paper.worked_example import precision_recall
 from probox.experiments.registry import EXPERIMENTS
-from probox.experiments.repeats import duplicates, duplicates_coco, duplicates_coco_100, duplicates_lower_coco
 from probox.experiments.running import Run
 from probox.experiments.scenes import pixel_aligned, square_scene, synthetic_truth
-from probox.experiments.segmenting.experiment import segmentation
 from probox.experiments.simulate import SimulatedDetector
-from probox.experiments.spatial import spatial_uncertainty
-from probox.experiments.stories import tell_stories
 from probox.experiments.table import ResultTable
-from probox.experiments.table1 import table_1
-from probox.experiments.worked_example import precision_recall
 
 __all__ = [
     "EXPERIMENTS",

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from probox.experiments import (
-    assigning,
+from probox.experiments.beyond import constant_sigma, notice
+from probox.experiments.beyond.properness.experiment import PROPER
+from probox.experiments.beyond.segmenting.experiment import SEGMENTATION
+from probox.experiments.experiment import Experiment
+from probox.experiments.paper import (
+    assignment,
     background_region,
-    constant,
-    false_places,
+    false_positions,
     labels,
-    matching_rules,
+    matching_rule,
     misalignment,
     misses,
-    notice,
     order,
     perfect_boxes,
-    plane_figure,
+    plane,
     repeats,
     spatial,
     stories,
     table1,
     worked_example,
 )
-from probox.experiments.experiment import Experiment
-from probox.experiments.properness.experiment import PROPER
-from probox.experiments.segmenting.experiment import SEGMENTATION
 from probox.experiments.training import experiment as training
 from probox.experiments.training import gallery
 
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    assigning.ASSIGNMENT,
+    plane.PLANE,
+    background_region.BACKGROUND_REGION,
+    assignment.ASSIGNMENT,
     spatial.SPATIAL_UNCERTAINTY,
     labels.LABEL_UNCERTAINTY,
-    plane_figure.PLANE,
-    background_region.BACKGROUND_REGION,
     table1.TABLE_1,
     stories.STORIES,
     perfect_boxes.BOX_PROBABILITY,
@@ -46,17 +45,17 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     misses.MISSED_COCO,
     misses.FALSE_SMALL,
     repeats.DUPLICATES,
-    false_places.FALSE_POSITIONS,
+    false_positions.FALSE_POSITIONS,
     misses.LOWER_CONFIDENCE,
     repeats.DUPLICATES_COCO,
     order.DUPLICATES_ORDER,
     repeats.DUPLICATES_COCO_100,
     repeats.DUPLICATES_LOWER_COCO,
     worked_example.PRECISION_RECALL,
-    matching_rules.MATCHING_RULE,
+    matching_rule.MATCHING_RULE,
     notice.WHICH_NOTICES_WHAT,
     PROPER,
-    constant.CONSTANT_SIGMA,
+    constant_sigma.CONSTANT_SIGMA,
     SEGMENTATION,
     training.TRAINING,
     gallery.TRAINING_SCENES,

@@ -1,0 +1,1 @@
+"""The experiments of the paper, and what only they need."""
