@@ -34,7 +34,8 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "list", "--json")
     listed = json.loads(out)["experiments"]
     assert [entry["name"] for entry in listed] == NAMES
-    assert sum(entry["takes_truth"] for entry in listed) == 8
+    assert [entry["takes_truth"] for entry in listed] == ["truth" in one.takes for one in EXPERIMENTS]
+    assert listed[NAMES.index("duplicates")]["settings"] == {"times": list(range(1, 11))}
     assert [entry["name"] for entry in listed if entry["in_all"]] == IN_ALL
     assert {entry["name"] for entry in listed if entry["extra"] == "torch"} == {"training", "training-scenes"}
 

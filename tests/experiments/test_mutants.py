@@ -239,7 +239,7 @@ def test_average_precision_asked_for_directly_is_broken_too(truth: GroundTruth) 
     trials = try_mutants(chosen, [BY_NAME["plane"], BY_NAME["precision-recall"]], truth)
     first, second = (trial.failing for trial in trials.mutants)
     assert (len(first["plane"]), len(second["plane"])) == (1, 0)
-    assert len(second["precision-recall"]) == 1
+    assert second["precision-recall"]
 
 
 def broken_judge(table: ResultTable) -> list[Claim]:

@@ -42,9 +42,9 @@ class Changes:
 def settable(experiment: Experiment) -> dict[str, Any]:
     """Return the settings of an experiment that can be written as text, with what they are by default.
 
-    >>> from probox.experiments import EXPERIMENTS
-    >>> settable(EXPERIMENTS[0])["fine_steps"]
-    4
+    >>> from probox.experiments.paper.repeats import DUPLICATES
+    >>> settable(DUPLICATES)
+    {'times': (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)}
     """
     signature = inspect.signature(experiment.function)
     return {

@@ -108,11 +108,16 @@ def claims_of_errors(table: ResultTable) -> list[Claim]:
         (errors, score): best_sigmas(rows.where(errors=errors), score)
         for errors in OF_ERRORS
         for score in IN_WORDS
-        if score in rows and errors in rows["errors"]
+        if score in rows and _can_peak(rows.where(errors=errors))
     }
     claims = [_proper(score, own.get(("gaussian", score))) for score in PROPER_SCORES]
     claims += [_foreseen(errors, score, own.get((errors, score))) for errors, score in FORESEEN]
     return [*claims, _order(own), _fears_more(own)]
+
+
+def _can_peak(rows: ResultTable) -> bool:
+    """Return whether there are enough sigmas for a best one among them."""
+    return len(np.unique(rows["sigma"])) >= 3
 
 
 def _spread(table: ResultTable) -> ResultTable:
@@ -213,6 +218,7 @@ def _claims_of_sides(table: ResultTable) -> list[Claim]:
         (preset, side): best_sigmas(rows.where(side=side), column) / SCALE
         for preset, column in columns.items()
         for side in np.unique(rows["side"]).tolist()
+        if _can_peak(rows.where(side=side))
     }
     large = {key: own for key, own in found.items() if key[1] >= LARGE * SCALE}
     small = {key: own for key, own in found.items() if key[1] < SMALL * SCALE}
