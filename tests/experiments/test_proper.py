@@ -91,6 +91,7 @@ def test_nll_asks_for_the_root_of_the_mean_squared_error(table: ResultTable) -> 
         truth, means = drawn_around_boxes("gaussian", 100, 40, (0, repeat))
         apart = truth.boxes + LAST_PIXEL - means
         assert best == pytest.approx(np.sqrt(np.mean(apart**2)), rel=0.005)
+        assert rows.where(repeat=repeat)["rms"] == pytest.approx(np.sqrt(np.mean(apart**2)))
     np.testing.assert_allclose(rows["NLL"], rows["PMB_NLL"], atol=1e-5)  # one object, one detection, sure of its label
 
 

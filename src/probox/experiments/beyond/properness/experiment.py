@@ -52,7 +52,7 @@ LEAST = 1e-7
 OF_BOXES = ("nll", "energy", "crps", "pmb-nll")
 OF_SMALL = ("nll", "pmb-nll")
 OF_LABELS = ("brier", "ignorance")
-OTHERS = ("log_pPDQ", "NLL", "energy", "CRPS", "PMB_NLL", "Brier", "ignorance")
+OTHERS = ("rms", "log_pPDQ", "NLL", "energy", "CRPS", "PMB_NLL", "Brier", "ignorance")
 """What only some points have."""
 
 
@@ -94,8 +94,9 @@ def proper(
     -------
     ResultTable
         `study` ("sigma" or "label"), `errors`, `side`, `repeat`, `sigma`; `share`, `probability`, `named` (whether
-        detections name the object's class, or the likelier one); `PDQ`, `PDQ_paper`; the mean of the logarithm of pPDQ
-        under `paper`, `log_pPDQ`; `NLL`, `energy`, `CRPS`, `PMB_NLL`, `Brier`, `ignorance`, of which less is better.
+        detections name the object's class, or the likelier one); `PDQ`, `PDQ_paper`; `rms`, the root of the mean
+        squared error that was drawn; the mean of the logarithm of pPDQ under `paper`, `log_pPDQ`; `NLL`, `energy`,
+        `CRPS`, `PMB_NLL`, `Brier`, `ignorance`, of which less is better.
     """
     run = run or Run()
     for name, given in (("shares", shares), ("probabilities", probabilities)):
@@ -109,9 +110,11 @@ def proper(
         every = width == side
         truth, means = drawn(errors, width, boxes if every else 2 * boxes, (seed, repeat))
         found = reported(means, sigma)
+        rms = {"rms": float(np.sqrt(np.mean(np.square(truth.boxes - found.boxes))))}
         if not every:
-            return run.measure(truth, found, measures=OF_SMALL if width == min(sides) else ())
-        return run.measure(truth, found, measures=OF_BOXES) | {"log_pPDQ": _mean_logarithm(truth, found, run)}
+            return rms | run.measure(truth, found, measures=OF_SMALL if width == min(sides) else ())
+        logarithm = {"log_pPDQ": _mean_logarithm(truth, found, run)}
+        return rms | run.measure(truth, found, measures=OF_BOXES) | logarithm
 
     def point(study: str, **settings: Any) -> dict[str, float]:
         if study == "label":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probox.experiments.beyond.properness.claims import PAPER, REFERENCE, best_sigmas, foreseen_share
+from probox.experiments.beyond.properness.claims import PAPER, REFERENCE, best_ratios, best_sigmas, foreseen_share
 from probox.experiments.beyond.properness.label_claims import best_probability, best_reports
 from probox.experiments.beyond.properness.scenes import ERRORS, FREEDOM, NAMED, SCALE
 from probox.experiments.figures import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, new_figure
@@ -75,7 +75,7 @@ def _choices(axes: Axes, rows: ResultTable, errors: str) -> None:
     axes.set_yticks(-np.arange(len(shown)), [SCORES[score][0].replace("`", "") for score in shown])
     axes.set_ylim(-len(shown) + 0.5, 0.8)
     axes.margins(x=0.16)
-    axes.set_xlabel("best sigma (pixels)")
+    axes.set_xlabel("best sigma (pixels, ± 2 s.e.)")
     axes.set_title(
         {
             "gaussian": f"Gaussian, sigma {SCALE:g}",
@@ -90,7 +90,7 @@ def _sides(axes: Axes, rows: ResultTable) -> None:
     sides = np.unique(rows["side"])
     fine = np.exp(np.linspace(np.log(sides.min()), np.log(sides.max()), 60)) if len(sides) else sides
     for preset, column in presets_in(rows).items():
-        best = [mean_of(best_sigmas(rows.where(side=side), column) / SCALE) for side in sides.tolist()]
+        best = [mean_of(best_ratios(rows.where(side=side), column)) for side in sides.tolist()]
         line, hollow = ("-", BLUE) if preset == "reference" else ("--", "white")
         if preset in ("reference", "paper"):
             axes.plot(fine / SCALE, foreseen_share(preset, fine), color=GREY, ls=line, lw=1.0)
@@ -110,7 +110,7 @@ def _sides(axes: Axes, rows: ResultTable) -> None:
     axes.set_xticks(sides / SCALE, [f"{side / SCALE:.3g}" for side in sides.tolist()])
     axes.minorticks_off()
     axes.set_xlabel("side of the object / true sigma")
-    axes.set_ylabel("best sigma / true sigma")
+    axes.set_ylabel("best sigma / true sigma (± 2 s.e.)")
     axes.set_title("Small objects: less than the truth")
     axes.legend(loc="lower right")
 
@@ -123,7 +123,7 @@ def _labels(axes: Axes, rows: ResultTable) -> None:
     for score, (colour, marker, size) in looks.items():
         best = best_reports(rows, score)
         axes.plot(list(best), list(best.values()), marker, color=colour, ms=size, mfc="white", label=score)
-    for preset, column in presets_in(rows).items():
+    for preset, column in reversed(presets_in(rows).items()):  # the smaller marker on top
         best = best_reports(rows, column)
         size, fill = (7.5, "white") if preset == "paper" else (4.5, BLUE)
         axes.plot(list(best), list(best.values()), "o", color=BLUE, ms=size, mfc=fill, label=f"PDQ, {preset}")
