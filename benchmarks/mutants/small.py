@@ -81,6 +81,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "duplicates-coco": {"times": (1, 2, 3)},
     "duplicates-coco-100": {"times": (1, 2, 3), "images": 6, "subset": 6, "halvings": 2},
     "duplicates-lower-coco": {"times": (1, 2, 3)},
+    "which-notices-what": {
+        "perturbations": ("confidences x 0.8", "sigmas x 1/4", "sigmas x 4", "boxes shifted", "duplicates"),
+        "images": 6,
+    },
+    "constant-sigma": {"kinds": ("all alike", "two kinds"), "images": 8, "steps": 3},
     # Its labels alone: the images of its boxes are hundreds of pixels wide, and there are many.
     "proper": {"side": 12, "sides": (), "sigmas": (), "shares": (0.8,), "probabilities": evenly(0.5, 0.98, 25)},
     "segmentation": {"objects": 1, "blob_count": 3, "repeats": 2, "ratios": (0.7, 1.0, 1.4), "wide_ratios": (1.8, 3.0)},
