@@ -64,7 +64,8 @@ def as_markdown(trials: Trials, truth: GroundTruth, command: str) -> str:
 
 def _settings(settings: Mapping[str, Any]) -> str:
     def words(value: Any) -> str:
-        return ", ".join(f"{item:g}" for item in value) if isinstance(value, tuple | list) else f"{value:g}"
+        items = value if isinstance(value, tuple | list) else [value]
+        return ", ".join(item if isinstance(item, str) else f"{item:g}" for item in items) or "none"
 
     return "; ".join(f"`{name}` {words(value)}" for name, value in settings.items()) or "as it is"
 

@@ -54,9 +54,14 @@ SMALL: dict[str, dict[str, Any]] = {
     "label-uncertainty": {"probabilities": (0.15, 0.5, 1.0)},
     "box-probability": {"probabilities": (0.1, 0.5, 1.0)},
     "table-1": {"share": 0.001},
-    "assignment": {"crowds": (), "corner_variance": 4.0, "images": 8, "repeats": 2},
+    "assignment": {"crowds": (), "corner_variance": 25.0, "images": 16, "repeats": 2},
     "spatial-uncertainty": {"true_variances": (1, 3), "fine_steps": 3, "repeats": 4},
-    "translation": {"shifts": evenly(-0.5, 0.5, 21), "variances": (0, 10, 30, 100), "side": 100, "image": 200},
+    "translation": {
+        "shifts": (-0.5, -0.3, -0.2, -0.1, -0.024, 0, 0.003, 0.013, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
+        "variances": (0, 10, 30, 100),
+        "side": 100,
+        "image": 200,
+    },
     "scaling": {
         "sizes": (0.25, 0.49, 0.64, 0.81, 0.9025, 1.0, 1.1025, 1.21, 1.44, 1.96, 2.25),
         "variances": (0, 10, 30, 100),
@@ -76,6 +81,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "duplicates-coco": {"times": (1, 2, 3)},
     "duplicates-coco-100": {"times": (1, 2, 3), "images": 6, "subset": 6, "halvings": 2},
     "duplicates-lower-coco": {"times": (1, 2, 3)},
+    "which-notices-what": {
+        "perturbations": ("confidences x 0.8", "sigmas x 1/4", "sigmas x 4", "boxes shifted", "duplicates"),
+        "images": 6,
+    },
+    "constant-sigma": {"kinds": ("all alike", "two kinds"), "images": 8, "steps": 3},
     # Its labels alone: the images of its boxes are hundreds of pixels wide, and there are many.
     "proper": {"side": 12, "sides": (), "sigmas": (), "shares": (0.8,), "probabilities": evenly(0.5, 0.98, 25)},
     "segmentation": {"objects": 1, "blob_count": 3, "repeats": 2, "ratios": (0.7, 1.0, 1.4), "wide_ratios": (1.8, 3.0)},
