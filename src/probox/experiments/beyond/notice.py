@@ -175,7 +175,7 @@ def claims_of_notice(table: ResultTable) -> list[Claim]:
             harm=1,
             explanation="The foreground loss looks at the pixels of an object, which does not fill its box, the "
             "background loss at everything outside of the box. A box that is drawn in loses few pixels of the object, "
-            "and has less outside that could be wrong.",
+            "and has less outside that could be wrong. Objects that fill their boxes gain little by it, or nothing.",
         ),
         _each_is_noticed(matrix),
         _each_is_blind(matrix),

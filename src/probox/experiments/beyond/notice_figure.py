@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from probox.experiments.beyond.noticing import LIMIT, Cell, Matrix
 from probox.experiments.beyond.perturbations import BOXES, COUNTS, LABELS, SIGMAS
 from probox.experiments.figures import BLUE, GREY, VERMILION, new_figure
@@ -114,5 +112,5 @@ def _draw_legend(figure: Figure) -> None:
         (GREY, "noticed, neither is better"),
     )
     handles = [Patch(fc=colour, ec="none", alpha=0.8, label=words) for colour, words in looks]
-    handles.append(Patch(fc="white", ec="#C9C9C9", label=f"below {np.round(LIMIT):g}: not noticed; 0: not one bit"))
+    handles.append(Patch(fc="white", ec="#C9C9C9", label=f"below {LIMIT:g}: not noticed; 0: the same number"))
     figure.legend(handles=handles, loc="outside lower center", ncols=4, handlelength=1.2, columnspacing=1.4)
