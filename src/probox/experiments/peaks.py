@@ -20,10 +20,6 @@ class Mean(NamedTuple):
     def __str__(self) -> str:
         return f"{self.value:.4g}" if math.isnan(self.error) else f"{self.value:.4g} ± {self.error:.2g}"
 
-    def from_zero(self) -> float:
-        """Return how many standard errors it lies above 0; NaN if nobody knows the error."""
-        return math.copysign(math.inf, self.value) if self.error == 0 and self.value else self.value / (self.error or 1)
-
 
 def mean_of(values: npt.ArrayLike) -> Mean:
     """Return the mean of one value per repeat, and its standard error.
