@@ -129,14 +129,13 @@ class Setting:
         data = f"{self._images()}, sha256 {fingerprint(self.objects)}" if "truth" in takes else "scenes of its own"
         if "detectors" in takes and self.detectors is not None:
             data += "".join(f"; {name}, sha256 {fingerprint(table)}" for name, table in self.detectors.items())
-        ours = experiment.section.startswith("none")
         return Provenance(
             probox=__version__,
             code=code_digest(),
             command=" ".join(words),
             seed=self.seed,
             data=data,
-            paper=f"{PAPER}; {'not in it: ours' if ours else where_in_paper(experiment.section)}",
+            paper=f"{PAPER}; {where_in_paper(experiment.section)}",
         )
 
 
@@ -148,10 +147,12 @@ def _name_of(text: str) -> str:
 def where_in_paper(section: str) -> str:
     """Return a place in the paper in words.
 
-    >>> where_in_paper("B.1"), where_in_paper("figure 3")
-    ('section B.1', 'figure 3')
+    >>> where_in_paper("B.1"), where_in_paper("figure 3"), where_in_paper("none: ours")
+    ('section B.1', 'figure 3', 'not in it: ours')
     """
-    return section if section.startswith(("figure", "none")) else f"section {section}"
+    if section.startswith("none"):
+        return section.replace("none", "not in it", 1)
+    return section if section.startswith("figure") else f"section {section}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
