@@ -62,7 +62,7 @@ def test_every_experiment_says_all_on_a_phone(window: Browser) -> None:
     rows = window.js("return [...document.querySelectorAll('tbody tr')].map(e => e.innerText)")
     assert len(rows) == len(EXPERIMENTS)
     for row, experiment in zip(rows, EXPERIMENTS, strict=True):
-        for words in (experiment.name, experiment.section, "does not hold"):
+        for words in (experiment.name, experiment.section.removeprefix("none: "), "does not hold"):
             assert words in row
 
 
@@ -83,3 +83,25 @@ def test_paper_is_white_whatever_the_screen_is(window: Browser) -> None:
     assert window.js("return getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert window.js("return getComputedStyle(document.querySelector('section')).breakInside") == "avoid"
     window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [
+        ([True, True], "holds"),
+        ([True, None], "holds"),
+        ([False], "does not hold"),
+        ([True, False, None, True], "2 of 3 hold"),
+        ([None], "not measured"),
+    ],
+)
+def test_an_experiment_says_how_many_of_its_claims_hold(verdicts: list[bool | None], words: str) -> None:
+    outcome = Outcome(
+        experiment=EXPERIMENTS[0],
+        table=ResultTable({}),
+        claims=[Claim("", holds, "", "") for holds in verdicts],
+        provenance=Provenance(probox="", code="", command="", seed=0, data="", paper=""),
+        files={},
+        picture=b"",
+    )
+    assert outcome.verdict == words

@@ -15,7 +15,7 @@ import numpy as np
 from probox.convention import ALIASES
 from probox.errors import InputError
 from probox.experiments import registry
-from probox.experiments.claims import Claim, all_hold
+from probox.experiments.claims import Claim, all_hold, verdict_words
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import pictures, style
 from probox.experiments.provenance import PAPER, Provenance, code_digest
@@ -186,6 +186,13 @@ class Outcome:
     def holds(self) -> bool | None:
         """Whether all claims hold that were measured; None if none was."""
         return all_hold(self.claims)
+
+    @property
+    def verdict(self) -> str:
+        """In words what became of the claims: all of them alike, or how many hold."""
+        measured = [claim.holds for claim in self.claims if claim.holds is not None]
+        alike = len(set(measured)) <= 1
+        return verdict_words(self.holds) if alike else f"{sum(measured)} of {len(measured)} hold"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it."""

@@ -8,14 +8,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from probox.experiments.claims import Claim, verdict_words
+from probox.experiments.claims import Claim
 from probox.experiments.outcome import Outcome, where_in_paper
 from probox.files.folder import OutputFolder
 
 __all__ = ["PAGES", "html_page", "markdown_page", "write_page"]
 
 PAGES = ("index.md", "index.html")
-TITLE = "The paper's experiments"
+TITLE = "The experiments"
 
 _CSS = """
 :root { color-scheme: light dark; --ink: #1d1d1f; --soft: #5a5a5f; --ground: #fff; --line: #e6e6e8; --code: #f3f3f4;
@@ -37,7 +37,7 @@ section > header { grid-column: 1 / -1; } figure { margin: 0; min-width: 0; } fi
 section img { display: block; width: 100%; height: auto; background: #fff; border-radius: 4px; }
 ul { list-style: none; margin: 0; padding: 0; } li { margin-bottom: 1rem; } li p { margin: .15rem 0; }
 .numbers, .why { font-size: .9rem; } .why { border-left: 3px solid var(--line); padding-left: .7rem; }
-td:first-child { white-space: nowrap; }
+td:first-child { white-space: nowrap; } td:nth-child(2) { min-width: 6.2rem; overflow-wrap: normal; }
 .verdict { font-weight: 650; white-space: nowrap; } .yes { color: var(--yes); } .no { color: var(--no); }
 .unknown { color: var(--soft); }
 a { color: var(--link); } code { font-size: .92em; background: var(--code); padding: 0 .2em; border-radius: 3px; }
@@ -77,7 +77,7 @@ def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
     for outcome in outcomes:
         what = outcome.experiment
         link = f"[{what.name}](#{what.name})"
-        lines.append(f"| {link} | {what.section} | {what.claim} | {verdict_words(outcome.holds)} |")
+        lines.append(f"| {link} | {_short(what.section)} | {what.claim} | {outcome.verdict} |")
     for outcome in outcomes:
         what = outcome.experiment
         lines += ["", f"## {what.name}", "", f"Paper: {where_in_paper(what.section)}. Varied: {what.varied}.", ""]
@@ -96,8 +96,8 @@ def html_page(outcomes: Sequence[Outcome], about: str) -> str:
     """Return the page as HTML in one file, figures included."""
     rows = "".join(
         f'<tr role="row"><td role="cell"><a href="#{o.experiment.name}">{o.experiment.name}</a></td>'
-        f'<td role="cell">{_text(o.experiment.section)}</td><td role="cell">{_text(o.experiment.claim)}</td>'
-        f'<td role="cell">{_word(o.holds)}</td></tr>\n'
+        f'<td role="cell">{_text(_short(o.experiment.section))}</td><td role="cell">{_text(o.experiment.claim)}</td>'
+        f'<td role="cell">{_word(o.holds, o.verdict)}</td></tr>\n'
         for o in outcomes
     )
     sections = "".join(_section(outcome) for outcome in outcomes)
@@ -131,14 +131,19 @@ def _files(outcome: Outcome) -> str:
 def _claim(claim: Claim) -> str:
     why = f'<p class="why">{_text(claim.explanation)}</p>' if claim.explanation else ""
     return (
-        f"<li>{_word(claim.holds)} <span>{_text(claim.claim)}</span>"
+        f"<li>{_word(claim.holds, claim.verdict)} <span>{_text(claim.claim)}</span>"
         f'<p class="numbers">{_text(claim.measured)}<br>required: {_text(claim.required)}</p>{why}</li>\n'
     )
 
 
-def _word(holds: bool | None) -> str:
+def _word(holds: bool | None, words: str) -> str:
     looks = "unknown" if holds is None else "yes" if holds else "no"
-    return f'<span class="verdict {looks}">{verdict_words(holds)}</span>'
+    return f'<span class="verdict {looks}">{words}</span>'
+
+
+def _short(section: str) -> str:
+    """Return a place in the paper as it fits a narrow column."""
+    return section.removeprefix("none: ")
 
 
 def _text(words: str) -> str:

@@ -58,8 +58,7 @@ def _column(texts: Sequence[str]) -> list[float] | list[str]:
 def claim_list(claims: Sequence[Claim]) -> str:
     """Return a list of claims with what became of them."""
     return "\n".join(
-        f"- **{claim.verdict.capitalize()}**: {claim.claim}. Measured: {claim.measured}. "
-        f"Required: {claim.required}."
+        f"- **{claim.verdict.capitalize()}**: {claim.claim}. Measured: {claim.measured}. Required: {claim.required}."
         for claim in claims
     )
 
