@@ -96,6 +96,9 @@ def _in_image(
     """Return Pr(0 <= X <= x + 1, 0 <= Y <= y + 1) for every pixel."""
     x = (np.arange(width + 1) - mean[0]) / sigmas[0]
     y = (np.arange(height + 1) - mean[1]) / sigmas[1]
+    if correlation == 0.0:  # the same, and a large image does not take a second
+        across, down = normal(x), normal(y)
+        return np.outer(down[1:] - down[0], across[1:] - across[0])
     reached = two_normals(x, y, correlation)
     inside = reached[1:, 1:] - reached[:1, 1:] - reached[1:, :1] + reached[0, 0]
     return np.asarray(np.maximum(inside, 0.0))
@@ -119,7 +122,8 @@ def foreground_background(probability: npt.ArrayLike, mask: npt.NDArray[np.bool_
     """
     values = np.asarray(probability, dtype=np.float64)
     missed = np.log(values[mask] + EPSILON).mean()
-    wrong = np.log(1.0 - values[region_v(values, mask)] + EPSILON).sum() / mask.sum()
+    # To double precision, a pixel of next to no probability costs nothing.
+    wrong = np.log(1.0 - values[region_v(values, mask) & (values > 1e-17)] + EPSILON).sum() / mask.sum()
     return min(math.exp(missed), 1.0), min(math.exp(wrong), 1.0)
 
 
