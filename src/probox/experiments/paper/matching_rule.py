@@ -40,11 +40,16 @@ ROUNDING = 1e-9
 FIRST, SECOND, BETWEEN = (20, 20, 119, 119), (50, 20, 149, 119), (30, 20, 129, 119)
 """Inclusive boxes 100 pixels wide: the third has IoU 9/11 with the first and 2/3 with the second."""
 
+NOWHERE = (140, 125, 149, 134)
+"""A box that meets none of them."""
+
 SCENES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]] = {
     # objects, and detections in their order
     "second best": ((FIRST, SECOND), (FIRST, BETWEEN)),
     "better one later": ((FIRST, SECOND), (FIRST, BETWEEN, SECOND)),
     "exactly half": ((FIRST,), ((20, 20, 119, 69),)),
+    "hundredth": ((FIRST,), (NOWHERE,) * 99 + (FIRST,)),
+    "after a hundred": ((FIRST,), (NOWHERE,) * 100 + (FIRST,)),
 }
 # Of the ten thresholds .50, .55 .. .95 four are at most 2/3; 51 of the 101 recalls are at most a half.
 HALF = 51 / 101
@@ -57,6 +62,8 @@ EXPECTED = {
         "hits_coco": 2, "hits_algorithm_1": 2, "mAP": 0.4 + 0.6 * LATE, "mAP_algorithm_1": LATE,
     },
     "exactly half": {"hits_coco": 1, "hits_algorithm_1": 0, "mAP": 0.1, "mAP_algorithm_1": 0.0},
+    "hundredth": {"hits_coco": 1, "mAP": 0.01},
+    "after a hundred": {"hits_coco": 0, "mAP": 0.0},
 }  # fmt: skip
 SENTENCES = {
     "second best": "Of two detections that overlap one object most, the second hits its second best under COCO's rule, "
@@ -64,6 +71,8 @@ SENTENCES = {
     "better one later": "COCO's rule gives an object to whoever comes first, Algorithm 1 to a better one that "
     "comes later: as many hits, other ranks",
     "exactly half": "An IoU of exactly 0.5 is a hit at 0.5 under COCO's rule, and none under Algorithm 1",
+    "hundredth": "The hundredth detection of a class in an image still takes part under COCO's rule",
+    "after a hundred": "What comes after a hundred detections of a class in an image takes no part under COCO's rule",
 }
 
 
