@@ -16,7 +16,7 @@ NONE = "."
 
 
 def as_markdown(trials: Trials, truth: GroundTruth, command: str) -> str:
-    """Return the page: who survived, the table, which claims see what, which claims see nothing, and the settings."""
+    """Return the page: who survived, the table, the mutants, the claims and the settings."""
     held = sum(len(judged.holding) for judged in trials.true.values())
     width, height = truth.dataset.widths[0], truth.dataset.heights[0]
     lines = [
@@ -35,25 +35,25 @@ def as_markdown(trials: Trials, truth: GroundTruth, command: str) -> str:
         "- Experiments are run small, because the definitions look at every pixel of every map. Those on many images",
         f"  have {len(truth.image_ids)} images of {width} x {height} pixels with {len(truth)} objects; settings are at",
         "  the end.",
-        *_not_counted(trials),
         "",
         *_survivors(trials),
         "",
-        "## Table",
+        "## Mutants by claims",
         "",
-        "How many claims of an experiment fail, of those that hold with the true measure; `.` for none.",
-        "",
-        *(f"{number}. `{name}`" for number, name in enumerate(trials.true, 1)),
+        "The numbers in a cell are those of the claims that fail, as they are listed [below](#claims); `.` for none.",
         "",
         *_table(trials),
         "",
-        "## What sees each mutant",
+        "## Mutants",
         "",
-        *(line for trial in trials.mutants for line in _seen_by(trial)),
+        *(line for trial in trials.mutants for line in _told(trial)),
         "",
-        "## Claims that nothing here breaks",
+        "## Claims",
         "",
-        *_unbroken(trials),
+        "With each claim stands how many mutants it sees. One that sees none may be about something else, or say too",
+        "little. Those that fail, or are not measured, with the true measure at this size do not count.",
+        "",
+        *_claims(trials),
         "",
         "## Settings",
         "",
@@ -70,16 +70,17 @@ def _settings(settings: Mapping[str, Any]) -> str:
     return "; ".join(f"`{name}` {words(value)}" for name, value in settings.items()) or "as it is"
 
 
-def _not_counted(trials: Trials) -> list[str]:
+def _claims(trials: Trials) -> list[str]:
+    """Return the claims of every experiment, numbered, with how many mutants each sees."""
     lines = []
-    for word, wanted in (("fail", False), ("are not measured", None)):
-        claims = [
-            (name, claim) for name, judged in trials.true.items() for claim, holds in judged.claims if holds is wanted
-        ]
-        if claims:
-            lines.append(f"- Claims that {word} with the true measure at this size, which do not count:")
-            lines += [f"  - `{name}`: {claim}" for name, claim in claims]
-    return lines
+    for name, judged in trials.true.items():
+        lines += [f"**`{name}`**", ""]
+        for number, (claim, holds) in enumerate(judged.claims, 1):
+            seen = sum(claim in trial.failing[name] for trial in trials.mutants)
+            words = {True: f"sees {seen}" if seen else "**sees none**", False: "fails at this size"}
+            lines.append(f"{number}. {claim} ({words.get(holds, 'not measured at this size')})")
+        lines.append("")
+    return lines[:-1]
 
 
 def _survivors(trials: Trials) -> list[str]:
@@ -91,43 +92,25 @@ def _survivors(trials: Trials) -> list[str]:
 
 def _table(trials: Trials) -> list[str]:
     names = list(trials.true)
-    lines = [
-        f"| mutant | {' | '.join(str(number) for number in range(1, len(names) + 1))} | total |",
-        f"| --- |{' :-: |' * len(names)} ---: |",
-    ]
+    lines = [f"| mutant | {' | '.join(names)} | total |", f"| --- |{' :-: |' * len(names)} ---: |"]
     for trial in trials.mutants:
-        cells = [_cell(trial, name, len(trials.true[name].holding)) for name in names]
+        cells = [_cell(trial, name, [claim for claim, _ in trials.true[name].claims]) for name in names]
         total = str(trial.total) if trial.total else "**0: SURVIVES**"
         lines.append(f"| `{trial.mutant.name}` | {' | '.join(cells)} | {total} |")
     return lines
 
 
-def _cell(trial: Trial, name: str, claims: int) -> str:
+def _cell(trial: Trial, name: str, claims: list[str]) -> str:
     if name in trial.errors:
         return "error"
-    return f"{len(trial.failing[name])}/{claims}" if trial.failing[name] else NONE
+    failing = trial.failing[name]
+    return " ".join(str(number) for number, claim in enumerate(claims, 1) if claim in failing) or NONE
 
 
-def _seen_by(trial: Trial) -> Iterable[str]:
+def _told(trial: Trial) -> Iterable[str]:
     yield f"- **`{trial.mutant.name}`**: {trial.mutant.sentence}"
-    for name, claims in trial.failing.items():
-        for claim in claims:
-            yield f"  - `{name}`: {claim}"
     for name, error in trial.errors.items():
         yield f"  - `{name}` stopped, which does not count: {error}"
-    if not trial.total:
-        yield "  - **nothing**"
-
-
-def _unbroken(trials: Trials) -> list[str]:
-    unbroken = trials.unbroken()
-    if not unbroken:
-        return ["None: every claim that holds is broken by some mutant."]
-    lines = [
-        "They hold whatever is wrong with the measures here: they may be about something else, or say too little.",
-        "",
-    ]
-    return lines + [f"- `{name}`: {claim}" for name, claims in unbroken.items() for claim in claims]
 
 
 def as_json(trials: Trials, command: str) -> dict[str, Any]:
