@@ -234,7 +234,6 @@ def test_experiments_of_the_registry_see_mutants(truth: GroundTruth) -> None:
     assert not any(trial.errors for trial in trials.mutants)
 
 
-@pytest.mark.skipif("assignment" not in BY_NAME, reason="needs the experiment about assignments")
 def test_experiments_of_the_registry_see_the_named_mutants(truth: GroundTruth) -> None:
     seeing = [BY_NAME[name] for name in ("assignment", "box-probability", "scaling")]
     trials = try_mutants([MUTANT[name] for name in NAMED], seeing, truth)
