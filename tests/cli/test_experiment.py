@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -122,6 +123,7 @@ def test_rows_and_where_they_come_from(capsys: pytest.CaptureFixture[str], tmp_p
     assert made["command"] == "probox experiment run missed-coco --images 12 --repeats 2 --seed 4 --set rates=0,0.5"
     assert duplicates["provenance"]["command"] == "probox experiment run duplicates --set times=1,2"
     assert (made["probox"], made["seed"]) == (__version__, 4)
+    assert duplicates["provenance"]["seed"] == 0  # as its command says, which no draws depend on
     assert made["data"] == f"12 made-up images with 113 objects, sha256 {fingerprint(synthetic_truth(12))}"
     assert duplicates["provenance"]["data"] == "scenes of its own"
     assert "arXiv:1811.10800; section B.4" in made["paper"]
@@ -134,6 +136,18 @@ def test_rows_and_where_they_come_from(capsys: pytest.CaptureFixture[str], tmp_p
         rows = list(csv.DictReader(file))
     assert all({name: row[name] for name in made} == {n: str(value) for n, value in made.items()} for row in rows)
     assert [float(row["PDQ"]) for row in rows] == [row["PDQ"] for row in missed["rows"]]
+
+
+def test_commands_can_be_typed_as_they_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, golden_dir: Path
+) -> None:
+    truth = tmp_path / "my truth.json"
+    truth.write_bytes((golden_dir / "mixed" / "ground_truth.json").read_bytes())
+    options = ["run", "missed-coco", "--truth", truth, "--images", "2", "--repeats", "1", "--set", "rates = 0, 0.5"]
+    (missed,) = json.loads(run(capsys, *options, "--out", tmp_path / "one", "--json")[1])["experiments"]
+    typed = shlex.split(missed["provenance"]["command"])
+    assert typed[:2] == ["probox", "experiment"]
+    assert typed[2:] == [*map(str, options[:3]), truth.name, *options[4:]]
 
 
 def test_presets_and_constants_are_chosen(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -193,6 +207,25 @@ def test_settings_that_make_no_sense_end_in_words(
     assert (status, out) == (1, "")
     assert "Traceback" not in err
     assert f"translation cannot be run with {text}" in " ".join(err.split())
+
+
+def test_a_setting_that_fits_no_memory_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(*given: object, **more: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("probox.experiments.running.summary_of", too_much)
+    status, _, err = run(capsys, "run", "duplicates", "--set", "times=1,2", "--out", tmp_path / "none")
+    assert status == 1
+    assert "duplicates cannot be run with times=1,2: out of memory" in " ".join(err.split())
+
+
+def test_variances_need_not_be_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    small = ("--set", "side=10", "--set", "image=30", "--set", "variances=0,0.5")
+    status, out, _ = run(capsys, "run", "corner-variance", *small, "--out", tmp_path, "--json")
+    assert status == 0
+    assert [row["variance"] for row in json.loads(out)["experiments"][0]["rows"]] == [0.0, 0.5]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -181,6 +181,28 @@ def test_what_was_not_measured_is_not_denied(tables: dict[str, ResultTable], nam
         assert any(verdict.holds is None for verdict in verdicts)
 
 
+@pytest.mark.parametrize("column", ["PDQ", "PDQ_paper"])
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "which-notices-what"])
+def test_a_pdq_that_is_nothing_throughout_is_denied(tables: dict[str, ResultTable], name: str, column: str) -> None:
+    table, judge = tables[name], BY_NAME[name].judge
+    if column in table:
+        held = {verdict.claim for verdict in judge(table) if verdict.holds}
+        denied = {verdict.claim for verdict in judge(table.replace(**{column: np.full(len(table), np.nan)}))
+                  if verdict.holds is False}  # fmt: skip
+        assert held & denied
+
+
+def test_a_number_that_is_missing_is_not_passed_over(tables: dict[str, ResultTable]) -> None:
+    region = tables["background-region"]
+    torn = np.where(region["corners"] == 1, np.nan, region["foreground_paper"])
+    assert verdict_of("background-region", region.replace(foreground_paper=torn), "costs nothing") is False
+    told = tables["stories"]
+    torn = np.full(len(told), np.nan)
+    assert verdict_of("stories", told.replace(background_paper=torn), "pPDQ is the square root") is False
+    unmatched = told.replace(TP=np.zeros(len(told)), TP_paper=np.zeros(len(told)))
+    assert verdict_of("stories", unmatched, "pPDQ is the square root") is None
+
+
 def verdict_of(name: str, table: ResultTable, words: str) -> bool | None:
     """Return what became of the one claim that has these words."""
     (verdict,) = [verdict for verdict in BY_NAME[name].judge(table) if words in verdict.claim]

@@ -398,6 +398,10 @@ def test_what_was_not_measured_is_not_judged() -> None:
     )
     for claim, holds in judged(repeats=2).items():  # what stays the same needs no standard error
         assert holds is (True if claim.startswith(exact) else None), claim
+    touched = judged(lambda measure, name: 0.1 if measure == "mAP" else foreseen(measure, name), repeats=2)
+    assert {claim for claim, holds in touched.items() if holds is False} == {
+        claim for claim in touched if claim.startswith((exact[0], exact[2]))
+    }
     assert {claim.holds for claim in claims_of_notice(ResultTable({}))} == {None}
     few = table_of({"mAP": {"none": [0.5] * 3, "misses": [0.4, 0.41, 0.42]}})
     assert {claim.holds for claim in claims_of_notice(few)} == {None, False, True}

@@ -145,6 +145,17 @@ def test_other_settings_can_be_judged_and_drawn() -> None:
             assert PROPER.draw(small).axes
 
 
+def test_points_that_were_kept_do_not_depend_on_the_other_sides(tmp_path: Path) -> None:
+    def measured(sides: tuple[int, ...], keep: Path | None) -> ResultTable:
+        run = Run(presets=["paper"], keep=keep)
+        return proper(boxes=4, side=30, sides=sides, sigmas=(3.0,), shares=(), repeats=1, run=run)
+
+    measured((12, 20), tmp_path)  # of these, only the least is asked about by NLL
+    again, anew = measured((20, 25), tmp_path), measured((20, 25), None)
+    for name in ("NLL", "PMB_NLL", "PDQ_paper"):
+        np.testing.assert_array_equal(again[name], anew[name])
+
+
 def test_foreseen_sigmas_are_judged_one_by_one(table: ResultTable) -> None:
     claims = {claim.claim: claim for claim in claims_of_errors(table)}
     for (_, score), expected in FORESEEN.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,16 +117,17 @@ class Setting:
         """Return where an experiment's numbers come from: of all settings those that it depends on."""
         takes, words = experiment.takes, [f"probox experiment run {experiment.name}"]
         if "truth" in takes:
-            words += [] if self.truth is None else [f"--truth {Path(self.truth.source).name}"]
+            words += [] if self.truth is None else [f"--truth {shlex.quote(Path(self.truth.source).name)}"]
             words += [] if self.images is None else [f"--images {self.images}"]
         if "detectors" in takes and self.detectors is not None:
-            words += [f"--detections {name}={Path(table.source).name}" for name, table in self.detectors.items()]
+            named = [f"{name}={Path(table.source).name}" for name, table in self.detectors.items()]
+            words += [f"--detections {shlex.quote(text)}" for text in named]
         words += [f"--repeats {self.repeats}"] * ("repeats" in takes and self.repeats is not None)
         words += [f"--seed {self.seed}"] * ("seed" in takes and self.seed != 0)
         if tuple(self.presets) != PRESETS:
             words += [f"--preset {preset}" for preset in self.presets]
         own = {**self.changes.convention, **self.changes.for_experiment(experiment)}
-        words += [f"--set {text}" for text in self.typed if _name_of(text) in own]
+        words += [f"--set {shlex.quote(text)}" for text in self.typed if _name_of(text) in own]
         data = f"{self._images()}, sha256 {fingerprint(self.objects)}" if "truth" in takes else "scenes of its own"
         if "detectors" in takes and self.detectors is not None:
             data += "".join(f"; {name}, sha256 {fingerprint(table)}" for name, table in self.detectors.items())
@@ -133,7 +135,7 @@ class Setting:
             probox=__version__,
             code=code_digest(),
             command=" ".join(words),
-            seed=self.seed,
+            seed=self.seed if "seed" in takes else 0,
             data=data,
             paper=f"{PAPER}; {where_in_paper(experiment.section)}",
         )
@@ -276,11 +278,12 @@ def _settings_named(experiment: Experiment, setting: Setting) -> Iterator[None]:
     """Say which settings somebody chose if an experiment cannot be run with them: not every value makes sense."""
     try:
         yield
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
         if not setting.changes.for_experiment(experiment):
             raise
+        reason = "out of memory" if isinstance(error, MemoryError) else error
         raise InputError(
-            f"experiment {experiment.name} cannot be run with {', '.join(setting.typed)}: {error}",
+            f"experiment {experiment.name} cannot be run with {', '.join(setting.typed)}: {reason}",
             remedy="`probox experiment list --json` shows the usual values",
         ) from error
 

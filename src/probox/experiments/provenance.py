@@ -25,7 +25,7 @@ class Provenance:
     command : str
         What to type; without what no number depends on, such as the folder of the results.
     seed : int
-        Where random draws start.
+        Where random draws start; 0 for experiments without any.
     data : str
         What was measured on, with a digest of it; empty for experiments with scenes of their own.
     paper : str

@@ -115,11 +115,16 @@ def column_of(key: str, preset: str) -> str:
 
 
 def presets_in(table: ResultTable, key: str = "PDQ") -> dict[str, str]:
-    """Return the presets under which a number was measured at any point, each with its column."""
+    """Return the presets under which a number was measured at any point, each with its column.
+
+    PDQ was measured wherever it has a column: if it is NaN throughout, then that is what came out, and no claim holds.
+    What it is made of is NaN wherever nothing was matched.
+    """
     from probox.convention import PRESETS
 
-    named = {preset: column_of(key, preset) for preset in PRESETS}
-    return {preset: column for preset, column in named.items() if column in table and not np.isnan(table[column]).all()}
+    named = {preset: column_of(key, preset) for preset in PRESETS} if len(table) else {}
+    known = {preset: column for preset, column in named.items() if column in table}
+    return {preset: name for preset, name in known.items() if key == "PDQ" or not np.isnan(table[name]).all()}
 
 
 def _mean(values: Sequence[float]) -> float:

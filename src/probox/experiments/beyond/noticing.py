@@ -71,7 +71,8 @@ class Cell:
         return self.seen and self.harm < 0
 
     def __str__(self) -> str:
-        return f"{self.measure} by `{self.perturbation}` {self.z:+.3g}"
+        how = "changed" if math.isnan(self.z) else f"{self.z:+.3g}"
+        return f"{self.measure} by `{self.perturbation}` {how}"
 
 
 class Matrix:
@@ -116,9 +117,17 @@ class Matrix:
 
     def cells(self, measures: Sequence[str], perturbations: Sequence[str]) -> list[Cell]:
         """Return the cells that were measured of these measures, PDQ under every preset, and perturbations."""
+        return [cell for cell in self._chosen(measures, perturbations) if not math.isnan(cell.z)]
+
+    def changed(self, measures: Sequence[str], perturbations: Sequence[str]) -> list[Cell]:
+        """Return the cells whose numbers changed, but in too few repeats to tell by how many standard errors."""
+        unclear = [cell for cell in self._chosen(measures, perturbations) if math.isnan(cell.z)]
+        numbers = [np.concatenate(self.values(cell.measure, cell.perturbation)) for cell in unclear]
+        return [cell for cell, of in zip(unclear, numbers, strict=True) if len(of) and not np.isnan(of).any()]
+
+    def _chosen(self, measures: Sequence[str], perturbations: Sequence[str]) -> list[Cell]:
         columns = [column for measure in measures for column in self.columns_of(measure)]
-        chosen = [self._cells[c, name] for name in perturbations if name in self.perturbations for c in columns]
-        return [cell for cell in chosen if not math.isnan(cell.z)]
+        return [self._cells[c, name] for name in perturbations if name in self.perturbations for c in columns]
 
     def every(self) -> list[Cell]:
         """Return all cells that were measured."""
@@ -211,11 +220,12 @@ def blind(claim: str, matrix: Matrix, asked: Asked, explanation: str = "") -> Cl
 def unchanged(claim: str, matrix: Matrix, asked: Asked, explanation: str = "") -> Claim:
     """Return the claim that measures give the same numbers, whatever is changed."""
     required = f"the same number in every repeat, within {UNCHANGED:g}"
-    cells = _asked(matrix, asked)
+    changed = [cell for measures, names in asked.items() for cell in matrix.changed(measures, names)]
+    cells = [*changed, *_asked(matrix, asked)]  # one repeat is enough to tell that a number is another one
     if not cells:
         return not_measured(claim, required)
     failing = [cell for cell in cells if cell.z != 0.0]
-    most = max(cells, key=lambda cell: abs(cell.z))
+    most = changed[0] if changed else max(cells, key=lambda cell: abs(cell.z))
     return _verdict(claim, cells, failing, f"greatest: {most}", required, explanation)
 
 

@@ -181,7 +181,7 @@ def _costs_nothing(maps: ResultTable) -> Claim:
     columns = [column for key in ("PDQ", *KEYS[:2]) for column in presets_in(boxes, key).values()]
     if not columns or len(set(boxes["corners"].tolist())) < 2:
         return not_measured(claim, "two detections that differ only there")
-    apart = max(float(np.ptp(boxes[column])) for column in columns)
+    apart = float(np.max([np.ptp(boxes[column]) for column in columns]))  # NaN stays NaN
     shares = ", ".join(f"{share:g}" for share in sorted(set(boxes["corners"].tolist())))
     return Claim(
         claim,

@@ -85,7 +85,7 @@ BOX_PROBABILITY = Experiment(
 
 def corner_variance(
     *,
-    variances: Sequence[float] = (0, 1, 5, 10, 25, 50, 100, 200, 350, 500, 750, 1000, 1500, 2000, 3000, 4000, 5000),
+    variances: Sequence[float] = (0.0, 1, 5, 10, 25, 50, 100, 200, 350, 500, 750, 1000, 1500, 2000, 3000, 4000, 5000),
     side: int = 500,
     image: int = 2000,
     run: Run | None = None,

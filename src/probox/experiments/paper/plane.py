@@ -178,7 +178,7 @@ def draw_plane(table: ResultTable) -> Figure:
 
 def _in_powers(value: float) -> str:
     """Return a number in words that a figure understands, tiny ones as a power of ten."""
-    if value == 0 or value > 1e-3:
+    if not 0 < value <= 1e-3:
         return f"{value:.3g}"
     mantissa, exponent = f"{value:.1e}".split("e")
     return rf"${mantissa}\times10^{{{int(exponent)}}}$"

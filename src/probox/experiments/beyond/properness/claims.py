@@ -252,7 +252,7 @@ def _near(found: dict[tuple[str, float], Floats]) -> Claim:
     if not found:
         return not_measured(words, f"objects at least {LARGE * SCALE:g} pixels wide")
     means = {key: mean_of(own) for key, own in found.items()}
-    worst = max(abs(mean.value - 1) for mean in means.values())
+    worst = float(np.max([abs(mean.value - 1) for mean in means.values()]))  # NaN stays NaN
     return Claim(
         words,
         worst <= NEAR,
@@ -308,7 +308,7 @@ def _cost(rows: ResultTable, columns: dict[str, str]) -> Claim:
             own = rows.where(side=side)
             best = max(own.where(sigma=sigma)[column].mean() for sigma in np.unique(own["sigma"]).tolist())
             lost[f"{side:g} pixels, `{preset}`"] = 1 - float(true.where(side=side)[column].mean() / best)
-    worst = max(lost, key=lambda name: lost[name])
+    worst = max(lost, key=lambda name: math.inf if math.isnan(lost[name]) else lost[name])
     return Claim(
         words,
         lost[worst] <= COST,

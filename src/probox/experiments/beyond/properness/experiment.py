@@ -140,7 +140,8 @@ def proper(
         for share in shares
         for probability in probabilities
     ]
-    return run.table("proper", points, point, seed=seed, boxes=boxes, every=side)
+    # Which boxes are asked about by which scores depends on the sides.
+    return run.table("proper", points, point, seed=seed, boxes=boxes, every=side, least=min(sides, default=side))
 
 
 def _mean_logarithm(truth: GroundTruth, found: Detections, run: Run) -> float:

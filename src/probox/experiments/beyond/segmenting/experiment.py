@@ -46,7 +46,7 @@ from probox.tables.groundtruth import GroundTruth
 __all__ = ["SEGMENTATION", "segmentation"]
 
 EPSILON = 1e-14
-"""Added to every probability before its logarithm, unless a run changes it."""
+"""Added to every probability before its logarithm; a run that changes it is not what was foreseen."""
 COMBS = 8
 """How many there are of shapes with long outlines."""
 PERFECT = 10
@@ -108,7 +108,6 @@ def segmentation(
     runs = {
         outside: dataclasses.replace(run, changes={**run.changes, "background": outside}) for outside in ("box", "mask")
     }
-    epsilon = float(run.changes.get("epsilon", EPSILON))
 
     masks = {"moved": shapes, "combs": combs(COMBS, seed)}
     fitting = {scene: Shapes(own, error) for scene, own in masks.items()}
@@ -135,7 +134,7 @@ def segmentation(
             **runs[outside].measure(truth, seen, also=COLUMNS, measures=()),
             "outline": length(scene),
             "empty": empty,
-            "foreseen": epsilon**empty,
+            "foreseen": EPSILON**empty,
         }
 
     sure: list[dict[str, Any]] = [{"report": report, "ratio": 0.0} for report in REPORTS[::2]]

@@ -43,7 +43,8 @@ def draw_segmentation(table: ResultTable) -> Figure:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=colour, lw=1.7, label=report) for report, colour in COLOURS.items()]
-    handles.append(Line2D([], [], color=GREY, lw=0.9, ls="--", label="under paper"))
+    if others := [preset for preset in presets_in(table) if preset != "reference"]:
+        handles.append(Line2D([], [], color=GREY, lw=0.9, ls="--", label=f"under {' and '.join(others)}"))
     curves.legend(handles=handles, loc="outside lower center", ncols=5)
     return figure
 
