@@ -266,3 +266,27 @@ def test_figures_need_matplotlib(
     assert (status, out) == (1, "")
     assert "pip install 'probox[report]'" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_images_that_are_too_few_for_one_experiment_stop_no_other(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ("run", "constant-sigma", "duplicates", "--images", 2, "--out", tmp_path)
+    status, _, err = run(capsys, *options)
+    assert status == 0
+    assert "constant-sigma: left out: expected at least 4 images" in " ".join(err.split())
+    assert (tmp_path / "duplicates.csv").exists()
+    status, _, err = run(capsys, "run", "constant-sigma", "--images", 2, "--out", tmp_path / "none")
+    assert status == 1
+    assert "expected at least 4 images" in err
+
+
+def test_images_are_those_that_an_experiment_looks_at(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    small = ("--repeats", 1, "--set", "crowds=1", "--out", tmp_path, "--json")
+    for options, count in (((), 40), (("--images", 5), 5), (("--images", 5, "--set", "images=3"), 3)):
+        _, out, _ = run(capsys, "run", "assignment", *small, *options)
+        (told,) = json.loads(out)["experiments"]
+        data = told["provenance"]["data"]
+        whole = synthetic_truth(5 if options else 250)
+        assert data.startswith(f"{count} made-up images")
+        assert data.endswith(fingerprint(whole.select_images(whole.image_ids[:count])))

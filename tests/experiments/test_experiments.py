@@ -182,7 +182,7 @@ def test_what_was_not_measured_is_not_denied(tables: dict[str, ResultTable], nam
 
 
 @pytest.mark.parametrize("column", ["PDQ", "PDQ_paper"])
-@pytest.mark.parametrize("name", [name for name in SMALL if name != "which-notices-what"])
+@pytest.mark.parametrize("name", SMALL)
 def test_a_pdq_that_is_nothing_throughout_is_denied(tables: dict[str, ResultTable], name: str, column: str) -> None:
     table, judge = tables[name], BY_NAME[name].judge
     if column in table:

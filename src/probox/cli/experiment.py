@@ -139,6 +139,7 @@ def run_command(
     probox experiment run training training-scenes
     """
     from probox.errors import InputError
+    from probox.experiments.experiment import TooFewImagesError
     from probox.experiments.figures import style
     from probox.experiments.outcome import KEPT, Setting, check_extras, file_names, find_experiments, perform
     from probox.experiments.page import PAGES, write_page
@@ -165,14 +166,23 @@ def run_command(
         changes=parsed,
         typed=changes,
     )
+    fixed = [experiment.name for experiment in chosen if experiment.own_presets]
+    if fixed and (presets or parsed.convention):
+        note(f"note: {', '.join(fixed)} measure under `reference` and `paper` as they are, whatever is set")
     outcomes: list[Outcome] = []
     written = None
     files = [name for experiment in chosen for name in file_names(experiment)] + [*PAGES] * ("all" in names)
     with output_folder(out, "experiment", names=files, carry=KEPT) as folder:
         for experiment in chosen:
             began = time.perf_counter()
-            with progress_bar(experiment.name, quiet=as_json) as progress:
-                outcomes.append(perform(experiment, folder, setting, threads=threads, progress=progress))
+            try:
+                with progress_bar(experiment.name, quiet=as_json) as progress:
+                    outcomes.append(perform(experiment, folder, setting, threads=threads, progress=progress))
+            except TooFewImagesError as error:
+                if len(chosen) == 1:
+                    raise
+                note(f"{experiment.name}: left out: {error}")
+                continue
             note(f"{experiment.name}: {time.perf_counter() - began:.1f} s")
         if "all" in names:
             about = f"Experiments on many images: {setting.describe()}. PDQ is measured under {_presets(setting)}."

@@ -6,13 +6,18 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from probox.errors import InputError
 from probox.experiments.claims import Claim
 from probox.experiments.table import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Experiment"]
+__all__ = ["Experiment", "TooFewImagesError"]
+
+
+class TooFewImagesError(InputError):
+    """An experiment needs more images than there are; the others of a run can go on without it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,6 +46,8 @@ class Experiment:
         The extra of probox that it needs, if any, called what its package is called.
     in_all : bool
         Whether `all` runs it; what is not the paper's and takes minutes is run by its name.
+    own_presets : bool
+        Whether it measures under presets of its own, whatever a run asks for.
     """
 
     name: str
@@ -53,3 +60,4 @@ class Experiment:
     takes: tuple[str, ...] = ()
     extra: str = ""
     in_all: bool = True
+    own_presets: bool = False

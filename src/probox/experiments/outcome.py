@@ -17,12 +17,12 @@ from probox.convention import ALIASES
 from probox.errors import InputError
 from probox.experiments import registry
 from probox.experiments.claims import Claim, all_hold, verdict_words
-from probox.experiments.experiment import Experiment
+from probox.experiments.experiment import Experiment, TooFewImagesError
 from probox.experiments.figures import pictures, style
 from probox.experiments.provenance import PAPER, Provenance, code_digest
 from probox.experiments.running import PRESETS, Run
 from probox.experiments.scenes import fingerprint, first_images, synthetic_truth
-from probox.experiments.settings import Changes
+from probox.experiments.settings import Changes, settable
 from probox.experiments.table import ResultTable
 from probox.files.folder import OutputFolder
 from probox.support.optional import check_installed
@@ -88,10 +88,21 @@ class Setting:
         """Return in words what the experiments on many images ran on."""
         return f"{self._images()}, seed {self.seed}"
 
-    def _images(self) -> str:
-        name = Path(self.objects.source).name or "a given truth"
-        source = "made-up images" if self.truth is None else f"images of {name}"
-        return f"{len(self.objects.image_ids):,} {source} with {len(self.objects):,} objects"
+    def _images(self, objects: GroundTruth | None = None) -> str:
+        used = self.objects if objects is None else objects
+        source = "made-up images" if self.truth is None else f"images of {Path(used.source).name or 'a given truth'}"
+        return f"{len(used.image_ids):,} {source} with {len(used):,} objects"
+
+    def _used(self, experiment: Experiment) -> GroundTruth:
+        """Return the truth of the images that an experiment looks at: some take the first few by themselves."""
+        given = {**settable(experiment), **self._own_settings(experiment)}
+        alone = "images" in given and not ("detectors" in experiment.takes and self.detectors)
+        return first_images(self.objects, given["images"]) if alone else self.objects
+
+    def _own_settings(self, experiment: Experiment) -> dict[str, Any]:
+        """Return the settings that somebody chose; --images goes for an experiment's own number of images, too."""
+        asked = {"images": self.images} if self.images is not None and "images" in settable(experiment) else {}
+        return asked | self.changes.for_experiment(experiment)
 
     def found(self) -> dict[str, Detections] | None:
         """Return the detections in the images that are used."""
@@ -102,7 +113,7 @@ class Setting:
 
     def arguments(self, experiment: Experiment, run: Run) -> dict[str, Any]:
         """Return what an experiment's function is called with."""
-        arguments: dict[str, Any] = {"run": run, **self.changes.for_experiment(experiment)}
+        arguments: dict[str, Any] = {"run": run, **self._own_settings(experiment)}
         if "truth" in experiment.takes:
             arguments["truth"] = self.objects
         if "detectors" in experiment.takes:
@@ -124,11 +135,15 @@ class Setting:
             words += [f"--detections {shlex.quote(text)}" for text in named]
         words += [f"--repeats {self.repeats}"] * ("repeats" in takes and self.repeats is not None)
         words += [f"--seed {self.seed}"] * ("seed" in takes and self.seed != 0)
-        if tuple(self.presets) != PRESETS:
+        if tuple(self.presets) != PRESETS and not experiment.own_presets:
             words += [f"--preset {preset}" for preset in self.presets]
-        own = {**self.changes.convention, **self.changes.for_experiment(experiment)}
+        own = self.changes.for_experiment(experiment)
+        own |= {} if experiment.own_presets else self.changes.convention
         words += [f"--set {shlex.quote(text)}" for text in self.typed if _name_of(text) in own]
-        data = f"{self._images()}, sha256 {fingerprint(self.objects)}" if "truth" in takes else "scenes of its own"
+        data = "scenes of its own"
+        if "truth" in takes:
+            used = self._used(experiment)
+            data = f"{self._images(used)}, sha256 {fingerprint(used)}"
         if "detectors" in takes and self.detectors is not None:
             data += "".join(f"; {name}, sha256 {fingerprint(table)}" for name, table in self.detectors.items())
         return Provenance(
@@ -279,7 +294,8 @@ def _settings_named(experiment: Experiment, setting: Setting) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
-        if not setting.changes.for_experiment(experiment):
+        of_a_file = isinstance(error, InputError) and error.file is not None
+        if not setting.changes.for_experiment(experiment) or of_a_file or isinstance(error, TooFewImagesError):
             raise
         reason = "out of memory" if isinstance(error, MemoryError) else error
         raise InputError(

@@ -23,7 +23,7 @@ from probox.errors import InputError
 from probox.experiments.beyond.constant_claims import CONSTANT, OWN, PLAIN, SHARE, SHUFFLED, claims_of_constant_sigma
 from probox.experiments.beyond.constant_figure import draw_constant_sigma
 from probox.experiments.beyond.error_kinds import KINDS, drawn_with
-from probox.experiments.experiment import Experiment
+from probox.experiments.experiment import Experiment, TooFewImagesError
 from probox.experiments.running import Run
 from probox.experiments.scenes import classes_within_images, fingerprint, first_images, synthetic_truth
 from probox.experiments.table import ResultTable, column_of
@@ -112,7 +112,9 @@ def constant_sigma(
         scenes = partial(_given, objects, _checked(detectors, objects), count)
         given = _digest(detectors)
     if len(objects.image_ids) < 4:
-        raise InputError(f"expected at least 4 images, half of them to choose on, but got {len(objects.image_ids)}")
+        raise TooFewImagesError(
+            f"expected at least 4 images, half of them to choose on, but got {len(objects.image_ids)}"
+        )
     known: dict[tuple[Any, ...], tuple[float, float]] = {}
 
     def point(detector: str, sigmas: str, repeat: int) -> dict[str, float]:

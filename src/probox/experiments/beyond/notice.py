@@ -88,12 +88,24 @@ def which_notices_what(
     )
 
 
+def _numbers(table: ResultTable) -> Claim:
+    """Judge that there is something to compare: cells without numbers are left out of all other claims."""
+    claim = "PDQ is a number whatever is done"
+    columns = presets_in(table)
+    if not columns or not len(table):
+        return not_measured(claim, "PDQ")
+    missing = {preset: float(np.isnan(table[column]).sum()) for preset, column in columns.items()}
+    shown = ", ".join(f"{count:g} under `{preset}`" for preset, count in missing.items())
+    return Claim(claim, not any(missing.values()), f"not a number: {shown}", "none", missing)
+
+
 def claims_of_notice(table: ResultTable) -> list[Claim]:
     """Judge what follows from the definitions of the measures, and what was hoped for."""
     matrix = Matrix(table)
     boxes, sigmas, counts = ([one.name for one in group] for group in (BOXES, SIGMAS, COUNTS))
     every = [one.name for one in PERTURBATIONS]
     return [
+        _numbers(table),
         unchanged(
             "Measures of plain boxes and of labels give the same number whatever becomes of sigmas",
             matrix,

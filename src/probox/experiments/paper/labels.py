@@ -35,7 +35,7 @@ def label_uncertainty(
     classes: int = 10,
     run: Run | None = None,
 ) -> ResultTable:
-    """Vary the probability of the true class, always the largest, of one perfectly placed box (section 6, bottom).
+    """Vary the probability of the true class, always the largest, of one perfect box (section 6, figure 5, bottom).
 
     Returns
     -------
@@ -79,7 +79,7 @@ def claims_of_label_uncertainty(table: ResultTable) -> list[Claim]:
 
 LABEL_UNCERTAINTY = Experiment(
     name="label-uncertainty",
-    section="6, bottom",
+    section="6, figure 5 bottom",
     varied="probability of the true class, always the largest, of one perfect box",
     claim="PDQ = sqrt(p); mAP stays 1",
     function=label_uncertainty,

@@ -106,8 +106,9 @@ def _matching_leads(table: ResultTable, column: str, preset: str) -> Claim:
         if true not in reported or not rivals.any() or repeats < 2:
             continue
         behind = scores[:, reported == true] - scores[:, rivals]
-        closest = behind[:, int(behind.mean(axis=0).argmin())]
-        leads[true], errors[true] = float(closest.mean()), float(closest.std(ddof=1) / np.sqrt(repeats))
+        ahead, error = behind.mean(axis=0), behind.std(axis=0, ddof=1) / np.sqrt(repeats)
+        closest = int((ahead - SURE * error).argmin())  # the rival that is beaten least surely
+        leads[true], errors[true] = float(ahead[closest]), float(error[closest])
     if not leads:
         return not_measured(claim, "two repeats or more of two variances or more that are both true and reported")
     sure = [true for true in leads if leads[true] > SURE * errors[true]]

@@ -83,4 +83,5 @@ TRAINING = Experiment(
     takes=("repeats", "seed"),
     extra=EXTRA,
     in_all=False,
+    own_presets=True,
 )

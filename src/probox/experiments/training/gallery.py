@@ -215,4 +215,5 @@ TRAINING_SCENES = Experiment(
     takes=("seed",),
     extra=EXTRA,
     in_all=False,
+    own_presets=True,
 )
