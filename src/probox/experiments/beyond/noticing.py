@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.experiments.claims import Claim, not_measured
+from probox.experiments.peaks import mean_of
 from probox.experiments.table import ResultTable, presets_in
 from probox.measures.measure import Column
 from probox.measures.pdq.measure import PDQ
@@ -163,7 +164,7 @@ def _standard_errors(before: npt.NDArray[np.float64], after: npt.NDArray[np.floa
         return 0.0
     if len(differences) < LEAST_REPEATS:
         return math.nan
-    mean, error = float(differences.mean()), float(differences.std(ddof=1) / math.sqrt(len(differences)))
+    mean, error = mean_of(differences)
     if abs(mean) >= MOST * error:
         return math.copysign(MOST, mean)
     return mean / error

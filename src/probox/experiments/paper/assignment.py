@@ -13,6 +13,7 @@ from probox.experiments.claims import Claim, equals, not_measured
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import BLUE, GREY, ORANGE, VERMILION, new_figure
 from probox.experiments.paper.crowds import CROWDS, crowded_truth
+from probox.experiments.peaks import mean_of
 from probox.experiments.running import Run
 from probox.experiments.scenes import fingerprint, first_images, square_scene, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
@@ -294,7 +295,7 @@ def _leads(rows: ResultTable, way: str, claim: str) -> Claim:
     holds = True
     for preset, column in columns.items():
         lead = own[column] - other[column]
-        mean, error = float(lead.mean()), float(lead.std(ddof=1) / np.sqrt(len(lead)))
+        mean, error = mean_of(lead)
         holds &= mean > 2 * error
         shown.append(f"`{preset}` {mean:.4f} ± {error:.4f} of {own[column].mean():.4f}")
         numbers |= {f"lost, {preset}": mean, f"standard error, {preset}": error}
@@ -324,8 +325,8 @@ def draw_assignment(table: ResultTable) -> Figure:
             for count in counts.tolist():
                 rows = crowd.where(objects=count)
                 lead = rows.where(assigned="PDQ")[column] - rows.where(assigned=way)[column]
-                lost.append(float(lead.mean()))
-                errors.append(float(lead.std(ddof=1) / np.sqrt(len(lead))) if len(lead) > 1 else 0.0)
+                lost.append(mean_of(lead).value)
+                errors.append(float(np.nan_to_num(mean_of(lead).error)))
             plain = preset == "reference"
             name = {"greedy": "greedy", "confidence": "by confidence"}[way]
             right.errorbar(

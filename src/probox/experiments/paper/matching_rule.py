@@ -20,6 +20,7 @@ from probox.experiments.paper.plain_precision import (
     mean_precision,
     without_crowds,
 )
+from probox.experiments.peaks import mean_of
 from probox.experiments.running import Run
 from probox.experiments.scenes import boxes_in_one_image, fingerprint, pixel_aligned, synthetic_truth
 from probox.experiments.simulate import SimulatedDetector
@@ -205,30 +206,25 @@ def _below_in_crowds(crowd: ResultTable, truth: ResultTable) -> Claim:
         return not_measured(claim, "two crowds or more, two repeats or more")
     apart = crowd.where(objects=counts[-1])["mAP_coco"] - crowd.where(objects=counts[-1])["mAP_algorithm_1"]
     least = crowd.where(objects=counts[0])["mAP_coco"] - crowd.where(objects=counts[0])["mAP_algorithm_1"]
-    growth = apart - least
-    error = float(growth.std(ddof=1) / np.sqrt(len(growth)))
+    growth, error = mean_of(apart - least)
     shown = [f"{count:g}: {mean:.2g} ± {e:.1g}" for count, mean, e in zip(counts, means, errors, strict=True)]
     shown += [f"{mean:.2g} ± {e:.1g} on the truth" for mean, e in zip(*_losses(truth), strict=True)]
     return Claim(
         claim,
-        bool(growth.mean() > 2 * error and growth.mean() > 0),
+        growth > 2 * error and growth > 0,
         f"mAP lost by objects per image: {', '.join(shown)}; from {counts[0]:g} to {counts[-1]:g} it grows by "
-        f"{growth.mean():.4f} ± {error:.4f}",
+        f"{growth:.4f} ± {error:.4f}",
         "growth of more than two standard errors",
         {f"mAP lost, {count:g} objects": mean for count, mean in zip(counts, means, strict=True)}
-        | {"growth": float(growth.mean()), "standard error": error},
+        | {"growth": growth, "standard error": error},
     )
 
 
 def _losses(rows: ResultTable) -> tuple[list[float], list[float]]:
     """Return what Algorithm 1 costs in mAP for each number of objects, and the standard errors over repeats."""
-    means, errors = [], []
-    for count in np.unique(rows["objects"]):
-        part = rows.where(objects=count)
-        lost = part["mAP_coco"] - part["mAP_algorithm_1"]
-        means.append(float(lost.mean()))
-        errors.append(float(lost.std(ddof=1) / np.sqrt(len(lost))) if len(lost) > 1 else np.nan)
-    return means, errors
+    parts = [rows.where(objects=count) for count in np.unique(rows["objects"])]
+    lost = [mean_of(part["mAP_coco"] - part["mAP_algorithm_1"]) for part in parts]
+    return [mean.value for mean in lost], [mean.error for mean in lost]
 
 
 def draw_matching_rule(table: ResultTable) -> Figure:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.experiments.claims import Claim, equals, not_measured
@@ -20,6 +19,7 @@ from probox.experiments.paper.plain_precision import (
     overlaps,
     without_crowds,
 )
+from probox.experiments.peaks import mean_of
 from probox.experiments.running import Run
 from probox.experiments.scenes import fingerprint, pixel_aligned, square_scene, synthetic_truth
 from probox.experiments.simulate import Order, SimulatedDetector
@@ -206,7 +206,7 @@ def _between(many: ResultTable) -> Claim:
     shown = []
     for n, part in parts.items():
         mean, low, high = (float(part[order].mean()) for order in ("shuffled", "objects", "rounds"))
-        error = _standard_error(part["shuffled"])
+        error = float(np.nan_to_num(mean_of(part["shuffled"]).error))
         shown.append(f"n = {n}: {low:.4f} < {mean:.4f}{f' ± {error:.4f}' if error else ''} < {high:.4f}")
         numbers |= {f"objects, n = {n}": low, f"shuffled, n = {n}": mean, f"rounds, n = {n}": high}
     return Claim(
@@ -218,11 +218,6 @@ def _between(many: ResultTable) -> Claim:
         "No order hits the k-th object of a class later than object by object, and none earlier than round by round, "
         "since images are ranked one after the other. Where no image has two objects of a class all orders are one.",
     )
-
-
-def _standard_error(values: npt.NDArray[np.float64]) -> float:
-    """Return the standard error of the mean over repeats; 0 of a single one."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def draw_duplicates_order(table: ResultTable) -> Figure:
