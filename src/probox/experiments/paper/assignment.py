@@ -332,7 +332,7 @@ def draw_assignment(table: ResultTable) -> Figure:
             right.errorbar(
                 counts, lost, errors, color=colour, marker=marker if plain else "none", ms=5, mfc="white",
                 lw=1.6 if plain else 1.0, ls="-" if plain else "--", capsize=2,
-                label=name if plain else f"{name}, `{preset}`",
+                label=name if plain else f"{name}, {preset}",
             )  # fmt: skip
     if len(crowd):
         right.set_xscale("log")

@@ -170,7 +170,7 @@ def draw_false_positions(table: ResultTable) -> Figure:
                 axes.plot(part["false"], shown(part, column), **line, mew=1.2)
         for preset, name in presets_in(part).items():
             if preset != "reference":
-                axes.plot(part["false"], part[name], color=BLUE, ls="--", lw=1.0, label=f"PDQ under `{preset}`")
+                axes.plot(part["false"], part[name], color=BLUE, ls="--", lw=1.0, label=f"PDQ, {preset}")
         axes.set(xlabel="false detections, n", ylim=(-0.04, 1.07), title=titles[place])
     panels[0].set_ylabel("score")
     handles, labels = panels[-1].get_legend_handles_labels()

@@ -235,11 +235,11 @@ def draw_duplicates_order(table: ResultTable) -> Figure:
     for preset, column in presets_in(many).items():
         part = many.where(order="objects")
         line = dict(LINES["PDQ"]) if preset == "reference" else {"color": BLUE, "ls": "--", "lw": 1.0}
-        name = "PDQ, any order" if preset == "reference" else f"PDQ under `{preset}`"
+        name = "PDQ, any order" if preset == "reference" else f"PDQ, {preset}"
         left.plot(part["detections"], part[column], **line, label=name)
     left.set(xlabel="perfect detections per object, n", ylabel="score", ylim=(-0.04, 1.07), xticks=counts)
     left.set_title("Duplicates of every object")
-    left.legend(loc="best", fontsize=7.5)
+    left.legend(loc="best", fontsize=7.5, handlelength=4.5)
 
     largest = many.where(detections=counts.max()) if len(counts) else many
     heights = {order: largest.where(order=order) for order in ORDERS}
