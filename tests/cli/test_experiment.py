@@ -170,6 +170,19 @@ def test_strict_tells_by_its_status(capsys: pytest.CaptureFixture[str], tmp_path
     assert "does not hold" in out
     assert (tmp_path / "label-uncertainty.json").exists()
     assert run(capsys, *denied)[0] == 0
+    once = (
+        "spatial-uncertainty",
+        "--images",
+        3,
+        "--repeats",
+        1,
+        "--set",
+        "true_variances=1,10",
+        "--set",
+        "fine_steps=0",
+    )
+    status, out, _ = run(capsys, "run", *once, "--strict", "--out", tmp_path)
+    assert (status, out.count("not measured")) == (0, 6)  # a single repeat says nothing about leads
 
 
 @pytest.mark.parametrize(

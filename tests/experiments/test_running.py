@@ -75,6 +75,44 @@ def test_other_circumstances_are_kept_apart(tmp_path: Path) -> None:
     assert back.seen == []
 
 
+def test_other_presets_constants_and_code_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured_by(**how: Any) -> int:
+        """Return how many points were not there yet."""
+        counting = Counting()
+        Run(keep=tmp_path, **how).table("try", POINTS, counting)
+        return len(counting.seen)
+
+    assert measured_by() == 5
+    assert measured_by(presets=["paper"]) == 5
+    assert measured_by(presets=["paper"]) == 0
+    assert measured_by(changes={"epsilon": 1e-10}) == 5
+    assert measured_by(changes={"epsilon": 1e-11}) == 5
+    assert measured_by(changes={"epsilon": 1e-10}) == 0
+    monkeypatch.setattr("probox.experiments.running.code_digest", lambda: "changed")
+    assert measured_by() == 5
+    monkeypatch.setattr("probox.experiments.running.__version__", "99")
+    assert measured_by() == 5
+    assert measured_by() == 0
+
+
+def test_a_wrong_preset_or_constant_is_told_at_once() -> None:
+    with pytest.raises(ValueError, match="did you mean paper"):
+        Run(presets=["papers"])
+    with pytest.raises(ValueError, match="epsilon"):
+        Run(changes={"epsilon": 2.0})
+
+
+def test_the_digest_is_of_the_packages_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from probox.experiments import provenance
+
+    real = provenance.code_digest()
+    assert real == provenance.code_digest.__wrapped__()
+    read = Path.read_bytes
+    touched = Path(provenance.__file__)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + (b"#" if path == touched else b""))
+    assert provenance.code_digest.__wrapped__() != real
+
+
 def test_more_points_add_to_those_that_are_there(tmp_path: Path) -> None:
     Run(keep=tmp_path).table("try", POINTS[1:3], Counting())
     more = Counting()
