@@ -12,13 +12,13 @@ from probox.errors import InputError
 from probox.experiments import Run, duplicates_order, matching_rule, pixel_aligned, square_scene
 from probox.experiments.claims import Claim
 from probox.experiments.figures import style
+from probox.experiments.paper.closed_form import duplicates_map
 from probox.experiments.paper.crowds import crowded_truth
 from probox.experiments.paper.matching_rule import MATCHING_RULE, SCENES, claims_of_matching_rule
 from probox.experiments.paper.order import (
     DUPLICATES_ORDER,
     ORDERS,
     claims_of_duplicates_order,
-    expected_precision,
     told_apart,
 )
 from probox.experiments.paper.plain_precision import (
@@ -158,15 +158,17 @@ def test_only_objects_that_can_be_told_apart_are_left() -> None:
 
 def test_closed_forms() -> None:
     truth = square_scene(20, 100, extra=[[2, 2, 21, 21]])
-    assert expected_precision(truth, "objects", 3) == pytest.approx((51 + 50 * 2 / 4) / 101)
-    assert expected_precision(truth, "rounds", 3) == 1.0
-    assert np.isnan(expected_precision(truth, "shuffled", 3))
+    assert duplicates_map(truth, 3, "objects") == pytest.approx((51 + 50 * 2 / 4) / 101)
+    assert duplicates_map(truth, 3, "rounds") == 1.0
+    shuffled = duplicates_order(truth, times=(3,), repeats=1, run=ONE_PRESET).where(order="shuffled")
+    assert len(shuffled)
+    assert np.isnan(shuffled["expected"]).all()
     # Three objects in two images, two detections each: true, true, false, false, true, false.
     several = GroundTruth.from_boxes(
         ["thing"], {1: (100, 100), 2: (100, 100)}, [1, 1, 2], [[0, 0, 9, 9], [50, 50, 59, 59], [0, 0, 9, 9]], [0, 0, 0]
     )
-    assert expected_precision(several, "rounds", 2) == pytest.approx((67 * 1 + 34 * 3 / 5) / 101)
-    assert expected_precision(several, "objects", 2) == pytest.approx((34 * 1 + 33 * 2 / 3 + 34 * 3 / 5) / 101)
+    assert duplicates_map(several, 2, "rounds") == pytest.approx((67 * 1 + 34 * 3 / 5) / 101)
+    assert duplicates_map(several, 2, "objects") == pytest.approx((34 * 1 + 33 * 2 / 3 + 34 * 3 / 5) / 101)
 
 
 def test_orders_that_were_not_tried_are_not_judged() -> None:

@@ -10,7 +10,18 @@ import numpy.typing as npt
 
 from probox.experiments.table import ResultTable, presets_in
 
-__all__ = ["EXACT", "Claim", "all_hold", "at_most", "equals", "falls", "not_measured", "stays_perfect", "verdict_words"]
+__all__ = [
+    "EXACT",
+    "Claim",
+    "all_hold",
+    "at_most",
+    "close_enough",
+    "equals",
+    "falls",
+    "not_measured",
+    "stays_perfect",
+    "verdict_words",
+]
 
 EXACT = 1e-6
 """What two numbers that are equal in exact arithmetic may differ by: label probabilities are float32."""
@@ -118,6 +129,11 @@ def equals(
         for words, column in columns.items():
             distance = np.abs(column - np.asarray(values, dtype=np.float64))
             apart[words] = float(distance.max(initial=0.0))  # NaN stays NaN, and no NaN is small enough
+    return close_enough(claim, apart, tolerance, explanation)
+
+
+def close_enough(claim: str, apart: Mapping[str, float], tolerance: float = EXACT, explanation: str = "") -> Claim:
+    """Return the claim that named distances are at most so large; one that is NaN is not."""
     return Claim(
         claim,
         all(value <= tolerance for value in apart.values()),

@@ -17,6 +17,7 @@ from probox.experiments.table import ResultTable, column_of
 from probox.files.output import write_files
 from probox.files.staging import named_errors
 from probox.measures import registry
+from probox.measures.pdq.measure import PDQ
 from probox.support.parallel import thread_count
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -101,15 +102,14 @@ class Run:
         >>> Run(presets=["paper"]).measure(truth, found, also=["TP"], measures=())
         {'PDQ_paper': 0.5, 'TP_paper': 1.0}
         """
-        pdq = registry.MEASURES[0]
         names = registry.standard_names() if measures is None else measures
-        others = [measure for measure in registry.measures_called(names) if measure is not pdq]
+        others = [measure for measure in registry.measures_called(names) if measure is not PDQ]
         of_pdq: dict[str, float] = {}
         of_others: dict[str, float] = {}
         for preset, convention in self.conventions().items():
             wanted = [] if of_others else others  # the same under every preset
-            summary = summary_of(truth, found, convention, [pdq.name, *(m.name for m in wanted)], self.threads)
-            of_pdq |= {column_of(key, preset): float(summary[key]) for key in (pdq.headline.key, *also)}
+            summary = summary_of(truth, found, convention, [PDQ.name, *(m.name for m in wanted)], self.threads)
+            of_pdq |= {column_of(key, preset): float(summary[key]) for key in (PDQ.headline.key, *also)}
             of_others |= {m.headline.key: float(summary[m.headline.key]) for m in wanted}
         return of_pdq | of_others
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox.convention import PRESETS
 from probox.errors import InputError
 from probox.files.output import write_files
 from probox.support.csv_rows import csv_lines
@@ -120,8 +121,6 @@ def presets_in(table: ResultTable, key: str = "PDQ") -> dict[str, str]:
     PDQ was measured wherever it has a column: if it is NaN throughout, then that is what came out, and no claim holds.
     What it is made of is NaN wherever nothing was matched.
     """
-    from probox.convention import PRESETS
-
     named = {preset: column_of(key, preset) for preset in PRESETS} if len(table) else {}
     known = {preset: column for preset, column in named.items() if column in table}
     return {preset: name for preset, name in known.items() if key == "PDQ" or not np.isnan(table[name]).all()}

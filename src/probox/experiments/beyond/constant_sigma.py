@@ -8,7 +8,6 @@ in pixels, or as a share of the box's side. It is found on one half of the image
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -106,11 +105,11 @@ def constant_sigma(
         objects = classes_within_images(first_images(objects, images))
         count, names = repeats, _known(kinds)
         scenes = partial(_simulated, objects, seed)
-        given = ""
+        given = {}
     else:
         count, names = _parts(objects, parts), list(detectors)
         scenes = partial(_given, objects, _checked(detectors, objects), count)
-        given = _digest(detectors)
+        given = {name: fingerprint(found) for name, found in detectors.items()}
     if len(objects.image_ids) < 4:
         raise TooFewImagesError(
             f"expected at least 4 images, half of them to choose on, but got {len(objects.image_ids)}"
@@ -202,17 +201,6 @@ def _checked(detectors: Mapping[str, Detections], truth: GroundTruth) -> dict[st
             raise InputError(f"{name} has heatmaps, which no sigma changes", file=found.source or None)
         kept[name] = found.select(inside)
     return kept
-
-
-def _digest(detectors: Mapping[str, Detections]) -> str:
-    """Return a short text that differs between detections that differ."""
-    digest = hashlib.sha256()
-    for name, found in detectors.items():
-        digest.update(repr((name, found.classes)).encode())
-        for column in (found.image_ids, found.boxes, found.label_probs, found.covariances):
-            if column is not None:
-                digest.update(np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest()[:16]
 
 
 def _version(scene: Scene, sigmas: str, chosen: tuple[float, float], rng: np.random.Generator) -> Detections:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import EXACT, Claim, not_measured
+from probox.experiments.claims import Claim, close_enough, not_measured
 from probox.experiments.table import ResultTable, column_of, presets_in
 
 __all__ = ["EPSILON", "agrees", "box_map", "foreground_background", "normal", "region_v", "two_normals"]
@@ -142,10 +142,4 @@ def agrees(claim: str, table: ResultTable, numbers: Sequence[str]) -> Claim:
                 apart[f"{number} under `{preset}`"] = float(distance.max())  # NaN stays NaN
     if not apart:
         return not_measured(claim, f"{' and '.join(numbers)} under a preset for which they were worked out")
-    return Claim(
-        claim,
-        all(value <= EXACT for value in apart.values()),
-        "largest distance: " + ", ".join(f"{words} {value:.2g}" for words, value in apart.items()),
-        f"at most {EXACT:g}",
-        apart,
-    )
+    return close_enough(claim, apart)

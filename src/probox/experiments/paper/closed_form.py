@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -108,12 +109,16 @@ def box_scores(overlap: npt.ArrayLike) -> dict[str, Floats]:
     return {"mAP": passed.mean(axis=1), "1 - moLRP": np.maximum(1 - (1 - iou) / (1 - 0.5), 0.0)}
 
 
-def duplicates_map(truth: GroundTruth, detections: int) -> float:
-    """Return mAP of perfect, sure detections, so many of each object, one object after the other.
+def duplicates_map(truth: GroundTruth, detections: int, order: Literal["objects", "rounds"] = "objects") -> float:
+    """Return mAP of perfect, sure detections, n of each object, one object or one round after the other.
 
-    The k-th object of a class is met after n (k - 1) detections, so the precision there is k / (n (k - 1) + 1): above
-    1/n, and all the more the fewer objects came before. Two things are left out, and both raise mAP a little: a
-    duplicate may hit a neighbour of the same class, and crowd regions forgive duplicates.
+    The k-th object of a class is hit first by detection number
+
+        n (k - 1) + 1  object by object,     n m + (k - m)  round by round, with m objects in the images before,
+
+    so k over that number is its precision: above 1/n, and all the more the fewer objects came before. Two things are
+    left out, and both raise mAP a little: a duplicate may hit a neighbour of the same class, and crowd regions forgive
+    duplicates.
 
     >>> from probox.experiments import square_scene
     >>> duplicates_map(square_scene(), 5)
@@ -127,7 +132,9 @@ def duplicates_map(truth: GroundTruth, detections: int) -> float:
     for in_images in np.split(counts, begin[1:]) if len(classes) else ():
         kept = np.minimum(detections * in_images, KEPT_PER_CLASS)
         before = np.cumsum(kept) - kept
-        ranks = [first + np.arange(1, count + 1, detections) for first, count in zip(before, kept, strict=True)]
+        apart = detections if order == "objects" else 1  # from one object's first detection to the next one's
+        last = kept if order == "objects" else np.minimum(in_images, kept)
+        ranks = [first + np.arange(1, count + 1, apart) for first, count in zip(before, last, strict=True)]
         found = np.concatenate(ranks)
         averages.append(sampled_precision(np.arange(1, len(found) + 1) / found, int(in_images.sum())).mean())
     return float(np.mean(averages)) if averages else float("nan")
@@ -141,5 +148,6 @@ def sampled_precision(precision: npt.ArrayLike, objects: int) -> Floats:
     """
     found = np.asarray(precision, np.float64)
     highest = np.append(np.maximum.accumulate(found[::-1])[::-1], 0.0)  # beyond the last one: 0
-    number = -(-np.arange(101) * objects // 100)  # how many objects must be found for a recall of 0, 0.01 ... 1
-    return np.asarray(highest[np.minimum(np.maximum(number, 1), len(found) + 1) - 1])
+    # Which object reaches a recall of 0, 0.01 .. 1, compared as COCO's evaluator does: its 0.7 is more than 7/10.
+    reached = np.searchsorted(np.arange(1, objects + 1) / objects, np.linspace(0, 1, 101))
+    return np.asarray(highest[np.minimum(reached, len(found))])

@@ -11,6 +11,7 @@ from probox.errors import InputError
 from probox.experiments.claims import Claim, equals, not_measured
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import BLUE, GREY, LINES, new_figure
+from probox.experiments.paper.closed_form import duplicates_map
 from probox.experiments.paper.plain_precision import (
     after_the_last,
     coco_rule,
@@ -25,7 +26,7 @@ from probox.experiments.scenes import fingerprint, pixel_aligned, square_scene, 
 from probox.experiments.simulate import Order, SimulatedDetector
 from probox.experiments.table import ResultTable, presets_in
 from probox.measures.boxes.matching import IOU_THRESHOLDS, MAX_DETECTIONS
-from probox.measures.boxes.mean_ap import RECALL_POINTS, average_precision
+from probox.measures.boxes.mean_ap import average_precision
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def duplicates_order(
             "smoothed": mean_precision(hits),
             "unhidden": mean_precision(hits, after_the_last),
             "submission": mean_precision(hits, ties="submission"),
-            "expected": expected_precision(there, order, detections),
+            "expected": np.nan if order == "shuffled" else duplicates_map(there, detections, order),
             "recorded": recorded,
         }
 
@@ -124,28 +125,6 @@ def told_apart(truth: GroundTruth, most: int) -> GroundTruth:
         over = np.triu(overlaps(boxes[rows], boxes[rows]) >= IOU_THRESHOLDS[0], k=1).any(axis=0)
         kept += rows[~over][:most].tolist()
     return plain.take(np.sort(np.array(kept, np.int64)))
-
-
-def expected_precision(truth: GroundTruth, order: Order, detections: int) -> float:
-    """Return the mAP of n perfect detections per object by its closed form; NaN if they are shuffled.
-
-    The k-th object of a class is hit first by detection number
-
-        n (k - 1) + 1  object by object,     n m + (k - m)  round by round, with m objects in the images before,
-
-    so k over that number is its precision; mAP takes the highest of those at a recall or beyond.
-    """
-    if order == "shuffled":
-        return np.nan
-    means = []
-    for label in np.unique(truth.labels):
-        images = truth.image_rows[truth.labels == label]
-        k = np.arange(1, len(images) + 1)
-        before = k - 1 if order == "objects" else np.searchsorted(images, images)
-        precision = k / (detections * before + k - before)
-        highest = np.maximum.accumulate(precision[::-1])[::-1]
-        means.append(highest[np.searchsorted(k / len(k), RECALL_POINTS)].mean())
-    return float(np.mean(means)) if means else np.nan
 
 
 def claims_of_duplicates_order(table: ResultTable) -> list[Claim]:

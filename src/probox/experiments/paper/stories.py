@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from probox.errors import InputError
-from probox.experiments.claims import EXACT, Claim, not_measured
+from probox.experiments.claims import EXACT, Claim, close_enough, not_measured
 from probox.experiments.experiment import Experiment
 from probox.experiments.paper.by_hand import agrees, foreground_background
 from probox.experiments.paper.story_figure import draw_stories
@@ -169,9 +169,7 @@ def _geometric_means(table: ResultTable) -> Claim:
         apart[f"`{preset}`"] = float(np.maximum(distance, labels).max(initial=0.0))
     if not apart:
         return not_measured(claim, "PDQ of a true positive")
-    shown = ", ".join(f"{preset} {value:.2g}" for preset, value in apart.items())
-    holds = all(value <= EXACT for value in apart.values())
-    return Claim(claim, holds, f"largest distance: {shown}", f"at most {EXACT:g}", apart)
+    return close_enough(claim, apart)
 
 
 def _leads(claim: str, table: ResultTable, best: Place, *others: Place) -> Claim:

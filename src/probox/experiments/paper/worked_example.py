@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from probox.experiments.claims import Claim, not_measured
 from probox.experiments.experiment import Experiment
 from probox.experiments.figures import GREY, ORANGE, SKY, VERMILION, draw_box, new_figure
 from probox.experiments.paper.closed_form import sampled_precision
+from probox.experiments.paper.plain_precision import coco_rule, overlaps
 from probox.experiments.running import Run
 from probox.experiments.scenes import pixel_aligned
 from probox.experiments.simulate import SimulatedDetector
@@ -75,7 +75,8 @@ def precision_recall(*, run: Run | None = None) -> ResultTable:
     run = run or Run()
     truth, found = worked_example()
     order = np.argsort(-found.scores, kind="stable")
-    correct = _greedy_hits(truth.boxes, found.boxes[order])
+    boxes, there = (np.concatenate([table.boxes[:, :2], table.extents], axis=1) for table in (found, truth))
+    correct = coco_rule(overlaps(boxes[order], there), np.array([0.5]))[0]
     hits = np.cumsum(correct)
     precision, recall = hits / np.arange(1, len(hits) + 1), hits / len(truth)
     smoothed = np.maximum.accumulate(precision[::-1])[::-1]
@@ -96,21 +97,6 @@ def precision_recall(*, run: Run | None = None) -> ResultTable:
     lengths = {"raw": len(order), "smoothed": len(order), "sampled": len(levels), "duplicates": len(levels)}
     points = [{"curve": curve, "rank": rank} for curve, length in lengths.items() for rank in range(length)]
     return run.table("precision-recall", points, point)
-
-
-def _greedy_hits(objects: npt.NDArray[np.float64], boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Return which boxes, in order, meet an object that is still free with an IoU of at least 0.5."""
-    free = np.ones(len(objects), dtype=bool)
-    hits = np.zeros(len(boxes), dtype=bool)
-    for row, box in enumerate(boxes):
-        sides = np.minimum(objects[:, 2:], box[2:]) - np.maximum(objects[:, :2], box[:2])
-        both = np.maximum(sides, 0).prod(axis=1)
-        either = (objects[:, 2:] - objects[:, :2]).prod(axis=1) + (box[2:] - box[:2]).prod() - both
-        overlap = np.where(free, both / either, 0.0)
-        best = int(overlap.argmax())
-        if overlap[best] >= 0.5:
-            free[best], hits[row] = False, True
-    return hits
 
 
 def claims_of_precision_recall(table: ResultTable) -> list[Claim]:
