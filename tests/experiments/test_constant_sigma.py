@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from operator import itemgetter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,3 +217,13 @@ def test_what_cannot_be_compared_is_refused() -> None:
         constant_sigma(grid(3), detectors={"mine": found})
     with pytest.raises(InputError, match="unknown kind of errors 'odd'"):
         constant_sigma(truth, kinds=["odd"])
+
+
+def test_kept_points_belong_to_their_detections(tmp_path: Path) -> None:
+    truth = grid(4)
+    first, second = (erring(truth, np.full(len(truth), 4.0), seed) for seed in (0, 1))
+    run = Run(presets=["reference"], keep=tmp_path)
+    constant_sigma(truth, detectors={"mine": first}, parts=2, steps=2, run=run)
+    kept = constant_sigma(truth, detectors={"mine": second}, parts=2, steps=2, run=run)
+    fresh = constant_sigma(truth, detectors={"mine": second}, parts=2, steps=2, run=QUICK)
+    assert kept.to_csv() == fresh.to_csv()

@@ -67,7 +67,9 @@ def summary_line(outcomes: Sequence[Outcome]) -> str:
     """Return how many claims hold, in words."""
     claims = [claim for outcome in outcomes for claim in outcome.claims]
     held, skipped = sum(claim.holds is True for claim in claims), sum(claim.holds is None for claim in claims)
-    return f"{held} of {len(claims)} claims hold" + (f", {skipped} were not measured" if skipped else "")
+    return f"{held} of {len(claims)} claims hold" + (
+        f", {skipped} {'was' if skipped == 1 else 'were'} not measured" if skipped else ""
+    )
 
 
 def markdown_page(outcomes: Sequence[Outcome], about: str) -> str:
