@@ -15,6 +15,7 @@ from benchmarks.mutants.page import as_csv, as_json, as_markdown
 from benchmarks.mutants.small import small_truth
 from benchmarks.mutants.trying import try_mutants
 from probox.experiments import EXPERIMENTS
+from probox.files.output import write_files
 from probox.support.csv_rows import csv_lines
 
 __all__ = ["main"]
@@ -59,14 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen, experiments, truth, processes=given.processes, progress=lambda line: print(line, file=sys.stderr)
     )
     page = as_markdown(trials, truth, command)
-    if given.out:
-        given.out.write_text(page, encoding="utf-8")
-    else:
+    if not given.out:
         print(page, end="")
-    if given.json:
-        given.json.write_text(json.dumps(as_json(trials, command), indent=1), encoding="utf-8")
-    if given.csv:
-        given.csv.write_text("".join(csv_lines(as_csv(trials))), encoding="utf-8")
+    texts = {
+        given.out: page,
+        given.json: json.dumps(as_json(trials, command), indent=1),
+        given.csv: "".join(csv_lines(as_csv(trials))),
+    }
+    write_files({path: text.encode() for path, text in texts.items() if path is not None})
     print(f"{len(chosen)} mutants, {time.perf_counter() - began:.0f} s", file=sys.stderr)
     for mutant in trials.survivors:
         print(f"SURVIVES: {mutant.name}: {mutant.sentence}", file=sys.stderr)
