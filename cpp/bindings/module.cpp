@@ -8,6 +8,7 @@ void bind_box_measures(nb::module_& m);
 void bind_box_resampling(nb::module_& m);
 void bind_clustering(nb::module_& m);
 void bind_heatmap(nb::module_& m);
+void bind_instruction_sets(nb::module_& m);
 void bind_labels(nb::module_& m);
 void bind_masks(nb::module_& m);
 void bind_pairs(nb::module_& m);
@@ -25,6 +26,7 @@ NB_MODULE(_core, m) {
   bind_box_measures(m);
   bind_box_resampling(m);
   bind_clustering(m);
+  bind_instruction_sets(m);
   bind_labels(m);
   bind_masks(m);
   bind_pmb_nll(m);

@@ -10,129 +10,239 @@
 #include "corner_region.hpp"
 #include "gaussian.hpp"
 #include "lattice_rows.hpp"
+#include "loops.hpp"
 #include "scratch.hpp"
 #include "settings.hpp"
-#include "simd.hpp"
 
 namespace probox {
-
-// The map in its region, with one more row and column for everything beyond: the last row and column again,
-// and 1 where both are passed.
-//
-// For the bottom-right corner everything is computed in the image turned by half a turn and stored turned back, so
-// that rows and columns run with the image's: then the extra column is the first one and the extra row too.
-template <class T>
-struct CornerMap {
-  Region region;  // in the image, after turning back
-  bool turned = false;
-  int stride = 0;
-  std::vector<T> values;
-
-  // The row of values for image row y, which must not lie on the map's zero side.
-  const T* row(int y) const {
-    const int rows = region.y1 - region.y0 + 1;
-    const int index = turned ? (y < region.y0 ? 0 : y - region.y0 + 1) : std::min(y - region.y0, rows);
-    return values.data() + static_cast<std::size_t>(index) * stride;
-  }
-};
 
 inline double standardised(double point, double mean, double sigma) {
   if (sigma > 0.0) return (point - mean) / sigma;
   return point >= mean ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
 }
 
-// Computes the corner's map in `region`. `g` is given in the turned image if `turned`.
+// The map in its region, with one more row and column for everything beyond: the last row and column again,
+// and 1 where both are passed.
+//
+// For the bottom-right corner everything is computed in the image turned by half a turn and stored turned back, so
+// that rows and columns run with the image's: then the extra column is the first one and the extra row too.
+//
+// With correlation all rows are computed and stored. Without it a row is one vector times a number: rows are made when
+// they are asked for, and not kept.
 template <class T>
-void fill_corner_map(const Gaussian& g, const Region& region, bool turned, int width, int height, const Settings& s,
-                     CornerScratch<T>& scratch, CornerMap<T>& map) {
-  const int columns = region.x1 - region.x0 + 1, rows = region.y1 - region.y0 + 1;
-  const bool at_left = region.x0 == 0, at_top = region.y0 == 0;
-  const double sx = g.sigma_x(), sy = g.sigma_y();
-  const double rho = sx > 0 && sy > 0 ? std::clamp(g.xy / (sx * sy), -1.0, 1.0) : 0.0;
-  const auto h_at = [&](int x) { return standardised((x + 1) - kEdge, g.x, sx); };
-  const auto k_at = [&](int y) { return standardised((y + 1) - kEdge, g.y, sy); };
-
-  map.turned = turned;
-  map.stride = columns + 1;
-  make_room(map.values, static_cast<std::size_t>(rows + 1) * map.stride);
-  map.region = turned ? Region{width - 1 - region.x1, height - 1 - region.y1, width - 1 - region.x0,
-                               height - 1 - region.y0}
-                      : region;
-  const T cut = static_cast<T>(s.min_probability);
-
-  // A row goes in with its values, the mass left of the image, and what stands in the column beyond the region.
-  double origin = 0.0;
-  const T* above = nullptr;
-  const auto store = [&](int index, const double* value, double left, double beyond) {
-    T* out = map.values.data() + static_cast<std::size_t>(turned ? rows - index : index) * map.stride;
-    finish_row(value, left, above, origin, columns, s.min_probability, turned, turned ? out + 1 : out);
-    T last = static_cast<T>(beyond) - static_cast<T>(left);
-    if (above) last -= above[columns - 1];
-    last += static_cast<T>(origin);
-    out[turned ? 0 : columns] = last < cut ? T(0) : last;
-  };
-  const auto finish_above = [&](const double* value, double corner) {
-    scratch.above.assign(value, value + columns);
-    above = scratch.above.data();
-    origin = corner;
-  };
-
-  const bool lattice = s.region_of_interest && LatticeRows::suits(sx, sy, rho);
-  double left = 0.0;
-  if (lattice) {
-    // Row or column -1, where it is wanted, is the image's edge.
-    const int extra_x = at_left ? 1 : 0, extra_y = at_top ? 1 : 0;
-    const int wide = columns + extra_x, high = rows + extra_y;
-    const double* matrix = lattice_matrix(scratch, h_at(region.x0 - extra_x), 1.0 / sx, wide,
-                                                  k_at(region.y0 - extra_y), 1.0 / sy, high, rho);
-    if (at_top) finish_above(matrix + extra_x, at_left ? matrix[0] : 0.0);
-    const double* row = matrix + static_cast<std::size_t>(extra_y) * wide;
-    for (int j = 0; j < rows; ++j, row += wide) {
-      left = at_left ? row[0] : 0.0;
-      store(j, row + extra_x, left, row[wide - 1]);
-    }
-    // The row beyond repeats the last one.
-    store(rows, row - wide + extra_x, left, 1.0);
-    return;
-  }
-
-  // Without correlation a row is one vector times a number; with it, every pixel needs an integral of its own.
-  auto& across = scratch.across;
-  auto& marginal = scratch.marginal;
-  auto& value = scratch.value;
-  make_room(across, columns + 1 + kPadding);
-  make_room(marginal, columns + 1 + kPadding);
-  make_room(value, columns + 1 + kPadding);
-  const bool exact = !s.region_of_interest;
-  const NormalTable& table = NormalTable::get();
-  const auto phi = [&](double x) { return exact ? normal_cdf(x) : table.cdf(x); };
-  // The image's left edge comes last.
-  for (int i = 0; i <= columns; ++i) {
-    across[i] = h_at(i < columns ? region.x0 + i : -1);
-    marginal[i] = phi(across[i]);
-  }
-  const bool moderate = std::abs(rho) < 0.925;
-  const PlackettNodes nodes(moderate ? rho : 0.0);
-  const auto row_at = [&](double k) {
-    if (rho == 0.0)
-      scale(marginal.data(), phi(k), columns + 1, value.data());
-    else if (moderate)
-      plackett_row(across.data(), marginal.data(), columns + 1, k, phi(k), nodes.sine, nodes.scale, nodes.weight,
-                   nodes.size, value.data());
+class CornerMap {
+ public:
+  // Computes what rows need. `g` is given in the turned image if `turned`.
+  void prepare(const Gaussian& g, const Region& region, bool turned, int width, int height, const Settings& s,
+               CornerScratch<T>& scratch) {
+    g_ = g;
+    in_turned_ = region;
+    turned_ = turned;
+    columns_ = region.x1 - region.x0 + 1;
+    rows_ = region.y1 - region.y0 + 1;
+    at_left_ = region.x0 == 0;
+    at_top_ = region.y0 == 0;
+    cut_ = static_cast<T>(s.min_probability);
+    region_ = turned ? Region{width - 1 - region.x1, height - 1 - region.y1, width - 1 - region.x0,
+                              height - 1 - region.y0}
+                     : region;
+    sx_ = g.sigma_x();
+    sy_ = g.sigma_y();
+    above_ = nullptr;
+    origin_ = T(0);
+    const double rho = sx_ > 0 && sy_ > 0 ? std::clamp(g.xy / (sx_ * sy_), -1.0, 1.0) : 0.0;
+    outer_ = rho == 0.0;
+    if (outer_)
+      prepare_outer(s.region_of_interest);
+    else if (s.region_of_interest && LatticeRows::suits(sx_, sy_, rho))
+      fill_lattice(rho, scratch);
     else
-      for (int i = 0; i <= columns; ++i) value[i] = bivariate_cdf(across[i], k, rho);
-    return value[columns];
-  };
-  if (at_top) {
-    const double corner = row_at(k_at(-1));
-    finish_above(value.data(), at_left ? corner : 0.0);
+      fill_exactly(rho, !s.region_of_interest, scratch);
   }
-  for (int j = 0; j < rows; ++j) {
-    const double mass = row_at(k_at(region.y0 + j));
-    left = at_left ? mass : 0.0;
-    store(j, value.data(), left, value[columns - 1]);
+
+  const Region& region() const { return region_; }  // in the image, after turning back
+
+  // The row of values for image row y, which must not lie on the map's zero side. It is good until the next call.
+  const T* row(int y) {
+    const int index = turned_ ? std::min(region_.y1 - y, rows_) : std::min(y - region_.y0, rows_);
+    if (!outer_) return place(index);
+    if (index != made_) {
+      const double down = down_[std::min(index, rows_ - 1)];
+      const double left = at_left_ ? across_[columns_] * down : 0.0;
+      store(across_.data(), down, left, row_begin());
+      if (index == rows_) store_beyond(row_begin(), left, row_begin());
+      made_ = index;
+    }
+    return row_begin();
   }
-  store(rows, value.data(), left, 1.0);
-}
+
+ private:
+  double h_at(int x) const { return standardised((x + 1) - kEdge, g_.x, sx_); }
+  double k_at(int y) const { return standardised((y + 1) - kEdge, g_.y, sy_); }
+
+  T* row_begin() { return values_.data() + kPadding; }
+  std::size_t stride() const { return static_cast<std::size_t>(columns_) + 1; }
+  // Where row `index` of the turned map is stored.
+  T* place(int index) {
+    return row_begin() + static_cast<std::size_t>(turned_ ? rows_ - index : index) * stride();
+  }
+  void make_room_for(int rows) { make_room(values_, static_cast<std::size_t>(rows) * stride() + 2 * kPadding); }
+
+  // A row goes in with its values times a factor and the mass left of the image. Rows must go in from the map's first to
+  // its last: loops write a little past each.
+  void store(const double* value, double factor, double left, T* out) const {
+    map_loops<T>().finish_row(value, factor, static_cast<T>(left), above_, origin_, columns_, cut_, turned_,
+                              turned_ ? out + 1 : out);
+    repeat_last_column(out);
+  }
+
+  void repeat_last_column(T* row) const {
+    if (turned_)
+      row[0] = row[1];
+    else
+      row[columns_] = row[columns_ - 1];
+  }
+
+  // The row beyond all others repeats the last one, but for the pixels beyond all columns, too, which the corner has
+  // passed for sure, unless it lies outside the image.
+  void store_beyond(const T* last_row, double left, T* out) const {
+    if (out != last_row) std::copy(last_row, last_row + columns_ + 1, out);
+    T corner = T(1) - static_cast<T>(left);
+    if (above_ != nullptr) corner -= above_[columns_ - 1];
+    corner += origin_;
+    out[turned_ ? 0 : columns_] = corner < cut_ ? T(0) : corner;
+  }
+
+  // What lies above the image: a row of values times a factor, and what of it lies left of the image, too.
+  void set_above(const double* value, double factor, double corner) {
+    make_room(above_row_, static_cast<std::size_t>(columns_) + kPadding);
+    for (int i = 0; i < columns_; ++i) above_row_[i] = static_cast<T>(value[i] * factor);
+    above_ = above_row_.data();
+    origin_ = static_cast<T>(at_left_ ? corner : 0.0);
+  }
+
+  // Phi at the far edges of pixels first..first + count - 1, and at the image's edge after them.
+  static void marginals(std::vector<double>& out, int first, int count, double mean, double sigma, bool table) {
+    make_room(out, static_cast<std::size_t>(count) + 1 + kPadding);
+    const NormalTable& normal = NormalTable::get();
+    if (table && sigma > 0.0)
+      loops().normal_cdfs((first + 1) - kEdge, mean, sigma, count, normal.entries(), NormalTable::kSteps,
+                          NormalTable::kReach, out.data());
+    else
+      for (int i = 0; i < count; ++i) out[i] = normal_cdf(standardised((first + i + 1) - kEdge, mean, sigma));
+    const double edge = standardised(0.0 - kEdge, mean, sigma);
+    out[count] = table ? normal.cdf(edge) : normal_cdf(edge);
+  }
+
+  void prepare_outer(bool table) {
+    marginals(across_, in_turned_.x0, columns_, g_.x, sx_, table);
+    marginals(down_, in_turned_.y0, rows_, g_.y, sy_, table);
+    make_room_for(1);
+    made_ = -1;
+    if (at_top_) set_above(across_.data(), down_[rows_], across_[columns_] * down_[rows_]);
+  }
+
+  // Row or column -1 of the lattice, where it is wanted, is the image's edge.
+  void fill_lattice(double rho, CornerScratch<T>& scratch) {
+    make_room_for(rows_ + 1);
+    const int extra_x = at_left_ ? 1 : 0, extra_y = at_top_ ? 1 : 0;
+    const double h = h_at(in_turned_.x0 - extra_x), k = k_at(in_turned_.y0 - extra_y);
+    const int wide = columns_ + extra_x, high = rows_ + extra_y;
+    // Steps along the shorter side are fewer, but have to be turned about the diagonal. Where mass is taken away on both
+    // sides it would be so in another order, and be rounded otherwise.
+    if (high > 2 * wide && !(at_left_ && at_top_)) {
+      LatticeRows lattice(scratch.table, scratch.value, k, 1.0 / sy_, high, h, 1.0 / sx_, wide, rho);
+      fill_upright(lattice, scratch);
+      return;
+    }
+    LatticeRows lattice(scratch.table, scratch.value, h, 1.0 / sx_, wide, k, 1.0 / sy_, high, rho);
+    if (at_top_) {
+      const double* row = lattice.next();
+      set_above(row + extra_x, 1.0, row[0]);
+    }
+    double left = 0.0;
+    for (int j = 0; j < rows_; ++j) {
+      const double* row = lattice.next();
+      left = at_left_ ? row[0] : 0.0;
+      store(row + extra_x, 1.0, left, place(j));
+    }
+    store_beyond(place(rows_ - 1), left, place(rows_));
+  }
+
+  // The same from a lattice whose rows are the map's columns.
+  void fill_upright(LatticeRows& lattice, CornerScratch<T>& scratch) {
+    const std::size_t length = static_cast<std::size_t>(rows_);
+    make_room(scratch.upright, static_cast<std::size_t>(columns_) * length + 2 * kPadding);
+    make_room(scratch.left, length + kPadding);
+    make_room(above_row_, static_cast<std::size_t>(columns_) + kPadding);
+    T* upright = scratch.upright.data() + kPadding;
+    if (at_left_) {
+      const double* column = lattice.next();
+      for (int j = 0; j < rows_; ++j) scratch.left[j] = static_cast<T>(column[j]);
+    }
+    for (int i = 0; i < columns_; ++i) {
+      const double* column = lattice.next();
+      above_row_[i] = at_top_ ? static_cast<T>(column[0]) : T(0);
+      T* out = upright + static_cast<std::size_t>(turned_ ? columns_ - 1 - i : i) * length;
+      map_loops<T>().finish_row(column + (at_top_ ? 1 : 0), 1.0, above_row_[i], at_left_ ? scratch.left.data() : nullptr,
+                                T(0), rows_, cut_, turned_, out);
+    }
+    // Turned or not, the first row of the map in memory is the first value of each column.
+    T* first = row_begin() + (turned_ ? stride() + 1 : 0);
+    map_loops<T>().transpose(upright, columns_, rows_, first, stride());
+    for (int j = 0; j < rows_; ++j) repeat_last_column(place(j));
+    if (at_top_) above_ = above_row_.data();
+    store_beyond(place(rows_ - 1), at_left_ ? static_cast<double>(scratch.left[length - 1]) : 0.0, place(rows_));
+  }
+
+  // Every pixel by an integral of its own.
+  void fill_exactly(double rho, bool exact, CornerScratch<T>& scratch) {
+    make_room_for(rows_ + 1);
+    auto& across = scratch.across;
+    auto& marginal = scratch.marginal;
+    auto& value = scratch.value;
+    make_room(across, static_cast<std::size_t>(columns_) + 1 + kPadding);
+    make_room(marginal, static_cast<std::size_t>(columns_) + 1 + kPadding);
+    make_room(value, static_cast<std::size_t>(columns_) + 1 + kPadding);
+    const NormalTable& table = NormalTable::get();
+    const auto phi = [&](double x) { return exact ? normal_cdf(x) : table.cdf(x); };
+    // The image's left edge comes last.
+    for (int i = 0; i <= columns_; ++i) {
+      across[i] = h_at(i < columns_ ? in_turned_.x0 + i : -1);
+      marginal[i] = phi(across[i]);
+    }
+    const bool moderate = std::abs(rho) < 0.925;
+    const PlackettNodes nodes(moderate ? rho : 0.0);
+    const auto row_at = [&](double k) {
+      if (moderate)
+        loops().plackett_row(across.data(), marginal.data(), columns_ + 1, k, phi(k), nodes.sine, nodes.scale,
+                             nodes.weight, nodes.size, value.data());
+      else
+        for (int i = 0; i <= columns_; ++i) value[i] = bivariate_cdf(across[i], k, rho);
+      return value[columns_];
+    };
+    if (at_top_) {
+      const double corner = row_at(k_at(-1));
+      set_above(value.data(), 1.0, corner);
+    }
+    double left = 0.0;
+    for (int j = 0; j < rows_; ++j) {
+      const double mass = row_at(k_at(in_turned_.y0 + j));
+      left = at_left_ ? mass : 0.0;
+      store(value.data(), 1.0, left, place(j));
+    }
+    store_beyond(place(rows_ - 1), left, place(rows_));
+  }
+
+  Gaussian g_{};
+  Region in_turned_, region_;
+  bool turned_ = false, outer_ = false, at_left_ = false, at_top_ = false;
+  int columns_ = 0, rows_ = 0, made_ = -1;
+  double sx_ = 0.0, sy_ = 0.0;
+  T cut_ = T(0), origin_ = T(0);
+  const T* above_ = nullptr;
+  std::vector<T> values_, above_row_;
+  std::vector<double> across_, down_;
+};
 
 }  // namespace probox

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "gaussian.hpp"
 #include "settings.hpp"
 
 namespace probox {
@@ -42,6 +44,30 @@ inline double nearest_on_line(double fixed, double mean_free, int low, int high,
   return std::min(squared(below), squared(std::min(below + 1.0, static_cast<double>(high))));
 }
 
+// How many standard deviations below its mean a Gaussian has less mass than the least probability that counts. Nearer
+// the map may hold something; farther away it surely holds 0. The margin is for rounding.
+inline double least_deviation(double min_probability) {
+  const double mass = min_probability - 1e-6;
+  if (!(mass > 0.0)) return -std::numeric_limits<double>::infinity();
+  double low = -40.0, high = 0.0;
+  if (mass >= 0.5) return high;
+  for (int i = 0; i < 60; ++i) (normal_cdf((low + high) / 2) < mass ? low : high) = (low + high) / 2;
+  return low;
+}
+
+// The region without its first columns and rows, as far as they hold nothing but 0: less mass than counts lies left of
+// them, or above. Where the region begins at the image's edge it is left alone, since the edge takes mass away.
+inline Region without_zeros(Region r, const Gaussian& g, double deviation) {
+  const auto later = [&](int first, int last, double mean, double sigma) {
+    if (first == 0 || !(sigma > 0.0)) return first;
+    const double begin = std::ceil(mean + deviation * sigma - 1.0 - 1e-6);  // a pixel ends one after it begins
+    return begin > first ? static_cast<int>(std::min(begin, static_cast<double>(last))) : first;
+  };
+  r.x0 = later(r.x0, r.x1, g.x, g.sigma_x());
+  r.y0 = later(r.y0, r.y1, g.y, g.sigma_y());
+  return r;
+}
+
 // The pixels in which a corner's distribution is computed. Outside them the map is constant along rows or columns.
 inline Region region_of_interest(const Gaussian& g, int width, int height, const Settings& s) {
   const double reach = s.reach_sigmas;
@@ -73,6 +99,14 @@ inline Region region_of_interest(const Gaussian& g, int width, int height, const
     return nearest_on_line(dy, g.x, r.x0 + shift_x, r.x1, c, b, a) <= limit;
   };
   int first_column = 0, last_column = r.x1 - r.x0, first_row = 0, last_row = r.y1 - r.y0;
+  if (determinant > 0.0 && sx > 0.0 && sy > 0.0) {
+    // A line is at least as far away as its distance in standard deviations, so those beyond the limit need no look.
+    const double reach_x = s.mahalanobis * sx * (1 + 1e-9) + 1e-6, reach_y = s.mahalanobis * sy * (1 + 1e-9) + 1e-6;
+    first_column = std::clamp(truncate(g.x - reach_x - r.x0 - 1.0, width), 0, column);
+    last_column = std::clamp(truncate(g.x + reach_x - r.x0 + 1.0, width), column, last_column);
+    first_row = std::clamp(truncate(g.y - reach_y - r.y0 - 1.0, height), 0, row);
+    last_row = std::clamp(truncate(g.y + reach_y - r.y0 + 1.0, height), row, last_row);
+  }
   while (first_column < column && !column_kept(first_column)) ++first_column;
   while (last_column > column && !column_kept(last_column)) --last_column;
   while (first_row < row && !row_kept(first_row)) ++first_row;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gaussian.hpp"
+#include "loops.hpp"
 #include "scratch.hpp"
-#include "simd.hpp"
 
 namespace probox {
 
@@ -18,7 +18,8 @@ namespace probox {
 // derivatives are tabulated on a grid that divides that distance, and Phi at an argument d beside a point t of the grid
 // is its Taylor series there:
 //   Phi(t + d) = sum_k Phi^(k)(t) d^k / k!.
-// Only d depends on v, so all nodes near t share one sum: a row is a dozen rows of the table times a dozen weights.
+// Only d depends on v, so all nodes near t share one sum: a row is a dozen rows of the table times a dozen weights, the
+// moments of phi about t. The moments of eight integrals are computed together.
 // Columns where Phi is 0 or 1 cost nothing, or one addition. Accurate to about 1e-10.
 class LatticeRows {
  public:
@@ -26,7 +27,8 @@ class LatticeRows {
   static constexpr double kSaturated = 6.5;   // beyond, Phi is 0 or 1 to 4e-11
   static constexpr double kFinest = 0.4;      // no wider step on the grid
   static constexpr double kWidest = 0.6;      // no wider range of arguments that share a sum
-  static constexpr double kTolerance = 1e-11;
+  static constexpr double kTolerance = 1e-10;
+  static constexpr int kMostNodes = 8;
   static constexpr double kWidestSigma = 16384.0;  // in pixels: the table grows with it, to some 25 MB
 
   // Whether rows can be had this way; beyond these bounds the table, or the number of parts, would grow too large.
@@ -34,118 +36,155 @@ class LatticeRows {
     return rho != 0.0 && std::min(sx, sy) >= 0.05 && std::max(sx, sy) <= kWidestSigma && 1.0 - std::abs(rho) >= 5e-4;
   }
 
-  // The lattice's columns are first_h, first_h + step_h, ...; its rows, but for the first, `step_k` apart.
-  template <class T>
-  LatticeRows(CornerScratch<T>& scratch, double first_h, double step_h, int columns, double step_k, double rho)
-      : table_(scratch.table), sum_(scratch.value), s_(std::sqrt((1.0 - rho) * (1.0 + rho))), slope_(-rho / s_),
-        first_(first_h / s_), step_(step_h / s_), columns_(columns) {
+  // The lattice's columns are first_h, first_h + step_h, ...; its rows first_k, first_k + step_k, ...
+  LatticeRows(std::vector<double>& table, std::vector<double>& sum, double first_h, double step_h, int columns,
+              double first_k, double step_k, int rows, double rho)
+      : table_(table), sum_(sum), s_(std::sqrt((1.0 - rho) * (1.0 + rho))), slope_(-rho / s_), first_(first_h / s_),
+        step_(step_h / s_), columns_(columns), first_k_(first_k), step_k_(step_k) {
     phases_ = std::max(1, static_cast<int>(std::ceil(step_ / kFinest)));
     fine_ = step_ / phases_;
     per_step_ = 1.0 / step_;
     per_fine_ = 1.0 / fine_;
-    low_ = -kSaturated - fine_;
-    length_ = static_cast<int>((2 * kSaturated + 3 * fine_) / step_) + 2 + kPadding;
-    points_ = phases_ * length_;
-    span_ = std::min(std::abs(slope_) * step_k, kWidest);
-    terms_ = terms_for(span_);
-    // The first step is a long one; it pays to let more of it share a sum, with a longer series.
-    most_terms_ = terms_for(kWidest);
-    tabulate(scratch.across);
-    sum_.assign(columns + kPadding, 0.0);
     // As long as every column is saturated the integral is known: Phi(v), or nothing.
     const double last = first_ + step_ * (columns - 1);
-    known_until_ = slope_ < 0 ? (kSaturated - first_) / slope_ : (-kSaturated - last) / slope_;
+    const double known = slope_ < 0 ? (kSaturated - first_) / slope_ : (-kSaturated - last) / slope_;
+    known_until_ = std::max(kLowest, known);
+    // The arguments of Phi that occur, within those that matter.
+    const double from = slope_ * known_until_, to = slope_ * (first_k + step_k * std::max(rows, 1));
+    const double least = std::max(first_ + std::min(from, to), -kSaturated);
+    const double most = std::max(std::min(last + std::max(from, to), kSaturated), least);
+    low_ = least - fine_;
+    const int needed = static_cast<int>((most - least + 3 * fine_) / step_) + 2 + kPadding;
+    length_ = (needed + kPadding - 1) / kPadding * kPadding;
+    points_ = phases_ * length_;
+    usual_ = rule_for(step_k, kTolerance);
+    // The first step is a long one, mostly over next to no mass: then it need not be as exact.
+    start_row_ = known_until_ >= first_k ? static_cast<int>((known_until_ - first_k) / step_k) + 1 : 0;
+    const double start = first_k + start_row_ * step_k;
+    start_ = rule_for(start - known_until_, kTolerance / std::max(NormalTable::get().cdf(start), 1e-6));
+    const int terms = std::max(start_.terms, usual_.terms);
+    make_room(table_, static_cast<std::size_t>(terms) * points_ + kPadding);
+    loops().tabulate(low_, fine_, phases_, length_, NormalTable::get().entries(), NormalTable::kSteps,
+                     NormalTable::kReach, terms, table_.data());
+    make_room(sum_, static_cast<std::size_t>(columns) + kPadding);
   }
 
-  // Moves on to k; afterwards row() is F(h_i, k).
-  void advance(double k) {
-    const double to = std::min(k, -kLowest), known = std::min(to, known_until_);
-    if (known > at_) {
-      if (slope_ < 0) std::fill(sum_.begin(), sum_.end(), NormalTable::get().cdf(known));
-      at_ = known;
+  // F(h_i, k) of the next row; good until the next call.
+  const double* next() {
+    const int row = row_++;
+    if (row < start_row_) {
+      fill(first_k_ + row * step_k_);
+    } else if (row == start_row_) {
+      fill(known_until_);
+      for (int done = 0; done < start_.parts; done += kGroup) {
+        prepare(start_, known_until_ + 2 * start_.half * done, done == 0, start_.parts <= kGroup);
+        for (int part = 0; part < std::min(kGroup, start_.parts - done); ++part) add(start_, part);
+      }
+      at_ = first_k_ + row * step_k_;
+      used_ = kGroup;
+    } else {
+      for (int part = 0; part < usual_.parts; ++part) {
+        if (used_ == kGroup) {
+          prepare(usual_, at_, row == start_row_ + 1 && part == 0, false);
+          at_ += 2 * usual_.half * kGroup;
+        }
+        add(usual_, used_++);
+      }
     }
-    if (to <= at_) return;
-    const double length = to - at_, z = length / s_, spread = length * std::abs(slope_);
-    const bool long_step = spread > span_ * 1.001;
-    const int parts = std::max({1, static_cast<int>(std::ceil(z / 2.0)),
-                                long_step ? static_cast<int>(std::ceil(spread / kWidest)) : 1});
-    const double y = z / parts, half = length / parts / 2;
-    const Quadrature& rule = quadrature(y <= 0.09 ? 3 : y <= 0.3 ? 4 : y <= 0.6 ? 5 : y <= 1.0 ? 6 : y <= 1.5 ? 7 : 8);
-    for (int part = 0; part < parts; ++part)
-      add_part(rule, at_ + half * (2 * part + 1), half, long_step ? most_terms_ : terms_);
-    at_ = to;
+    return sum_.data();
   }
-
-  // F(h_i, k) for the k that was last advanced to.
-  const double* row() const { return sum_.data(); }
 
  private:
+  // How the integral over one step is cut into parts and summed.
+  struct Rule {
+    int parts, terms;
+    double half;  // of a part
+    const Quadrature* quadrature;
+  };
+
+  Rule rule_for(double length, double tolerance) const {
+    const double z = length / s_, spread = length * std::abs(slope_);
+    const int parts = std::max({1, static_cast<int>(std::ceil(z / 2.0)), static_cast<int>(std::ceil(spread / kWidest))});
+    const double y = z / parts;
+    const int exact = y <= 0.09 ? 3 : y <= 0.3 ? 4 : y <= 0.6 ? 5 : y <= 1.0 ? 6 : y <= 1.5 ? 7 : 8;
+    const int nodes = tolerance > 1e-8 ? std::max(exact - 1, 3) : exact;
+    return {parts, terms_for(spread / parts, tolerance), length / parts / 2, &quadrature(nodes)};
+  }
+
   // How many terms of the series are needed when arguments of this span share a sum.
-  int terms_for(double span) const {
+  int terms_for(double span, double tolerance) const {
     // |Phi^(k)| stays below 0.4 sqrt((k - 1)!): the first term left out bounds the error.
     const double d = (fine_ + span) / 2;
     double term = 0.4 * d;
     int terms = 2;
     for (; terms < kPowers; ++terms) {
       term *= d / terms * std::sqrt(terms - 1.0);
-      if (term < kTolerance) break;
+      if (term < tolerance) break;
     }
     return terms;
   }
 
-  void tabulate(std::vector<double>& arguments) {
-    make_room(table_, static_cast<std::size_t>(most_terms_) * points_);
-    make_room(arguments, points_);
-    for (int phase = 0, p = 0; phase < phases_; ++phase)
-      for (int i = 0; i < length_; ++i, ++p) arguments[p] = low_ + (phase + static_cast<double>(i) * phases_) * fine_;
-    normal_rows(arguments.data(), points_, NormalTable::get().entries(), NormalTable::kSteps, NormalTable::kReach,
-                table_.data(), table_.data() + points_);
-    hermite_rows(arguments.data(), points_, most_terms_, table_.data());
+  // The row at k while every column is saturated.
+  void fill(double k) {
+    const double value = slope_ < 0 && k > kLowest ? NormalTable::get().cdf(k) : 0.0;
+    std::fill(sum_.begin(), sum_.begin() + columns_ + kPadding, value);
   }
 
-  // Adds the integral over middle - half .. middle + half.
-  void add_part(const Quadrature& rule, double middle, double half, int terms) {
-    const double argument = first_ + slope_ * middle;
-    const double skipped = (-kSaturated - argument) * per_step_;
-    const int begin = skipped > 0.0 ? static_cast<int>(std::min(skipped, 1e9)) + 1 : 0;
+  // Computes the weights of kGroup parts from `from` on: the parts after those of the call before, unless
+  // `fresh`; none will come after them if `alone`.
+  void prepare(const Rule& rule, double from, bool fresh, bool alone) {
+    double offset[kGroup];
+    for (int g = 0; g < kGroup; ++g) {
+      const double argument = first_ + slope_ * (from + rule.half * (2 * g + 1));
+      const double skipped = (-kSaturated - argument) * per_step_;
+      const int begin = skipped > 0.0 ? static_cast<int>(std::min(skipped, 1e9)) + 1 : 0;
+      offset[g] = 0.0;
+      begin_[g] = begin;
+      if (begin >= columns_) continue;
+      // From `begin` on in whole blocks; what a block holds beyond the last column of interest is 1 in the table too.
+      const int end = static_cast<int>(std::max((kSaturated - argument) * per_step_, -1e9)) + 1;
+      end_[g] = end <= begin ? begin
+                             : std::min(begin + (end - begin + kPadding - 1) / kPadding * kPadding, columns_);
+      const double at_begin = argument + begin * step_;
+      const int nearest = end_[g] > begin ? static_cast<int>((at_begin - low_) * per_fine_ + 0.5) : 0;
+      if (end_[g] > begin) offset[g] = at_begin - (low_ + nearest * fine_);
+      source_[g] = phases_ == 1 ? nearest : (nearest % phases_) * length_ + nearest / phases_;
+    }
+    const double *node = rule.quadrature->node.data(), *weight = rule.quadrature->weight.data();
+    const int nodes = rule.quadrature->size;
+    double* ratio = alone ? nullptr : ratio_;
+    if (fresh || groups_++ == kMostGroups) {
+      loops().start_weights(node, weight, nodes, from, rule.half, now_, ratio);
+      const double jump = 2 * rule.half * kGroup;
+      change_ = std::exp(-jump * jump);
+      groups_ = 0;
+    }
+    loops().next_moments(node, nodes, rule.half, offset, slope_, change_, rule.terms, now_, ratio, moments_);
+    used_ = 0;
+  }
+
+  // Adds a part whose weights are there.
+  void add(const Rule& rule, int g) {
+    const int begin = begin_[g];
     if (begin >= columns_) return;
-    // From `begin` on in whole blocks; what a block holds beyond the last column of interest is 1 in the table too.
-    int end = static_cast<int>((kSaturated - argument) * per_step_) + 1;
-    end = end <= begin ? begin : std::min(begin + (end - begin + kPadding - 1) / kPadding * kPadding, columns_);
-    const double at_begin = argument + begin * step_;
-    const int nearest = static_cast<int>((at_begin - low_) * per_fine_ + 0.5);
-    double moments[kPowers];
-    gaussian_moments(rule.node.data(), rule.weight.data(), middle, half, at_begin - (low_ + nearest * fine_), slope_,
-                     begin < end ? terms : 1, moments);
-    const double* source = table_.data() + (nearest % phases_) * length_ + nearest / phases_;
-    add_taps(sum_.data() + begin, end - begin, columns_ - begin, source, points_, moments, terms);
+    loops().add_taps(sum_.data() + begin, end_[g] - begin, columns_ - begin, table_.data() + source_[g], points_,
+                     moments_ + g, rule.terms);
   }
 
   std::vector<double>& table_;
   std::vector<double>& sum_;
   double s_, slope_, first_, step_;
   int columns_;
-  double per_step_ = 0.0, per_fine_ = 0.0, fine_ = 0.0, low_ = 0.0, span_ = 0.0, known_until_ = 0.0, at_ = kLowest;
-  int phases_ = 1, length_ = 0, points_ = 0, terms_ = 2, most_terms_ = 2;
+  double first_k_, step_k_;
+  double per_step_ = 0.0, per_fine_ = 0.0, fine_ = 0.0, low_ = 0.0, known_until_ = 0.0, at_ = 0.0;
+  int phases_ = 1, length_ = 0, points_ = 0, row_ = 0, start_row_ = 0, used_ = kGroup;
+  Rule start_{}, usual_{};
+  int begin_[kGroup] = {}, end_[kGroup] = {}, source_[kGroup] = {};
+  // phi at the nodes of a group, and its ratio to the next group's: a product each instead of an exponential.
+  static constexpr int kMostGroups = 64;  // before rounding adds up: then they are computed anew
+  int groups_ = 0;
+  double change_ = 1.0;
+  double now_[kMostNodes * kGroup], ratio_[kMostNodes * kGroup], moments_[kPowers * kGroup];
 };
-
-// F(h_i, k_j) as a matrix, row by row. Steps go along the axis with fewer of them.
-template <class T>
-const double* lattice_matrix(CornerScratch<T>& scratch, double first_h, double step_h, int columns, double first_k,
-                             double step_k, int rows, double rho) {
-  const bool by_row = rows <= columns;
-  const int steps = by_row ? rows : columns, width = by_row ? columns : rows;
-  make_room(scratch.matrix, static_cast<std::size_t>(steps) * width);
-  LatticeRows lattice(scratch, by_row ? first_h : first_k, by_row ? step_h : step_k, width, by_row ? step_k : step_h,
-                      rho);
-  for (int i = 0; i < steps; ++i) {
-    lattice.advance((by_row ? first_k : first_h) + i * (by_row ? step_k : step_h));
-    std::copy(lattice.row(), lattice.row() + width, scratch.matrix.data() + static_cast<std::size_t>(i) * width);
-  }
-  if (by_row) return scratch.matrix.data();
-  make_room(scratch.turned, static_cast<std::size_t>(steps) * width);
-  transpose(scratch.matrix.data(), steps, width, scratch.turned.data());
-  return scratch.turned.data();
-}
 
 }  // namespace probox

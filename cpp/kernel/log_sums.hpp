@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "mask.hpp"
 #include "pixel_probability.hpp"
-#include "simd.hpp"
+#include "loops.hpp"
 
 namespace probox {
 
@@ -18,49 +19,35 @@ class LogSums {
   void prepare(const Grid<T>& grid, double epsilon) {
     grid_ = grid;
     epsilon_ = epsilon;
-    for (int complement = 0; complement < 2; ++complement) {
-      if (grid.x.repeat) prefix(shared_column_[complement], grid.at(0, grid.x.middle), grid.stride, grid.y, complement);
-      if (grid.y.repeat) prefix(shared_row_[complement], grid.at(grid.y.middle, 0), 1, grid.x, complement);
-    }
+    for (bool& there : there_) there = false;
   }
 
   // Over pixels x0..x1, y0..y1, inclusive and within the support.
-  double rectangle(int x0, int y0, int x1, int y1, bool complement) const {
-    if (x0 > x1 || y0 > y1) return 0.0;
-    const Span columns = span(grid_.x, x0, x1), rows = span(grid_.y, y0, y1);
-    double sum = 0.0;
-    for (const Range& part : {rows.low, rows.high}) {
-      if (part.begin >= part.end) continue;
-      for (const Range& side : {columns.low, columns.high})
-        if (side.begin < side.end)
-          sum += log_sum_block(grid_.at(part.begin, side.begin), grid_.stride, part.end - part.begin,
-                               side.end - side.begin, epsilon_, complement);
-      if (columns.shared)
-        sum += columns.shared * difference(shared_column_[complement], part);
-    }
-    if (rows.shared) sum += rows.shared * along_shared_row(x0, x1, complement);
-    return sum;
+  double rectangle(int x0, int y0, int x1, int y1, bool complement) {
+    const double shared = collect(x0, y0, x1, y1, complement);
+    return shared + blocks(complement);
   }
 
-  double everywhere(bool complement) const {
+  double everywhere(bool complement) {
     return rectangle(grid_.x.first, grid_.y.first, grid_.x.last, grid_.y.last, complement);
   }
 
   // Over the support outside x0..x1, y0..y1, which need not lie within it.
-  double outside(int x0, int y0, int x1, int y1, bool complement) const {
+  double outside(int x0, int y0, int x1, int y1, bool complement) {
     const Axis &x = grid_.x, &y = grid_.y;
     x0 = std::max(x0, x.first);
     x1 = std::min(x1, x.last);
     y0 = std::max(y0, y.first);
     y1 = std::min(y1, y.last);
     if (x0 > x1 || y0 > y1) return everywhere(complement);
-    return rectangle(x.first, y.first, x.last, y0 - 1, complement) +
-           rectangle(x.first, y1 + 1, x.last, y.last, complement) + rectangle(x.first, y0, x0 - 1, y1, complement) +
-           rectangle(x1 + 1, y0, x.last, y1, complement);
+    const double shared = collect(x.first, y.first, x.last, y0 - 1, complement) +
+                          collect(x.first, y1 + 1, x.last, y.last, complement) +
+                          collect(x.first, y0, x0 - 1, y1, complement) + collect(x1 + 1, y0, x.last, y1, complement);
+    return shared + blocks(complement);
   }
 
   // Over the mask's pixels within the support.
-  double mask(const Mask& m, bool complement) const {
+  double mask(const Mask& m, bool complement) {
     const Axis &x = grid_.x, &y = grid_.y;
     const int x0 = std::max(m.x0, x.first), x1 = std::min(m.x1, x.last);
     const int y0 = std::max(m.y0, y.first), y1 = std::min(m.y1, y.last);
@@ -74,7 +61,7 @@ class LogSums {
       const std::int64_t begin = first_run_in(m, top), end = first_run_in(m, top + height);
       for (const Range& side : {columns.low, columns.high})
         if (side.begin < side.end)
-          sum += log_sum_runs(grid_.at(part.begin, side.begin), grid_.stride, x.pixel(side.begin), top, height,
+          sum += map_loops<T>().log_sum_runs(grid_.at(part.begin, side.begin), grid_.stride, x.pixel(side.begin), top, height,
                               side.end - side.begin, m.runs + 3 * begin, end - begin, epsilon_, complement);
       if (columns.shared) sum += along_shared_column(m, begin, end, complement);
     }
@@ -99,6 +86,28 @@ class LogSums {
     int shared;
   };
 
+  // Notes the blocks of a rectangle whose pixels are stored one by one; returns the sum over those that share entries.
+  double collect(int x0, int y0, int x1, int y1, bool complement) {
+    if (x0 > x1 || y0 > y1) return 0.0;
+    const Span columns = span(grid_.x, x0, x1), rows = span(grid_.y, y0, y1);
+    double sum = 0.0;
+    for (const Range& part : {rows.low, rows.high}) {
+      if (part.begin >= part.end) continue;
+      for (const Range& side : {columns.low, columns.high})
+        if (side.begin < side.end)
+          blocks_[block_count_++] = {grid_.at(part.begin, side.begin), part.end - part.begin, side.end - side.begin};
+      if (columns.shared) sum += columns.shared * difference(shared_column(complement), part);
+    }
+    if (rows.shared) sum += rows.shared * along_shared_row(x0, x1, complement);
+    return sum;
+  }
+
+  // The sum over the blocks that were noted.
+  double blocks(bool complement) {
+    const int count = std::exchange(block_count_, 0);
+    return count > 0 ? map_loops<T>().log_sum_blocks(blocks_, count, grid_.stride, epsilon_, complement) : 0.0;
+  }
+
   static Span span(const Axis& axis, int from, int to) {
     const int begin = from - axis.first, end = to - axis.first + 1;
     if (!axis.repeat) return {{begin, end}, {0, 0}, 0};
@@ -109,11 +118,25 @@ class LogSums {
             std::max(0, std::min(end, after) - std::max(begin, axis.middle))};
   }
 
+  // The logarithms along the shared row or column, added up: made when first asked for.
+  const std::vector<double>& shared_row(bool complement) {
+    std::vector<double>& sums = shared_[complement ? 1 : 0];
+    if (!std::exchange(there_[complement ? 1 : 0], true))
+      prefix(sums, grid_.at(grid_.y.middle, 0), 1, grid_.x, complement);
+    return sums;
+  }
+  const std::vector<double>& shared_column(bool complement) {
+    std::vector<double>& sums = shared_[complement ? 3 : 2];
+    if (!std::exchange(there_[complement ? 3 : 2], true))
+      prefix(sums, grid_.at(0, grid_.x.middle), grid_.stride, grid_.y, complement);
+    return sums;
+  }
+
   void prefix(std::vector<double>& sums, const T* values, std::size_t step, const Axis& axis, bool complement) {
     const int n = axis.size();
-    sums.resize(n + 1);
+    make_room(sums, static_cast<std::size_t>(n) + 1 + 2 * kPadding);
     sums[0] = 0.0;
-    logs(values, step, n, epsilon_, complement, sums.data() + 1);
+    map_loops<T>().logs(values, step, n, epsilon_, complement, sums.data() + 1);
     for (int i = 1; i <= n; ++i) sums[i] += sums[i - 1];
   }
 
@@ -121,8 +144,8 @@ class LogSums {
     return sums[range.end] - sums[range.begin];
   }
 
-  double along_shared_row(int x0, int x1, bool complement) const {
-    const std::vector<double>& sums = shared_row_[complement];
+  double along_shared_row(int x0, int x1, bool complement) {
+    const std::vector<double>& sums = shared_row(complement);
     const Span columns = span(grid_.x, x0, x1);
     double sum = 0.0;
     if (columns.low.begin < columns.low.end) sum += difference(sums, columns.low);
@@ -131,8 +154,8 @@ class LogSums {
     return sum;
   }
 
-  double along_shared_column(const Mask& m, std::int64_t begin, std::int64_t end, bool complement) const {
-    const std::vector<double>& sums = shared_column_[complement];
+  double along_shared_column(const Mask& m, std::int64_t begin, std::int64_t end, bool complement) {
+    const std::vector<double>& sums = shared_column(complement);
     const int from = grid_.x.first + grid_.x.middle, to = from + grid_.x.repeat;
     double sum = 0.0;
     for (std::int64_t i = begin; i < end; ++i) {
@@ -159,7 +182,10 @@ class LogSums {
 
   Grid<T> grid_;
   double epsilon_ = 0.0;
-  std::vector<double> shared_row_[2], shared_column_[2];
+  PixelBlock<T> blocks_[16];  // four of each of four rectangles
+  int block_count_ = 0;
+  std::vector<double> shared_[4];  // rows of both kinds, columns of both kinds
+  bool there_[4] = {};
 };
 
 }  // namespace probox

@@ -140,7 +140,7 @@ class ImageScorer {
     }
   }
 
-  double inside_box(const Mask& m, const Grid<T>& grid) const {
+  double inside_box(const Mask& m, const Grid<T>& grid) {
     return sums_.rectangle(std::max(m.x0, grid.x.first), std::max(m.y0, grid.y.first), std::min(m.x1, grid.x.last),
                            std::min(m.y1, grid.y.last), true);
   }

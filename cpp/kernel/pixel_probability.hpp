@@ -116,6 +116,9 @@ class HeatmapBuilder {
     second_ = region_of_interest(bottom_right_, width, height, s);
     Grid<T> grid;
     if (first_.empty() || second_.empty()) return grid;
+    if (cut_ != s.min_probability) deviation_ = least_deviation(cut_ = s.min_probability);
+    first_ = without_zeros(first_, top_left_, deviation_);
+    second_ = without_zeros(second_, bottom_right_, deviation_);
     grid.x = join(first_.x0, first_.x1, width - 1 - second_.x1, width - 1 - second_.x0);
     grid.y = join(first_.y0, first_.y1, height - 1 - second_.y1, height - 1 - second_.y0);
     return grid;
@@ -123,12 +126,12 @@ class HeatmapBuilder {
 
   // Fills in the values of the grid that `support` returned.
   void fill(Grid<T>& grid, int width, int height, const Settings& s) {
-    fill_corner_map(top_left_, first_, false, width, height, s, scratch_, near_);
-    fill_corner_map(bottom_right_, second_, true, width, height, s, scratch_, far_);
+    near_.prepare(top_left_, first_, false, width, height, s, scratch_);
+    far_.prepare(bottom_right_, second_, true, width, height, s, scratch_);
     const int columns = grid.x.size(), rows = grid.y.size();
     grid.stride = columns;
     make_room(values_, static_cast<std::size_t>(rows) * columns + kPadding);
-    for (int row = 0; row < rows; ++row) multiply(grid, row, s.min_probability);
+    for (int row = 0; row < rows; ++row) multiply(grid, row, static_cast<T>(s.min_probability));
     grid.values = values_.data();
   }
 
@@ -158,25 +161,31 @@ class HeatmapBuilder {
     return axis;
   }
 
-  void multiply(const Grid<T>& grid, int row, double cut) {
+  void multiply(const Grid<T>& grid, int row, T cut) {
     const int y = grid.y.pixel(row), x0 = grid.x.first, x1 = grid.x.last;
     const T* near = near_.row(y);
     const T* far = far_.row(y);
     T* out = values_.data() + static_cast<std::size_t>(row) * grid.stride;
-    const Region &a = near_.region, &b = far_.region;
+    const Region &a = near_.region(), &b = far_.region();
+    const MapLoops<T>& loops = map_loops<T>();
+    // From left to right: loops write a little past what they are asked for.
     const int near_end = std::min(a.x1, x1);  // last pixel with a value of its own in the near map
     const int alone = std::min(near_end, b.x0 - 1);
-    if (x0 <= alone) scale_row(near, far[0], alone - x0 + 1, cut, out);
+    if (x0 <= alone) loops.scale_row(near, far[0], alone - x0 + 1, cut, out);
     const int both = std::max(x0, b.x0);
     if (both <= near_end)
-      multiply_row(near + (both - a.x0), far + (both - b.x0 + 1), near_end - both + 1, cut, out + (both - x0));
+      loops.multiply_row(near + (both - a.x0), far + (both - b.x0 + 1), near_end - both + 1, cut, out + (both - x0));
     const T beyond = near[a.x1 - a.x0 + 1];
     int entry = near_end - x0 + 1;
-    if (grid.x.repeat) scale_row(&beyond, far[0], 1, cut, out + entry++);
+    if (grid.x.repeat) {
+      const T product = std::min(beyond * far[0], T(1));
+      out[entry++] = product < cut ? T(0) : product;
+    }
     const int rest = std::max(b.x0, near_end + 1);
-    if (rest <= x1) scale_row(far + (rest - b.x0 + 1), beyond, x1 - rest + 1, cut, out + entry);
+    if (rest <= x1) loops.scale_row(far + (rest - b.x0 + 1), beyond, x1 - rest + 1, cut, out + entry);
   }
 
+  double cut_ = -1.0, deviation_ = 0.0;  // the least probability that counts, and where it begins
   Gaussian top_left_{}, bottom_right_{};
   Region first_, second_;
   CornerMap<T> near_, far_;

@@ -15,8 +15,8 @@ void make_room(std::vector<T>& values, std::size_t n) {
 // Reusable memory for the computation of corner maps.
 template <class T>
 struct CornerScratch {
-  std::vector<double> across, marginal, value, table, matrix, turned;
-  std::vector<T> above;
+  std::vector<double> across, marginal, value, table;
+  std::vector<T> left, upright;
 };
 
 }  // namespace probox

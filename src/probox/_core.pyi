@@ -94,6 +94,11 @@ def assign_pairs(
     *, offsets: _Int64, detections: _Int64, objects: _Int64, qualities: _Float64, greedy: bool
 ) -> _Bool: ...
 
+# ---- Instruction sets: cpp/bindings/instruction_sets.cpp
+
+def instruction_sets() -> list[str]: ...
+def use_instruction_set(name: str) -> str: ...
+
 # ---- Box measures: cpp/bindings/box_measures.cpp
 
 class _Matches(TypedDict):

@@ -318,8 +318,8 @@ def test_a_field_changes_what_it_should_and_nothing_else(measure: Callable[..., 
     results = [measure(*case.scene, case.base.replace(**{case.field: value})) for value in case.values]
     for result, expected in zip(results, (case.before, case.before | case.after), strict=True):
         for name, value in expected.items():
-            # 1e-9: the fast sums of the region of interest; a foreground of 10^-5 has to be right to its own digits.
-            assert result[name] == pytest.approx(value, rel=1e-9, nan_ok=True), name
+            # 1e-8: the fast sums multiply floats in pairs; a foreground of 10^-5 has to be right to its own digits.
+            assert result[name] == pytest.approx(value, rel=1e-8, nan_ok=True), name
     for name in set(NAMES) - set(case.before) - set(case.after):
         assert results[0][name] == pytest.approx(results[1][name], rel=1e-12, nan_ok=True), name
     moved = [name for name in {*case.before, *case.after} if not same(results[0][name], results[1][name])]
