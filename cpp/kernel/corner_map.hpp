@@ -28,13 +28,14 @@ inline double standardised(double point, double mean, double sigma) {
 // that rows and columns run with the image's: then the extra column is the first one and the extra row too.
 //
 // With correlation all rows are computed and stored. Without it a row is one vector times a number: rows are made when
-// they are asked for, and not kept.
+// they are asked for, and not kept, unless they are wanted in a place of their own.
 template <class T>
 class CornerMap {
  public:
-  // Computes what rows need. `g` is given in the turned image if `turned`.
+  // Computes what rows need. `g` is given in the turned image if `turned`. With a `place`, all rows but the one beyond are
+  // stored there, `stride` apart, with the column beyond.
   void prepare(const Gaussian& g, const Region& region, bool turned, int width, int height, const Settings& s,
-               CornerScratch<T>& scratch) {
+               CornerScratch<T>& scratch, T* place = nullptr, std::size_t stride = 0) {
     g_ = g;
     in_turned_ = region;
     turned_ = turned;
@@ -51,8 +52,14 @@ class CornerMap {
     above_ = nullptr;
     origin_ = T(0);
     const double rho = sx_ > 0 && sy_ > 0 ? std::clamp(g.xy / (sx_ * sy_), -1.0, 1.0) : 0.0;
-    outer_ = rho == 0.0;
-    if (outer_)
+    const bool outer = rho == 0.0;
+    kept_ = !outer || place != nullptr;
+    stride_ = place != nullptr ? stride : static_cast<std::size_t>(columns_) + 1;
+    const std::size_t own_rows = place != nullptr ? 0 : kept_ ? static_cast<std::size_t>(rows_) : 1;
+    make_room(values_, own_rows * stride_ + kPadding);
+    first_ = place != nullptr ? place : values_.data();
+    make_room(beyond_, static_cast<std::size_t>(columns_) + 1 + kPadding);
+    if (outer)
       prepare_outer(s.region_of_interest);
     else if (s.region_of_interest && LatticeRows::suits(sx_, sy_, rho))
       fill_lattice(rho, scratch);
@@ -64,32 +71,24 @@ class CornerMap {
 
   // The row of values for image row y, which must not lie on the map's zero side. It is good until the next call.
   const T* row(int y) {
-    const int index = turned_ ? std::min(region_.y1 - y, rows_) : std::min(y - region_.y0, rows_);
-    if (!outer_) return place(index);
-    if (index != made_) {
-      const double down = down_[std::min(index, rows_ - 1)];
-      const double left = at_left_ ? across_[columns_] * down : 0.0;
-      store(across_.data(), down, left, row_begin());
-      if (index == rows_) store_beyond(row_begin(), left, row_begin());
-      made_ = index;
-    }
-    return row_begin();
+    const int index = turned_ ? region_.y1 - y : y - region_.y0;
+    if (index >= rows_) return beyond();
+    if (kept_) return place(index);
+    store_outer(index, first_);
+    return first_;
   }
+
+  // The row for all image rows that the corner has passed.
+  const T* beyond() const { return beyond_.data(); }
 
  private:
   double h_at(int x) const { return standardised((x + 1) - kEdge, g_.x, sx_); }
   double k_at(int y) const { return standardised((y + 1) - kEdge, g_.y, sy_); }
 
-  T* row_begin() { return values_.data() + kPadding; }
-  std::size_t stride() const { return static_cast<std::size_t>(columns_) + 1; }
   // Where row `index` of the turned map is stored.
-  T* place(int index) {
-    return row_begin() + static_cast<std::size_t>(turned_ ? rows_ - index : index) * stride();
-  }
-  void make_room_for(int rows) { make_room(values_, static_cast<std::size_t>(rows) * stride() + 2 * kPadding); }
+  T* place(int index) { return first_ + static_cast<std::size_t>(turned_ ? rows_ - 1 - index : index) * stride_; }
 
-  // A row goes in with its values times a factor and the mass left of the image. Rows must go in from the map's first to
-  // its last: loops write a little past each.
+  // A row goes in with its values times a factor and the mass left of the image.
   void store(const double* value, double factor, double left, T* out) const {
     map_loops<T>().finish_row(value, factor, static_cast<T>(left), above_, origin_, columns_, cut_, turned_,
                               turned_ ? out + 1 : out);
@@ -105,7 +104,8 @@ class CornerMap {
 
   // The row beyond all others repeats the last one, but for the pixels beyond all columns, too, which the corner has
   // passed for sure, unless it lies outside the image.
-  void store_beyond(const T* last_row, double left, T* out) const {
+  void store_beyond(const T* last_row, double left) {
+    T* out = beyond_.data();
     if (out != last_row) std::copy(last_row, last_row + columns_ + 1, out);
     T corner = T(1) - static_cast<T>(left);
     if (above_ != nullptr) corner -= above_[columns_ - 1];
@@ -137,14 +137,22 @@ class CornerMap {
   void prepare_outer(bool table) {
     marginals(across_, in_turned_.x0, columns_, g_.x, sx_, table);
     marginals(down_, in_turned_.y0, rows_, g_.y, sy_, table);
-    make_room_for(1);
-    made_ = -1;
     if (at_top_) set_above(across_.data(), down_[rows_], across_[columns_] * down_[rows_]);
+    if (kept_)
+      for (int j = 0; j < rows_; ++j) store_outer(j, place(j));
+    T* last = beyond_.data();
+    store_beyond(last, store_outer(rows_ - 1, last));
+  }
+
+  // Makes a row as a vector times a number; returns the mass left of the image.
+  double store_outer(int index, T* out) const {
+    const double down = down_[index], left = at_left_ ? across_[columns_] * down : 0.0;
+    store(across_.data(), down, left, out);
+    return left;
   }
 
   // Row or column -1 of the lattice, where it is wanted, is the image's edge.
   void fill_lattice(double rho, CornerScratch<T>& scratch) {
-    make_room_for(rows_ + 1);
     const int extra_x = at_left_ ? 1 : 0, extra_y = at_top_ ? 1 : 0;
     const double h = h_at(in_turned_.x0 - extra_x), k = k_at(in_turned_.y0 - extra_y);
     const int wide = columns_ + extra_x, high = rows_ + extra_y;
@@ -166,16 +174,16 @@ class CornerMap {
       left = at_left_ ? row[0] : 0.0;
       store(row + extra_x, 1.0, left, place(j));
     }
-    store_beyond(place(rows_ - 1), left, place(rows_));
+    store_beyond(place(rows_ - 1), left);
   }
 
   // The same from a lattice whose rows are the map's columns.
   void fill_upright(LatticeRows& lattice, CornerScratch<T>& scratch) {
     const std::size_t length = static_cast<std::size_t>(rows_);
-    make_room(scratch.upright, static_cast<std::size_t>(columns_) * length + 2 * kPadding);
+    make_room(scratch.upright, static_cast<std::size_t>(columns_) * length);
     make_room(scratch.left, length + kPadding);
     make_room(above_row_, static_cast<std::size_t>(columns_) + kPadding);
-    T* upright = scratch.upright.data() + kPadding;
+    T* upright = scratch.upright.data();
     if (at_left_) {
       const double* column = lattice.next();
       for (int j = 0; j < rows_; ++j) scratch.left[j] = static_cast<T>(column[j]);
@@ -188,16 +196,14 @@ class CornerMap {
                                 T(0), rows_, cut_, turned_, out);
     }
     // Turned or not, the first row of the map in memory is the first value of each column.
-    T* first = row_begin() + (turned_ ? stride() + 1 : 0);
-    map_loops<T>().transpose(upright, columns_, rows_, first, stride());
+    map_loops<T>().transpose(upright, columns_, rows_, turned_ ? first_ + 1 : first_, stride_);
     for (int j = 0; j < rows_; ++j) repeat_last_column(place(j));
     if (at_top_) above_ = above_row_.data();
-    store_beyond(place(rows_ - 1), at_left_ ? static_cast<double>(scratch.left[length - 1]) : 0.0, place(rows_));
+    store_beyond(place(rows_ - 1), at_left_ ? static_cast<double>(scratch.left[length - 1]) : 0.0);
   }
 
   // Every pixel by an integral of its own.
   void fill_exactly(double rho, bool exact, CornerScratch<T>& scratch) {
-    make_room_for(rows_ + 1);
     auto& across = scratch.across;
     auto& marginal = scratch.marginal;
     auto& value = scratch.value;
@@ -231,17 +237,19 @@ class CornerMap {
       left = at_left_ ? mass : 0.0;
       store(value.data(), 1.0, left, place(j));
     }
-    store_beyond(place(rows_ - 1), left, place(rows_));
+    store_beyond(place(rows_ - 1), left);
   }
 
   Gaussian g_{};
   Region in_turned_, region_;
-  bool turned_ = false, outer_ = false, at_left_ = false, at_top_ = false;
-  int columns_ = 0, rows_ = 0, made_ = -1;
+  bool turned_ = false, kept_ = false, at_left_ = false, at_top_ = false;
+  int columns_ = 0, rows_ = 0;
+  T* first_ = nullptr;  // the first row in memory
+  std::size_t stride_ = 0;
   double sx_ = 0.0, sy_ = 0.0;
   T cut_ = T(0), origin_ = T(0);
   const T* above_ = nullptr;
-  std::vector<T> values_, above_row_;
+  std::vector<T> values_, beyond_, above_row_;
   std::vector<double> across_, down_;
 };
 

@@ -40,7 +40,7 @@ class LatticeRows {
   LatticeRows(std::vector<double>& table, std::vector<double>& sum, double first_h, double step_h, int columns,
               double first_k, double step_k, int rows, double rho)
       : table_(table), sum_(sum), s_(std::sqrt((1.0 - rho) * (1.0 + rho))), slope_(-rho / s_), first_(first_h / s_),
-        step_(step_h / s_), columns_(columns), first_k_(first_k), step_k_(step_k) {
+        step_(step_h / s_), columns_(columns), rows_(rows), first_k_(first_k), step_k_(step_k) {
     phases_ = std::max(1, static_cast<int>(std::ceil(step_ / kFinest)));
     fine_ = step_ / phases_;
     per_step_ = 1.0 / step_;
@@ -77,7 +77,7 @@ class LatticeRows {
     } else if (row == start_row_) {
       fill(known_until_);
       for (int done = 0; done < start_.parts; done += kGroup) {
-        prepare(start_, known_until_ + 2 * start_.half * done, done == 0, start_.parts <= kGroup);
+        prepare(start_, known_until_ + 2 * start_.half * done, start_.parts - done, done == 0, start_.parts <= kGroup);
         for (int part = 0; part < std::min(kGroup, start_.parts - done); ++part) add(start_, part);
       }
       at_ = first_k_ + row * step_k_;
@@ -85,7 +85,7 @@ class LatticeRows {
     } else {
       for (int part = 0; part < usual_.parts; ++part) {
         if (used_ == kGroup) {
-          prepare(usual_, at_, row == start_row_ + 1 && part == 0, false);
+          prepare(usual_, at_, (rows_ - row) * usual_.parts - part, row == start_row_ + 1 && part == 0, false);
           at_ += 2 * usual_.half * kGroup;
         }
         add(usual_, used_++);
@@ -130,15 +130,14 @@ class LatticeRows {
     std::fill(sum_.begin(), sum_.begin() + columns_ + kPadding, value);
   }
 
-  // Computes the weights of kGroup parts from `from` on: the parts after those of the call before, unless
-  // `fresh`; none will come after them if `alone`.
-  void prepare(const Rule& rule, double from, bool fresh, bool alone) {
-    double offset[kGroup];
-    for (int g = 0; g < kGroup; ++g) {
+  // Computes the weights of kGroup parts from `from` on, of which the first few are wanted: the parts after those of the
+  // call before, unless `fresh`; none will come after them if `alone`.
+  void prepare(const Rule& rule, double from, int wanted, bool fresh, bool alone) {
+    double offset[kGroup] = {};
+    for (int g = 0; g < std::min(wanted, kGroup); ++g) {
       const double argument = first_ + slope_ * (from + rule.half * (2 * g + 1));
       const double skipped = (-kSaturated - argument) * per_step_;
       const int begin = skipped > 0.0 ? static_cast<int>(std::min(skipped, 1e9)) + 1 : 0;
-      offset[g] = 0.0;
       begin_[g] = begin;
       if (begin >= columns_) continue;
       // From `begin` on in whole blocks; what a block holds beyond the last column of interest is 1 in the table too.
@@ -174,7 +173,7 @@ class LatticeRows {
   std::vector<double>& table_;
   std::vector<double>& sum_;
   double s_, slope_, first_, step_;
-  int columns_;
+  int columns_, rows_;
   double first_k_, step_k_;
   double per_step_ = 0.0, per_fine_ = 0.0, fine_ = 0.0, low_ = 0.0, known_until_ = 0.0, at_ = 0.0;
   int phases_ = 1, length_ = 0, points_ = 0, row_ = 0, start_row_ = 0, used_ = kGroup;

@@ -36,13 +36,14 @@ struct MapLoops {
   // Up to 2 kPadding values past the end of `out` are written.
   void (*logs)(const T* p, std::size_t stride, int n, double epsilon, bool complement, double* out);
 
-  // out[i] = a[i] * b[i] or a[i] * factor, above 1 cut to 1, below `cut` set to 0.
+  // out[i] = a[i] * b[i] or a[i] * factor, above 1 cut to 1, below `cut` set to 0. Nothing past the end is touched; `out`
+  // is other memory than `a` and `b`.
   void (*multiply_row)(const T* a, const T* b, int n, T cut, T* out);
   void (*scale_row)(const T* a, T factor, int n, T cut, T* out);
 
   // A row of a corner's map: out[i] = factor value[i] - left - above[i] + origin, each step rounded to the map's type as
   // the reference does it, then values below `cut` set to 0; written backwards if `reverse`. `above` may be null.
-  // Backwards, up to kPadding values before `out` are written.
+  // Nothing but those n values is written.
   void (*finish_row)(const double* value, double factor, T left, const T* above, T origin, int n, T cut, bool reverse,
                      T* out);
 

@@ -42,7 +42,7 @@ PROBOX_INLINE Doubles exponential(const Doubles& x) {
 
 constexpr double kLn2 = 0.69314718055994530942;
 
-// log(x) of normal numbers by the series of atanh on the mantissa in [sqrt(1/2), sqrt(2)): to a few 1e-16.
+// log(x) of normal numbers by the series of atanh on the mantissa in [sqrt(1/2), sqrt(2)): to 1e-14.
 PROBOX_INLINE Doubles logarithm(const Doubles& x) {
   // The exponent plus 1024, so that it stays positive and a shift of unsigned bits will do.
   const Bits shifted = (bits_of(x) - 0x3fe6a09e667f3bcdULL) + (std::uint64_t{1024} << 52);
@@ -52,9 +52,7 @@ PROBOX_INLINE Doubles logarithm(const Doubles& x) {
   // A whole number below 2^52 as a double: its bits below those of 2^52, less 2^52.
   const Doubles power = from_bits(exponent | 0x4330000000000000ULL) - (4503599627370496.0 + 1024.0);
   const Doubles s = (m - 1.0) / (m + 1.0), z = s * s;
-  Doubles series = filled(1.0 / 21);
-  series = series * z + 1.0 / 19;
-  series = series * z + 1.0 / 17;
+  Doubles series = filled(1.0 / 17);
   series = series * z + 1.0 / 15;
   series = series * z + 1.0 / 13;
   series = series * z + 1.0 / 11;
@@ -273,16 +271,39 @@ void logs(const T* p, std::size_t stride, int n, double epsilon, bool complement
   }
 }
 
+// Calls eight(i) for blocks that cover 0..n - 1 and nothing else: the last one overlaps the one before, and what is
+// shorter than a block goes through single(i).
+template <class Eight, class Single>
+PROBOX_INLINE void for_exactly(int n, Eight&& eight, Single&& single) {
+  int i = 0;
+  if (n < kLanes) {
+    for (; i < n; ++i) single(i);
+    return;
+  }
+  for (; i + kLanes <= n; i += kLanes) eight(i);
+  if (i < n) eight(n - kLanes);
+}
+
+template <class T>
+PROBOX_INLINE T in_range(T value, T cut) {
+  value = value < T(1) ? value : T(1);
+  return value < cut ? T(0) : value;
+}
+
 template <class T>
 void multiply_row(const T* a, const T* b, int n, T cut, T* out) {
   const auto low = filled(cut), one = filled(T(1));
-  for (int i = 0; i < n; i += kLanes) store(zero_below(smallest(load(a + i) * load(b + i), one), low), out + i);
+  for_exactly(
+      n, [&](int i) { store(zero_below(smallest(load(a + i) * load(b + i), one), low), out + i); },
+      [&](int i) { out[i] = in_range(a[i] * b[i], cut); });
 }
 
 template <class T>
 void scale_row(const T* a, T factor, int n, T cut, T* out) {
   const auto low = filled(cut), one = filled(T(1)), f = filled(factor);
-  for (int i = 0; i < n; i += kLanes) store(zero_below(smallest(load(a + i) * f, one), low), out + i);
+  for_exactly(
+      n, [&](int i) { store(zero_below(smallest(load(a + i) * f, one), low), out + i); },
+      [&](int i) { out[i] = in_range(a[i] * factor, cut); });
 }
 
 template <class T>
@@ -290,15 +311,22 @@ void finish_row(const double* value, double factor, T left, const T* above, T or
                 T* out) {
   const auto low = filled(cut), away = filled(left), back = filled(origin);
   const Doubles f = filled(factor);
-  for (int i = 0; i < n; i += kLanes) {
-    auto v = LanesOf<T>::from(load(value + i) * f) - away;
-    if (above) v = v - load(above + i) + back;
-    v = zero_below(v, low);
-    if (reverse)
-      store(reversed(v), out + n - i - kLanes);
-    else
-      store(v, out + i);
-  }
+  for_exactly(
+      n,
+      [&](int i) {
+        auto v = LanesOf<T>::from(load(value + i) * f) - away;
+        if (above) v = v - load(above + i) + back;
+        v = zero_below(v, low);
+        if (reverse)
+          store(reversed(v), out + n - i - kLanes);
+        else
+          store(v, out + i);
+      },
+      [&](int i) {
+        T v = static_cast<T>(value[i] * factor) - left;
+        if (above) v = v - above[i] + origin;
+        out[reverse ? n - 1 - i : i] = v < cut ? T(0) : v;
+      });
 }
 
 template <class T>

@@ -126,13 +126,26 @@ class HeatmapBuilder {
 
   // Fills in the values of the grid that `support` returned.
   void fill(Grid<T>& grid, int width, int height, const Settings& s) {
-    near_.prepare(top_left_, first_, false, width, height, s, scratch_);
-    far_.prepare(bottom_right_, second_, true, width, height, s, scratch_);
+    const T cut = static_cast<T>(s.min_probability);
     const int columns = grid.x.size(), rows = grid.y.size();
     grid.stride = columns;
     make_room(values_, static_cast<std::size_t>(rows) * columns + kPadding);
-    for (int row = 0; row < rows; ++row) multiply(grid, row, static_cast<T>(s.min_probability));
-    grid.values = values_.data();
+    T* values = values_.data();
+    grid.values = values;
+    // Where the corners' regions lie apart and neither touches the image's edge, each map is the product there, since the
+    // other one is 1.
+    const bool apart = grid.x.repeat && grid.y.repeat && first_.x0 > 0 && first_.y0 > 0 && second_.x0 > 0 &&
+                       second_.y0 > 0;
+    if (apart) {
+      near_.prepare(top_left_, first_, false, width, height, s, scratch_, values, grid.stride);
+      far_.prepare(bottom_right_, second_, true, width, height, s, scratch_,
+                   values + (grid.y.middle + 1) * grid.stride + grid.x.middle, grid.stride);
+      for (int row = 0; row < rows; ++row) complete(grid, row, cut, values + row * grid.stride);
+    } else {
+      near_.prepare(top_left_, first_, false, width, height, s, scratch_);
+      far_.prepare(bottom_right_, second_, true, width, height, s, scratch_);
+      for (int row = 0; row < rows; ++row) multiply(grid, row, cut, values + row * grid.stride);
+    }
   }
 
   // A stored H x W map, used as it is.
@@ -161,14 +174,26 @@ class HeatmapBuilder {
     return axis;
   }
 
-  void multiply(const Grid<T>& grid, int row, T cut) {
+  // Fills what a row of the grid still lacks where both maps stand in it already, with the columns beyond them in its
+  // middle.
+  void complete(const Grid<T>& grid, int row, T cut, T* out) {
+    const int middle = grid.x.middle, after = grid.x.size() - middle - 1;
+    if (row < grid.y.middle) {
+      map_loops<T>().scale_row(far_.beyond() + 1, out[middle], after, cut, out + middle + 1);
+    } else if (row > grid.y.middle) {
+      map_loops<T>().scale_row(near_.beyond(), out[middle], middle, cut, out);
+    } else {
+      std::copy(near_.beyond(), near_.beyond() + middle + 1, out);
+      std::copy(far_.beyond() + 1, far_.beyond() + 1 + after, out + middle + 1);
+    }
+  }
+
+  void multiply(const Grid<T>& grid, int row, T cut, T* out) {
     const int y = grid.y.pixel(row), x0 = grid.x.first, x1 = grid.x.last;
     const T* near = near_.row(y);
     const T* far = far_.row(y);
-    T* out = values_.data() + static_cast<std::size_t>(row) * grid.stride;
     const Region &a = near_.region(), &b = far_.region();
     const MapLoops<T>& loops = map_loops<T>();
-    // From left to right: loops write a little past what they are asked for.
     const int near_end = std::min(a.x1, x1);  // last pixel with a value of its own in the near map
     const int alone = std::min(near_end, b.x0 - 1);
     if (x0 <= alone) loops.scale_row(near, far[0], alone - x0 + 1, cut, out);
