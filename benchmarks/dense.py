@@ -6,9 +6,10 @@
     python -m benchmarks.dense --sizes 100x100000 --stages evaluate summary per_class diagnose
 
 A size is OBJECTSxDETECTIONS. In the scene `spread` objects are small and the image grows with their number, so that an
-object has about as many neighbours at any size; in the scene `crowded` objects of many sizes lie on each other in one
-image of 640 x 480, so that most pairs overlap. Every measurement is a process of its own; contenders take turns, and times
-are the least of all rounds. Memory is the largest that the process had, tables of truth and detections included.
+object has about as many neighbours at any size. In the scene `crowded` objects of many sizes lie in one image of
+640 x 480. In the scene `stacked` all objects have nearly the same box, so that all pairs score. Every measurement is a
+process of its own; contenders take turns, and times are the least of all rounds. Memory is the largest that the process
+had, tables of truth and detections included.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from probox.support.parallel import threads_at_most
 
 CLASSES = [f"class {number}" for number in range(10)]
 KINDS = ("plain", "diagonal", "full")
-SCENES = ("spread", "crowded")
+SCENES = ("spread", "crowded", "stacked")
 
 STAGES: dict[str, Callable[[Evaluation], Any]] = {
     "summary": lambda result: result.summary(),
@@ -138,6 +139,8 @@ def make_scene(scene: str, objects: int, detections: int, kind: str) -> tuple[Gr
         image = np.array([640, 480])
         extent = np.exp(rng.uniform(np.log(12.0), np.log(300.0), (objects, 2)))
     low = rng.random((objects, 2)) * (image - 1.0 - extent)
+    if scene == "stacked":
+        low, extent = rng.normal(200.0, 5.0, (objects, 2)), rng.normal(100.0, 5.0, (objects, 2))
     boxes = np.floor(np.concatenate([low, low + extent], axis=1))
     width, height = image.tolist()
     labels = rng.integers(0, len(CLASSES), objects)

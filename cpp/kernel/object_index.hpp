@@ -97,7 +97,7 @@ class ObjectIndex {
 
  private:
   // Below these, looking at every object is as fast as sorting them first.
-  static constexpr std::size_t kFewObjects = 24;
+  static constexpr std::size_t kFewObjects = 16;
   static constexpr std::int64_t kFewDetections = 8;
 
   bool sorted_ = false;
