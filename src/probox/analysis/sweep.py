@@ -84,7 +84,7 @@ def _crowded(sure: npt.NDArray[np.float32], image: npt.NDArray[np.int64]) -> npt
 def _changes_one_by_one(
     evaluation: Evaluation, rows: npt.NDArray[np.int64], sure: npt.NDArray[np.float32]
 ) -> list[npt.NDArray[np.generic]]:
-    """Return what `_changes` does for the pairs of one image, passing over states in which only unmatched ones drop out.
+    """Return what `_changes` does for the pairs of one image, passing over states in which no match drops out.
 
     Of equally good matches it may keep others than `_changes` chooses.
     """
