@@ -19,7 +19,7 @@ using namespace probox;
 namespace {
 
 nb::object assign_pairs(Column<std::int64_t> offsets, Column<std::int64_t> detection, Column<std::int64_t> object,
-                        Column<double> quality, bool greedy) {
+                        Column<double> quality, bool greedy, int threads) {
   const std::size_t n = detection.shape(0), images = offsets.shape(0) ? offsets.shape(0) - 1 : 0;
   require(object.shape(0) == n && quality.shape(0) == n, "pair columns differ in length");
   for (std::size_t k = 0; k < n; ++k)
@@ -30,12 +30,8 @@ nb::object assign_pairs(Column<std::int64_t> offsets, Column<std::int64_t> detec
   {
     nb::gil_scoped_release release;
     Stop stop(listen_to_python);
-    const Pulse pulse{&stop};
-    PairAssigner assigner({detection.data(), object.data(), quality.data()}, greedy, pulse);
-    for (std::size_t i = 0; i < images; ++i) {
-      pulse();
-      assigner.assign(offsets.data()[i], offsets.data()[i + 1], matched.get());
-    }
+    assign_images({detection.data(), object.data(), quality.data()}, offsets.data(), images, greedy, threads, stop,
+                  matched.get());
   }
   return to_numpy(std::move(matched), {n});
 }
@@ -44,5 +40,6 @@ nb::object assign_pairs(Column<std::int64_t> offsets, Column<std::int64_t> detec
 
 void bind_assignment(nb::module_& m) {
   m.def("assign_pairs", &assign_pairs, nb::kw_only(), "offsets"_a, "detections"_a, "objects"_a, "qualities"_a, "greedy"_a,
+        "threads"_a,
         "Return which pairs are matches; the pairs of image i are offsets[i]..offsets[i + 1].");
 }

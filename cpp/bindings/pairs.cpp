@@ -142,6 +142,10 @@ void check(const Settings& settings, const Images& images, const Objects& object
   found.check(images, settings.single_precision);
 }
 
+ImageCounts counts_at(std::size_t i, const Objects& objects, const Found& found) {
+  return {objects.offsets.data()[i + 1] - objects.offsets.data()[i], found.offsets.data()[i + 1] - found.offsets.data()[i]};
+}
+
 Image image_at(std::size_t i, const Images& images, const Objects& objects, const Found& found) {
   const std::int64_t o0 = objects.offsets.data()[i], o1 = objects.offsets.data()[i + 1];
   const std::int64_t d0 = found.offsets.data()[i], d1 = found.offsets.data()[i + 1];
@@ -158,35 +162,24 @@ Image image_at(std::size_t i, const Images& images, const Objects& objects, cons
           found.kinds.data() + d0,
           found.heatmap_of.data() + d0,
           found.label_probs.data() + d0 * classes,
-          classes,
-          o0,
-          d0};
+          classes};
 }
 
 nb::tuple score(const Settings& settings, const Images& images, const Objects& objects, const Found& found,
                 std::size_t max_pairs, int threads) {
   check(settings, images, objects, found);
-  std::vector<PairColumns> parts;
-  std::size_t total = 0;
-  {
+  PairColumns pairs = [&] {
     nb::gil_scoped_release release;
     Stop stop(listen_to_python);
+    const auto counts = [&](std::size_t i) { return counts_at(i, objects, found); };
     const auto image = [&](std::ptrdiff_t i) { return image_at(i, images, objects, found); };
-    parts = settings.single_precision ? score_images<float>(images.count(), image, settings, max_pairs, threads, stop)
-                                      : score_images<double>(images.count(), image, settings, max_pairs, threads, stop);
-    for (const PairColumns& part : parts) total += part.object.size();
-  }
-  auto detection = make_large_array<std::int64_t>(total), object = make_large_array<std::int64_t>(total);
-  auto qualities = make_large_array<double>(kQualities * total);
-  std::int64_t *to_detection = detection.get(), *to_object = object.get();
-  double* to_qualities = qualities.get();
-  for (const PairColumns& part : parts) {
-    to_detection = std::copy(part.detection.begin(), part.detection.end(), to_detection);
-    to_object = std::copy(part.object.begin(), part.object.end(), to_object);
-    to_qualities = std::copy(part.qualities.begin(), part.qualities.end(), to_qualities);
-  }
-  return nb::make_tuple(to_numpy(std::move(detection), {total}), to_numpy(std::move(object), {total}),
-                        to_numpy(std::move(qualities), {total, kQualities}));
+    const std::size_t count = images.count();
+    return settings.single_precision ? score_images<float>(count, counts, image, settings, max_pairs, threads, stop)
+                                     : score_images<double>(count, counts, image, settings, max_pairs, threads, stop);
+  }();
+  return nb::make_tuple(to_numpy(std::move(pairs.detection), {pairs.count}),
+                        to_numpy(std::move(pairs.object), {pairs.count}),
+                        to_numpy(std::move(pairs.qualities), {pairs.count, kQualities}));
 }
 
 nb::object pair_qualities(const Settings& settings, const Images& images, const Objects& objects, const Found& found) {

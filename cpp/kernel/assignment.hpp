@@ -83,21 +83,4 @@ inline std::vector<int> assign_optimally(const std::vector<double>& quality, int
   return column_of_row;
 }
 
-// Takes the best remaining pair again and again; among equals the first row, then the first column.
-inline std::vector<int> assign_greedily(const std::vector<double>& quality, int rows, int columns) {
-  std::vector<int> column_of_row(rows, -1);
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < quality.size(); ++i)
-    if (quality[i] > 0.0) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return quality[a] > quality[b]; });
-  std::vector<char> taken(columns, 0);
-  for (std::size_t i : order) {
-    const int r = static_cast<int>(i / columns), c = static_cast<int>(i % columns);
-    if (column_of_row[r] >= 0 || taken[c]) continue;
-    column_of_row[r] = c;
-    taken[c] = 1;
-  }
-  return column_of_row;
-}
-
 }  // namespace probox

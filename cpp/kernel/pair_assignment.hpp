@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <unordered_map>
 #include <vector>
 
 #include "assignment.hpp"
 #include "parallel.hpp"
+#include "sparse_assignment.hpp"
 
 namespace probox {
 
@@ -20,6 +20,47 @@ struct PairList {
   const double* quality;
 };
 
+namespace detail {
+
+// Numbers the distinct values of a column from 0 on, ascending.
+class Numbering {
+ public:
+  // Writes the number of each value to `number`; returns how many there are.
+  int operator()(const std::int64_t* values, std::size_t count, std::vector<int>& number) {
+    number.resize(count);
+    if (count == 0) return 0;
+    const auto [least, greatest] = std::minmax_element(values, values + count);
+    const auto range = static_cast<std::uint64_t>(*greatest) - static_cast<std::uint64_t>(*least);
+    return range < 8 * count ? by_place(values, count, *least, range + 1, number) : by_search(values, count, number);
+  }
+
+ private:
+  int by_place(const std::int64_t* values, std::size_t count, std::int64_t least, std::size_t range,
+               std::vector<int>& number) {
+    number_of_.assign(range, 0);
+    for (std::size_t k = 0; k < count; ++k) number_of_[values[k] - least] = 1;
+    int next = 0;
+    for (int& entry : number_of_)
+      if (entry) entry = next++;
+    for (std::size_t k = 0; k < count; ++k) number[k] = number_of_[values[k] - least];
+    return next;
+  }
+
+  int by_search(const std::int64_t* values, std::size_t count, std::vector<int>& number) {
+    distinct_.assign(values, values + count);
+    std::sort(distinct_.begin(), distinct_.end());
+    distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
+    for (std::size_t k = 0; k < count; ++k)
+      number[k] = static_cast<int>(std::lower_bound(distinct_.begin(), distinct_.end(), values[k]) - distinct_.begin());
+    return static_cast<int>(distinct_.size());
+  }
+
+  std::vector<int> number_of_;
+  std::vector<std::int64_t> distinct_;
+};
+
+}  // namespace detail
+
 // Decides the pairs of one image after the other; keeps its memory between them.
 class PairAssigner {
  public:
@@ -28,92 +69,182 @@ class PairAssigner {
   // Sets `matched` for the pairs begin <= pair < end of an image that are matches.
   void assign(std::int64_t begin, std::int64_t end, bool* matched) {
     if (begin == end) return;
-    image_.resize(end - begin);
-    std::iota(image_.begin(), image_.end(), begin);
-    list_rows_and_columns(image_);
-    if (rows_.size() * columns_.size() <= kLargeTable) {
-      match(image_, matched);
-      return;
-    }
-    for (const std::vector<std::int64_t>& group : competing(begin, end)) {
-      list_rows_and_columns(group);
-      match(group, matched);
-    }
+    const auto count = static_cast<std::size_t>(end - begin);
+    const int objects = number_(pairs_.object + begin, count, object_);
+    const int detections = number_(pairs_.detection + begin, count, detection_);
+    image_.resize(count);
+    std::iota(image_.begin(), image_.end(), 0);
+    const Group whole{image_.data(), image_.data() + count, objects, detections};
+    quality_ = pairs_.quality + begin;
+    matched_ = matched + begin;
+    if (greedy_)
+      match_greedily(whole);
+    else if (whole.cells() <= kLargeTable)
+      match_optimally(whole);
+    else
+      for_each_group(objects, detections, [&](const Group& group) { match_optimally(group); });
   }
 
  private:
-  static constexpr std::size_t kLargeTable = std::size_t{1} << 22;  // cells: more are mostly empty, and far slower
+  static constexpr std::size_t kLargeTable = std::size_t{1} << 22;  // cells
+  static constexpr std::size_t kSmallTable = std::size_t{1} << 10;  // cells
 
-  // Pairs that share an object or a detection, directly or by way of others, compete; the others do not. Returns each
-  // group's pairs in their order.
-  std::vector<std::vector<std::int64_t>> competing(std::int64_t begin, std::int64_t end) const {
-    std::unordered_map<std::int64_t, std::int64_t> pair_of_object, pair_of_detection;
-    std::vector<std::int64_t> parent(end - begin);
+  // Pairs of the image that compete, ascending, and how many objects and detections they have. `object_` and `detection_`
+  // number these.
+  struct Group {
+    const std::int64_t *begin, *end;
+    int objects, detections;
+
+    std::size_t cells() const { return static_cast<std::size_t>(objects) * detections; }
+    std::size_t pairs() const { return static_cast<std::size_t>(end - begin); }
+  };
+
+  // Pairs that share an object or a detection, directly or by way of others, compete; the others do not. Calls
+  // visit(group) for each group.
+  template <class Visit>
+  void for_each_group(int objects, int detections, Visit&& visit) {
+    std::vector<int> parent(static_cast<std::size_t>(objects) + detections);
     std::iota(parent.begin(), parent.end(), 0);
-    const auto root = [&](std::int64_t k) {
-      while (parent[k] != k) k = parent[k] = parent[parent[k]];
-      return k;
+    const auto root = [&](int node) {
+      while (parent[node] != node) node = parent[node] = parent[parent[node]];
+      return node;
     };
-    for (std::int64_t k = 0; k < end - begin; ++k) {
-      const std::int64_t first = pair_of_object.emplace(pairs_.object[begin + k], k).first->second;
-      const std::int64_t second = pair_of_detection.emplace(pairs_.detection[begin + k], k).first->second;
-      parent[root(k)] = root(first);
-      parent[root(k)] = root(second);
+    const std::size_t count = image_.size();
+    for (std::size_t k = 0; k < count; ++k) parent[root(objects + detection_[k])] = root(object_[k]);
+
+    std::vector<int> group_of(parent.size(), -1);
+    std::vector<std::size_t> start{0};
+    for (std::size_t k = 0; k < count; ++k) {
+      int& group = group_of[root(object_[k])];
+      if (group < 0) {
+        group = static_cast<int>(start.size()) - 1;
+        start.push_back(0);
+      }
+      ++start[group + 1];
     }
-    std::unordered_map<std::int64_t, std::size_t> group_of;
-    std::vector<std::vector<std::int64_t>> groups;
-    for (std::int64_t k = 0; k < end - begin; ++k) {
-      const auto [at, is_new] = group_of.emplace(root(k), groups.size());
-      if (is_new) groups.emplace_back();
-      groups[at->second].push_back(begin + k);
+    std::partial_sum(start.begin(), start.end(), start.begin());
+    std::vector<std::size_t> next(start.begin(), start.end() - 1);
+    for (std::size_t k = 0; k < count; ++k) image_[next[group_of[root(object_[k])]]++] = static_cast<std::int64_t>(k);
+
+    // Within its group, each object and detection has a number of its own, in the same order.
+    std::vector<std::int64_t> members;
+    std::vector<int> number;
+    for (std::size_t g = 0; g + 1 < start.size(); ++g) {
+      pulse_();
+      Group group{image_.data() + start[g], image_.data() + start[g + 1], 0, 0};
+      group.objects = renumber(group, object_, members, number);
+      group.detections = renumber(group, detection_, members, number);
+      visit(group);
     }
-    return groups;
   }
 
-  // The table that `match` fills has a row for each object and a column for each detection.
-  void list_rows_and_columns(const std::vector<std::int64_t>& pairs) {
-    distinct(rows_, pairs, pairs_.object);
-    distinct(columns_, pairs, pairs_.detection);
+  int renumber(const Group& group, std::vector<int>& column, std::vector<std::int64_t>& members,
+               std::vector<int>& number) {
+    members.clear();
+    for (const std::int64_t* k = group.begin; k != group.end; ++k) members.push_back(column[*k]);
+    const int count = number_(members.data(), members.size(), number);
+    for (std::size_t i = 0; i < members.size(); ++i) column[group.begin[i]] = number[i];
+    return count;
   }
 
-  static void distinct(std::vector<std::int64_t>& values, const std::vector<std::int64_t>& pairs,
-                       const std::int64_t* column) {
-    values.clear();
-    for (const std::int64_t k : pairs) values.push_back(column[k]);
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-  }
-
-  static std::size_t position(const std::vector<std::int64_t>& sorted, std::int64_t value) {
-    return static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
-  }
-
-  void match(const std::vector<std::int64_t>& pairs, bool* matched) {
-    table_.assign(rows_.size() * columns_.size(), 0.0);
-    pair_at_.assign(table_.size(), -1);
-    for (std::size_t at = 0; at < pairs.size(); ++at) {
-      if (at % 4096 == 0) pulse_();
-      const std::int64_t k = pairs[at];
-      const std::size_t cell =
-          position(rows_, pairs_.object[k]) * columns_.size() + position(columns_, pairs_.detection[k]);
-      table_[cell] = pairs_.quality[k];
-      pair_at_[cell] = k;
+  // Takes the best remaining pair again and again; among equals the first object, then the first detection.
+  void match_greedily(const Group& group) {
+    std::vector<std::int64_t> order;
+    for (const std::int64_t* k = group.begin; k != group.end; ++k)
+      if (quality_[*k] > 0.0) order.push_back(*k);
+    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      if (quality_[a] != quality_[b]) return quality_[a] > quality_[b];
+      return object_[a] != object_[b] ? object_[a] < object_[b] : detection_[a] < detection_[b];
+    });
+    std::vector<char> object_taken(group.objects, 0), detection_taken(group.detections, 0);
+    for (const std::int64_t k : order) {
+      if (object_taken[object_[k]] || detection_taken[detection_[k]]) continue;
+      object_taken[object_[k]] = detection_taken[detection_[k]] = 1;
+      matched_[k] = true;
     }
-    const int rows = static_cast<int>(rows_.size()), columns = static_cast<int>(columns_.size());
-    const std::vector<int> chosen =
-        greedy_ ? assign_greedily(table_, rows, columns) : assign_optimally(table_, rows, columns, pulse_);
-    for (int row = 0; row < rows; ++row) {
+  }
+
+  void match_optimally(const Group& group) {
+    // Where few cells have a pair, looking at the others is what takes time and memory; the matches are the same.
+    if (group.cells() > kSmallTable && group.cells() > 8 * group.pairs())
+      match_pairs(group);
+    else
+      match_table(group);
+  }
+
+  void match_table(const Group& group) {
+    table_.assign(group.cells(), 0.0);
+    pair_at_.assign(group.cells(), -1);
+    for (const std::int64_t* k = group.begin; k != group.end; ++k) {
+      if ((k - group.begin) % 4096 == 0) pulse_();
+      const std::size_t cell = static_cast<std::size_t>(object_[*k]) * group.detections + detection_[*k];
+      table_[cell] = quality_[*k];
+      pair_at_[cell] = *k;
+    }
+    const std::vector<int> chosen = assign_optimally(table_, group.objects, group.detections, pulse_);
+    for (int row = 0; row < group.objects; ++row) {
       if (chosen[row] < 0) continue;
-      const std::size_t cell = static_cast<std::size_t>(row) * columns_.size() + chosen[row];
-      if (table_[cell] > 0.0) matched[pair_at_[cell]] = true;
+      const std::size_t cell = static_cast<std::size_t>(row) * group.detections + chosen[row];
+      if (table_[cell] > 0.0) matched_[pair_at_[cell]] = true;
     }
+  }
+
+  // The rows of the table are whatever there are fewer of.
+  void match_pairs(const Group& group) {
+    const bool turned = group.objects > group.detections;
+    const std::vector<int>&row_of = turned ? detection_ : object_, &column_of = turned ? object_ : detection_;
+    SparseTable table;
+    table.rows = std::min(group.objects, group.detections);
+    table.columns = std::max(group.objects, group.detections);
+    table.begin.assign(static_cast<std::size_t>(table.rows) + 1, 0);
+    for (const std::int64_t* k = group.begin; k != group.end; ++k) table.begin[row_of[*k] + 1] += quality_[*k] > 0.0;
+    std::partial_sum(table.begin.begin(), table.begin.end(), table.begin.begin());
+    table.column.resize(table.begin.back());
+    table.quality.resize(table.begin.back());
+    pair_at_.resize(table.begin.back());
+    std::vector<std::size_t> next(table.begin.begin(), table.begin.end() - 1);
+    for (const std::int64_t* k = group.begin; k != group.end; ++k) {
+      if (!(quality_[*k] > 0.0)) continue;
+      const std::size_t at = next[row_of[*k]]++;
+      table.column[at] = column_of[*k];
+      table.quality[at] = quality_[*k];
+      pair_at_[at] = *k;
+    }
+    const std::vector<int> chosen = assign_sparsely(table, pulse_);
+    for (int row = 0; row < table.rows; ++row)
+      for (std::size_t at = table.begin[row]; at < table.begin[row + 1]; ++at)
+        if (table.column[at] == chosen[row]) matched_[pair_at_[at]] = true;
   }
 
   PairList pairs_;
   bool greedy_;
   Pulse pulse_;
-  std::vector<std::int64_t> image_, rows_, columns_, pair_at_;
+  detail::Numbering number_;
+  std::vector<std::int64_t> image_, pair_at_;
+  std::vector<int> object_, detection_;  // of each pair of the image
+  const double* quality_ = nullptr;      // of each pair of the image
+  bool* matched_ = nullptr;
   std::vector<double> table_;
 };
+
+// Sets `matched` for the pairs of all images that are matches; those of image i are offsets[i]..offsets[i + 1]. Images are
+// spread over threads, some at a time, for most are done in a microsecond.
+inline void assign_images(const PairList& pairs, const std::int64_t* offsets, std::size_t images, bool greedy,
+                          int threads, Stop& stop, bool* matched) {
+  constexpr std::size_t share = 16;
+  const auto shares = static_cast<std::ptrdiff_t>((images + share - 1) / share);
+  // Starting a thread takes as long as some thousand pairs.
+  const std::int64_t worth = images ? offsets[images] / 4096 : 0;
+  threads = static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(shares, worth), 1, std::max(threads, 1)));
+  std::vector<PairAssigner> workers;
+  for (int i = 0; i < threads; ++i) workers.emplace_back(pairs, greedy, Pulse{&stop, i});
+  for_each_index(shares, threads, stop, [&](int worker, std::ptrdiff_t part) {
+    const std::size_t first = static_cast<std::size_t>(part) * share;
+    for (std::size_t i = first; i < std::min(first + share, images); ++i) {
+      stop.check(worker);
+      workers[worker].assign(offsets[i], offsets[i + 1], matched);
+    }
+  });
+}
 
 }  // namespace probox

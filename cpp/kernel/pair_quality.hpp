@@ -9,6 +9,7 @@
 
 #include "log_sums.hpp"
 #include "mask.hpp"
+#include "object_index.hpp"
 #include "parallel.hpp"
 #include "pixel_probability.hpp"
 #include "settings.hpp"
@@ -33,7 +34,6 @@ struct Image {
   const void* const* heatmaps;  // of the scorer's precision; null where there is none
   const float* label_probs;
   int classes;
-  std::int64_t first_object, first_detection;  // where its rows start in the tables
 };
 
 // Scores one image after the other; keeps its memory between them.
@@ -44,14 +44,20 @@ class ImageScorer {
       : s_(settings), pulse_(pulse), log_epsilon_(std::log(settings.epsilon)),
         hopeless_(settings.snap_zero > 0.0 ? std::log(settings.snap_zero) : -std::numeric_limits<double>::infinity()) {}
 
-  // Calls take(d, column) for one detection after the other with its qualities, one per object. Unless `all_pairs`, pairs
-  // that cannot score are left at zero.
+  // An object and what a detection is worth to it.
+  struct Scored {
+    int object;
+    Qualities qualities;
+  };
+
+  // Calls take(d, scored) for detections begin..end-1, one after the other, with its objects, ascending. Unless `all_pairs`,
+  // objects with which it cannot score are left out. `objects` was built of the image.
   template <class Take>
-  void qualities(const Image& image, bool all_pairs, Take&& take) {
-    for (int d = 0; d < image.detections; ++d) {
-      column_.assign(image.masks.size(), Qualities{});
-      score_detection(image, d, all_pairs);
-      take(d, column_);
+  void qualities(const Image& image, ObjectIndex& objects, int begin, int end, bool all_pairs, Take&& take) {
+    for (int d = begin; d < end; ++d) {
+      scored_.clear();
+      score_detection(image, objects, d, all_pairs);
+      take(d, scored_);
     }
   }
 
@@ -75,19 +81,26 @@ class ImageScorer {
     double foreground;
   };
 
-  void score_detection(const Image& image, int d, bool all_pairs) {
+  static float label_of(const Image& image, int d, int o) {
+    return image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_labels[o]];
+  }
+
+  // The objects worth a look: where a pixel outside the support costs too much, those whose boxes may meet it.
+  const std::vector<int>& worth_a_look(ObjectIndex& objects, const Grid<T>& grid, bool all_pairs) const {
+    if (all_pairs || log_epsilon_ > hopeless_) return objects.every();
+    return objects.near(grid.x.first, grid.y.first, grid.x.last, grid.y.last);
+  }
+
+  void score_detection(const Image& image, ObjectIndex& objects, int d, bool all_pairs) {
     pulse_();
-    const int objects = static_cast<int>(image.masks.size());
     Grid<T> grid = support(image, d);
     candidates_.clear();
-    for (int o = 0; o < objects; ++o) {
-      const float label = image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_labels[o]];
-      column_[o].label = std::clamp(static_cast<double>(label), 0.0, 1.0);  // rounding in a file may step over
+    for (const int o : worth_a_look(objects, grid, all_pairs)) {
       if (all_pairs) {
         candidates_.push_back({o, 0.0});
         continue;
       }
-      if (label <= 0.0f && s_.label_weight > 0.0) continue;
+      if (label_of(image, d, o) <= 0.0f && s_.label_weight > 0.0) continue;
       // Pixels outside the support cost log(epsilon) each: too many of them, and nothing can save the pair.
       const Mask& mask = image.masks[o];
       const auto missed_too_many = [&](std::int64_t inside) {
@@ -136,7 +149,11 @@ class ImageScorer {
         else
           background = sums_.outside(mask.x0, mask.y0, mask.x1, mask.y1, true);
       }
-      finish(candidate.foreground, background, mask.pixels, column_[candidate.object]);
+      Qualities qualities;
+      const auto label = static_cast<double>(label_of(image, d, candidate.object));
+      qualities.label = std::clamp(label, 0.0, 1.0);  // rounding in a file may step over
+      finish(candidate.foreground, background, mask.pixels, qualities);
+      scored_.push_back({candidate.object, qualities});
     }
   }
 
@@ -183,7 +200,7 @@ class ImageScorer {
   HeatmapBuilder<T> builder_;
   LogSums<T> sums_;
   std::vector<Candidate> candidates_;
-  std::vector<Qualities> column_;
+  std::vector<Scored> scored_;
 };
 
 }  // namespace probox

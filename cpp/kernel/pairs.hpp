@@ -1,18 +1,25 @@
 // The pairs of many images that have a quality.
+//
+// An image's detections are cut into pieces, which are spread over threads: each is scored by itself into a place of its
+// own, so the result is the same to the bit for any number of threads.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
+#include "large_array.hpp"
+#include "object_index.hpp"
 #include "pair_quality.hpp"
 #include "parallel.hpp"
 #include "settings.hpp"
 
 namespace probox {
 
-// Thrown when an image has more pairs with a quality than it may.
+// Thrown when an image has more pairs with a quality than it may: the first such image.
 struct TooManyPairs {
   std::ptrdiff_t image;
 };
@@ -27,57 +34,165 @@ inline void write_qualities(const Qualities& q, double* out) {
   out[4] = q.background;
 }
 
-// Pairs with a quality above 0: rows of the tables, and kQualities numbers each.
+// Pairs with a quality above 0: rows of the tables, and kQualities numbers each. By image, then object, then detection.
 struct PairColumns {
-  std::vector<std::int64_t> detection, object;
-  std::vector<double> qualities;
+  std::size_t count;
+  LargeArray<std::int64_t> detection, object;
+  LargeArray<double> qualities;
+
+  explicit PairColumns(std::size_t count)
+      : count(count), detection(make_large_array<std::int64_t>(count)), object(make_large_array<std::int64_t>(count)),
+        qualities(make_large_array<double>(kQualities * count)) {}
+};
+
+// How many objects and detections an image has.
+struct ImageCounts {
+  std::int64_t objects, detections;
 };
 
 namespace detail {
 
 struct Pair {
-  std::int64_t object, detection;
+  int object, detection;
   Qualities qualities;
 };
 
-// The pairs of an image in order of object, then detection.
-inline PairColumns by_object(std::vector<Pair>& pairs, const Image& image) {
-  const auto before = [](const Pair& a, const Pair& b) { return a.object < b.object; };
-  if (!std::is_sorted(pairs.begin(), pairs.end(), before)) std::stable_sort(pairs.begin(), pairs.end(), before);
-  PairColumns found;
-  found.detection.reserve(pairs.size());
-  found.object.reserve(pairs.size());
-  found.qualities.resize(kQualities * pairs.size());
-  double* out = found.qualities.data();
-  for (const Pair& pair : pairs) {
-    found.detection.push_back(image.first_detection + pair.detection);
-    found.object.push_back(image.first_object + pair.object);
-    write_qualities(pair.qualities, out);
-    out += kQualities;
+// Detections begin..end-1 of an image, and their pairs.
+struct Piece {
+  std::ptrdiff_t image;
+  int begin, end;
+  std::vector<Pair> pairs;
+};
+
+// Cuts images into pieces, by image, then detection. A detection costs microseconds, and so does a pair that scores: the
+// last piece that anybody waits for is short, and most images are small enough to stay whole.
+template <class CountsAt>
+std::vector<Piece> cut_into_pieces(std::size_t images, CountsAt&& counts_at) {
+  constexpr std::int64_t possible_pairs = std::int64_t{1} << 14, detections = 512;
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < images; ++i) {
+    const ImageCounts counts = counts_at(i);
+    if (counts.objects == 0) continue;
+    const std::int64_t size = std::clamp<std::int64_t>(possible_pairs / counts.objects, 4, detections);
+    for (std::int64_t begin = 0; begin < counts.detections; begin += size)
+      pieces.push_back({static_cast<std::ptrdiff_t>(i), static_cast<int>(begin),
+                        static_cast<int>(std::min(begin + size, counts.detections)), {}});
   }
-  return found;
+  return pieces;
+}
+
+// Counts the pairs of each image while several threads find them, and remembers the first image that has too many.
+class PairLimit {
+ public:
+  PairLimit(std::size_t images, std::size_t most) : most_(most), found_(images) {}
+
+  // Whether the pairs of an image are still wanted: those of an earlier one are, so that it may prove to be the first.
+  bool wants(std::ptrdiff_t image) const { return image < first_over_.load(std::memory_order_relaxed); }
+
+  void add(std::ptrdiff_t image, std::size_t pairs) {
+    if (pairs == 0 || found_[image].fetch_add(pairs, std::memory_order_relaxed) + pairs <= most_) return;
+    std::ptrdiff_t first = first_over_.load(std::memory_order_relaxed);
+    while (image < first && !first_over_.compare_exchange_weak(first, image)) {
+    }
+  }
+
+  void check() const {
+    if (first_over_ != kNone) throw TooManyPairs{first_over_};
+  }
+
+ private:
+  static constexpr std::ptrdiff_t kNone = std::numeric_limits<std::ptrdiff_t>::max();
+  std::size_t most_;
+  std::vector<std::atomic<std::size_t>> found_;
+  std::atomic<std::ptrdiff_t> first_over_{kNone};
+};
+
+// Scores pieces; keeps its memory between them, and the image as long as it is the same.
+template <class T>
+class PieceScorer {
+ public:
+  PieceScorer(const Settings& settings, Pulse pulse) : scorer_(settings, pulse) {}
+
+  template <class ImageAt>
+  void score(Piece& piece, ImageAt&& image_at, PairLimit& limit) {
+    if (!limit.wants(piece.image)) return;
+    if (piece.image != number_) {
+      image_ = image_at(piece.image);
+      index_.build(image_.masks, image_.width, image_.height, image_.detections);
+      number_ = piece.image;
+    }
+    pairs_.clear();
+    scorer_.qualities(image_, index_, piece.begin, piece.end, false, [&](int d, const auto& scored) {
+      const std::size_t before = pairs_.size();
+      for (const auto& [object, qualities] : scored)
+        if (qualities.pairwise > 0.0) pairs_.push_back({object, d, qualities});
+      limit.add(piece.image, pairs_.size() - before);
+      if (!limit.wants(piece.image)) pairs_.clear();
+    });
+    piece.pairs.assign(pairs_.begin(), pairs_.end());  // exactly as much memory as it takes
+  }
+
+ private:
+  ImageScorer<T> scorer_;
+  std::ptrdiff_t number_ = -1;
+  Image image_{};
+  ObjectIndex index_;
+  std::vector<Pair> pairs_;
+};
+
+// Puts the pairs of an image, which are in order of detection, into order of object, then detection, from row `at` on.
+// Frees the pieces.
+inline void write_by_object(Piece* begin, Piece* end, const ImageCounts& counts, std::int64_t first_object,
+                            std::int64_t first_detection, std::size_t at, PairColumns& out) {
+  std::vector<std::size_t> next(static_cast<std::size_t>(counts.objects) + 1, 0);
+  for (const Piece* piece = begin; piece != end; ++piece)
+    for (const Pair& pair : piece->pairs) ++next[pair.object + 1];
+  next[0] = at;
+  for (std::size_t o = 1; o < next.size(); ++o) next[o] += next[o - 1];
+  for (Piece* piece = begin; piece != end; ++piece) {
+    for (const Pair& pair : piece->pairs) {
+      const std::size_t row = next[pair.object]++;
+      out.detection[row] = first_detection + pair.detection;
+      out.object[row] = first_object + pair.object;
+      write_qualities(pair.qualities, out.qualities.get() + kQualities * row);
+    }
+    std::vector<Pair>().swap(piece->pairs);
+  }
 }
 
 }  // namespace detail
 
-// Scores the images image_at(0), image_at(1), ...; returns the pairs of each.
-template <class T, class ImageAt>
-std::vector<PairColumns> score_images(std::size_t count, ImageAt&& image_at, const Settings& settings,
-                                      std::size_t max_pairs, int threads, Stop& stop) {
-  std::vector<PairColumns> found(count);
-  threads = static_cast<int>(std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(count), 1, std::max(threads, 1)));
-  std::vector<ImageScorer<T>> scorers;
+// Scores the images image_at(0), image_at(1), ... of which counts_at(i) says how large they are.
+template <class T, class CountsAt, class ImageAt>
+PairColumns score_images(std::size_t count, CountsAt&& counts_at, ImageAt&& image_at, const Settings& settings,
+                         std::size_t max_pairs, int threads, Stop& stop) {
+  std::vector<detail::Piece> pieces = detail::cut_into_pieces(count, counts_at);
+  const auto piece_count = static_cast<std::ptrdiff_t>(pieces.size());
+  threads = static_cast<int>(std::clamp<std::ptrdiff_t>(piece_count, 1, std::max(threads, 1)));
+  detail::PairLimit limit(count, max_pairs);
+  std::vector<detail::PieceScorer<T>> scorers;
   for (int i = 0; i < threads; ++i) scorers.emplace_back(settings, Pulse{&stop, i});
-  for_each_index(static_cast<std::ptrdiff_t>(count), threads, stop, [&](int worker, std::ptrdiff_t i) {
-    const Image image = image_at(i);
-    std::vector<detail::Pair> pairs;
-    scorers[worker].qualities(image, false, [&](int d, const std::vector<Qualities>& column) {
-      for (std::size_t o = 0; o < column.size(); ++o)
-        if (column[o].pairwise > 0.0) pairs.push_back({static_cast<std::int64_t>(o), d, column[o]});
-      if (pairs.size() > max_pairs) throw TooManyPairs{i};
-    });
-    found[i] = detail::by_object(pairs, image);
-  });
+  for_each_index(piece_count, threads, stop,
+                 [&](int worker, std::ptrdiff_t i) { scorers[worker].score(pieces[i], image_at, limit); });
+  limit.check();
+
+  std::size_t total = 0;
+  for (const detail::Piece& piece : pieces) total += piece.pairs.size();
+  PairColumns found(total);
+  std::size_t at = 0;
+  std::int64_t first_object = 0, first_detection = 0;
+  auto piece = pieces.begin();
+  for (std::size_t i = 0; i < count; ++i) {
+    const ImageCounts counts = counts_at(i);
+    const auto first = piece;
+    std::size_t pairs = 0;
+    for (; piece != pieces.end() && piece->image == static_cast<std::ptrdiff_t>(i); ++piece) pairs += piece->pairs.size();
+    if (pairs > 0)
+      detail::write_by_object(&*first, &*first + (piece - first), counts, first_object, first_detection, at, found);
+    at += pairs;
+    first_object += counts.objects;
+    first_detection += counts.detections;
+  }
   return found;
 }
 
@@ -85,9 +200,11 @@ std::vector<PairColumns> score_images(std::size_t count, ImageAt&& image_at, con
 template <class T>
 void qualities_of_all_pairs(const Image& image, const Settings& settings, Stop& stop, double* out) {
   ImageScorer<T> scorer(settings, Pulse{&stop});
-  scorer.qualities(image, true, [&](int d, const std::vector<Qualities>& column) {
-    for (std::size_t o = 0; o < column.size(); ++o)
-      write_qualities(column[o], out + kQualities * (o * image.detections + d));
+  ObjectIndex index;
+  index.build(image.masks, image.width, image.height, image.detections);
+  scorer.qualities(image, index, 0, image.detections, true, [&](int d, const auto& scored) {
+    for (const auto& [object, qualities] : scored)
+      write_qualities(qualities, out + kQualities * (static_cast<std::size_t>(object) * image.detections + d));
   });
 }
 

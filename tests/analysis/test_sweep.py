@@ -10,6 +10,7 @@ from tests.strategies import random_world
 
 import probox
 from probox import Convention, Evaluation, InputError
+from probox.analysis import sweep
 from probox.analysis.sweep import find_rematches, threshold_curve
 
 
@@ -78,3 +79,30 @@ def test_without_pdq_there_is_nothing_to_sweep():
     result = probox.evaluate(*random_world(3), measures=("map",))
     with pytest.raises(InputError, match="PDQ was not measured, so nobody is matched; evaluate with PDQ"):
         threshold_curve(result, [0.5])
+
+
+@pytest.mark.parametrize("assignment", ["optimal", "greedy"])
+def test_states_in_which_only_unmatched_detections_drop_out_change_nothing(
+    assignment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image with very many detections is matched only where a matched one drops out."""
+    rng = np.random.default_rng(0)
+    boxes = np.tile([[10, 10, 40, 40], [30, 20, 60, 50], [12, 40, 30, 60]], (20, 1)) + rng.integers(-4, 5, (60, 4))
+    sizes, rows = {1: (80, 80), 2: (80, 80)}, [0, 1, 2]
+    truth = probox.GroundTruth.from_boxes(["cup"], sizes, [1] * 3 + [2] * 3, boxes[rows + rows], [0] * 6)
+    found = probox.Detections(
+        classes=["cup"],
+        image_ids=[1] * 20 + [2] * 40,
+        boxes=boxes,
+        label_probs=rng.choice(40, (60, 1)) / 50 + 0.1,
+        covariances=np.broadcast_to(4.0 * np.eye(2), (60, 2, 2, 2)),
+    )
+    result = probox.evaluate(truth, found, assignment=assignment)
+    expected = find_rematches(result)
+    assert len(expected) > 5
+    for most in (0, 500):  # both images, and one of them
+        monkeypatch.setattr(sweep, "_MOST", most)
+        found = find_rematches(result)
+        order, known = (np.lexsort((events.detection, events.threshold)) for events in (found, expected))
+        for column in ("threshold", "detection", "pair"):
+            np.testing.assert_array_equal(getattr(found, column)[order], getattr(expected, column)[known])

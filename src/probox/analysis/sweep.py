@@ -2,7 +2,9 @@
 
 Above a threshold t an image keeps the detections with a confidence greater than t. Its matches can only
 change at its own detections' confidences, so there are no more states of an image than detections in it,
-and the exact curve over all thresholds costs one assignment per state.
+and the exact curve over all thresholds costs one assignment per state. All states of an image are matched in one call,
+unless it has so many detections that their number squared is too much: then only states in which a matched detection
+drops out, one after the other, since the best matches of the others stay the best.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.states import States, states_above
+from probox.analysis.states import States, state_sizes, states_above
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.assignment import assign
@@ -22,6 +24,7 @@ from probox.tables.results import Verdict
 __all__ = ["Histories", "Rematches", "find_rematches", "match_histories", "threshold_curve"]
 
 _CHUNK = 2_000_000  # pairs at a time
+_MOST = 20_000_000  # pairs in all states of an image that is matched in one call
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,13 +58,56 @@ def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] 
     if not len(pairs):
         return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
     sure = table.confidences if confidences is None else confidences
-    states = states_above(sure[pairs.detections], table.image_rows[pairs.detections], _CHUNK)
-    parts = [_changes(evaluation, some, sure) for some in states]
+    image = table.image_rows[pairs.detections]
+    crowded = _crowded(sure[pairs.detections], image)
+    rows = np.flatnonzero(~crowded[image])
+    parts = [
+        _changes(evaluation, some._replace(row=rows[some.row]), sure)
+        for some in states_above(sure[pairs.detections[rows]], image[rows], _CHUNK)
+    ]
+    parts += [_changes_one_by_one(evaluation, np.flatnonzero(image == one), sure) for one in np.flatnonzero(crowded)]
     threshold, detection, pair = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(threshold, kind="stable")
     return Rematches(
         threshold[order].astype(np.float32), detection[order].astype(np.int64), pair[order].astype(np.int64)
     )
+
+
+def _crowded(sure: npt.NDArray[np.float32], image: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which images, numbered as in `image`, have too many pairs in all their states together."""
+    most = np.bincount(image) ** 2 > _MOST  # no more states than pairs
+    for one in np.flatnonzero(most):
+        most[one] = state_sizes(sure[image == one], image[image == one]) > _MOST
+    return np.asarray(most)
+
+
+def _changes_one_by_one(
+    evaluation: Evaluation, rows: npt.NDArray[np.int64], sure: npt.NDArray[np.float32]
+) -> list[npt.NDArray[np.generic]]:
+    """Return what `_changes` does for the pairs of one image, passing over states in which no match drops out.
+
+    Of equally good matches it may keep others than `_changes` chooses.
+    """
+    pairs = evaluation.pairs
+    confidence = sure[pairs.detections[rows]]
+    partner = np.full(len(sure), -1)  # the pair of each detection
+    before, step = np.zeros(0, np.int64), np.float32(0)
+    found: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+    while True:
+        matched = rows[assign(np.zeros(len(rows), np.int64), pairs, evaluation.convention.assignment, rows)]
+        now = pairs.detections[matched]
+        either = np.union1d(before, now)
+        earlier = partner[either]
+        partner[before] = -1
+        partner[now] = matched
+        changed = either[(partner[either] != earlier) & (sure[either] > step)] if found else either[:0]
+        found.append((np.full(len(changed), step, np.float32), changed, partner[changed]))
+        if not len(matched):
+            break
+        before, step = now, sure[now].min()
+        kept = confidence > step
+        rows, confidence = rows[kept], confidence[kept]
+    return [np.concatenate(column) for column in zip(*found, strict=True)]
 
 
 def _changes(evaluation: Evaluation, states: States, sure: npt.NDArray[np.float32]) -> list[npt.NDArray[np.generic]]:

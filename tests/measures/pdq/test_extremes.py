@@ -134,7 +134,12 @@ def test_assignment_refuses_what_is_no_quality(quality, greedy):
     pair = np.zeros(1, np.int64)
     with pytest.raises(ValueError, match="finite"):
         _core.assign_pairs(
-            offsets=np.array([0, 1]), detections=pair, objects=pair, qualities=np.array([quality]), greedy=greedy
+            offsets=np.array([0, 1]),
+            detections=pair,
+            objects=pair,
+            qualities=np.array([quality]),
+            greedy=greedy,
+            threads=1,
         )
 
 

@@ -38,7 +38,7 @@ quality = np.add.outer(np.arange(n), np.arange(n)).astype(float) ** 2
 quality /= quality.max()
 rows, columns = np.divmod(np.arange(n * n), n)
 start(); _core.assign_pairs(
-    offsets=np.array([0, n * n]), detections=columns, objects=rows, qualities=quality.ravel(), greedy=False)
+    offsets=np.array([0, n * n]), detections=columns, objects=rows, qualities=quality.ravel(), greedy=False, threads=1)
 """,
     "clusters": """
 boxes = np.arange(500000.0)[:, None] * 2 + np.array([0.0, 0.0, 1.0, 1.0])

@@ -162,6 +162,7 @@ def test_assignment_equals_the_definition(greedy, seed):
         objects=objects,
         qualities=quality[objects, detections],
         greedy=greedy,
+        threads=1,
     )
     got = sorted(zip(objects[matched].tolist(), detections[matched].tolist(), strict=True))
     want = definition.assign(quality, "greedy" if greedy else "optimal")

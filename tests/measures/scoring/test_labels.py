@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probox.measures.boxes.definition import overlaps
-from probox.measures.scoring import definition
+from probox.measures.scoring import definition, object_calibration
 from probox.measures.scoring.labels import brier_scores, entropies, ignorances
 from probox.measures.scoring.object_calibration import object_brier_scores
 
@@ -34,13 +35,15 @@ def test_what_is_held_impossible_is_infinitely_surprising() -> None:
     assert entropies(probs).tolist() == [0.0, 0.0, pytest.approx(math.log(2))]
 
 
+@pytest.mark.parametrize("at_a_time", [1, 7, 1 << 22])
 @given(st.integers(0, 2**32 - 1))
-def test_objects_have_the_losses_of_the_definition(seed: int) -> None:
+def test_objects_have_the_losses_of_the_definition(at_a_time: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m = (int(k) for k in rng.integers(0, 6, 2))
     found, there = (np.concatenate([rng.uniform(0, 4, (k, 2)), rng.uniform(4, 9, (k, 2))], axis=1) for k in (n, m))
     probs, labels = rng.dirichlet(np.ones(4), n)[:, :3], rng.integers(0, 3, m)
-    losses = object_brier_scores(found, probs, there, labels, ious=(0.3, 0.6))
+    with mock.patch.object(object_calibration, "_MOST_OVERLAPS", at_a_time):
+        losses = object_brier_scores(found, probs, there, labels, ious=(0.3, 0.6))
     assert losses.shape == (m, 2)
     shared = overlaps(found, there, np.zeros(m, bool)).T
     for column, iou in enumerate((0.3, 0.6)):

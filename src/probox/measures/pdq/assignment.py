@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox import _core
+from probox.support.parallel import thread_count
 from probox.tables.results import PairTable
 
 __all__ = ["assign"]
@@ -35,5 +36,6 @@ def assign(
         objects=np.ascontiguousarray(pairs.objects[chosen]),
         qualities=np.ascontiguousarray(pairs.qualities[chosen, 0]),
         greedy=how == "greedy",
+        threads=thread_count(None),
     )
     return matched

@@ -48,7 +48,7 @@ def score_pairs(
     convention : Convention
         The measure's constants; of its choices only those about pixels matter here.
     threads : int
-        How many threads share the images. The result does not depend on it.
+        How many threads share the work, pieces of one image included. The result does not depend on it.
     progress : callable, optional
         Called with the numbers of images done and in all.
     """

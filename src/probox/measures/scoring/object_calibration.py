@@ -16,6 +16,9 @@ Labels = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 MISSED = 1.0
 """The loss of an object that nothing overlaps: the Brier score of p = 0."""
 
+_MOST_OVERLAPS = 1 << 22
+"""How many overlaps of objects and detections are in memory at a time, or those of a single object."""
+
 
 def object_brier_scores(
     found: FloatArray,
@@ -49,11 +52,14 @@ def object_brier_scores(
     losses = np.full((len(there), len(ious)), MISSED)
     if not len(found) or not len(there):
         return losses
-    shared = overlaps(found, there, np.zeros(len(there), bool)).T
-    for column, threshold in enumerate(ious):
-        near = (shared >= threshold).astype(np.float64)
-        n = near.sum(axis=1)
-        some = n > 0
-        mean = near[some] @ np.asarray(probs, np.float64) / n[some, None]
-        losses[some, column] = brier_scores(mean, labels[some])
+    probs = np.asarray(probs, np.float64)
+    step = max(1, _MOST_OVERLAPS // len(found))
+    for rows in (slice(begin, begin + step) for begin in range(0, len(there), step)):
+        shared = overlaps(found, there[rows], np.zeros(len(there[rows]), bool)).T
+        for column, threshold in enumerate(ious):
+            near = (shared >= threshold).astype(np.float64)
+            n = near.sum(axis=1)
+            some = n > 0
+            mean = near[some] @ probs / n[some, None]
+            losses[rows, column][some] = brier_scores(mean, labels[rows][some])
     return losses

@@ -1,0 +1,170 @@
+"""One image with many objects or detections: what is looked at, who works on which piece, what is too much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from probox import Convention, Detections, GroundTruth, _core, evaluate
+from probox.measures.pdq import definition
+from probox.measures.pdq.kernel_tables import KernelTables
+from probox.measures.pdq.pairs import score_pairs
+from probox.measures.pdq.settings import settings_of
+from probox.tables.results import PairTable
+
+FEW = 7
+"""Detections of an image for which the kernel looks at every object in turn."""
+
+
+def make_boxes(rng: np.random.Generator, count: int, size: np.ndarray, largest: int) -> np.ndarray:
+    """Return whole boxes of 1 to `largest` pixels a side within an image, many of them at the ends of buckets."""
+    extent = np.minimum(rng.integers(1, largest + 1, (count, 2)), size)
+    bucket = 1 << max(0, int(size.max() - 1).bit_length() - 6)
+    low = rng.integers(0, size - extent + 1)
+    at_ends = rng.random((count, 2)) < 0.5
+    low = np.where(at_ends, low // bucket * bucket - rng.integers(0, 2, (count, 2)), low)
+    low = np.clip(low, 0, size - extent)
+    return np.concatenate([low, low + extent - 1], axis=1)
+
+
+def make_world(seed: int, objects: int, detections: int, largest: int = 4) -> tuple[GroundTruth, Detections]:
+    """Return one image of up to 1,000 pixels a side, and boxes on its objects, beside them and outside."""
+    rng = np.random.default_rng(seed)
+    size = np.exp(rng.uniform(np.log(4), np.log(1000), 2)).astype(np.int64)
+    boxes = make_boxes(rng, objects, size, largest)
+    truth = GroundTruth.from_boxes(
+        ["cup", "dog"], {1: tuple(size.tolist())}, np.ones(objects, np.int64), boxes, rng.integers(0, 2, objects)
+    )
+    found = boxes[rng.integers(0, objects, detections)] + rng.integers(-1, 2, (detections, 4)) * (
+        rng.random((detections, 1)) < 0.5
+    )
+    found = np.where(rng.random((detections, 1)) < 0.1, found + 2.0 * np.tile(size, 2), found)  # outside
+    found = np.sort(found.reshape(-1, 2, 2), axis=1).reshape(-1, 4).astype(np.float64)
+    variance = np.where(rng.random(detections) < 0.5, 0.0, rng.uniform(0.1, 2.0, detections))
+    probs = rng.random((detections, 2)).astype(np.float32) / 2 * (rng.random((detections, 2)) < 0.9)
+    return truth, Detections(
+        classes=["cup", "dog"],
+        image_ids=np.ones(detections, np.int64),
+        boxes=found,
+        label_probs=probs,
+        covariances=variance[:, None, None, None] * np.tile(np.eye(2), (2, 1, 1)),
+    )
+
+
+def in_many_images(truth: GroundTruth, found: Detections, size: int) -> tuple[GroundTruth, Detections]:
+    """Return copies of one image with all of its objects each, among which its detections are dealt out in turn."""
+    copies = -(-len(found) // size)
+    width, height = truth.dataset.shapes[0].tolist()
+    many = GroundTruth.from_boxes(
+        truth.classes,
+        dict.fromkeys(range(1, copies + 1), (width, height)),
+        np.repeat(np.arange(1, copies + 1), len(truth)),
+        np.tile(truth.boxes, (copies, 1)),
+        np.tile(truth.labels, copies),
+    )
+    dealt = Detections(
+        classes=found.classes,
+        image_ids=1 + np.arange(len(found)) // size,
+        boxes=found.boxes,
+        label_probs=found.label_probs,
+        covariances=found.covariances,
+    )
+    return many, dealt
+
+
+def one_by_one(truth: GroundTruth, found: Detections, convention: Convention, size: int = FEW) -> PairTable:
+    """Return the pairs of one image, found with few detections in the image at a time."""
+    many, dealt = in_many_images(truth, found, size)
+    pairs = score_pairs(many, many.masks, dealt, convention)
+    objects = pairs.objects % len(truth)
+    order = np.lexsort((pairs.detections, objects))
+    return PairTable(detections=pairs.detections[order], objects=objects[order], qualities=pairs.qualities[order])
+
+
+def assert_same(one: PairTable, other: PairTable) -> None:
+    np.testing.assert_array_equal(one.detections, other.detections)
+    np.testing.assert_array_equal(one.objects, other.objects)
+    np.testing.assert_array_equal(one.qualities, other.qualities)
+
+
+@pytest.mark.parametrize("preset", ["reference", "paper"])
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), objects=st.integers(16, 140), detections=st.integers(8, 60))
+def test_objects_that_are_not_looked_at_could_not_have_scored(preset, seed, objects, detections):
+    truth, found = make_world(seed, objects, detections)
+    convention = Convention.preset(preset)
+    assert_same(score_pairs(truth, truth.masks, found, convention), one_by_one(truth, found, convention))
+
+
+def test_a_smallest_quality_that_spares_distant_objects_spares_them():
+    """An object outside the support scores epsilon; above a threshold of less than that it counts."""
+    truth, found = make_world(5, objects=40, detections=30)
+    convention = Convention(snap_zero=1e-40, min_quality=0.0)
+    pairs = score_pairs(truth, truth.masks, found, convention)
+    assert_same(pairs, one_by_one(truth, found, convention))
+    strict = score_pairs(truth, truth.masks, found, Convention())
+    assert len(pairs) > 2 * len(strict)
+
+
+@pytest.mark.parametrize(("objects", "detections"), [(1, 1500), (40, 1500), (5000, 30)])
+def test_pieces_and_threads_give_the_same_bits(objects, detections):
+    truth, found = make_world(objects, objects, detections, largest=40)
+    whole = score_pairs(truth, truth.masks, found, Convention())
+    assert len(whole) > 20
+    for threads in (2, 3, 8):
+        assert_same(whole, score_pairs(truth, truth.masks, found, Convention(), threads=threads))
+    assert_same(whole, one_by_one(truth, found, Convention()))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_first_image_with_too_many_pairs_is_named(threads):
+    truth, found = make_world(0, objects=60, detections=4000, largest=30)
+    many, dealt = in_many_images(truth, found, 1000)
+    tables = KernelTables(many, many.masks, dealt, Convention())
+
+    def score(max_pairs: int) -> np.ndarray:
+        found, _, _ = _core.score_images(
+            settings_of(Convention()), *tables.of_images(0, 4), max_pairs=max_pairs, threads=threads
+        )
+        return np.bincount(found // 1000, minlength=4)
+
+    counts = score(1 << 20)
+    assert len(set(counts.tolist())) == 4
+    for most in sorted(counts.tolist()):
+        np.testing.assert_array_equal(score(int(counts.max())), counts)
+        with pytest.raises(_core.TooManyPairsError) as caught:
+            score(most - 1)
+        assert caught.value.args == (int(np.argmax(counts > most - 1)),)
+
+
+@pytest.mark.parametrize("preset", ["reference", "paper"])
+def test_a_dense_image_agrees_with_the_definition(preset):
+    rng = np.random.default_rng(3)
+    boxes = make_boxes(rng, 40, np.array([90, 70]), 25)
+    truth = GroundTruth.from_boxes(["cup", "dog"], {1: (90, 70)}, [1] * 40, boxes, rng.integers(0, 2, 40))
+    source = rng.integers(0, 40, 70)
+    found = Detections(
+        classes=["cup", "dog"],
+        image_ids=[1] * 70,
+        boxes=boxes[source] + rng.integers(0, 2, (70, 4)) * [-1, -1, 1, 1],
+        label_probs=rng.random((70, 2)) / 2,
+        covariances=rng.uniform(0.0, 3.0, (70, 1, 1, 1)) * np.eye(2) * np.ones((1, 2, 1, 1)),
+    )
+    convention = Convention.preset(preset)
+    got, want = evaluate(truth, found, convention=convention, threads=2), definition.evaluate(truth, found, convention)
+    assert got.tp > 20
+    assert (got.tp, got.fp, got.fn) == (want.tp, want.fp, want.fn)
+    assert got.pdq == pytest.approx(want.pdq, abs=2e-6)
+
+
+def test_every_pair_of_an_image_is_listed_whatever_is_near():
+    truth, found = make_world(1, objects=40, detections=30)
+    tables = KernelTables(truth, truth.masks, found, Convention())
+    every = _core.pair_qualities(settings_of(Convention()), *tables.of_images(0, 1))
+    assert every.shape == (40, 30, 5)
+    np.testing.assert_array_equal(every[..., 2], found.label_probs.T.astype(np.float64)[truth.labels])
+    pairs = score_pairs(truth, truth.masks, found, Convention())
+    np.testing.assert_allclose(every[pairs.objects, pairs.detections], pairs.qualities, rtol=1e-9, atol=0)
+    assert np.count_nonzero(every[..., 0]) == len(pairs)
