@@ -11,6 +11,7 @@ from probox.files.reading import Paths, read_bytes
 from probox.formats.coco.cls_prob import limited, other_order
 from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.problems import MAX_EXAMPLES, Problems
+from probox.formats.sharing import sharing
 from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -45,7 +46,9 @@ def read_coco_results(path: Paths, truth: GroundTruth | Dataset, *, repair: bool
 
 def check_coco_results(data: bytes, file: str) -> None:
     """Raise if the content is no list of results; images and categories may be any."""
-    _columns, found = _core.read_coco_results(data, image_ids=None, category_ids=None, lenient=False, max_examples=1)
+    _columns, found = _core.read_coco_results(
+        data, image_ids=None, category_ids=None, lenient=False, max_examples=1, **sharing()
+    )
     Problems().add_raw(found, file)
 
 
@@ -57,6 +60,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         category_ids=dataset.category_ids,
         lenient=problems.lenient,
         max_examples=MAX_EXAMPLES,
+        **sharing(),
     )
     problems.add_raw(found, file)
     require_label_matrix(len(columns["image_ids"]), len(dataset.classes), file)
@@ -66,7 +70,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         columns=len(dataset.classes),
         given_rows=columns["all_scores_rows"],
         given=columns["all_scores"],
-        threads=1,
+        threads=sharing()["threads"],
     )
     label_probs, notes = _with_cls_prob(label_probs, columns, file, problems)
     if columns["unknown_image_rows"]:
