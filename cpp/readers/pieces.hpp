@@ -119,17 +119,17 @@ std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing,
   struct Piece {
     const char* start;
     const char* stop;
-    const char* end = nullptr;
-    std::int64_t last = -1;  // number of its last value, counted from 0 in the first piece and from 1 in others
+    const char* end;
+    std::int64_t last;  // number of its last value, counted from 0 in the first piece and from 1 in others
     std::optional<Part> part;
   };
   const std::vector<const char*> cuts = places_to_cut(in, sharing, find);
   std::vector<Adopted<Part>> adopted;
   if (cuts.empty()) return adopted;
   std::vector<Piece> pieces;
-  pieces.push_back({in.at(), cuts.front()});
+  pieces.push_back({in.at(), cuts.front(), nullptr, -1, {}});
   for (std::size_t k = 0; k < cuts.size(); ++k) {
-    pieces.push_back({cuts[k], k + 1 < cuts.size() ? cuts[k + 1] : in.end()});
+    pieces.push_back({cuts[k], k + 1 < cuts.size() ? cuts[k + 1] : in.end(), nullptr, -1, {}});
   }
   std::atomic<std::size_t> broken{pieces.size()};  // the first piece whose followers nobody needs
   for_each_index(static_cast<std::ptrdiff_t>(pieces.size()), sharing.threads, [&](int, std::ptrdiff_t index) {
