@@ -85,7 +85,9 @@ def results_entry(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         entry["covars"] = draw(covariances)
     if draw(st.integers(0, 3)) == 0:
-        entry[draw(st.sampled_from(["all_scores", "cls_prob"]))] = draw(st.lists(st.floats(0, 1), min_size=2, max_size=2))
+        entry[draw(st.sampled_from(["all_scores", "cls_prob"]))] = draw(
+            st.lists(st.floats(0, 1), min_size=2, max_size=2)
+        )
     if draw(st.integers(0, 7)) == 0:
         del entry[draw(st.sampled_from(sorted(entry)))]
     return {**entry, **draw(other)}
