@@ -173,8 +173,8 @@ def test_the_first_wrong_entry_is_named(kind: str, at: int) -> None:
     assert problems[0][3][0][2].startswith(f"[{at}]")
 
 
-def test_pieces_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads that read a list of strings with what looks like entries in them are wrong, and nobody notices."""
+def test_strings_that_look_like_entries() -> None:
+    """A thread that begins in one of them reads what is none, and it comes to nothing."""
     trap = GOOD | {"note": '}, {"image_id": 1, "category_id": 7, "bbox": [0, 0, 1, 1], "score": 1}, {"image_id'}
     assert_same_in_pieces(read_results, json.dumps([trap] * 50).encode())
     columns, _ = read_results(json.dumps([trap] * 50).encode(), lenient=False, threads=4, least_piece=1)

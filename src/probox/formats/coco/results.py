@@ -64,14 +64,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
     )
     problems.add_raw(found, file)
     require_label_matrix(len(columns["image_ids"]), len(dataset.classes), file)
-    label_probs = _core.label_matrix(
-        scores=columns["scores"],
-        labels=columns["labels"],
-        columns=len(dataset.classes),
-        given_rows=columns["all_scores_rows"],
-        given=columns["all_scores"],
-        threads=sharing()["threads"],
-    )
+    label_probs = _label_probs(columns, len(dataset.classes))
     label_probs, notes = _with_cls_prob(label_probs, columns, file, problems)
     if columns["unknown_image_rows"]:
         images = np.unique(columns["unknown_images"])
@@ -92,6 +85,20 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         source=file,
         place=lambda row: (file, f"[{entries[row]}]"),
         notes=tuple(notes),
+    )
+
+
+def _label_probs(columns: _core._CocoResults, classes: int) -> npt.NDArray[np.float32]:
+    given = columns["all_scores_rows"]
+    if len(given) and len(given) == len(columns["scores"]):  # as large as the file: not copied
+        return columns["all_scores"].reshape(len(given), classes)
+    return _core.label_matrix(
+        scores=columns["scores"],
+        labels=columns["labels"],
+        columns=classes,
+        given_rows=given,
+        given=columns["all_scores"],
+        threads=sharing()["threads"],
     )
 
 
