@@ -62,6 +62,7 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         max_examples=MAX_EXAMPLES,
         **sharing(),
     )
+    del data  # nobody else may hold it: its memory is free for the label probabilities
     problems.add_raw(found, file)
     require_label_matrix(len(columns["image_ids"]), len(dataset.classes), file)
     label_probs = _label_probs(columns, len(dataset.classes))
