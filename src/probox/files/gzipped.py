@@ -1,6 +1,6 @@
 """Content in the format of gzip, by isal where it is installed and by zlib where it is not.
 
-isal reads two to three times as fast as zlib, and writes ten times as fast, a tenth larger. What is wrong with a file
+isal unpacks two to three times as fast as zlib, and packs ten times as fast, a tenth larger. What is wrong with a file
 is always said in zlib's words: whatever isal refuses is read again.
 """
 
