@@ -88,11 +88,11 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples
 }
 
 nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::optional<Ids> category_ids, bool lenient,
-                            std::size_t max_examples) {
+                            std::size_t max_examples, int threads, std::size_t least_piece) {
   require(image_ids.has_value() == category_ids.has_value(), "expected the ids of images and categories, or neither");
   Problems problems(lenient, max_examples);
   coco::Results results;
-  std::vector<double> covariances;
+  LargeColumn<double> covariances;
   {
     coco::Known known{false, nullptr, 0, nullptr, 0};
     if (image_ids) {
@@ -100,8 +100,9 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
     }
     nb::gil_scoped_release unlocked;
     json::Reader in(data.c_str(), data.size());
-    results = coco::ResultsReader(in, problems, known).read();
-    if (!results.covariances.rows.empty()) covariances = results.covariances.spread(results.labels.size(), 8);
+    results = coco::ResultsReader(in, problems, known).read({threads, least_piece});
+    const std::size_t rows = results.labels.size();
+    if (!results.covariances.rows.empty()) covariances = std::move(results.covariances).spread(rows, 8);
   }
   const std::size_t n = results.labels.size();
   nb::dict columns;
@@ -121,15 +122,16 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
   return nb::make_tuple(columns, problem_list(problems));
 }
 
-nb::tuple read_rvc1(nb::bytes data, bool lenient, std::size_t max_examples) {
+nb::tuple read_rvc1(nb::bytes data, bool lenient, std::size_t max_examples, int threads, std::size_t least_piece) {
   Problems problems(lenient, max_examples);
   rvc1::Detections found;
-  std::vector<double> covariances;
+  LargeColumn<double> covariances;
   {
     nb::gil_scoped_release unlocked;
     json::Reader in(data.c_str(), data.size());
-    found = rvc1::DetectionsReader(in, problems).read();
-    if (!found.covariances.rows.empty()) covariances = found.covariances.spread(found.image_rows.size(), 8);
+    found = rvc1::DetectionsReader(in, problems).read({threads, least_piece});
+    const std::size_t rows = found.image_rows.size();
+    if (!found.covariances.rows.empty()) covariances = std::move(found.covariances).spread(rows, 8);
   }
   const std::size_t n = found.image_rows.size();
   const std::size_t classes = found.classes.size();
@@ -185,9 +187,10 @@ void bind_readers(nb::module_& m) {
   m.def("read_coco_truth", &read_coco_truth, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "max_side"_a,
         "max_pixels"_a, "max_mask_numbers"_a, "max_numbers"_a, "Return columns and problems of COCO ground truth.");
   m.def("read_coco_results", &read_coco_results, "data"_a, nb::kw_only(), "image_ids"_a.none(),
-        "category_ids"_a.none(), "lenient"_a, "max_examples"_a,
+        "category_ids"_a.none(), "lenient"_a, "max_examples"_a, "threads"_a = 1, "least_piece"_a = 1,
         "Return columns and problems of COCO results; without the truth's ids (sorted), only their form is checked.");
-  m.def("read_rvc1", &read_rvc1, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a,
+  m.def("read_rvc1", &read_rvc1, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "threads"_a = 1,
+        "least_piece"_a = 1,
         "Return columns and problems of the robotic vision challenge's detections.");
   m.def("read_rvc1_labels", &read_rvc1_labels, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a,
         "Return columns and problems of the robotic vision challenge's labels.json.");

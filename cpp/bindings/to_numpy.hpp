@@ -17,17 +17,17 @@ namespace probox {
 
 namespace nb = nanobind;
 
-template <class T>
-nb::object to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
-  auto owner = std::make_unique<std::vector<T>>(std::move(values));
+template <class T, class Allocator>
+nb::object to_numpy(std::vector<T, Allocator>&& values, std::initializer_list<std::size_t> shape) {
+  auto owner = std::make_unique<std::vector<T, Allocator>>(std::move(values));
   if (owner->capacity() == 0) owner->reserve(1);  // an empty array still wants an address
   const T* data = owner->data();
-  nb::capsule deleter(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  nb::capsule deleter(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T, Allocator>*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape, deleter));
 }
 
-template <class T>
-nb::object to_numpy(std::vector<T>&& values) {
+template <class T, class Allocator>
+nb::object to_numpy(std::vector<T, Allocator>&& values) {
   const std::size_t size = values.size();
   return to_numpy(std::move(values), {size});
 }

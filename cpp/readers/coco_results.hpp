@@ -10,7 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "joined_columns.hpp"
 #include "json_reader.hpp"
+#include "large_column.hpp"
+#include "pieces.hpp"
 #include "problems.hpp"
 #include "some_rows.hpp"
 
@@ -18,14 +21,14 @@ namespace probox::coco {
 
 // Columns of a results file, in the order of the file.
 struct Results {
-  std::vector<std::int64_t> entries, image_ids;
-  std::vector<std::int32_t> labels;
-  std::vector<double> scores, corners, extents;
+  LargeColumn<std::int64_t> entries, image_ids;
+  LargeColumn<std::int32_t> labels;
+  LargeColumn<double> scores, corners, extents;
   SomeRows<float> all_scores;
-  std::vector<std::int64_t> cls_prob_rows;  // whose all_scores stood there as cls_prob
+  LargeColumn<std::int64_t> cls_prob_rows;  // whose all_scores stood there as cls_prob
   SomeRows<double> covariances;
   std::int64_t unknown_image_rows = 0;
-  std::vector<std::int64_t> unknown_images;  // distinct neighbours: at least one entry per unknown image
+  LargeColumn<std::int64_t> unknown_images;  // distinct neighbours: at least one entry per unknown image
 };
 
 // The known images and categories, as sorted ids, one column per category. Without them only the form is checked.
@@ -41,19 +44,59 @@ class ResultsReader {
  public:
   ResultsReader(json::Reader& in, Problems& problems, const Known& known) : in_(in), problems_(problems), known_(known) {}
 
-  Results read() {
-    problems_.guard([this] {
+  Results read(const Sharing& sharing = {}) {
+    std::vector<Adopted<Results>> pieces;
+    problems_.guard([&] {
       if (in_.peek() != '[') in_.mismatch(words::list_of_detections);
       in_.enter_array();
-      while (in_.next_item()) {
-        problems_.row(in_, [this](auto& image) { read_detection(image); });
-      }
+      pieces = read_pieces<Results>(in_, sharing, BetweenObjects(in_.at()), [this](auto& in, auto stop, auto& wanted) {
+        return read_piece(in, stop, wanted);
+      });
+      while (in_.next_item()) read_row();
       in_.finish();
     });
-    return std::move(results_);
+    if (pieces.empty()) return std::move(results_);
+    pieces.push_back({std::move(results_), 0});
+    return joined(pieces, sharing.threads);
   }
 
  private:
+  void read_row() {
+    problems_.row(in_, [this](auto& image) { read_detection(image); });
+  }
+
+  template <class Wanted>
+  std::optional<Results> read_piece(json::Reader& in, const char* stop, const Wanted& wanted) const {
+    Problems problems(/*lenient=*/false, /*max_examples=*/0);
+    ResultsReader own(in, problems, known_);
+    problems.guard([&] { read_values(in, stop, wanted, [&own] { own.read_row(); }); });
+    if (!problems.groups().empty()) return std::nullopt;
+    return std::move(own.results_);
+  }
+
+  static Results joined(std::vector<Adopted<Results>>& pieces, int threads) {
+    Results all;
+    std::vector<std::int64_t> first_rows{0};
+    for (const Adopted<Results>& piece : pieces) {
+      first_rows.push_back(first_rows.back() + static_cast<std::int64_t>(piece.part.labels.size()));
+      all.unknown_image_rows += piece.part.unknown_image_rows;
+    }
+    const auto first_entry = [&](std::size_t k) { return pieces[k].first; };
+    const auto first_row = [&](std::size_t k) { return first_rows[k]; };
+    JoinedColumns<Results> join(pieces, threads);
+    all.entries = join.column(&Results::entries, first_entry);
+    all.image_ids = join.column(&Results::image_ids);
+    all.labels = join.column(&Results::labels);
+    all.scores = join.column(&Results::scores);
+    all.corners = join.column(&Results::corners);
+    all.extents = join.column(&Results::extents);
+    all.all_scores = join.some_rows(&Results::all_scores, first_row);
+    all.cls_prob_rows = join.column(&Results::cls_prob_rows, first_row);
+    all.covariances = join.some_rows(&Results::covariances, first_row);
+    all.unknown_images = join.column(&Results::unknown_images);
+    return all;
+  }
+
   static constexpr double rounding = 1e-3;
   static constexpr int all_scores_ = 4, covariances_ = 5, cls_prob_ = 6, bbox_covar_ = 7;  // what SeenKeys call them
 

@@ -10,7 +10,9 @@
 #include <limits>
 #include <string>
 
+#include "digits.hpp"
 #include "json_string.hpp"
+#include "nearest_double.hpp"
 
 namespace probox::json {
 
@@ -22,26 +24,28 @@ class NumberScanner : public StringScanner {
   // for the caller to say. A number too large for a double fails.
   double number() {
     skip_space();
-    // The common case in one go: up to 18 digits, maybe a point, no exponent. All else takes the careful way.
+    // The common case in one go: up to 19 digits, maybe a point, maybe an exponent. All else takes the careful way.
     const char* at = at_;
     const bool negative = *at == '-';
     if (negative) ++at;
     const char* whole = at;
     std::uint64_t mantissa = 0;
     while (is_digit(*at)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*at++ - '0');
-    const std::ptrdiff_t whole_digits = at - whole;
+    std::ptrdiff_t digits = at - whole;
+    if (digits == 0 || (*whole == '0' && digits > 1)) return careful_number();
+    if (*whole == '0') digits = 0;
     std::ptrdiff_t decimals = 0;
     if (*at == '.') {
       const char* fraction = ++at;
-      while (is_digit(*at)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*at++ - '0');
+      take_digits(at, end_, mantissa);
       decimals = at - fraction;
       if (decimals == 0) return careful_number();
     }
-    const bool plain = whole_digits > 0 && (*whole != '0' || whole_digits == 1) && whole_digits + decimals <= 18 &&
-                       mantissa <= max_exact && (*at | 0x20) != 'e';
-    if (!exact_doubles || !plain) return careful_number();
+    std::int64_t exponent = -decimals;
+    if ((*at | 0x20) == 'e' && !add_exponent(at, exponent)) return careful_number();
+    double value = 0;
+    if (digits + decimals > 19 || !small_double(mantissa, exponent, value)) return careful_number();
     at_ = at;
-    const double value = static_cast<double>(mantissa) / powers_of_ten[static_cast<std::size_t>(decimals)];
     return negative ? -value : value;
   }
 
@@ -127,9 +131,8 @@ class NumberScanner : public StringScanner {
     }
     token.end = at_;
     token.mantissa = mantissa;
-    if (exact_doubles && token.digits <= 19 && mantissa <= max_exact && std::abs(token.exponent) <= 22) {
-      const double power = powers_of_ten[static_cast<std::size_t>(std::abs(token.exponent))];
-      const double scaled = token.exponent < 0 ? static_cast<double>(mantissa) / power : static_cast<double>(mantissa) * power;
+    double scaled = 0;
+    if (token.digits <= 19 && small_double(mantissa, token.exponent, scaled)) {
       token.value = token.negative ? -scaled : scaled;
       token.exact = true;
     }
@@ -147,6 +150,28 @@ class NumberScanner : public StringScanner {
 #else
   static constexpr bool exact_doubles = false;
 #endif
+
+  // Add the exponent that starts here, if it has one to three digits.
+  static bool add_exponent(const char*& at, std::int64_t& exponent) {
+    const char sign = *++at;
+    if (sign == '-' || sign == '+') ++at;
+    const char* start = at;
+    std::int64_t value = 0;
+    while (is_digit(*at) && at - start < 3) value = value * 10 + (*at++ - '0');
+    if (at == start || is_digit(*at)) return false;
+    exponent += sign == '-' ? -value : value;
+    return true;
+  }
+
+  // Find the double nearest to mantissa * 10^exponent, where that is quick.
+  static bool small_double(std::uint64_t mantissa, std::int64_t exponent, double& value) {
+    if (exact_doubles && mantissa <= max_exact && exponent >= -22 && exponent <= 22) {
+      const double power = powers_of_ten[static_cast<std::size_t>(std::abs(exponent))];
+      value = exponent < 0 ? static_cast<double>(mantissa) / power : static_cast<double>(mantissa) * power;
+      return true;
+    }
+    return mantissa > 0 && nearest_double(mantissa, exponent, value);
+  }
 
   double careful_number() {
     const Token token = scan_number(words::number);

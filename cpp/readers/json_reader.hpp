@@ -81,6 +81,17 @@ class Reader : public NumberScanner {
     if (at_ != end_) syntax(words::end_of_file);
   }
 
+  // ---- places
+
+  const char* at() const { return at_; }
+  const char* end() const { return end_; }
+
+  // Go to another place of the innermost list, behind the value of this number.
+  void move_to(const char* at, std::int64_t index) {
+    at_ = at;
+    frames_[depth_ - 1].index = index;
+  }
+
   Mark mark() const { return {at_, depth_, depth_ > 0 ? frames_[depth_ - 1] : Frame{}}; }
   void rewind(const Mark& mark) {
     at_ = mark.at;

@@ -9,7 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "joined_columns.hpp"
 #include "json_reader.hpp"
+#include "large_column.hpp"
+#include "pieces.hpp"
 #include "problems.hpp"
 #include "some_rows.hpp"
 
@@ -22,12 +25,12 @@ struct Detections {
   std::vector<std::string> classes;
   std::vector<std::string> image_names;
   std::int64_t images = 0;
-  std::vector<std::int64_t> image_rows, entries;  // position of the image, and of the detection in it
-  std::vector<double> boxes;                      // NaN where only a heatmap is given
-  std::vector<float> label_probs;
+  LargeColumn<std::int64_t> image_rows, entries;  // position of the image, and of the detection in it
+  LargeColumn<double> boxes;                      // NaN where only a heatmap is given
+  LargeColumn<float> label_probs;
   SomeRows<double> covariances;
-  std::vector<std::int32_t> mask_files;  // -1: none
-  std::vector<std::int64_t> mask_ids;    // no_mask_id: none
+  LargeColumn<std::int32_t> mask_files;  // -1: none
+  LargeColumn<std::int64_t> mask_ids;    // no_mask_id: none
   std::vector<std::string> mask_file_names;
   std::vector<std::string> other_keys;
   bool has_classes = false, has_image_names = false, has_detections = false;
@@ -37,8 +40,10 @@ class DetectionsReader {
  public:
   DetectionsReader(json::Reader& in, Problems& problems) : in_(in), problems_(problems) {}
 
-  Detections read() {
+  Detections read(const Sharing& sharing = {}) {
+    sharing_ = sharing;
     problems_.guard([this] { read_file(); });
+    if (!pieces_.empty()) join();
     return std::move(found_);
   }
 
@@ -87,17 +92,78 @@ class DetectionsReader {
 
   void read_images() {
     in_.enter_array();
-    while (in_.next_item()) {
-      const std::int64_t image = found_.images++;
-      problems_.row(in_, [this, image](auto&) {
-        if (in_.peek() != '[') in_.mismatch(words::detections_of_image);
-        in_.enter_array();
-        while (in_.next_item()) {
-          const std::size_t labels = found_.label_probs.size();
-          const bool good = problems_.row(in_, [this, image](auto&) { read_detection(image); });
-          if (!good) found_.label_probs.resize(labels);
-        }
-      });
+    pieces_ = read_pieces<Detections>(in_, sharing_, BetweenLists{}, [this](auto& in, auto stop, auto& wanted) {
+      return read_piece(in, stop, wanted);
+    });
+    for (const Adopted<Detections>& piece : pieces_) found_.images += piece.part.images;
+    while (in_.next_item()) read_image();
+  }
+
+  void read_image() {
+    const std::int64_t image = found_.images++;
+    problems_.row(in_, [this, image](auto&) {
+      if (in_.peek() != '[') in_.mismatch(words::detections_of_image);
+      in_.enter_array();
+      while (in_.next_item()) {
+        const std::size_t labels = found_.label_probs.size();
+        const bool good = problems_.row(in_, [this, image](auto&) { read_detection(image); });
+        if (!good) found_.label_probs.resize(labels);
+      }
+    });
+  }
+
+  template <class Wanted>
+  std::optional<Detections> read_piece(json::Reader& in, const char* stop, const Wanted& wanted) const {
+    Problems problems(/*lenient=*/false, /*max_examples=*/0);
+    DetectionsReader own(in, problems);
+    own.found_.classes = found_.classes;
+    problems.guard([&] { read_values(in, stop, wanted, [&own] { own.read_image(); }); });
+    if (!problems.groups().empty()) return std::nullopt;
+    return std::move(own.found_);
+  }
+
+  // Puts what was read in pieces before what was read after them.
+  void join() {
+    std::vector<std::int64_t> first_images, first_rows{0};
+    std::int64_t images = 0;
+    for (const Adopted<Detections>& piece : pieces_) {
+      first_images.push_back(images);
+      images += piece.part.images;
+      first_rows.push_back(first_rows.back() + static_cast<std::int64_t>(piece.part.entries.size()));
+    }
+    first_images.push_back(0);  // what was read after them is numbered rightly
+    pieces_.push_back({Detections{}, 0});
+    std::swap(pieces_.back().part, found_);
+    number_files();
+    Detections& last = pieces_.back().part;
+    found_.classes = std::move(last.classes);
+    found_.image_names = std::move(last.image_names);
+    found_.images = last.images;
+    found_.other_keys = std::move(last.other_keys);
+    found_.has_classes = last.has_classes;
+    found_.has_image_names = last.has_image_names;
+    found_.has_detections = last.has_detections;
+    const auto first_image = [&](std::size_t k) { return first_images[k]; };
+    const auto first_row = [&](std::size_t k) { return first_rows[k]; };
+    JoinedColumns<Detections> join(pieces_, sharing_.threads);
+    found_.image_rows = join.column(&Detections::image_rows, first_image);
+    found_.entries = join.column(&Detections::entries);
+    found_.boxes = join.column(&Detections::boxes);
+    found_.label_probs = join.column(&Detections::label_probs);
+    found_.covariances = join.some_rows(&Detections::covariances, first_row);
+    found_.mask_files = join.column(&Detections::mask_files);
+    found_.mask_ids = join.column(&Detections::mask_ids);
+  }
+
+  // Gives files of heatmaps, which each piece has numbered for itself, the numbers that they have in the whole.
+  void number_files() {
+    file_numbers_.clear();
+    for (Adopted<Detections>& piece : pieces_) {
+      std::vector<std::int32_t> numbers;
+      for (const std::string& name : piece.part.mask_file_names) numbers.push_back(file_number(name));
+      for (std::int32_t& file : piece.part.mask_files) {
+        if (file >= 0) file = numbers[static_cast<std::size_t>(file)];
+      }
     }
   }
 
@@ -173,6 +239,8 @@ class DetectionsReader {
 
   json::Reader& in_;
   Problems& problems_;
+  Sharing sharing_;
+  std::vector<Adopted<Detections>> pieces_;
   Detections found_;
   std::unordered_map<std::string, std::int32_t> file_numbers_;
 };

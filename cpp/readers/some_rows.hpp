@@ -4,21 +4,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <utility>
 
 #include "json_reader.hpp"
+#include "large_column.hpp"
 
 namespace probox {
 
 // Which rows have them, and their values one after the other.
 template <class T>
 struct SomeRows {
-  std::vector<std::int64_t> rows;
-  std::vector<T> values;
+  LargeColumn<std::int64_t> rows;
+  LargeColumn<T> values;
 
-  // Spread over all rows; those without a value get zeros.
-  std::vector<T> spread(std::size_t count, std::size_t width) const {
-    std::vector<T> all(count * width);
+  // Spread over all rows, which takes the values; those without a value get zeros.
+  LargeColumn<T> spread(std::size_t count, std::size_t width) && {
+    if (rows.size() == count) return std::move(values);
+    LargeColumn<T> all(count * width, T{});
     for (std::size_t k = 0; k < rows.size(); ++k) {
       std::copy_n(values.data() + k * width, width, all.data() + static_cast<std::size_t>(rows[k]) * width);
     }

@@ -341,9 +341,18 @@ def read_coco_truth(
     max_numbers: int,
 ) -> tuple[_CocoTruth, _Problems]: ...
 def read_coco_results(
-    data: bytes, *, image_ids: _Int64 | None, category_ids: _Int64 | None, lenient: bool, max_examples: int
+    data: bytes,
+    *,
+    image_ids: _Int64 | None,
+    category_ids: _Int64 | None,
+    lenient: bool,
+    max_examples: int,
+    threads: int = 1,
+    least_piece: int = 1,
 ) -> tuple[_CocoResults, _Problems]: ...
-def read_rvc1(data: bytes, *, lenient: bool, max_examples: int) -> tuple[_Rvc1Detections, _Problems]: ...
+def read_rvc1(
+    data: bytes, *, lenient: bool, max_examples: int, threads: int = 1, least_piece: int = 1
+) -> tuple[_Rvc1Detections, _Problems]: ...
 def read_rvc1_labels(data: bytes, *, lenient: bool, max_examples: int) -> tuple[_Rvc1Labels, _Problems]: ...
 
 # ---- Writers of JSON: cpp/bindings/writers.cpp. Covariances have shape (N, 8), or (0, 8) if there are none.

@@ -11,11 +11,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
+
+import numpy as np
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, InputError
 from probox.analysis.validation import validate
 from probox.calibration import Calibration
+from probox.formats import sharing
 
 from . import seeds
 from .checks import check_detections, check_error, check_evaluation, check_truth
@@ -148,10 +152,33 @@ def _use_truth(path: Path) -> None:
 
 def _use_detections(path: Path, truth: GroundTruth | None = None) -> None:
     known = truth or seeds.truth()
-    found = probox.read_detections(path, known)
+    found = _read_in_pieces_too(path, known)
     check_detections(found)
     measures = None if truth is None else ("pdq",)  # the challenge's 31 classes would take most of the time
     check_evaluation(probox.evaluate(known, found, threads=1, measures=measures))
+
+
+def _read_in_pieces_too(path: Path, truth: GroundTruth) -> Detections:
+    """Return detections, or raise why there are none, after a look whether two threads in small pieces do the same."""
+    with patch.object(sharing, "LEAST_PIECE", 16), patch.object(sharing, "thread_count", lambda threads: 2):
+        pieces = _table_or_error(path, truth)
+    whole = _table_or_error(path, truth)
+    if isinstance(whole, InputError):
+        assert str(pieces) == str(whole), f"in pieces it says {pieces}, as a whole {whole}"
+        raise whole
+    assert isinstance(pieces, Detections), f"in pieces it says {pieces}, as a whole nothing"
+    assert pieces.notes == whole.notes, "other notes in pieces"
+    for name, column in whole.columns().items():
+        if isinstance(column, np.ndarray):
+            assert pieces.columns()[name].tobytes() == column.tobytes(), f"other {name} in pieces"
+    return whole
+
+
+def _table_or_error(path: Path, truth: GroundTruth) -> Detections | InputError:
+    try:
+        return probox.read_detections(path, truth)
+    except InputError as error:
+        return error
 
 
 def _use_gzip(folder: Path) -> None:

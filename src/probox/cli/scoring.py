@@ -15,6 +15,7 @@ from probox.convention import CHOICES, PRESETS, Convention
 from probox.errors import InputError
 from probox.measures.registry import standard_names
 from probox.options import OPTIONS, Option
+from probox.support.parallel import thread_count, threads_at_most
 
 if TYPE_CHECKING:
     from probox.parts.keep import Keep
@@ -91,7 +92,9 @@ def scoring_options(
         def with_scoring(**given: Any) -> Any:
             context = click.get_current_context()
             asked = {name: given.pop(name) for name in options}
-            return function(scoring=_scoring(context, asked), **given)
+            scoring = _scoring(context, asked)
+            with threads_at_most(thread_count(scoring.threads)):  # those that read files too
+                return function(scoring=scoring, **given)
 
         command: Callable[..., Any] = with_scoring
         for option in reversed(options.values()):

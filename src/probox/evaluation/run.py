@@ -19,7 +19,7 @@ from probox.measures.pdq.heatmap import plain_rows
 from probox.measures.pdq.pairs import score_pairs
 from probox.measures.registry import measure_names, named_measures, need_pairs
 from probox.options import Settings, resolve_settings, takes_settings
-from probox.support.parallel import thread_count
+from probox.support.parallel import thread_count, threads_at_most
 from probox.support.words import some_names
 from probox.tables.arguments import check_classes, check_tables, expect
 from probox.tables.detections import Detections
@@ -107,7 +107,8 @@ def evaluate(
     """
     chosen = resolve_settings(evaluate, convention, settings)
     wanted = _known_measures(measures)
-    truth, found = read_inputs(truth, found, "evaluate", images=images, repair=repair)
+    with threads_at_most(thread_count(threads)):
+        truth, found = read_inputs(truth, found, "evaluate", images=images, repair=repair)
     resolved = chosen.for_rules(truth.dataset.rules)
     rows, image_rows, notes = _rows_to_score(truth, found, chosen)
     kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from probox.errors import InputError
+from probox.files.gzipped import packed
 from probox.files.staging import Staging, move_into_place, named_errors, staging, sweep
 
 __all__ = ["Content", "json_bytes", "put_content", "write_files"]
@@ -19,8 +19,8 @@ Content = bytes | Callable[[BinaryIO], None]
 
 
 def json_bytes(path: Path, text: bytes) -> bytes:
-    """Return the text, compressed if the file's name ends in ``.gz``; the same text gives the same bytes."""
-    return gzip.compress(text, compresslevel=6, mtime=0) if path.suffix.lower() == ".gz" else text
+    """Return the text, compressed if the file's name ends in ``.gz``."""
+    return packed(text) if path.suffix.lower() == ".gz" else text
 
 
 def write_files(files: Mapping[Path, Content], *, lasting: bool = True) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import stat
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from probox.errors import InputError
+from probox.files.gzipped import GZIP_MAGIC, unpacked
 
 __all__ = [
     "DETECTIONS_EXPAND",
@@ -28,14 +28,11 @@ __all__ = [
 
 Paths = str | os.PathLike[str]
 
-_GZIP_MAGIC = b"\x1f\x8b"
 DETECTIONS_EXPAND, TRUTH_EXPANDS = 100, 30
 """How much larger than a gzip file its content may be. Label probabilities that are all alike shrink to a thirtieth;
 truth shrinks to a fifth, and its polygons take more memory than their text does."""
 _ALWAYS_FINE = 1 << 26
 """Content up to this size is read whatever the expansion."""
-_FIRST_PIECE, _LARGEST_PIECE = 1 << 9, 1 << 20
-"""How many bytes of a gzip member are looked at first, and at most at once."""
 _HEAD = 1 << 16
 """So many bytes tell what a file is."""
 
@@ -137,8 +134,8 @@ def read_bytes(path: Paths, *, pipe: bool = True, expansion: int = DETECTIONS_EX
 
 def decompressed(data: bytes, name: str, expansion: int) -> bytes:
     """Return the content of a JSON file whose bytes these are; see `read_bytes`."""
-    if data.startswith(_GZIP_MAGIC):
-        data = _gunzip(data, name, expansion)
+    if data.startswith(GZIP_MAGIC):
+        data = unpacked(data, name, max(_ALWAYS_FINE, expansion * len(data)))
     for magic, what, remedy in _NOT_JSON:
         if data.startswith(magic):
             raise InputError(f"expected JSON, but this {what}", file=name, remedy=remedy)
@@ -149,46 +146,6 @@ def decompressed(data: bytes, name: str, expansion: int) -> bytes:
     if not first_character(data):
         raise InputError("expected JSON, but the file is empty", file=name, remedy="write or download it again")
     return data
-
-
-def _gunzip(data: bytes, name: str, expansion: int) -> bytes:
-    """Return the content of all members of a gzip file."""
-    limit = max(_ALWAYS_FINE, expansion * len(data))
-    packed = memoryview(data)
-    content = io.BytesIO()
-    at = 0
-    while packed[at : at + 2] == _GZIP_MAGIC:  # a gzip file may have several members
-        try:
-            at = _unpack_member(packed, at, content, limit)
-        except zlib.error as error:
-            raise InputError(f"the gzip data is damaged ({error})", file=name, remedy="download it again") from None
-        except EOFError:
-            raise InputError("the gzip data is cut short", file=name, remedy="download it again") from None
-        if content.tell() > limit:
-            raise InputError(
-                f"expands to more than {limit:,} bytes from {len(data):,}",
-                file=name,
-                remedy="decompress it first if you trust it",
-            )
-    if data[at:].strip(b"\0"):
-        raise InputError("something follows the gzip data", file=name, remedy="download it again")
-    return content.getvalue()
-
-
-def _unpack_member(packed: memoryview, at: int, content: io.BytesIO, limit: int) -> int:
-    """Add the content of the gzip member that starts at `at`, to just beyond `limit`; return where the member ends."""
-    member = zlib.decompressobj(wbits=31)
-    size = _FIRST_PIECE  # what follows a member is copied: pieces start small, for there may be many short members
-    while not member.eof:
-        piece = packed[at : at + size]
-        if not piece:
-            raise EOFError
-        content.write(member.decompress(piece, limit + 1 - content.tell()))
-        if content.tell() > limit:
-            break
-        at += len(piece) - len(member.unused_data)
-        size = min(2 * size, _LARGEST_PIECE)
-    return at
 
 
 def file_head(path: Paths) -> bytes:
@@ -202,7 +159,7 @@ def file_head(path: Paths) -> bytes:
 
 def head_of(data: bytes) -> bytes:
     """Return how the content of a file begins whose first bytes these are; nothing if they are damaged gzip."""
-    if not data.startswith(_GZIP_MAGIC):
+    if not data.startswith(GZIP_MAGIC):
         return data[:_HEAD]
     try:
         return zlib.decompressobj(wbits=31).decompress(data, _HEAD)

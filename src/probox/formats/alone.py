@@ -16,6 +16,7 @@ from probox.formats.parquet.sets import open_detections
 from probox.formats.problems import Problems
 from probox.formats.rvc1.detections import check_rvc1
 from probox.formats.rvc1.format import RVC1_DETECTIONS
+from probox.formats.sharing import sharing
 from probox.tables.dataset import Dataset
 
 __all__ = ["dataset_alone"]
@@ -54,7 +55,7 @@ def dataset_alone(source: Source, form: DetectionFormat, categories: Sequence[tu
 def _rvc1(source: Source) -> Dataset:
     data = source.content()
     check_rvc1(data, source.name)
-    columns, _ = _core.read_rvc1(data, lenient=False, max_examples=1)
+    columns, _ = _core.read_rvc1(data, lenient=False, max_examples=1, **sharing())
     names = tuple(columns["image_names"])
     named = len(names) == columns["images"] == len(set(names)) and all(names)
     return _stand_in(np.arange(columns["images"]), columns["classes"], names if named else ())
@@ -62,7 +63,7 @@ def _rvc1(source: Source) -> Dataset:
 
 def _coco(source: Source, categories: Sequence[tuple[str, int]]) -> Dataset:
     columns, found = _core.read_coco_results(
-        source.content(), image_ids=None, category_ids=None, lenient=False, max_examples=1
+        source.content(), image_ids=None, category_ids=None, lenient=False, max_examples=1, **sharing()
     )
     Problems().add_raw(found, source.name)
     dataset = _stand_in(columns["image_ids"], [name for name, _ in categories])

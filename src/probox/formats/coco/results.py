@@ -11,6 +11,7 @@ from probox.files.reading import Paths, read_bytes
 from probox.formats.coco.cls_prob import limited, other_order
 from probox.formats.draft import Draft, unknown_images_note
 from probox.formats.problems import MAX_EXAMPLES, Problems
+from probox.formats.sharing import sharing
 from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -45,7 +46,9 @@ def read_coco_results(path: Paths, truth: GroundTruth | Dataset, *, repair: bool
 
 def check_coco_results(data: bytes, file: str) -> None:
     """Raise if the content is no list of results; images and categories may be any."""
-    _columns, found = _core.read_coco_results(data, image_ids=None, category_ids=None, lenient=False, max_examples=1)
+    _columns, found = _core.read_coco_results(
+        data, image_ids=None, category_ids=None, lenient=False, max_examples=1, **sharing()
+    )
     Problems().add_raw(found, file)
 
 
@@ -57,17 +60,12 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         category_ids=dataset.category_ids,
         lenient=problems.lenient,
         max_examples=MAX_EXAMPLES,
+        **sharing(),
     )
+    del data  # nobody else may hold it: its memory is free for the label probabilities
     problems.add_raw(found, file)
     require_label_matrix(len(columns["image_ids"]), len(dataset.classes), file)
-    label_probs = _core.label_matrix(
-        scores=columns["scores"],
-        labels=columns["labels"],
-        columns=len(dataset.classes),
-        given_rows=columns["all_scores_rows"],
-        given=columns["all_scores"],
-        threads=1,
-    )
+    label_probs = _label_probs(columns, len(dataset.classes))
     label_probs, notes = _with_cls_prob(label_probs, columns, file, problems)
     if columns["unknown_image_rows"]:
         images = np.unique(columns["unknown_images"])
@@ -88,6 +86,20 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         source=file,
         place=lambda row: (file, f"[{entries[row]}]"),
         notes=tuple(notes),
+    )
+
+
+def _label_probs(columns: _core._CocoResults, classes: int) -> npt.NDArray[np.float32]:
+    given = columns["all_scores_rows"]
+    if len(given) and len(given) == len(columns["scores"]):  # as large as the file: not copied
+        return columns["all_scores"].reshape(len(given), classes)
+    return _core.label_matrix(
+        scores=columns["scores"],
+        labels=columns["labels"],
+        columns=classes,
+        given_rows=given,
+        given=columns["all_scores"],
+        threads=sharing()["threads"],
     )
 
 

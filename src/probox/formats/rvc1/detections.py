@@ -17,6 +17,7 @@ from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.rvc1.heatmaps import HeatmapFiles, box_of
 from probox.formats.rvc1.images import rows_of_lists
 from probox.formats.rvc1.truth import challenge_name
+from probox.formats.sharing import sharing
 from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -68,7 +69,7 @@ def rvc1_from_bytes(data: bytes, path: Paths, dataset: Dataset, problems: Proble
 
 def check_rvc1(data: bytes, file: str) -> None:
     """Raise if the content is no RVC1 file that can stand alone; images may be any."""
-    columns, found = _core.read_rvc1(data, lenient=False, max_examples=1)
+    columns, found = _core.read_rvc1(data, lenient=False, max_examples=1, **sharing())
     Problems().add_raw(found, file)
     _require_keys(columns, file, Problems())
     if columns["mask_file_names"]:
@@ -126,7 +127,7 @@ def sequences_of(dataset: Dataset) -> dict[str, slice]:
 def _draft(data: bytes, path: Path, dataset: Dataset, image_rows: slice, problems: Problems) -> Draft:
     """Return the draft of one file, whose images are these of the truth."""
     file = str(path)
-    columns, found = _core.read_rvc1(data, lenient=problems.lenient, max_examples=MAX_EXAMPLES)
+    columns, found = _core.read_rvc1(data, lenient=problems.lenient, max_examples=MAX_EXAMPLES, **sharing())
     complete = problems.add_raw(found, file)
     image_ids, widths, heights = (
         dataset.image_ids[image_rows],

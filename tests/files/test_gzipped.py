@@ -1,0 +1,118 @@
+"""gzip by isal and by zlib: the same content, and the same words for what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probox import InputError
+from probox.files import gzipped
+
+TEXT = b'[{"image_id": 1, "bbox": [1.5, 2.25, 3, 4]}]' * 200
+GOOD = gzip.compress(TEXT, mtime=0)
+
+FILES: dict[str, bytes] = {
+    "good": GOOD,
+    "of nothing": gzip.compress(b""),
+    "several members": GOOD + gzip.compress(b"more") + GOOD,
+    "zeros behind": GOOD + bytes(20),
+    "more behind": GOOD + b"more",
+    "a second member cut short": GOOD + GOOD[:30],
+    "a second member damaged": GOOD + GOOD[:-8] + bytes(8),
+    "header alone": b"\x1f\x8b",
+    "cut short": GOOD[:-20],
+    "without its last byte": GOOD[:-1],
+    "wrong checksum": GOOD[:-8] + b"\0\0\0\0" + GOOD[-4:],
+    "wrong length": GOOD[:-4] + b"\0\0\0\1",
+    "other method": GOOD[:2] + b"\7" + GOOD[3:],
+    "flags that must be 0": GOOD[:3] + b"\xe0" + GOOD[4:],
+    "flag of a checksum": GOOD[:3] + b"\2" + GOOD[4:],
+    "flag of a name": GOOD[:3] + b"\10" + GOOD[4:],
+    "damaged": GOOD[:30] + b"\xff\xff\xff" + GOOD[33:],
+    "larger than it may be": gzip.compress(bytes(100_000)),
+}
+
+
+@pytest.fixture(params=["isal", "zlib"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "isal":
+        pytest.importorskip("isal")
+    else:
+        monkeypatch.setattr(gzipped, "_isal", lambda module: None)
+    return str(request.param)
+
+
+def outcome(data: bytes, limit: int = 50_000) -> bytes | str:
+    try:
+        return gzipped.unpacked(data, "file.gz", limit)
+    except InputError as error:
+        return str(error)
+
+
+def by_zlib(data: bytes) -> bytes | str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gzipped, "_isal", lambda module: None)
+        return outcome(data)
+
+
+EXPECTED: dict[str, bytes | str] = {
+    "good": TEXT,
+    "of nothing": b"",
+    "several members": TEXT + b"more" + TEXT,
+    "zeros behind": TEXT,
+    "more behind": "file.gz: something follows the gzip data; download it again",
+    "cut short": "file.gz: the gzip data is cut short; download it again",
+    "wrong checksum": "file.gz: the gzip data is damaged (Error -3 while decompressing data: incorrect data check); "
+    "download it again",
+    "larger than it may be": f"file.gz: expands to more than 50,000 bytes from {len(FILES['larger than it may be'])}; "
+    "decompress it first if you trust it",
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_is_read(library: str, name: str) -> None:
+    assert outcome(FILES[name]) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_both_say_the_same(name: str) -> None:
+    pytest.importorskip("isal")
+    assert outcome(FILES[name]) == by_zlib(FILES[name])
+
+
+@given(st.data())
+def test_both_say_the_same_of_damaged_files(data: st.DataObject) -> None:
+    pytest.importorskip("isal")
+    file = bytearray(GOOD + data.draw(st.sampled_from([b"", GOOD, bytes(3)])))
+    for _ in range(data.draw(st.integers(1, 3))):
+        file[data.draw(st.integers(2, len(file) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(file[: data.draw(st.integers(2, len(file)))])
+    assert outcome(cut) == by_zlib(cut)
+
+
+@pytest.mark.parametrize("spare", [-1, 0, 1])
+def test_the_limit_is_exact(library: str, spare: int) -> None:
+    found = outcome(GOOD, len(TEXT) + spare)
+    assert found == TEXT if spare >= 0 else "expands to more than" in str(found)
+
+
+@given(content=st.binary(max_size=3000))
+def test_what_is_written_is_read_by_both(content: bytes) -> None:
+    written: list[Callable[[bytes], bytes]] = [gzipped.packed, lambda data: gzip.compress(data, mtime=0)]
+    for pack in written:
+        file = pack(content)
+        assert file == pack(content)
+        assert zlib.decompress(file, wbits=31) == content
+        assert outcome(file) == content
+
+
+def test_isal_is_used_where_it_is_installed() -> None:
+    pytest.importorskip("isal")
+    assert gzipped._isal("isal_zlib") is import_module("isal.isal_zlib")
+    assert gzipped._isal("no_such_module") is None
