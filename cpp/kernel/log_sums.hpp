@@ -6,9 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "log_integral.hpp"
+#include "loops.hpp"
 #include "mask.hpp"
 #include "pixel_probability.hpp"
-#include "loops.hpp"
 
 namespace probox {
 
@@ -16,14 +17,18 @@ namespace probox {
 template <class T>
 class LogSums {
  public:
-  void prepare(const Grid<T>& grid, double epsilon) {
+  // Takes a heatmap about which so many questions will be asked of either kind.
+  void prepare(const Grid<T>& grid, double epsilon, std::size_t questions) {
     grid_ = grid;
     epsilon_ = epsilon;
+    many_ = LogIntegral<T>::suits(grid, questions);
     for (bool& there : there_) there = false;
+    for (bool& there : integral_there_) there = false;
   }
 
   // Over pixels x0..x1, y0..y1, inclusive and within the support.
   double rectangle(int x0, int y0, int x1, int y1, bool complement) {
+    if (many_) return integral(complement).rectangle(x0, y0, x1, y1);
     const double shared = collect(x0, y0, x1, y1, complement);
     return shared + blocks(complement);
   }
@@ -40,6 +45,7 @@ class LogSums {
     y0 = std::max(y0, y.first);
     y1 = std::min(y1, y.last);
     if (x0 > x1 || y0 > y1) return everywhere(complement);
+    if (many_) return everywhere(complement) - rectangle(x0, y0, x1, y1, complement);
     const double shared = collect(x.first, y.first, x.last, y0 - 1, complement) +
                           collect(x.first, y1 + 1, x.last, y.last, complement) +
                           collect(x.first, y0, x0 - 1, y1, complement) + collect(x1 + 1, y0, x.last, y1, complement);
@@ -53,6 +59,15 @@ class LogSums {
     const int y0 = std::max(m.y0, y.first), y1 = std::min(m.y1, y.last);
     if (x0 > x1 || y0 > y1) return 0.0;
     if (m.count == 0) return rectangle(x0, y0, x1, y1, complement);
+    if (many_) {
+      const LogIntegral<T>& sums = integral(complement);
+      double sum = 0.0;
+      for (std::int64_t i = first_run_in(m, y0), end = first_run_in(m, y1 + 1); i < end; ++i) {
+        const std::int32_t* run = m.runs + 3 * i;
+        sum += sums.rectangle(std::max(run[1], x0), run[0], std::min(run[2] - 1, x1), run[0]);
+      }
+      return sum;
+    }
     const Span columns = span(x, x0, x1), rows = span(y, y0, y1);
     double sum = 0.0;
     for (const Range& part : {rows.low, rows.high}) {
@@ -61,8 +76,9 @@ class LogSums {
       const std::int64_t begin = first_run_in(m, top), end = first_run_in(m, top + height);
       for (const Range& side : {columns.low, columns.high})
         if (side.begin < side.end)
-          sum += map_loops<T>().log_sum_runs(grid_.at(part.begin, side.begin), grid_.stride, x.pixel(side.begin), top, height,
-                              side.end - side.begin, m.runs + 3 * begin, end - begin, epsilon_, complement);
+          sum += map_loops<T>().log_sum_runs(grid_.at(part.begin, side.begin), grid_.stride, x.pixel(side.begin), top,
+                                             height, side.end - side.begin, m.runs + 3 * begin, end - begin, epsilon_,
+                                             complement);
       if (columns.shared) sum += along_shared_column(m, begin, end, complement);
     }
     if (rows.shared) {
@@ -116,6 +132,12 @@ class LogSums {
     return {{begin, std::min(end, axis.middle)},
             {std::max(begin, after) - skip, std::max(end, after) - skip},
             std::max(0, std::min(end, after) - std::max(begin, axis.middle))};
+  }
+
+  const LogIntegral<T>& integral(bool complement) {
+    LogIntegral<T>& sums = integrals_[complement ? 1 : 0];
+    if (!std::exchange(integral_there_[complement ? 1 : 0], true)) sums.build(grid_, epsilon_, complement);
+    return sums;
   }
 
   // The logarithms along the shared row or column, added up: made when first asked for.
@@ -186,6 +208,9 @@ class LogSums {
   int block_count_ = 0;
   std::vector<double> shared_[4];  // rows of both kinds, columns of both kinds
   bool there_[4] = {};
+  bool many_ = false;
+  LogIntegral<T> integrals_[2];
+  bool integral_there_[2] = {};
 };
 
 }  // namespace probox

@@ -119,7 +119,7 @@ class ImageScorer {
     if (candidates_.empty()) return;
     if (!grid.empty()) {
       if (grid.values == nullptr) builder_.fill(grid, image.width, image.height, s_);
-      sums_.prepare(grid, s_.epsilon);
+      sums_.prepare(grid, s_.epsilon, candidates_.size());
     }
 
     std::size_t kept = 0;
