@@ -11,9 +11,12 @@ import numpy as np
 
 from probox.errors import InputError
 
-__all__ = ["thread_count", "threads_at_most"]
+__all__ = ["thread_count", "threads_at_most", "threads_for"]
 
 MOST_THREADS = 4096
+
+FEW_ROWS = 400
+"""Rows of a table that take about as long as starting a thread, at a fraction of a microsecond each."""
 
 _at_most: ContextVar[int] = ContextVar("threads_at_most", default=MOST_THREADS)
 
@@ -29,6 +32,16 @@ def thread_count(threads: int | None) -> int:
         return int(threads)
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(there, _at_most.get())
+
+
+def threads_for(rows: int, threads: int | None) -> int:
+    """Return `thread_count`, or one where so few rows are done before another thread has started.
+
+    >>> threads_for(10, 4), threads_for(100_000, 4)
+    (1, 4)
+    """
+    wanted = thread_count(threads)
+    return wanted if rows > FEW_ROWS else 1
 
 
 @contextmanager
