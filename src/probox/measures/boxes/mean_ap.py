@@ -32,7 +32,7 @@ from probox.measures.measure import (
     Weights,
     groups_of,
 )
-from probox.support.parallel import thread_count
+from probox.support.parallel import threads_for
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -113,7 +113,7 @@ class AveragePrecision:
             thresholds=len(IOU_THRESHOLDS),
             recall_points=RECALL_POINTS,
             limits=np.array(LIMITS, np.int64),
-            threads=thread_count(threads),
+            threads=threads_for(len(matches) + RECALL_POINTS.size * len(matches.classes), threads),
         )
         return cls(classes=matches.classes, objects=objects, precision=precision, score=score, recall=recall)
 
