@@ -119,11 +119,12 @@ def evaluate(
         if empty:
             notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
     ignored = _ignored_objects(masks, resolved)
-    pairs, of_objects, of_detections = PairTable.none(), unmatched(len(truth)), unmatched(len(kept))
     if need_pairs(wanted):
         many = thread_count(threads)
         pairs = score_pairs(truth, masks, kept, resolved, image_rows=image_rows, threads=many, progress=progress)
         of_objects, of_detections = matched_columns(ignored, image_rows, pairs, chosen.assignment)
+    else:
+        pairs, of_objects, of_detections = PairTable.none(), unmatched(len(truth)), unmatched(len(kept))
     return Evaluation(
         convention=chosen,
         dataset=truth.dataset,

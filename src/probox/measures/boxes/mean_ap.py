@@ -180,7 +180,9 @@ class AveragePrecision:
     def _ap(self, size: str = "all", threshold: int | None = None) -> npt.NDArray[np.float64]:
         """Return each class's average precision."""
         chosen = slice(None) if threshold is None else slice(threshold, threshold + 1)
-        per_class: npt.NDArray[np.float64] = self.precision[chosen, :, :, size_index(size)].mean(axis=(0, 1))
+        values = self.precision[chosen, :, :, size_index(size)]
+        # What `mean` computes, without its checks.
+        per_class: npt.NDArray[np.float64] = np.add.reduce(values, axis=(0, 1)) / (values.shape[0] * values.shape[1])
         return per_class
 
     def _ar(self, size: str = "all", limit: int = -1) -> npt.NDArray[np.float64]:
