@@ -93,7 +93,7 @@ def file_title(path: str) -> str:
     return title or "detections"
 
 
-# rich is loaded by whoever prints to people: with --json it would be a sixth of a short command's time.
+# rich is loaded by whoever prints to people: with --json it would be a fifteenth of a short command's time.
 
 
 def results() -> Console:

@@ -136,7 +136,7 @@ class Oddity:
 def median(values: npt.NDArray[Any]) -> float:
     """Return the median of all numbers, none of which is missing.
 
-    As `numpy.median` has it, which loads NumPy's masked arrays when it is first called: the longest import of all.
+    As `numpy.median` has it, which loads NumPy's masked arrays when it is first called: as long as a small file takes.
 
     >>> median(np.array([5, 1, 4])), median(np.array([[4.0, 1.0], [2.0, 9.0]]))
     (4.0, 3.0)
