@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import gc
+import json
 import subprocess
 import sys
 from importlib import import_module
@@ -11,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import probox
+from probox.cli import main
+from probox.demo import make_demo
 
 HEAVY = {"scipy", "matplotlib", "PIL", "pyarrow", "onnx", "onnxruntime", "torch", "click", "rich"}
 
@@ -46,6 +50,29 @@ def test_help_does_without_numpy() -> None:
     loaded = loaded_after("from click.testing import CliRunner; from probox.cli import cli\nCliRunner().invoke(cli)")
     assert "click" in loaded
     assert not loaded & (HEAVY - {"click"} | {"numpy"})
+
+
+NOT_FOR_JSON = HEAVY - {"click"} | {"asyncio", "html", "importlib.metadata", "numpy.ma", "pandas", "statistics", "yaml"}
+
+
+def test_json_loads_nothing_that_is_for_people(tmp_path: Path) -> None:
+    make_demo().save(tmp_path)
+    files = [str(tmp_path / "truth.json"), str(tmp_path / "unsure.json")]
+    code = f"import sys; from probox.cli import main\ntry: main({['evaluate', '--json', *files]!r})"
+    code += "\nexcept SystemExit as done: print('ended', done.code)\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    told, ended, loaded = done.stdout.splitlines()
+    assert json.loads(told)["summary"]["PDQ"] > 0
+    assert ended == "ended 0"
+    assert {"numpy", "click"} <= set(loaded.split())
+    assert set(loaded.split()) & NOT_FOR_JSON == set()
+
+
+def test_the_command_line_leaves_the_search_for_cycles_as_it_was() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert gc.get_threshold() == before
 
 
 def test_every_public_name_is_there() -> None:

@@ -16,7 +16,7 @@ _Int64 = npt.NDArray[np.int64]
 _Float32 = npt.NDArray[np.float32]
 _Float64 = npt.NDArray[np.float64]
 
-# ---- PDQ: cpp/bindings/settings.cpp, heatmap.cpp, pairs.cpp, assignment.cpp
+# ---- PDQ: cpp/bindings/settings.cpp, heatmap.cpp, pairs.cpp, assignment.cpp, verdicts.cpp
 
 class Settings:
     """The numbers of a convention that the kernel needs; none has a usual value here."""
@@ -94,12 +94,29 @@ def assign_pairs(
     *, offsets: _Int64, detections: _Int64, objects: _Int64, qualities: _Float64, greedy: bool, threads: int
 ) -> _Bool: ...
 
+_JudgedColumns = tuple[_UInt8, _Int64, _Float64]
+"""Verdicts, partners, qualities."""
+
+def judge_matches(
+    *,
+    matched: _Bool,
+    detections: _Int64,
+    objects: _Int64,
+    qualities: _Float64,
+    detection_count: int,
+    ignored_objects: _Bool,
+    ignored: int,
+    right: int,
+    wrong: int,
+    missed: int,
+) -> tuple[_JudgedColumns, _JudgedColumns]: ...
+
 # ---- Instruction sets: cpp/bindings/instruction_sets.cpp
 
 def instruction_sets() -> list[str]: ...
 def use_instruction_set(name: str) -> str: ...
 
-# ---- Box measures: cpp/bindings/box_measures.cpp
+# ---- Box measures: cpp/bindings/box_measures.cpp, optimal_lrp.cpp
 
 class _Matches(TypedDict):
     image_rows: _Int32
@@ -145,6 +162,18 @@ def precision_at_recall(
     limits: _Int64,
     threads: int,
 ) -> tuple[_Float64, _Float64, _Float64]: ...
+def optimal_lrp(
+    *,
+    order: _Int64,
+    offsets: _Int64,
+    scores: _Float64,
+    matched: _UInt16,
+    ignored: _UInt16,
+    ious: _Float64,
+    objects: _Int64,
+    slack: float,
+    thresholds: _Float64,
+) -> _Float64: ...
 
 # ---- PMB-NLL, as probox.measures.pmb.definition says it: cpp/bindings/pmb_nll.cpp
 
@@ -214,6 +243,11 @@ def suppress(boxes: _Float64, groups: _Int64, order: _Int64, iou: float) -> _Int
 def members_of_survivors(
     *, boxes: _Float64, groups: _Int64, stands_for: _Int64, survivors: _Int64, iou: float
 ) -> tuple[_Int64, _Int64]: ...
+
+# ---- Rows of a table by image: cpp/bindings/image_groups.cpp
+
+def group_by_image(image_ids: _Int64, known: _Int64) -> tuple[_Int64, _Int64, _Int64, bool]: ...
+def image_offsets(image_rows: _Int64, images: int) -> _Int64: ...
 
 # ---- Label probabilities: cpp/bindings/labels.cpp
 

@@ -7,6 +7,7 @@ convention that made it.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -117,10 +118,9 @@ class Convention:
     confidence_denominator: bool = False
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value: Any = getattr(self, field.name)
+        for name, value in list(vars(self).items()):  # they hold the fields and nothing else
             if isinstance(value, np.generic):
-                object.__setattr__(self, field.name, value.item())
+                object.__setattr__(self, name, value.item())
         self._check_types()
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
@@ -135,7 +135,7 @@ class Convention:
         # Below, float64 loses digits; above, log(1 + epsilon) of pixels without probability would begin to count.
         if not 1e-300 <= self.epsilon <= 1e-9:
             raise InputError(f"expected epsilon between 1e-300 and 1e-9, got {self.epsilon!r}")
-        for name, value in self.to_dict().items():
+        for name, value in vars(self).items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise InputError(f"expected {name} to be finite, got {value!r}")
 
@@ -171,16 +171,18 @@ class Convention:
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Convention:
-        """Return a copy with these fields changed."""
-        return dataclasses.replace(self, **named_fields(changes))
+        """Return a copy with these fields changed; itself if there are none, since nobody can change it."""
+        return dataclasses.replace(self, **named_fields(changes)) if changes else self
 
     def for_rules(self, rules: str) -> Convention:
         """Return a copy in which nothing is left to the rules of the data set, ``"coco"`` or ``"challenge"``."""
         challenge = rules == "challenge"
-        return self.replace(
-            sum_zero_is_plain=not challenge if self.sum_zero_is_plain is None else self.sum_zero_is_plain,
-            object_filter=challenge if self.object_filter is None else self.object_filter,
-        )
+        resolved = copy.copy(self)  # not `replace`: flags in place of None need no check of all the others
+        if self.sum_zero_is_plain is None:
+            object.__setattr__(resolved, "sum_zero_is_plain", not challenge)
+        if self.object_filter is None:
+            object.__setattr__(resolved, "object_filter", challenge)
+        return resolved
 
     def describe(self) -> str:
         """Return the preset's name and what was changed.

@@ -180,3 +180,39 @@ def test_who_has_a_heatmap():
     columns = {"classes": ["cup"], "image_ids": [1, 1], "boxes": [[0, 0, 2, 2]] * 2, "label_probs": [[0.5], [0.6]]}
     assert Detections(**columns).has_heatmap.tolist() == [False, False]
     assert Detections(**columns, heatmaps=[None, np.zeros((4, 4))]).has_heatmap.tolist() == [False, True]
+
+
+def test_rows_that_are_taken_are_those_of_a_table_made_anew() -> None:
+    whole = Detections(
+        classes=["cup", "dog"],
+        image_ids=[7, 9, 8],
+        boxes=[[1, 2, 3, 4], [5, 6, 7, 8], [2, 3, 9, 9]],
+        label_probs=[[0.2, 0.8], [0.5, 0.1], [0.0, 1.0]],
+        covariances=np.stack([np.eye(2) * n for n in (1, 2, 3, 4, 5, 6)]).reshape(3, 2, 2, 2),
+        heatmaps=[None, np.zeros((4, 4)), None],
+        source="found.json",
+        notes=["one is odd"],
+    )
+    for rows in (np.array([2, 0]), np.array([True, False, True]), np.zeros(0, np.int64), np.array([1, 1, 1])):
+        taken, anew = whole.take(rows), whole.replace(**whole.columns_at(rows))
+        assert repr(taken) == repr(anew)
+        assert (taken.classes, taken.source, taken.notes) == (anew.classes, anew.source, anew.notes)
+        for name, column in anew.columns().items():
+            mine = getattr(taken, name)
+            assert type(mine) is type(column)
+            np.testing.assert_equal(mine, column)
+            if isinstance(column, np.ndarray):
+                assert mine.dtype == column.dtype
+                assert mine.flags.c_contiguous
+                assert not mine.flags.writeable
+    with pytest.raises(InputError, match="expected image_ids of shape N"):
+        table().select([[0]])
+    with pytest.raises(IndexError):
+        whole.select([3])
+
+
+def test_taking_rows_leaves_the_table_as_it_is() -> None:
+    whole = table(scores=[0.5])
+    part = whole.take(np.array([0, 0]))
+    assert (len(whole), len(part), part.scores.tolist()) == (1, 2, [0.5, 0.5])
+    assert whole.boxes.flags.writeable is False

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 
 from probox.support.plain_json import plain_json
-from probox.support.words import one_line, printable, printable_json
+from probox.support.words import one_line, printable_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = [
     "file_title",
@@ -92,17 +93,14 @@ def file_title(path: str) -> str:
     return title or "detections"
 
 
-class _PlainConsole(Console):
-    """A console on which only the program itself moves the cursor and chooses colours."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+# rich is loaded by whoever prints to people: with --json it would be a fifteenth of a short command's time.
 
 
 def results() -> Console:
     """Return the console for results: standard output; `NO_COLOR` is honoured."""
-    return _PlainConsole(highlight=False, emoji=False)
+    from probox.cli.plain_console import PlainConsole
+
+    return PlainConsole(highlight=False, emoji=False)
 
 
 def table_width() -> int | None:
@@ -112,7 +110,9 @@ def table_width() -> int | None:
 
 def words() -> Console:
     """Return the console for everything else: standard error."""
-    return _PlainConsole(stderr=True, highlight=False, emoji=False)
+    from probox.cli.plain_console import PlainConsole
+
+    return PlainConsole(stderr=True, highlight=False, emoji=False)
 
 
 def note(text: str) -> None:
@@ -146,8 +146,11 @@ def print_json(value: Any) -> None:
 @contextmanager
 def progress_bar(description: str, *, quiet: bool = False) -> Iterator[Any]:
     """Give a callable ``progress(done, total)`` that draws a bar, or nothing when standard error is no terminal."""
+    if quiet:
+        yield lambda done, total: None
+        return
     console = words()
-    if quiet or not console.is_terminal:
+    if not console.is_terminal:
         yield lambda done, total: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

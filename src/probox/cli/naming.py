@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from probox.cli.console import file_title
-from probox.files.remote import is_url
 
 __all__ = ["Named", "load_named", "named_argument", "parse_named", "titles_of"]
 
@@ -43,6 +42,8 @@ def parse_named(texts: Iterable[str], what: str = "DETECTIONS") -> tuple[Named, 
     >>> parse_named(["SSD=results/ssd.json", "yolo.json"])
     (Named(path='results/ssd.json', name='SSD'), Named(path='yolo.json', name=None))
     """
+    from probox.files.remote import is_url
+
     named: list[Named] = []
     for text in texts:
         name, equals, path = text.partition("=")

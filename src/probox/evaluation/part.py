@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -86,4 +85,6 @@ def part_of_all(parts: Sequence[Part | None]) -> Part | None:
 
 def hash_of_ids(image_ids: npt.NDArray[np.int64]) -> str:
     """Return a text that differs between lists of image ids that differ."""
+    import hashlib  # which loads OpenSSL, and most results are no parts
+
     return hashlib.sha256(np.ascontiguousarray(image_ids, "<i8").tobytes()).hexdigest()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.inputs import Images, read_inputs
 from probox.evaluation.joining import join_evaluations, without_labels
 from probox.evaluation.notes import empty_mask_note, threshold_note, unknown_image_note
 from probox.evaluation.result import Evaluation
+from probox.evaluation.verdicts import matched_columns
 from probox.files.reading import Paths
 from probox.measures.pdq.heatmap import plain_rows
 from probox.measures.pdq.pairs import score_pairs
@@ -24,7 +27,7 @@ from probox.support.words import some_names
 from probox.tables.arguments import check_classes, check_tables, expect
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.labels import BACKGROUND_NAMES, align_labels, canonical_name, repeated_classes, unknown_classes
+from probox.tables.labels import align_labels, background_classes, repeated_classes, unknown_classes
 from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched
 from probox.version import __version__
@@ -110,20 +113,24 @@ def evaluate(
     with threads_at_most(thread_count(threads)):
         truth, found = read_inputs(truth, found, "evaluate", images=images, repair=repair)
     resolved = chosen.for_rules(truth.dataset.rules)
-    rows, image_rows, notes = _rows_to_score(truth, found, chosen)
-    kept = found if np.array_equal(rows, np.arange(len(found))) else found.select(rows)
+    kept, image_rows, numbers, notes = _to_score(truth, found, chosen)
     masks = truth.as_box_masks() if chosen.box_truth else truth.masks
-    empty = int((~truth.crowd & (masks.pixels == 0)).sum())  # regions to ignore are nobody's objects
-    if empty:
-        notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
-    pairs = PairTable.none()
+    if not masks.pixels.all():
+        empty = int((~truth.crowd & (masks.pixels == 0)).sum())  # regions to ignore are nobody's objects
+        if empty:
+            notes.append(empty_mask_note(empty, box_truth=chosen.box_truth))
+    ignored = _ignored_objects(masks, resolved)
     if need_pairs(wanted):
-        pairs = score_pairs(truth, masks, kept, resolved, threads=thread_count(threads), progress=progress)
-    evaluation = Evaluation(
+        many = thread_count(threads)
+        pairs = score_pairs(truth, masks, kept, resolved, image_rows=image_rows, threads=many, progress=progress)
+        of_objects, of_detections = matched_columns(ignored, image_rows, pairs, chosen.assignment)
+    else:
+        pairs, of_objects, of_detections = PairTable.none(), unmatched(len(truth)), unmatched(len(kept))
+    return Evaluation(
         convention=chosen,
         dataset=truth.dataset,
-        objects=_object_table(truth, masks, resolved),
-        detections=_detection_table(truth, kept, image_rows, found.numbers_in_image()[rows], resolved),
+        objects=_object_table(truth, masks, ignored, of_objects),
+        detections=_detection_table(truth, kept, image_rows, numbers, resolved, of_detections),
         pairs=pairs,
         masks=masks,
         measures=wanted,
@@ -131,7 +138,6 @@ def evaluate(
         plain_notes=(*truth.notes, *found.notes, *notes),
         version=__version__,
     )
-    return evaluation.rematched() if evaluation.has_pairs else evaluation
 
 
 class Evaluator:
@@ -234,23 +240,20 @@ def _known_measures(measures: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in measure_names() if name in wanted)
 
 
-def _rows_to_score(
+def _to_score(
     truth: GroundTruth, found: Detections, convention: Convention
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[str]]:
-    """Return the rows of the detections that take part, by image, their image rows, and what to say of the others."""
-    place = truth.dataset.rows_of(found.image_ids)
-    known = place >= 0
-    kept = known
+) -> tuple[Detections, npt.NDArray[np.int64], npt.NDArray[np.int64], list[str]]:
+    """Return the detections that take part, by image, their image rows and numbers; and what to say of the others."""
+    image_rows, numbers, rows, in_order = _core.group_by_image(found.image_ids, truth.image_ids)
+    known = len(rows)
+    notes = [] if known == len(found) else [unknown_image_note(len(found) - known)]
     if convention.label_threshold is not None:
         sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.label_threshold)
-        kept = known & sure
-    rows = np.flatnonzero(kept)
-    notes = []
-    if not known.all():
-        notes.append(unknown_image_note(int((~known).sum())))
-    notes += label_notes(int(known.sum()) - len(rows), found.classes, truth.classes, convention)
-    rows = rows[np.argsort(place[rows], kind="stable")]
-    return rows, place[rows], notes
+        rows = rows[sure[rows]]
+    notes += label_notes(known - len(rows), found.classes, truth.classes, convention)
+    if in_order and len(rows) == len(found):
+        return found, image_rows, numbers, notes
+    return found.take(rows), image_rows[rows], numbers[rows], notes
 
 
 def label_notes(
@@ -260,6 +263,13 @@ def label_notes(
     notes: list[str] = []
     if convention.label_threshold is not None:
         notes.append(threshold_note(below, convention.label_threshold))
+    return [*notes, *_class_notes(tuple(found_classes), tuple(truth_classes))]
+
+
+@lru_cache(maxsize=16)  # the same classes come again and again, and there may be thousands
+def _class_notes(found_classes: tuple[str, ...], truth_classes: tuple[str, ...]) -> tuple[str, ...]:
+    """Say which of the detector's classes count for nothing."""
+    notes: list[str] = []
     unknown = [found_classes[column] for column in unknown_classes(found_classes, truth_classes)]
     if unknown:
         notes.append(
@@ -271,18 +281,25 @@ def label_notes(
             f"{len(repeated)} classes are named again by a later column, which counts alone; the probabilities of "
             f"the earlier ones are dropped: {some_names(repeated)}"
         )
-    return notes
+    return tuple(notes)
 
 
-def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> ObjectTable:
-    n = len(truth)
+def _ignored_objects(masks: Masks, convention: Convention) -> npt.NDArray[np.bool_]:
+    """Return which objects PDQ passes over."""
+    if not convention.object_filter:
+        return np.asarray(
+            masks.pixels == 0
+        )  # an object without pixels cannot be found, so PDQ ignores it like a small one
     extent = masks.boxes[:, 2:] - masks.boxes[:, :2]
-    small = (
-        (extent[:, 0] <= convention.min_width)
-        | (extent[:, 1] <= convention.min_height)
-        | (masks.pixels <= convention.min_pixels)
-    )
+    narrow, flat = extent[:, 0] <= convention.min_width, extent[:, 1] <= convention.min_height
+    return np.asarray(narrow | flat | (masks.pixels <= convention.min_pixels))
+
+
+def _object_table(
+    truth: GroundTruth, masks: Masks, ignored: npt.NDArray[np.bool_], matched: dict[str, npt.NDArray[Any]]
+) -> ObjectTable:
     return ObjectTable(
+        dataset=truth.dataset,
         image_rows=truth.image_rows,
         ids=truth.ids,
         labels=truth.labels,
@@ -292,9 +309,8 @@ def _object_table(truth: GroundTruth, masks: Masks, convention: Convention) -> O
         crowd=truth.crowd,
         pixels=masks.pixels,
         mask_boxes=masks.boxes,
-        # An object without pixels cannot be found, so PDQ ignores it like a small one.
-        ignored=small if convention.object_filter else masks.pixels == 0,
-        **unmatched(n),
+        ignored=ignored,
+        **matched,
     )
 
 
@@ -304,6 +320,7 @@ def _detection_table(
     image_rows: npt.NDArray[np.int64],
     numbers: npt.NDArray[np.int64],
     convention: Convention,
+    matched: dict[str, npt.NDArray[Any]],
 ) -> DetectionTable:
     n = len(kept)
     given = kept.has_heatmap
@@ -316,20 +333,21 @@ def _detection_table(
         spread = kept.covariances[plain].any()
         covariances = np.where(plain[:, None, None, None], 0.0, kept.covariances) if spread else kept.covariances
     named, scores = kept.named_classes(truth.classes)
-    real = np.array([canonical_name(name) not in BACKGROUND_NAMES for name in kept.classes], dtype=bool)
+    background = background_classes(kept.classes)
     probs = kept.label_probs
     best = probs.max(axis=1, initial=0.0)
     return DetectionTable(
+        dataset=truth.dataset,
         image_rows=image_rows,
         numbers=numbers,
         labels=named,
         scores=scores,
         confidences=best,
-        costs=best if real.all() else probs[:, real].max(axis=1, initial=0.0),
+        costs=probs[:, ~background].max(axis=1, initial=0.0) if background.any() else best,
         boxes=kept.boxes,
         extents=kept.extents,
         covariances=covariances,
         heatmaps=given,
         label_probs=align_labels(probs, kept.classes, truth.classes),
-        **unmatched(n),
+        **matched,
     )

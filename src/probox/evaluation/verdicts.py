@@ -7,38 +7,51 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.convention import Convention
 from probox.measures.pdq.assignment import assign
-from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable, Verdict
+from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
 
-__all__ = ["judge"]
+__all__ = ["judge", "matched_columns"]
+
+Columns = dict[str, npt.NDArray[Any]]
 
 
 def judge(
     objects: ObjectTable, detections: DetectionTable, pairs: PairTable, convention: Convention
 ) -> tuple[ObjectTable, DetectionTable]:
     """Return both tables with partners, verdicts and qualities that follow from the pairs."""
-    matched = assign(detections.image_rows[pairs.detections], pairs, convention.assignment)
-    found, there, values = pairs.detections[matched], pairs.objects[matched], pairs.qualities[matched]
+    there, found = matched_columns(objects.ignored, detections.image_rows, pairs, convention.assignment)
+    return objects.replace(**there), detections.replace(**found)
 
-    ignored = objects.ignored[there]
-    verdict_found = np.full(len(detections), Verdict.FP, np.uint8)
-    verdict_found[found] = np.where(ignored, Verdict.IGNORED, Verdict.TP)
-    verdict_there = np.where(objects.ignored, Verdict.IGNORED, Verdict.FN).astype(np.uint8)
-    verdict_there[there] = np.where(ignored, Verdict.IGNORED, Verdict.TP)
-    return (
-        objects.replace(verdicts=verdict_there, **_partners(len(objects), there, found, values)),
-        detections.replace(verdicts=verdict_found, **_partners(len(detections), found, there, values)),
+
+def matched_columns(
+    ignored: npt.NDArray[np.bool_], image_rows: npt.NDArray[np.int64], pairs: PairTable, how: str
+) -> tuple[Columns, Columns]:
+    """Return the columns about matches of the tables of objects and of detections.
+
+    Parameters
+    ----------
+    ignored : (N,) bool
+        Which objects PDQ passes over.
+    image_rows : (M,) int64
+        The image of each detection.
+    pairs : PairTable
+        Who could be matched with whom.
+    how : {"optimal", "greedy"}
+        How matches are chosen.
+    """
+    found, there = _core.judge_matches(
+        matched=assign(image_rows[pairs.detections], pairs, how),
+        detections=pairs.detections,
+        objects=pairs.objects,
+        qualities=pairs.qualities,
+        detection_count=len(image_rows),
+        ignored_objects=ignored,
+        ignored=Verdict.IGNORED,
+        right=Verdict.TP,
+        wrong=Verdict.FP,
+        missed=Verdict.FN,
     )
-
-
-def _partners(
-    n: int, rows: npt.NDArray[np.int64], partners: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
-) -> dict[str, npt.NDArray[Any]]:
-    """Return the partner and quality columns of a table of n rows, of which `rows` are matched."""
-    partner = np.full(n, -1, np.int64)
-    partner[rows] = partners
-    qualities = np.full((n, len(QUALITIES)), np.nan)
-    qualities[:, QUALITIES.index("pPDQ")] = 0.0
-    qualities[rows] = values
-    return {"partners": partner, "qualities": qualities}
+    names = ("verdicts", "partners", "qualities")
+    return dict(zip(names, there, strict=True)), dict(zip(names, found, strict=True))

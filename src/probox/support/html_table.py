@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 
@@ -24,6 +23,8 @@ def html_text(text: str) -> str:
     >>> html_text("<b>cup")
     '&lt;b&gt;cup'
     """
+    import html  # its table of entities is long, and few runs make a page
+
     return html.escape(one_line(text))
 
 

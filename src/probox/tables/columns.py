@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -62,16 +62,33 @@ class Table:
     """Whether arrays are right and nobody else holds them, so that they are locked instead of checked and copied."""
 
     def __post_init__(self) -> None:
+        if self.adopts:
+            self._adopt()
+            return
         rows = -1
         for name, declared in columns_of(type(self)).items():
             values = getattr(self, name)
             if values is None and declared.optional:
                 values = self._default(name)
             if values is not None or not declared.optional:
-                values = self._adopted(values) if self.adopts else self._checked(name, declared, values, rows)
+                values = self._checked(name, declared, values, rows)
                 assert rows in (-1, len(values)), (name, rows, len(values))
                 rows = len(values)
                 object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
+
+    def _adopt(self) -> None:
+        """Lock the columns: all that happens to those of tables that probox makes itself."""
+        rows = -1
+        for name, declared in columns_of(type(self)).items():
+            values = getattr(self, name)
+            if values is None and declared.optional:
+                values = self._default(name)
+                if values is None:
+                    continue
+                object.__setattr__(self, name, values)  # the dataclass is frozen for everybody else
+            self._adopted(values)
+            assert rows in (-1, len(values)), (name, rows, len(values))
+            rows = len(values)
 
     def _default(self, name: str) -> Any:
         """Return the values of an optional column that was not given, which follow from those before it; or None."""
@@ -93,7 +110,8 @@ class Table:
         return f"{type(self).__name__}({len(self)} rows: {', '.join(self.columns())})"
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns().values())))
+        first = next(iter(columns_of(type(self))))
+        return len(getattr(self, first))
 
     def columns(self) -> dict[str, Any]:
         """Return the columns that there are, by name."""
@@ -157,6 +175,15 @@ class Table:
     def replace(self: SomeTable, **changes: Any) -> SomeTable:
         """Return the table with some columns or other fields changed."""
         return dataclasses.replace(self, **changes)
+
+    def _with_sound(self: SomeTable, columns: Mapping[str, Any]) -> SomeTable:
+        """Return the table with columns of its own rows, which need no second look: they are locked, not checked."""
+        other: SomeTable = object.__new__(type(self))
+        other.__dict__.update(vars(self))
+        other.__dict__.update(columns)
+        for values in columns.values():
+            self._adopted(values)
+        return other
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Bring a table back from a copy or another process, its columns locked as before."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.errors import InputError
 from probox.tables.arguments import check_classes, expect
 from probox.tables.columns import Table, column, frozen
@@ -142,7 +143,7 @@ class Dataset(Table):
 
     def offsets(self, image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return where each image's things start in a column of ascending image rows; one more entry than images."""
-        return np.searchsorted(image_rows, np.arange(len(self) + 1)).astype(np.int64)
+        return _core.image_offsets(image_rows, len(self))
 
 
 def _rows_of(ids: npt.NDArray[np.int64], known: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

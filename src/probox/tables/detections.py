@@ -282,6 +282,10 @@ class Detections(DetectionColumns):
         for image_id, rows in zip(ids.tolist(), np.split(order, starts[1:]) if len(ids) else (), strict=True):
             yield image_id, self.take(rows)
 
+    def take(self, rows: npt.NDArray[Any]) -> Detections:
+        """Return the table of these rows, in this order; rows of a sound table are sound."""
+        return self._with_sound(self.columns_at(rows)) if rows.ndim == 1 else super().take(rows)
+
     def select(self, rows: npt.ArrayLike) -> Detections:
         """Return the detections of these rows (numbers or a boolean mask), in this order."""
         chosen = np.asarray(rows)

@@ -65,7 +65,14 @@ def background_classes(classes: Sequence[str]) -> npt.NDArray[np.bool_]:
     >>> background_classes(["cup", "__background__"]).tolist()
     [False, True]
     """
-    return np.array([canonical_name(name) in BACKGROUND_NAMES for name in classes], bool)
+    return _background_classes(tuple(classes))
+
+
+@lru_cache(maxsize=16)  # the same classes come again and again, and there may be thousands
+def _background_classes(classes: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    flags = np.array([canonical_name(name) in BACKGROUND_NAMES for name in classes], bool)
+    flags.flags.writeable = False  # it is handed out more than once
+    return flags
 
 
 def column_of_each(wanted: Sequence[str], given: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -137,6 +144,8 @@ def named_classes(
     the wanted classes first, and the most probable of them is the one: background and classes that nobody asked for
     don't count. Among equals the first of `wanted` is taken; -1 where none has any probability.
     """
+    if tuple(wanted) == tuple(given) and labels is not None and scores is not None:
+        return labels, scores  # the usual case, which need not look at any probability
     usual = best_classes(label_probs)
     stated = usual if labels is None else labels
     score = probabilities_of(label_probs, stated) if scores is None else scores

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.measures.boxes.cups import CLASSES, found_of
 
-from probox import GroundTruth, InputError
+from probox import Detections, GroundTruth, InputError
 from probox.measures.boxes import LRP, lrp, lrp_curve, match_boxes
+from probox.measures.boxes.optimal_lrp import _sweep
 
 
 def test_by_hand(truth):
@@ -82,3 +87,33 @@ def test_curve(truth):
 def test_variant_is_checked(truth):
     with pytest.raises(InputError, match="'grid' or 'exact', got 'fine'"):
         LRP.from_matches(match_boxes(truth, found_of([], [])), variant="fine")
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_without_curves_the_same_to_the_bit(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([8.0, 40.0, 120.0], (12, 2))
+    corners = rng.uniform(0, 60, (12, 2)).round()
+    boxes = np.concatenate([corners, corners + sizes], axis=1)
+    images = rng.integers(1, 4, 12)
+    truth = GroundTruth.from_boxes(
+        CLASSES, {1: (200, 200), 2: (200, 200), 3: (200, 200)}, images, boxes, rng.integers(0, 2, 12)
+    )
+    truth = truth.replace(crowd=rng.random(12) < 0.1)
+    rows = rng.integers(0, 12, 30)
+    moved = boxes[rows] + rng.normal(0, 2, (30, 4)).round(1)
+    scores = rng.choice([0.0, 0.1, 0.29, 0.3, 0.305, 0.7, 1.0], 30)  # on the grid, off it, and equal
+    found = Detections.from_scores(
+        np.concatenate([moved[:, :2], np.maximum(moved[:, :2], moved[:, 2:])], axis=1),
+        scores,
+        rng.integers(0, 3, 30),
+        classes=CLASSES,
+        image_ids=images[rows],
+    )
+    matches = match_boxes(truth, found)
+    order, offsets = matches.by_score()
+    objects = matches.objects_per_class()
+    curves = [_sweep(matches, order[offsets[c] : offsets[c + 1]], objects[c], "grid") for c in range(len(CLASSES))]
+    quick, slow = LRP.from_matches(matches), LRP.from_curves(curves, matches.classes, objects)
+    for field in dataclasses.fields(LRP):
+        np.testing.assert_array_equal(getattr(quick, field.name), getattr(slow, field.name), err_msg=field.name)

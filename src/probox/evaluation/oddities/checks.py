@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from probox.evaluation.oddities.columns import Columns, Floats, Oddity, Rows
+from probox.evaluation.oddities.columns import Columns, Floats, Oddity, Rows, median
 from probox.evaluation.oddities.overlaps import HALF, Sample
 
 __all__ = [
@@ -49,7 +49,7 @@ def check_coverage(columns: Columns) -> list[Oddity]:
         return [Oddity("no detections", text, "check image ids and the label threshold")]
     counts = np.bincount(columns.image_rows, minlength=len(columns.shapes))[has_objects]
     empty, single = int((counts == 0).sum()), int((counts == 1).sum())
-    several = np.median(counts[counts > 0]) >= 2 if empty < total else False
+    several = median(counts[counts > 0]) >= 2 if empty < total else False
     if empty < max(MIN_EMPTY, EMPTY_SHARE * total) or empty <= 2 * single or not several:
         return []
     text = f"{empty:,} of {total:,} images with objects have no detections, while the others have several"

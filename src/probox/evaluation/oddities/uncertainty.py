@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probox.evaluation.oddities.columns import Columns, Floats, Oddity
+from probox.evaluation.oddities.columns import Columns, Floats, Oddity, median
 from probox.evaluation.oddities.overlaps import HALF, Sample
 
 __all__ = ["check_uncertainty"]
@@ -90,8 +90,8 @@ def _check_powers(squares: Floats, given: Floats) -> list[Oddity]:
 def _power(squares: Floats, given: Floats) -> float:
     """Return the power of `given` that squared errors grow with: the slope of logarithms over bins of equal size."""
     bins = np.array_split(np.argsort(given, kind="stable"), 8)
-    x = np.log([np.median(given[rows]) for rows in bins])
-    y = np.log([max(float(np.median(squares[rows])), 1e-12) for rows in bins])
+    x = np.log([median(given[rows]) for rows in bins])
+    y = np.log([max(median(squares[rows]), 1e-12) for rows in bins])
     x = x - x.mean()
     spread = float((x**2).sum())
     return float((x * y).sum() / spread) if spread > 0 else 0.0
@@ -120,5 +120,5 @@ def _cost(squares: Floats, variances: Floats) -> Floats:
     That of a heavy-tailed distribution, so that a few wild errors do not decide.
     """
     ratio = squares / variances
-    typical = max(float(np.median(ratio)), float(np.finfo(np.float64).tiny))
+    typical = max(median(ratio), float(np.finfo(np.float64).tiny))
     return np.asarray(np.log1p(ratio / typical).mean(axis=1))

@@ -32,7 +32,7 @@ from probox.measures.measure import (
     Weights,
     groups_of,
 )
-from probox.support.parallel import thread_count
+from probox.support.parallel import threads_for
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
@@ -113,7 +113,7 @@ class AveragePrecision:
             thresholds=len(IOU_THRESHOLDS),
             recall_points=RECALL_POINTS,
             limits=np.array(LIMITS, np.int64),
-            threads=thread_count(threads),
+            threads=threads_for(len(matches) + RECALL_POINTS.size * len(matches.classes), threads),
         )
         return cls(classes=matches.classes, objects=objects, precision=precision, score=score, recall=recall)
 
@@ -180,7 +180,9 @@ class AveragePrecision:
     def _ap(self, size: str = "all", threshold: int | None = None) -> npt.NDArray[np.float64]:
         """Return each class's average precision."""
         chosen = slice(None) if threshold is None else slice(threshold, threshold + 1)
-        per_class: npt.NDArray[np.float64] = self.precision[chosen, :, :, size_index(size)].mean(axis=(0, 1))
+        values = self.precision[chosen, :, :, size_index(size)]
+        # What `mean` computes, without its checks.
+        per_class: npt.NDArray[np.float64] = np.add.reduce(values, axis=(0, 1)) / (values.shape[0] * values.shape[1])
         return per_class
 
     def _ar(self, size: str = "all", limit: int = -1) -> npt.NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.errors import InputError
 from probox.measures.boxes.images import image_lrp
 from probox.measures.boxes.matching import (
@@ -43,6 +44,9 @@ Variant = Literal["grid", "exact"]
 
 GRID = np.linspace(0.0, 1.0, 101)
 """The score thresholds of the variant ``grid``."""
+
+_SLACK = float(1.0 - IOU_THRESHOLDS[0])
+"""The largest 1 - IoU of a true positive."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -119,11 +123,44 @@ class LRP:
         """Return the measure of matches at hand."""
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
+        if variant == "grid":
+            return cls._on_grid(matches, order, offsets, objects)
         curves = (
             _sweep(matches, order[offsets[row] : offsets[row + 1]], objects[row], variant)
             for row in range(len(matches.classes))
         )
         return cls.from_curves(curves, matches.classes, objects, variant)
+
+    @classmethod
+    def _on_grid(
+        cls,
+        matches: BoxMatches,
+        order: npt.NDArray[np.int64],
+        offsets: npt.NDArray[np.int64],
+        objects: npt.NDArray[np.int64],
+    ) -> LRP:
+        """Return what `from_curves` gives of all classes' curves, to the bit, without making them."""
+        lrp, loc, fp, fn, thresholds = _core.optimal_lrp(
+            order=order,
+            offsets=offsets,
+            scores=matches.scores,
+            matched=matches.matched,
+            ignored=matches.ignored,
+            ious=matches.ious,
+            objects=objects,
+            slack=_SLACK,
+            thresholds=GRID,
+        )
+        return cls(
+            variant="grid",
+            classes=matches.classes,
+            objects=objects,
+            olrp=lrp,
+            olrp_loc=loc,
+            olrp_fp=fp,
+            olrp_fn=fn,
+            thresholds=thresholds,
+        )
 
     @classmethod
     def from_curves(
@@ -297,9 +334,8 @@ def curve_of_totals(
     """Return the curves of one class, one per area range, from what is kept at each threshold."""
     n = objects[:, None]
     fn = n - tp
-    slack = 1.0 - IOU_THRESHOLDS[0]
     with np.errstate(invalid="ignore", divide="ignore"):
-        lrp = (misplaced / slack + fp + fn) / (tp + fp + fn)
+        lrp = (misplaced / _SLACK + fp + fn) / (tp + fp + fn)
         loc, wrong_share, missed_share = misplaced / tp, fp / (tp + fp), fn / n
     undefined = np.broadcast_to(n == 0, tp.shape)
     for values in (lrp, loc, wrong_share, missed_share):

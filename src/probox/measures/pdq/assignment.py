@@ -28,12 +28,13 @@ def assign(
     rows : (K,) int64, optional
         Rows of the pairs to choose from, each as often as it takes part. Default: all, once.
     """
-    chosen = np.arange(len(pairs)) if rows is None else rows
-    starts = np.flatnonzero(np.concatenate([np.ones(min(len(chosen), 1), bool), pair_image[1:] != pair_image[:-1]]))
+    chosen: slice | npt.NDArray[np.int64] = slice(None) if rows is None else rows
+    changes = np.flatnonzero(pair_image[1:] != pair_image[:-1]) + 1
+    edges = ([0], changes, [len(pair_image)]) if len(pair_image) else ([0],)
     matched: npt.NDArray[np.bool_] = _core.assign_pairs(
-        offsets=np.concatenate([starts, [len(chosen)]]).astype(np.int64),
-        detections=np.ascontiguousarray(pairs.detections[chosen]),
-        objects=np.ascontiguousarray(pairs.objects[chosen]),
+        offsets=np.concatenate(edges),
+        detections=pairs.detections[chosen],
+        objects=pairs.objects[chosen],
         qualities=np.ascontiguousarray(pairs.qualities[chosen, 0]),
         greedy=how == "greedy",
         threads=thread_count(None),

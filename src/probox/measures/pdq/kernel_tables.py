@@ -30,13 +30,23 @@ _MAP_BYTES = 1 << 26
 class KernelTables:
     """The kernel's view of both tables; slices of it are handed over image by image."""
 
-    def __init__(self, truth: GroundTruth, masks: Masks, found: Detections, convention: Convention) -> None:
-        rows = truth.dataset.rows_of(found.image_ids)
+    def __init__(
+        self,
+        truth: GroundTruth,
+        masks: Masks,
+        found: Detections,
+        convention: Convention,
+        image_rows: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        rows = truth.dataset.rows_of(found.image_ids) if image_rows is None else image_rows
         self.truth = truth
-        self.objects = np.flatnonzero(masks.pixels > 0)
-        self.masks = masks if len(self.objects) == len(masks) else masks.take(self.objects)
-        self.labels = truth.labels[self.objects]
-        self.object_offsets = truth.dataset.offsets(truth.image_rows[self.objects])
+        self.objects: npt.NDArray[np.int64] | None = None  # None: all of them
+        self.masks, self.labels, object_rows = masks, truth.labels, truth.image_rows
+        if not masks.pixels.all():
+            self.objects = np.flatnonzero(masks.pixels > 0)
+            self.masks = masks.take(self.objects)
+            self.labels, object_rows = truth.labels[self.objects], truth.image_rows[self.objects]
+        self.object_offsets = truth.dataset.offsets(object_rows)
         self.detection_offsets = truth.dataset.offsets(rows)
         self.boxes = found.boxes
         if convention.clip == "corners":
@@ -51,10 +61,10 @@ class KernelTables:
         if len(self.covariances):
             plain = plain_rows(self.covariances, convention)
             self.kinds = np.where(plain, _core.PLAIN, _core.GAUSSIAN).astype(np.uint8)
-        self._check_extent(rows, found, convention)
-        self.heatmaps = found.heatmaps or (None,) * len(found)
+            self._check_extent(rows, found, convention)
+        self.heatmaps = found.heatmaps
         self.precision = np.float32 if convention.single_precision else np.float64
-        for row, given in enumerate(self.heatmaps):
+        for row, given in enumerate(self.heatmaps or ()):
             if given is None:
                 continue
             self.kinds[row] = _core.HEATMAP
@@ -70,7 +80,10 @@ class KernelTables:
 
     def _check_extent(self, rows: npt.NDArray[np.int64], found: Detections, convention: Convention) -> None:
         """Raise if a Gaussian box is so unsure, in so large an image, that its heatmap would take gigabytes."""
-        shapes = self.truth.dataset.shapes[rows].astype(np.float64)
+        images = self.truth.dataset
+        if int(images.widths.max(initial=0)) * int(images.heights.max(initial=0)) <= _MAX_VALUES:
+            return
+        shapes = images.shapes[rows].astype(np.float64)
         large = np.flatnonzero((shapes.prod(axis=1) > _MAX_VALUES) & (self.kinds == _core.GAUSSIAN))
         if len(large) == 0:
             return
@@ -94,7 +107,7 @@ class KernelTables:
 
     def refined(self, edges: list[int]) -> list[int]:
         """Return edges between which heatmaps fit into memory, or lie in one image."""
-        if not (self.kinds == _core.HEATMAP).any():
+        if self.heatmaps is None:
             return edges
         finer = edges[:1]
         for begin, end in itertools.pairwise(edges):
@@ -111,7 +124,7 @@ class KernelTables:
     def portions(self, begin: int, end: int) -> list[slice]:
         """Return the detections of images begin..end - 1 in portions whose heatmaps fit into memory."""
         rows = self.detections_of(begin, end)
-        if end - begin != 1 or self._map_bytes(rows) <= _MAP_BYTES:
+        if self.heatmaps is None or end - begin != 1 or self._map_bytes(rows) <= _MAP_BYTES:
             return [rows]
         portions: list[slice] = []
         start, size = rows.start, 0
@@ -126,7 +139,7 @@ class KernelTables:
 
     def _map_bytes(self, rows: slice) -> int:
         """Return what the heatmaps of these detections take at most as the kernel gets them."""
-        return sum(8 * int(given.size) for given in self.heatmaps[rows] if given is not None)
+        return sum(8 * int(given.size) for given in (self.heatmaps or ())[rows] if given is not None)
 
     def of_images(
         self, begin: int, end: int, rows: slice | None = None
@@ -137,11 +150,13 @@ class KernelTables:
         detections = self.detections_of(begin, end) if rows is None else rows
         runs = slice(int(masks.offsets[objects.start]), int(masks.offsets[objects.stop]))
         given = [
-            (row - detections.start, _probabilities(array, self.precision))
-            for row, array in enumerate(self.heatmaps[detections], start=detections.start)
+            (row, _probabilities(array, self.precision))
+            for row, array in enumerate((self.heatmaps or ())[detections])
             if array is not None
         ]
-        offsets = np.clip(self.detection_offsets[begin : end + 1], detections.start, detections.stop)
+        offsets = self.detection_offsets[begin : end + 1]
+        if rows is not None and end - begin == 1:
+            offsets = np.minimum(np.maximum(offsets, rows.start), rows.stop)
         return (
             _core.Images(widths=images.widths[begin:end], heights=images.heights[begin:end]),
             _core.Objects(

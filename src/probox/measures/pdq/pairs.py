@@ -13,6 +13,7 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.measures.pdq.kernel_tables import KernelTables
 from probox.measures.pdq.settings import settings_of
+from probox.support.parallel import threads_for
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
@@ -32,6 +33,7 @@ def score_pairs(
     found: Detections,
     convention: Convention,
     *,
+    image_rows: npt.NDArray[np.int64] | None = None,
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> PairTable:
@@ -47,38 +49,53 @@ def score_pairs(
         Detections of the truth's images only, sorted by image.
     convention : Convention
         The measure's constants; of its choices only those about pixels matter here.
+    image_rows : (N,) int64, optional
+        The detections' rows of images, where they are known already.
     threads : int
         How many threads share the work, pieces of one image included. The result does not depend on it.
     progress : callable, optional
         Called with the numbers of images done and in all.
     """
-    tables = KernelTables(truth, masks, found, convention)
+    tables = KernelTables(truth, masks, found, convention, image_rows)
+    settings = settings_of(convention)
     images = len(truth.image_ids)
+    threads = _threads_that_pay(tables, threads)
     # Several calls, so that a bar can move and Ctrl-C is heard, but none so small that starting threads costs more.
     pieces = min(images, 64, 1 + len(found) // 2000)
-    edges = np.linspace(0, images, pieces + 1).astype(int)
+    edges = np.linspace(0, images, pieces + 1).astype(int).tolist() if pieces != 1 else [0, images]
     parts: list[_PairColumns] = []
-    for begin, end in itertools.pairwise(tables.refined(edges.tolist())):
-        parts.append(_score(tables, begin, end, convention, threads))
+    for begin, end in itertools.pairwise(tables.refined(edges)):
+        parts.append(_score(tables, begin, end, settings, threads))
         if progress is not None:
             progress(end, images)
     if not parts:
         return PairTable.none()
-    detections, objects, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return PairTable(detections=detections, objects=objects, qualities=qualities)
+    columns = parts[0]
+    if len(parts) > 1:
+        detections, objects, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))
+        columns = detections, objects, qualities
+    return PairTable(detections=columns[0], objects=columns[1], qualities=columns[2])
 
 
-def _score(tables: KernelTables, begin: int, end: int, convention: Convention, threads: int) -> _PairColumns:
+def _threads_that_pay(tables: KernelTables, threads: int) -> int:
+    """Return how many threads to use: plain boxes cost as little as rows of a table, others far more."""
+    return threads_for(len(tables.kinds), threads) if (tables.kinds == _core.PLAIN).all() else threads
+
+
+def _score(tables: KernelTables, begin: int, end: int, settings: _core.Settings, threads: int) -> _PairColumns:
     """Return detection, object and qualities of the pairs of images begin..end - 1."""
     parts: list[_PairColumns] = []
     for rows in tables.portions(begin, end):
         try:
             detection, obj, qualities = _core.score_images(
-                settings_of(convention), *tables.of_images(begin, end, rows), max_pairs=MAX_PAIRS, threads=threads
+                settings, *tables.of_images(begin, end, rows), max_pairs=MAX_PAIRS, threads=threads
             )
         except _core.TooManyPairsError as error:
             raise _too_many_pairs(tables, begin + error.args[0]) from None
-        parts.append((detection + rows.start, tables.objects[obj + tables.object_offsets[begin]], qualities))
+        detection = detection + rows.start if rows.start else detection
+        first = int(tables.object_offsets[begin])
+        obj = obj + first if first else obj
+        parts.append((detection, obj if tables.objects is None else tables.objects[obj], qualities))
     if len(parts) == 1:
         return parts[0]
     detection, obj, qualities = (np.concatenate(column) for column in zip(*parts, strict=True))

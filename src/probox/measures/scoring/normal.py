@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +32,8 @@ def normal_pdf(z: FloatArray) -> FloatArray:
 
 def normal_quantile(q: float) -> float:
     """Return the z with Phi(z) = q."""
+    from statistics import NormalDist  # brings fractions and decimals, which nothing else needs
+
     return NormalDist().inv_cdf(q)
 
 

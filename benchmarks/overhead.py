@@ -1,0 +1,203 @@
+"""What a call costs beside its work: tiny sets in memory, and the whole process for a tiny file.
+
+    python -m benchmarks.overhead
+    python -m benchmarks.overhead --against OTHER/bin/python
+
+A tiny set is five images with six plain boxes. Calls are timed in a process for each interpreter; processes take turns,
+so that whatever else the machine does meets all of them, and the table gives the least of all rounds. `--against` has
+another environment's probox take part: an older one, say.
+
+`probox evaluate --json` is timed from start to end, by the clock and in processor time, which other work on the machine
+disturbs less. Below it is what no command can do without: an interpreter that loads NumPy and click. Editable installs
+find their modules more slowly: compare commands of installs without `-e`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+REPEATS = 50
+"""Calls in a round; the least of them counts."""
+
+RUN = "import sys; from probox.cli import main; sys.exit(main())"
+LEAST = "import numpy, click"
+
+Tables = tuple[Any, Any]
+
+
+def tiny_tables() -> Tables:
+    """Return five images with six objects of three classes, all of them found."""
+    import numpy as np
+
+    import probox
+
+    rng = np.random.default_rng(0)
+    classes, images = ["cup", "dog", "cat"], [1, 1, 2, 3, 4, 5]
+    low = rng.uniform(0, 200, (6, 2)).round()
+    boxes = np.concatenate([low, low + rng.uniform(20, 80, (6, 2)).round()], axis=1)
+    sizes = dict.fromkeys(range(1, 6), (320, 320))
+    truth = probox.GroundTruth.from_boxes(classes, sizes, images, boxes, [0, 1, 2, 0, 1, 2])
+    moved = boxes + rng.integers(-2, 3, (6, 4))
+    scores = rng.uniform(0.5, 0.9, 6)
+    found = probox.Detections.from_scores(moved, scores, [0, 1, 2, 0, 1, 1], classes=classes, image_ids=images)
+    return truth, found
+
+
+def calls(tables: Tables) -> dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]:
+    """Return what is timed, by name: what prepares a call, which is not timed, and the call."""
+    import probox
+
+    truth, found = tables
+
+    def nothing() -> None:
+        return None
+
+    def evaluated() -> Any:
+        return probox.evaluate(truth, found)
+
+    return {
+        "evaluate(truth, found)": (nothing, lambda _: probox.evaluate(truth, found)),
+        'evaluate(truth, found, measures="pdq")': (nothing, lambda _: probox.evaluate(truth, found, measures="pdq")),
+        "summary() after it": (evaluated, lambda result: result.summary()),
+        'summary() after it, measures="pdq"': (
+            lambda: probox.evaluate(truth, found, measures="pdq"),
+            lambda result: result.summary(),
+        ),
+    }
+
+
+def worker() -> None:
+    """Time every call once more for every line that comes in, and say the seconds."""
+    timed = calls(tiny_tables())
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        least = dict.fromkeys(timed, float("inf"))
+        for name, (prepare, call) in timed.items():
+            for _ in range(REPEATS):
+                given = prepare()
+                started = time.perf_counter()
+                call(given)
+                least[name] = min(least[name], time.perf_counter() - started)
+        print(json.dumps(least), flush=True)
+
+
+class Contender:
+    """One interpreter: a process of it that is asked for calls, and commands that it runs whole."""
+
+    def __init__(self, python: str, folder: Path) -> None:
+        self.python = python
+        self.folder = folder
+        command = [python, "-m", "benchmarks.overhead", "--worker"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.least: dict[str, float] = {}
+        if self._line() != "ready":
+            raise SystemExit(f"{python} did not start: has it probox?")
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def run(self) -> None:
+        """Time everything once, and keep what is less than before."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        for name, seconds in json.loads(self._line()).items():
+            self._keep(name, seconds)
+        files = [str(self.folder / name) for name in ("truth.json", "found.json")]
+        self._keep_process("probox evaluate --json", ["-c", RUN, "evaluate", "--json", *files])
+        self._keep_process("the least: Python, NumPy, click", ["-c", LEAST])
+
+    def _keep_process(self, name: str, arguments: Sequence[str]) -> None:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        started = time.perf_counter()
+        # In a folder of its own: `-c` would find packages of the same names in this one.
+        subprocess.run([self.python, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
+        self._keep(name, time.perf_counter() - started)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        self._keep(f"{name}, processor time", used)
+
+    def _keep(self, name: str, seconds: float) -> None:
+        self.least[name] = min(seconds, self.least.get(name, seconds))
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def write_files(folder: Path) -> None:
+    """Write the tiny set as COCO files."""
+    truth, found = tiny_tables()
+    categories = [{"id": row + 1, "name": name} for row, name in enumerate(truth.classes)]
+    images = [{"id": int(own), "width": 320, "height": 320, "file_name": f"{own}.jpg"} for own in truth.image_ids]
+
+    def entries(table: Any, image_ids: Any) -> list[dict[str, Any]]:
+        boxes = [[*box[:2], box[2] - box[0], box[3] - box[1]] for box in table.boxes.tolist()]
+        rows = zip(image_ids.tolist(), table.labels.tolist(), boxes, strict=True)
+        return [{"image_id": image, "category_id": label + 1, "bbox": box} for image, label, box in rows]
+
+    annotations = [
+        {**entry, "id": row + 1, "area": entry["bbox"][2] * entry["bbox"][3], "iscrowd": 0}
+        for row, entry in enumerate(entries(truth, truth.image_ids[truth.image_rows]))
+    ]
+    results = [
+        {**entry, "score": score}
+        for entry, score in zip(entries(found, found.image_ids), found.scores.tolist(), strict=True)
+    ]
+    whole = {"images": images, "categories": categories, "annotations": annotations}
+    (folder / "truth.json").write_text(json.dumps(whole), encoding="utf-8")
+    (folder / "found.json").write_text(json.dumps(results), encoding="utf-8")
+
+
+def table_of(columns: dict[str, dict[str, float]]) -> str:
+    """Return a Markdown table: a row for each thing that was timed, a column for each interpreter.
+
+    >>> print(table_of({"this": {"a call": 0.0002}, "other": {"a call": 0.001}}))
+    | what | this | other |
+    | --- | ---: | ---: |
+    | a call | 0.200 ms | 1.000 ms |
+    """
+    lines = [f"| what | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
+    for name in next(iter(columns.values())):
+        cells = [f"{1e3 * least[name]:.3f} ms" for least in columns.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--against", metavar="PYTHON", help="another interpreter, whose probox is timed in turn")
+    parser.add_argument("--rounds", type=int, default=10, help="how often each is timed (default 10)")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        worker()
+        return
+    pythons = {"this": sys.executable} | ({"other": given.against} if given.against else {})
+    with tempfile.TemporaryDirectory() as name:
+        write_files(Path(name))
+        contenders = {who: Contender(os.path.abspath(python), Path(name)) for who, python in pythons.items()}
+        for _ in range(given.rounds):
+            for contender in contenders.values():
+                contender.run()
+        for contender in contenders.values():
+            contender.close()
+    print(table_of({who: contender.least for who, contender in contenders.items()}))
+
+
+if __name__ == "__main__":
+    main()

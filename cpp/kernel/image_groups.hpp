@@ -1,0 +1,63 @@
+// Which image each row of a table is in: rows of images from ids, the rows by image, and where each image's begin.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace probox {
+
+struct ImageGroups {
+  std::vector<std::int64_t> image_rows;  // of each row; -1: of no known image
+  std::vector<std::int64_t> numbers;     // how many rows of its image go before it; -1: of no known image
+  std::vector<std::int64_t> order;       // the rows of known images, by image, then as they stand
+  bool in_order = true;                  // `order` is every row as it stands
+};
+
+// `known` ascends.
+inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const std::int64_t* known, std::size_t images) {
+  ImageGroups groups;
+  groups.image_rows.resize(n);
+  groups.numbers.resize(n);
+  groups.order.resize(n);
+  std::vector<std::int64_t> counts(images, 0);
+  std::int64_t row = -1, before = -1;
+  for (std::size_t k = 0; k < n; ++k) {
+    if (k == 0 || ids[k] != ids[k - 1]) {  // rows of an image mostly stand together
+      const std::int64_t* place = std::lower_bound(known, known + images, ids[k]);
+      row = place != known + images && *place == ids[k] ? place - known : -1;
+    }
+    groups.in_order = groups.in_order && row >= 0 && row >= before;
+    before = row;
+    groups.image_rows[k] = row;
+    groups.numbers[k] = row < 0 ? -1 : counts[static_cast<std::size_t>(row)]++;
+    groups.order[k] = static_cast<std::int64_t>(k);
+  }
+  if (groups.in_order) return groups;
+  std::int64_t begin = 0;
+  for (std::int64_t& count : counts) {  // from now on: where the image's rows begin
+    const std::int64_t own = count;
+    count = begin;
+    begin += own;
+  }
+  groups.order.resize(static_cast<std::size_t>(begin));
+  for (std::size_t k = 0; k < n; ++k) {
+    const std::int64_t image = groups.image_rows[k];
+    if (image >= 0) groups.order[static_cast<std::size_t>(counts[static_cast<std::size_t>(image)] + groups.numbers[k])] = static_cast<std::int64_t>(k);
+  }
+  return groups;
+}
+
+// Where each of `images` begins among ascending rows of images; one more entry, the last being the number of rows.
+inline std::vector<std::int64_t> image_offsets(const std::int64_t* image_rows, std::size_t n, std::size_t images) {
+  std::vector<std::int64_t> offsets(images + 1);
+  std::size_t k = 0;
+  for (std::size_t image = 0; image <= images; ++image) {
+    while (k < n && image_rows[k] < static_cast<std::int64_t>(image)) ++k;
+    offsets[image] = static_cast<std::int64_t>(k);
+  }
+  return offsets;
+}
+
+}  // namespace probox

@@ -1,0 +1,31 @@
+"""What the benchmark of calls times: the same tiny set in memory and in files, and every call does its work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from benchmarks.overhead import calls, table_of, tiny_tables, write_files
+
+import probox
+
+
+def test_files_hold_the_tiny_set(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    truth, found = tiny_tables()
+    read = probox.evaluate(tmp_path / "truth.json", tmp_path / "found.json", box_truth=True)
+    np.testing.assert_equal(read.summary(), probox.evaluate(truth, found, box_truth=True).summary())
+    assert read.tp > 0
+
+
+def test_every_call_does_its_work() -> None:
+    for name, (prepare, call) in calls(tiny_tables()).items():
+        got = call(prepare())
+        summary = got if isinstance(got, dict) else got.summary()
+        assert ("mAP" in summary) == ('"pdq"' not in name)
+        assert summary["TP"] > 0
+
+
+def test_a_row_for_each_call() -> None:
+    table = table_of({"this": {"a call": 0.0002}, "other": {"a call": 0.001}})
+    assert table.splitlines()[-1] == "| a call | 0.200 ms | 1.000 ms |"
