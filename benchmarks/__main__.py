@@ -3,6 +3,7 @@
     python -m benchmarks --data FOLDER              # all workloads
     python -m benchmarks --data FOLDER A C          # some of them
     python -m benchmarks --data FOLDER --json out.json
+    python -m benchmarks --data FOLDER --against OTHER/bin/python   # another probox, in turn with this one
 
 FOLDER holds `coco/` (annotations, detector outputs) and `golden/`. Each contender runs in a process of its own and the
 contenders take turns, so that whatever else the machine does meets all of them. Times are the least of all rounds;
@@ -30,6 +31,10 @@ REFERENCE_UNITS = {"speed_full": 230.0, "speed_bbox": 90.0}
 CONTENDERS = ("1 thread", "2 threads", "definition")
 DEFINITION_ON = ("speed_bbox", "speed_full")
 GROWTH = ("F-1/8", "F-1/4", "F-1/2", "E")
+OF = ": "
+"""Between another interpreter and what it runs."""
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def worker(workload: str, contender: str, data: Path) -> None:
@@ -71,8 +76,9 @@ class Contender:
     """A child process that runs when asked."""
 
     def __init__(self, workload: str, name: str, data: Path) -> None:
-        command = [sys.executable, "-m", "benchmarks", "--data", str(data), "--worker", workload, name]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        python, _, what = name.rpartition(OF)
+        command = [python or sys.executable, "-m", "benchmarks", "--data", str(data), "--worker", workload, what]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         self.seconds: list[float] = []
         self.megabytes = math.nan
         if self._line() != "ready":
@@ -98,9 +104,12 @@ class Contender:
         self.process.wait()
 
 
-def measure(workload: str, data: Path, rounds: int) -> dict[str, Any]:
+def measure(workload: str, data: Path, rounds: int, against: str | None = None) -> dict[str, Any]:
     """Return times, units and memory of all contenders on one workload."""
     names = [name for name in CONTENDERS if name != "definition" or workload in DEFINITION_ON]
+    if against is not None:
+        names = [name for name in names if name != "definition"]
+        names = [contender for name in names for contender in (name, f"{against}{OF}{name}")]
     contenders = {name: Contender(workload, name, data) for name in ("yardstick", *names)}
     for number in range(rounds + 1):
         for name, contender in contenders.items():
@@ -169,9 +178,10 @@ def print_table(results: list[dict[str, Any]], about: dict[str, Any]) -> None:
         for name, got in result["contenders"].items():
             title = f"{result['workload']}: {WORKLOADS[result['workload']][0]}" if name == "1 thread" else ""
             ratio = one / got["seconds"]
+            other, _, what = name.rpartition(OF)
             cells = [
                 title,
-                name,
+                f"{what}, the other" if other else what,
                 f"{got['seconds']:.4g}",
                 f"{got['units']:.3g}",
                 f"{ratio:.2g}",
@@ -198,6 +208,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with coco/ and golden/")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs (default 5)")
     parser.add_argument("--json", type=Path, help="also keep everything in this file")
+    parser.add_argument("--against", metavar="PYTHON", help="an interpreter with another probox, to run in turn")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -214,7 +225,8 @@ def main() -> None:
             continue
         print(f"{name} ...", file=sys.stderr)
         heavy = name == "E" or name.startswith("F")
-        results.append(measure(name, options.data, min(options.rounds, 2) if heavy else options.rounds))
+        rounds = min(options.rounds, 2) if heavy else options.rounds
+        results.append(measure(name, options.data.resolve(), rounds, options.against))
     if results:
         print_table(results, about)
     files = start_to_finish(options.data, options.rounds) if "G" in chosen else []

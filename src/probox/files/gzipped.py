@@ -1,7 +1,7 @@
-"""Content in the format of gzip, by isal where it is installed and by zlib where it is not.
+"""Content in the format of gzip: unpacked by isal where it is installed and by zlib where it is not.
 
-isal unpacks two to three times as fast as zlib, and packs ten times as fast, a tenth larger. What is wrong with a file
-is always said in zlib's words: whatever isal refuses is read again.
+isal unpacks two to three times as fast as zlib. What is wrong with a file is always said in zlib's words: whatever isal
+refuses is read again. Files are packed by zlib alone, so that their bytes do not depend on what is installed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _FIRST_PIECE, _LARGEST_PIECE = 1 << 9, 1 << 20
 """How many bytes of a gzip member are looked at first, and at most at once."""
 _NO_FLAGS = 0xE0
 """Bits of a member's flags that must be 0, which isal does not look at."""
-_LEVEL, _FAST_LEVEL = 6, 2
-"""How hard zlib and isal try to write small files: isal's next level takes three times as long for 1 %."""
+_LEVEL = 6
+"""How hard zlib tries to write small files."""
 
 
 def unpacked(data: bytes, name: str, limit: int) -> bytes:
@@ -41,11 +41,7 @@ def unpacked(data: bytes, name: str, limit: int) -> bytes:
 
 
 def packed(content: bytes) -> bytes:
-    """Return content in the format of gzip; on one machine, the same content gives the same bytes."""
-    fast = _isal("igzip")
-    if fast is not None:
-        result: bytes = fast.compress(content, _FAST_LEVEL, mtime=0)
-        return result
+    """Return content in the format of gzip; the same content gives the same bytes."""
     return gzip.compress(content, _LEVEL, mtime=0)
 
 
