@@ -439,18 +439,32 @@ void tabulate(double low, double step, int phases, int length, const double* ent
   }
 }
 
+// With u the node's place in the first part and d the length of a part, the place in part g is u + g d, and
+//   phi(u + g d) = phi(u) r^g exp(-(g d)^2 / 2),   r = exp(-u d):
+// exponentials for all nodes at once and for all parts at once, and products for the rest.
 void start_weights(const double* node, const double* weight, int nodes, double from, double half, double* now,
                    double* ratio) {
-  const Doubles middle = (counting() * 2.0 + 1.0) * half + from;
-  const double jump = 2 * half * kGroup;
-  for (int j = 0; j < nodes; ++j) {
-    const Doubles at = middle + node[j] * half;
-    const Doubles power = largest(at * at * -0.5, filled(-700.0));
-    store(exponential(power) * (weight[j] * (half * 0.39894228040143267794)), now + j * kGroup);
-    if (ratio == nullptr) continue;
-    const Doubles rise = at * -jump - 0.5 * jump * jump;  // phi(v + jump) / phi(v) is its exponential
-    store(exponential(smallest(largest(rise, filled(-700.0)), filled(700.0))), ratio + j * kGroup);
+  const double apart = 2 * half;
+  const Doubles u = load(node) * half + (from + half);
+  const Doubles first = exponential(largest(u * u * -0.5, filled(-700.0))) *
+                        (load(weight) * (half * 0.39894228040143267794));
+  const Doubles r = exponential(smallest(largest(u * -apart, filled(-700.0)), filled(700.0)));
+  const Doubles g = counting();
+  double alone[kGroup], later[kGroup], by_part[kGroup * kLanes];
+  store(exponential(largest(g * g * (-0.5 * apart * apart), filled(-700.0))), alone);
+  Doubles power = first;
+  for (int part = 0; part < kGroup; ++part) {
+    store(power * alone[part], by_part + part * kLanes);
+    power = power * r;
   }
+  for (int j = 0; j < nodes; ++j)
+    for (int part = 0; part < kGroup; ++part) now[j * kGroup + part] = by_part[part * kLanes + j];
+  if (ratio == nullptr) return;
+  // phi(v + 8 d) / phi(v) at v = u + g d is r^8 exp(-(8 g + 32) d^2).
+  const Doubles r2 = r * r, r4 = r2 * r2;
+  store(r4 * r4, later);
+  const Doubles change = exponential(largest((g * 8.0 + 32.0) * (-apart * apart), filled(-700.0)));
+  for (int j = 0; j < nodes; ++j) store(change * later[j], ratio + j * kGroup);
 }
 
 void next_moments(const double* node, int nodes, double half, const double* offset, double slope, double change,
