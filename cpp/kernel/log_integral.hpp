@@ -10,18 +10,20 @@
 
 namespace probox {
 
-// S(y, x), the sum over all pixels above row y and left of column x: a rectangle is S at its four corners. Every pixel
-// that is stored costs a logarithm, so it pays from a few dozen rectangles on.
+// S(y, x), the sum over all pixels above row y and left of column x: a rectangle is S at its four corners.
 template <class T>
 class LogIntegral {
  public:
-  static constexpr std::size_t kFewRectangles = 24;
   static constexpr std::size_t kMostPixels = std::size_t{1} << 22;  // 32 MB
 
-  // Whether it pays for so many rectangles.
-  static bool suits(const Grid<T>& grid, std::size_t rectangles) {
-    return rectangles >= kFewRectangles &&
-           static_cast<std::size_t>(grid.x.size()) * static_cast<std::size_t>(grid.y.size()) <= kMostPixels;
+  // Whether it pays for so many rectangles, whose shares of the heatmap add up to `shares`. The numbers are measured
+  // nanoseconds: a logarithm of either kind of every pixel that is stored and little for a rectangle, against a
+  // product of the pixels of each rectangle, once of either kind, and more for each.
+  static bool pays(const Grid<T>& grid, std::size_t rectangles, double shares) {
+    const double pixels = static_cast<double>(grid.x.size()) * grid.y.size();
+    return pixels <= static_cast<double>(kMostPixels) &&
+           5.0 * pixels + 60.0 * static_cast<double>(rectangles) <
+               0.5 * pixels * shares + 300.0 * static_cast<double>(rectangles);
   }
 
   void build(const Grid<T>& grid, double epsilon, bool complement) {

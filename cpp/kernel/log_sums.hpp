@@ -17,11 +17,11 @@ namespace probox {
 template <class T>
 class LogSums {
  public:
-  // Takes a heatmap about which so many questions will be asked of either kind.
-  void prepare(const Grid<T>& grid, double epsilon, std::size_t questions) {
+  // Takes a heatmap about which few or many questions will be asked.
+  void prepare(const Grid<T>& grid, double epsilon, bool many) {
     grid_ = grid;
     epsilon_ = epsilon;
-    many_ = LogIntegral<T>::suits(grid, questions);
+    many_ = many;
     for (bool& there : there_) there = false;
     for (bool& there : integral_there_) there = false;
   }

@@ -80,6 +80,7 @@ class ImageScorer {
     int object;
     double foreground;
   };
+  static constexpr std::size_t kFewQuestions = 10;  // whose sums are never worth a table
 
   static float label_of(const Image& image, int d, int o) {
     return image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_labels[o]];
@@ -119,7 +120,7 @@ class ImageScorer {
     if (candidates_.empty()) return;
     if (!grid.empty()) {
       if (grid.values == nullptr) builder_.fill(grid, image.width, image.height, s_);
-      sums_.prepare(grid, s_.epsilon, candidates_.size());
+      sums_.prepare(grid, s_.epsilon, many_questions(image, grid));
     }
 
     std::size_t kept = 0;
@@ -162,16 +163,31 @@ class ImageScorer {
                            std::min(m.y1, grid.y.last), true);
   }
 
+  // How many pixels of the support lie in an object's box.
+  static double inside_area(const Mask& m, const Grid<T>& grid) {
+    const double across = std::min(m.x1, grid.x.last) - std::max(m.x0, grid.x.first) + 1.0;
+    const double down = std::min(m.y1, grid.y.last) - std::max(m.y0, grid.y.first) + 1.0;
+    return across > 0 && down > 0 ? across * down : 0.0;
+  }
+
+  static double support_area(const Grid<T>& grid) {
+    return (grid.x.last - grid.x.first + 1.0) * (grid.y.last - grid.y.first + 1.0);
+  }
+
+  bool many_questions(const Image& image, const Grid<T>& grid) const {
+    if (candidates_.size() < kFewQuestions) return false;
+    double inside = 0.0;
+    for (const Candidate& candidate : candidates_) inside += inside_area(image.masks[candidate.object], grid);
+    return LogIntegral<T>::pays(grid, candidates_.size(), inside / support_area(grid));
+  }
+
   // Whether the background of all objects is cheaper as the total minus what lies in each box than box by box.
   bool sharing_pays(const Image& image, const Grid<T>& grid) const {
     if (grid.empty() || candidates_.size() < 2) return false;
-    const auto area = [](double w, double h) { return w > 0 && h > 0 ? w * h : 0.0; };
-    const double all = area(grid.x.last - grid.x.first + 1.0, grid.y.last - grid.y.first + 1.0);
+    const double all = support_area(grid);
     double shared = all, apart = 0.0;
     for (const Candidate& candidate : candidates_) {
-      const Mask& m = image.masks[candidate.object];
-      const double inside = area(std::min(m.x1, grid.x.last) - std::max(m.x0, grid.x.first) + 1.0,
-                                 std::min(m.y1, grid.y.last) - std::max(m.y0, grid.y.first) + 1.0);
+      const double inside = inside_area(image.masks[candidate.object], grid);
       shared += inside;
       apart += all - inside;
     }
