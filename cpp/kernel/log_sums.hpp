@@ -23,6 +23,7 @@ class LogSums {
     epsilon_ = epsilon;
     many_ = many;
     for (bool& there : there_) there = false;
+    for (bool& there : pixels_there_) there = false;
     for (bool& there : integral_there_) there = false;
   }
 
@@ -84,9 +85,12 @@ class LogSums {
     if (rows.shared) {
       const std::int64_t begin = first_run_in(m, std::max(y0, y.first + y.middle));
       const std::int64_t end = first_run_in(m, std::min(y1 + 1, y.first + y.middle + y.repeat));
-      for (std::int64_t i = begin; i < end; ++i) {
-        const int from = std::max(m.runs[3 * i + 1], x.first), to = std::min(m.runs[3 * i + 2] - 1, x.last);
-        if (from <= to) sum += along_shared_row(from, to, complement);
+      if (begin < end) {
+        const double* up_to = shared_pixels(complement);
+        for (std::int64_t i = begin; i < end; ++i) {
+          const int from = std::max(m.runs[3 * i + 1], x.first), to = std::min(m.runs[3 * i + 2], x.last + 1);
+          if (from < to) sum += up_to[to - x.first] - up_to[from - x.first];
+        }
       }
     }
     return sum;
@@ -146,6 +150,24 @@ class LogSums {
     if (!std::exchange(there_[complement ? 1 : 0], true))
       prefix(sums, grid_.at(grid_.y.middle, 0), 1, grid_.x, complement);
     return sums;
+  }
+  // The same along the shared row pixel by pixel: entry i is the sum over the support's first i pixels.
+  const double* shared_pixels(bool complement) {
+    std::vector<double>& sums = pixels_[complement ? 1 : 0];
+    if (!std::exchange(pixels_there_[complement ? 1 : 0], true)) {
+      const std::vector<double>& entries = shared_row(complement);
+      const Axis& x = grid_.x;
+      const int n = x.last - x.first + 1, before = x.repeat ? x.middle : n;
+      make_room(sums, static_cast<std::size_t>(n) + 1);
+      std::copy(entries.begin(), entries.begin() + before + 1, sums.begin());
+      if (x.repeat) {
+        const double each = entries[before + 1] - entries[before];
+        for (int i = 1; i <= x.repeat; ++i) sums[before + i] = entries[before] + i * each;
+        const double more = (x.repeat - 1) * each;
+        for (int i = before + x.repeat + 1; i <= n; ++i) sums[i] = entries[i - x.repeat + 1] + more;
+      }
+    }
+    return sums.data();
   }
   const std::vector<double>& shared_column(bool complement) {
     std::vector<double>& sums = shared_[complement ? 3 : 2];
@@ -208,6 +230,8 @@ class LogSums {
   int block_count_ = 0;
   std::vector<double> shared_[4];  // rows of both kinds, columns of both kinds
   bool there_[4] = {};
+  std::vector<double> pixels_[2];
+  bool pixels_there_[2] = {};
   bool many_ = false;
   LogIntegral<T> integrals_[2];
   bool integral_there_[2] = {};

@@ -78,7 +78,8 @@ class ImageScorer {
 
   struct Candidate {
     int object;
-    double foreground;
+    std::int64_t inside;  // pixels of the object within the support
+    double foreground = 0.0;
   };
   static constexpr std::size_t kFewQuestions = 10;  // whose sums are never worth a table
 
@@ -97,25 +98,23 @@ class ImageScorer {
     Grid<T> grid = support(image, d);
     candidates_.clear();
     for (const int o : worth_a_look(objects, grid, all_pairs)) {
+      const Mask& mask = image.masks[o];
+      const auto pixels_inside = [&] {
+        return grid.empty() ? 0 : pixels_within(mask, grid.x.first, grid.y.first, grid.x.last, grid.y.last);
+      };
       if (all_pairs) {
-        candidates_.push_back({o, 0.0});
+        candidates_.push_back({o, pixels_inside()});
         continue;
       }
       if (label_of(image, d, o) <= 0.0f && s_.label_weight > 0.0) continue;
       // Pixels outside the support cost log(epsilon) each: too many of them, and nothing can save the pair.
-      const Mask& mask = image.masks[o];
       const auto missed_too_many = [&](std::int64_t inside) {
         return (mask.pixels - inside) * log_epsilon_ <= hopeless_ * mask.pixels;
       };
-      if (grid.empty()) {
-        if (missed_too_many(0)) continue;
-      } else {
-        const std::int64_t across = std::min(mask.x1, grid.x.last) - std::max(mask.x0, grid.x.first) + 1;
-        const std::int64_t down = std::min(mask.y1, grid.y.last) - std::max(mask.y0, grid.y.first) + 1;
-        if (missed_too_many(across > 0 && down > 0 ? std::min(across * down, mask.pixels) : 0)) continue;
-        if (missed_too_many(pixels_within(mask, grid.x.first, grid.y.first, grid.x.last, grid.y.last))) continue;
-      }
-      candidates_.push_back({o, 0.0});
+      const auto box_inside = static_cast<std::int64_t>(grid.empty() ? 0.0 : inside_area(mask, grid));
+      if (missed_too_many(std::min(box_inside, mask.pixels))) continue;
+      const std::int64_t inside = pixels_inside();
+      if (!missed_too_many(inside)) candidates_.push_back({o, inside});
     }
     if (candidates_.empty()) return;
     if (!grid.empty()) {
@@ -127,11 +126,10 @@ class ImageScorer {
     for (const Candidate& candidate : candidates_) {
       pulse_();
       const Mask& mask = image.masks[candidate.object];
-      const std::int64_t inside =
-          grid.empty() ? 0 : pixels_within(mask, grid.x.first, grid.y.first, grid.x.last, grid.y.last);
+      const std::int64_t inside = candidate.inside;
       const double sum = (inside ? sums_.mask(mask, false) : 0.0) + (mask.pixels - inside) * log_epsilon_;
       if (!all_pairs && sum <= hopeless_ * mask.pixels) continue;
-      candidates_[kept++] = {candidate.object, sum};
+      candidates_[kept++] = {candidate.object, inside, sum};
     }
     candidates_.resize(kept);
     if (candidates_.empty()) return;
