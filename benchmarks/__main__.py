@@ -17,12 +17,12 @@ import json
 import math
 import os
 import platform
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.child import Child
 from benchmarks.memory import peak_memory
 
 REFERENCE_UNITS = {"speed_full": 230.0, "speed_bbox": 90.0}
@@ -34,8 +34,6 @@ DEFINITION_ON = ("speed_bbox", "speed_full")
 GROWTH = ("F-1/8", "F-1/4", "F-1/2", "E")
 OF = ": "
 """Between another interpreter and what it runs."""
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def worker(workload: str, contender: str, data: Path) -> None:
@@ -78,31 +76,20 @@ class Contender:
 
     def __init__(self, workload: str, name: str, data: Path) -> None:
         python, _, what = name.rpartition(OF)
-        command = [python or sys.executable, "-m", "benchmarks", "--data", str(data), "--worker", workload, what]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        arguments = ["-m", "benchmarks", "--data", str(data), "--worker", workload, what]
+        self._child = Child(python or sys.executable, arguments)
         self.seconds: list[float] = []
         self.megabytes = math.nan
-        if self._line() != "ready":
-            raise SystemExit(f"{name} on {workload} did not start")
-
-    def _line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
 
     def run(self) -> None:
         """Run once and keep the time."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        answer = json.loads(self._line())
+        answer = self._child.ask()
         self.seconds.append(answer["seconds"])
         self.megabytes = answer["megabytes"]
 
     def close(self) -> None:
         """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self._child.close()
 
 
 def measure(workload: str, data: Path, rounds: int, against: str | None = None) -> dict[str, Any]:

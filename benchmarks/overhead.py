@@ -26,6 +26,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.child import Child
+
 REPEATS = 50
 """Calls in a round; the least of them counts."""
 
@@ -97,22 +99,12 @@ class Contender:
     def __init__(self, python: str, folder: Path) -> None:
         self.python = python
         self.folder = folder
-        command = [python, "-m", "benchmarks.overhead", "--worker"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._child = Child(python, ["-m", "benchmarks.overhead", "--worker"])
         self.least: dict[str, float] = {}
-        if self._line() != "ready":
-            raise SystemExit(f"{python} did not start: has it probox?")
-
-    def _line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
 
     def run(self) -> None:
         """Time everything once, and keep what is less than before."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        for name, seconds in json.loads(self._line()).items():
+        for name, seconds in self._child.ask().items():
             self._keep(name, seconds)
         files = [str(self.folder / name) for name in ("truth.json", "found.json")]
         self._keep_process("probox evaluate --json", ["-c", RUN, "evaluate", "--json", *files])
@@ -133,9 +125,7 @@ class Contender:
 
     def close(self) -> None:
         """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self._child.close()
 
 
 def write_files(folder: Path) -> None:

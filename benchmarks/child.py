@@ -1,0 +1,47 @@
+"""A process of an interpreter that measures whenever it is asked to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Child:
+    """A process that says ``ready``, then answers every line with one line of JSON.
+
+    Parameters
+    ----------
+    python : str
+        Its interpreter, which decides whose probox is measured; the benchmarks are those beside this file.
+    arguments : sequence of str
+        What the interpreter is given.
+    """
+
+    def __init__(self, python: str, arguments: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            [python, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        if self._line() != "ready":
+            raise SystemExit(f"{python} {' '.join(arguments)} did not start: has it probox?")
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def ask(self) -> Any:
+        """Have it measure once, and return what it says."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        return json.loads(self._line())
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
