@@ -48,9 +48,10 @@ class LatticeRows {
     // As long as every column is saturated the integral is known: Phi(v), or nothing.
     const double last = first_ + step_ * (columns - 1);
     const double known = slope_ < 0 ? (kSaturated - first_) / slope_ : (-kSaturated - last) / slope_;
-    known_until_ = std::max(kLowest, known);
+    // (With next to no correlation that may be for ever; no row lies beyond the last one.)
+    known_until_ = std::max(kLowest, std::min(known, first_k + step_k * rows));
     // The arguments of Phi that occur, within those that matter.
-    const double from = slope_ * known_until_, to = slope_ * (first_k + step_k * std::max(rows, 1));
+    const double from = slope_ * known_until_, to = slope_ * (first_k + step_k * rows);
     const double least = std::max(first_ + std::min(from, to), -kSaturated);
     const double most = std::max(std::min(last + std::max(from, to), kSaturated), least);
     low_ = least - fine_;

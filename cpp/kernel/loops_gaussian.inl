@@ -57,7 +57,9 @@ PROBOX_INLINE void tabulate_blocks(const NormalEntries& normal, const Doubles& t
                                    std::size_t points, const double* a, const double* b, double* out) {
   Doubles at[Blocks], before[Blocks], now[Blocks];
   PROBOX_UNROLL for (int block = 0; block < Blocks; ++block) {
-    at[block] = t + block * apart;
+    // Beyond the table's reach all derivatives are 0; powers of a large t would make them more than the density there.
+    const Doubles reach = filled(static_cast<double>(normal.reach));
+    at[block] = largest(smallest(t + block * apart, reach), filled(0.0) - reach);
     const NormalEntries::Near near = normal.nearest(at[block]);
     before[block] = normal.cdf(near);
     now[block] = normal.density(near);

@@ -287,9 +287,8 @@ def _class_notes(found_classes: tuple[str, ...], truth_classes: tuple[str, ...])
 def _ignored_objects(masks: Masks, convention: Convention) -> npt.NDArray[np.bool_]:
     """Return which objects PDQ passes over."""
     if not convention.object_filter:
-        return np.asarray(
-            masks.pixels == 0
-        )  # an object without pixels cannot be found, so PDQ ignores it like a small one
+        # An object without pixels cannot be found, so PDQ ignores it like a small one.
+        return np.asarray(masks.pixels == 0)
     extent = masks.boxes[:, 2:] - masks.boxes[:, :2]
     narrow, flat = extent[:, 0] <= convention.min_width, extent[:, 1] <= convention.min_height
     return np.asarray(narrow | flat | (masks.pixels <= convention.min_pixels))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from probox import Convention, Detections, GroundTruth, _core, evaluate
@@ -193,3 +193,46 @@ def test_scores_of_extreme_boxes_are_numbers(preset, case, background, objects):
     assert 0.0 <= evaluate(truth, found, convention=convention).summary()["PDQ"] <= 1.0
     probability = heatmap(box, spread, width, height, convention)
     assert np.all((probability >= 0.0) & (probability <= 1.0))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rho=st.sampled_from([0.0, 1e-300, -1e-12, 1e-9, -1e-5, 0.03, -0.6, 0.93, -0.9994]),
+    rough_sigmas=st.sampled_from([0.7, 3.0, 5.0, 12.0, 25.0]),
+    mahalanobis=st.sampled_from([0.8, 3.439, 9.0, 30.0]),
+    min_determinant=st.sampled_from([1e-8, 1e2, 1e9]),
+    min_probability=st.sampled_from([0.0, 1e-7, 0.0027, 0.3, 0.7]),
+)
+@example(seed=2_484_609_731, rho=-0.9994, rough_sigmas=12.0, mahalanobis=0.8, min_determinant=1e-8, min_probability=0.0)
+def test_maps_equal_the_definition_whatever_the_constants(
+    seed, rho, rough_sigmas, mahalanobis, min_determinant, min_probability
+):
+    rng = np.random.default_rng(seed)
+    width, height = (int(n) for n in rng.integers(1, 70, 2))
+    sigmas = np.exp(rng.uniform(np.log(0.06), np.log(20.0), (2, 2)))
+    reach = rough_sigmas * sigmas  # corners as far outside as a region of interest may reach
+    first = rng.uniform(-reach[0], [width, height] + reach[0])
+    second = rng.uniform(-reach[1], [width, height] + reach[1])
+    convention = Convention(
+        rough_sigmas=rough_sigmas,
+        mahalanobis=mahalanobis,
+        min_determinant=min_determinant,
+        min_probability=min_probability,
+    )
+    got, want = (
+        function([*first, *second], np.stack([covariance(*pair, rho) for pair in sigmas]), width, height, convention)
+        for function in (heatmap, definition.heatmap)
+    )
+    # A value on the cut may fall on either side of it.
+    on_the_cut = np.abs(np.maximum(got, want) - min_probability) < 1e-6
+    np.testing.assert_allclose(np.where(on_the_cut, 0.0, got), np.where(on_the_cut, 0.0, want), rtol=0, atol=3e-7)
+
+
+@pytest.mark.parametrize("rho", [1e-9, -1e-9, 1e-300])
+@pytest.mark.parametrize("corner", [(-20.0, 10.0), (-24.0, -20.0), (60.0, 70.0)])
+def test_a_corner_far_outside_that_is_hardly_correlated(rho, corner):
+    """All columns are passed for sure, and with next to no correlation they are for ever."""
+    x, y = corner
+    spread = np.stack([covariance(2.0, 2.0, rho)] * 2)
+    check_map([x, y, x + 20, y + 30], spread, 50, 40, Convention(rough_sigmas=20.0))
