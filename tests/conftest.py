@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.explorer.browser import Browser, require_chromium
 
 import probox
 from probox import Evaluation
@@ -28,6 +29,25 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 SHARED = Path(os.environ.get("PROBOX_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+NEEDED = {"coco_dir": pytest.mark.data, "chromium": pytest.mark.browser}
+"""Fixtures that stand for what may be missing, and how the tests that ask for them are marked."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="also run what is marked slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by what they need, and leave slow ones out unless they are asked for."""
+    for item in items:
+        for fixture in NEEDED.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(NEEDED[fixture])
+    if not config.option.slow and "slow" not in config.option.markexpr:
+        left = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +82,15 @@ def demo_files(demo: Demo, results: dict[str, Evaluation], tmp_path_factory: pyt
     for name, result in results.items():
         result.save(folder / "results" / name)
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Return the one window of this process."""
+    require_chromium()
+    window = Browser(tmp_path_factory.mktemp("profile"))
+    yield window
+    window.close()
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@
 # The tests of the HTML explorer drive Chromium: on Debian, as root, it is installed if it is missing; elsewhere
 # they are skipped without it. So are tests of detector frameworks (tests/frameworks.txt), of the graph of nudenet and of
 # engines of clusters (tests/engines.txt) where these do not install, or with PROBOX_FRAMEWORKS=0.
-# PROBOX_SLOW=1 also runs what starts an engine of a cluster once more, to see it fail.
+# Arguments are pytest's: `bash tests/run.sh -m "not browser and not torch"`, `bash tests/run.sh --slow`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! { command -v chromium && command -v chromedriver; } >/dev/null; then

@@ -20,7 +20,7 @@ from probox.adapters import lightning_callback
 
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # frameworks warn of their own affairs
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -30,6 +30,7 @@ def target(**changes: Any) -> dict[str, Any]:
     return made | changes
 
 
+@pytest.mark.torch
 def test_a_real_model() -> None:
     torchvision, torch = frameworks.torchvision(), frameworks.torch()
     torch.manual_seed(0)
@@ -61,6 +62,7 @@ def test_a_real_model() -> None:
     assert [coco.classes[label] for label in coco.labels] == ["person", "toothbrush"]
 
 
+@pytest.mark.torch
 def test_the_stand_in_for_operators_suppresses_as_it_should() -> None:
     frameworks.torchvision()
     torch = frameworks.torch()

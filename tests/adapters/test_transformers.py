@@ -21,6 +21,8 @@ from probox.adapters import from_transformers
 from probox.fusion.edge_bins import bin_values, edges_of
 from probox.tables.dataset import Dataset
 
+pytestmark = pytest.mark.torch
+
 IDS = [7, 9]
 SIZES = {7: (640, 480), 9: (500, 375)}
 

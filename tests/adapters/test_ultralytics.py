@@ -24,7 +24,7 @@ from probox.detect.ultralytics import dfl_corners, letterbox
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
 ultralytics: Any = None
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # frameworks warn of their own affairs
 CLASSES = ("cup", "dog", "car")
 SIDE = 128
 

@@ -86,6 +86,7 @@ def test_files_of_frameworks_lead_to_their_form(tmp_path: Path, name: str, remed
         open_detector(str(tmp_path / name))
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("missing", ["torch", "torchvision"])
 def test_a_framework_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     if missing == "torchvision":

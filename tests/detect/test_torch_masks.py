@@ -13,7 +13,7 @@ from probox.detect.torch_modules import choose_layers, masked, sample_masked
 from probox.errors import InputError
 
 torch: Any = None
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 IMAGES = [np.full((4, 4, 3), value, np.uint8) for value in (10, 20, 30)]
 
 

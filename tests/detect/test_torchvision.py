@@ -16,7 +16,7 @@ from probox.errors import InputError
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
 detection: Any = None
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 CLASSES = ("cup", "dog", "car")
 IMAGE = np.random.default_rng(0).integers(0, 255, (90, 120, 3), dtype=np.uint8)

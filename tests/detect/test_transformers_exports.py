@@ -13,6 +13,8 @@ from probox.adapters import from_transformers
 from probox.detect import Detector
 from probox.tables.distributions import limit_to_distribution
 
+pytestmark = pytest.mark.torch
+
 CLASSES = ("cup", "dog", "car")
 SIDE = 64
 IMAGE = np.random.default_rng(2).integers(0, 255, (SIDE, SIDE, 3), dtype=np.uint8)

@@ -15,7 +15,7 @@ from probox.detect import Detector, Options, detect
 from probox.detect.families.base import grid
 from probox.detect.ultralytics import UltralyticsDetector, dfl_corners
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 BACKBONE = """
 nc: 3

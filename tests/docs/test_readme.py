@@ -84,6 +84,7 @@ def test_lines_for_a_notebook(folder: Path) -> None:
     assert space["metric"].compute() == pytest.approx(space["evaluator"].result().summary(), rel=1e-9, nan_ok=True)
 
 
+@pytest.mark.torch
 def test_lines_for_training() -> None:
     torch = pytest.importorskip("torch")
     (code,) = (code for language, code in BLOCKS if language == "python" and "probox.torch" in code)

@@ -11,6 +11,7 @@ import pytest
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.torch
 def test_lines_work_as_pasted() -> None:
     pytest.importorskip("torch")
     space: dict[str, Any] = {}
@@ -21,6 +22,7 @@ def test_lines_work_as_pasted() -> None:
     assert space["spread"].covariance.shape == (8, 2, 2, 2)
 
 
+@pytest.mark.torch
 def test_constants_and_names_are_those_of_the_code() -> None:
     pytest.importorskip("torch")
     import probox.torch

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.explorer.browser import Browser, require_chromium
+from tests.explorer.browser import Browser
 from tests.pictures.test_saving import font_kinds
 
 from probox.experiments import EXPERIMENTS
@@ -22,8 +21,7 @@ WORDS = "PDQ of 0.123456 is at most that of `preset_with_a_name_of_forty_letters
 
 
 @pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    require_chromium()
+def window(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Browser:
     figure = new_figure()
     figure.add_subplot().plot([0, 1])
     picture = pictures(figure)[1]
@@ -38,10 +36,8 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         )
     page = tmp_path_factory.mktemp("page") / "index.html"
     page.write_text(html_page(outcomes, WORDS), encoding="utf-8")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    browser.driver.get(page.resolve().as_uri())
-    yield browser
-    browser.close()
+    chromium.driver.get(page.resolve().as_uri())
+    return chromium
 
 
 @pytest.mark.parametrize("dark", [False, True])

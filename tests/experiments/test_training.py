@@ -37,6 +37,7 @@ def test_scenes_are_never_shared() -> None:
 # --- with torch ---
 
 
+@pytest.mark.torch
 def test_points_are_measured_kept_and_the_same_for_any_number_of_threads(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     arms = ("l1", "l1-constant", "ppdq-log")
@@ -61,6 +62,7 @@ def test_points_are_measured_kept_and_the_same_for_any_number_of_threads(tmp_pat
         assert (own == other).all()
 
 
+@pytest.mark.torch
 def test_every_arm_teaches_means_and_spread_and_nothing_else_differs() -> None:
     torch = pytest.importorskip("torch")
     from probox.experiments.training.fitting import Chosen, box_loss
@@ -82,6 +84,7 @@ def test_every_arm_teaches_means_and_spread_and_nothing_else_differs() -> None:
         assert float(warm.detach()) == pytest.approx(8.0)
 
 
+@pytest.mark.torch
 def test_the_second_stage_sees_what_lies_across_each_edge() -> None:
     torch = pytest.importorskip("torch")
     from probox.experiments.training.detector import LINES, REACH, SmallDetector, _strips
@@ -100,6 +103,7 @@ def test_the_second_stage_sees_what_lies_across_each_edge() -> None:
     assert 40_000 < parameters < 60_000
 
 
+@pytest.mark.torch
 def test_edges_of_scenes_are_listed() -> None:
     pytest.importorskip("torch")
     table = training_scenes(arms=("nll", "ppdq-log"), images=20, settings=TINY)
@@ -112,6 +116,7 @@ def test_edges_of_scenes_are_listed() -> None:
     assert table["image"].max() < 20
 
 
+@pytest.mark.torch
 def test_the_example_trains_measures_and_writes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -54,6 +54,7 @@ def test_what_is_wrong_is_seen(scenes: Scenes) -> None:
     assert right["PDQ"] > max(half["PDQ"], wrong["PDQ"], off["PDQ"])
 
 
+@pytest.mark.torch
 def test_the_best_one_sigma_is_that_of_the_errors(scenes: Scenes) -> None:
     pytest.importorskip("torch")
     errors = 2.0 * np.random.default_rng(3).standard_normal(scenes.boxes.shape)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.explorer.browser import Browser, require_chromium
+from tests.explorer.browser import Browser
 
 from probox import Evaluation
 
@@ -20,14 +20,6 @@ def page(results: dict[str, Evaluation], demo_files: Path, tmp_path_factory: pyt
     path, notes = write_report(results, folder, images=demo_files / "images", title="Odd <b>things</b>")
     assert notes == []
     return path
-
-
-@pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    require_chromium()
-    window = Browser(tmp_path_factory.mktemp("profile"))
-    yield window
-    window.close()
 
 
 @pytest.fixture

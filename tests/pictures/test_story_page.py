@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from tests.explorer.browser import Browser, require_chromium
+from tests.explorer.browser import Browser
 
 import probox
 from probox import Evaluation
@@ -13,16 +11,13 @@ from probox.pictures.stories import draw_story, story_page, story_view
 
 
 @pytest.fixture(scope="module")
-def window(results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    require_chromium()
+def window(chromium: Browser, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Browser:
     folder = tmp_path_factory.mktemp("page")
     (story, *_) = probox.stories(results["unsure"], 1)
     draw_story(story_view(results["unsure"], story), caption=story.caption).figure.savefig(folder / "one.png")
     (folder / "index.html").write_bytes(story_page([(story, "one.png")], "Stories", []))
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    browser.driver.get((folder / "index.html").resolve().as_uri())
-    yield browser
-    browser.close()
+    chromium.driver.get((folder / "index.html").resolve().as_uri())
+    return chromium
 
 
 @pytest.mark.parametrize(("width", "words"), [(320, True), (390, True), (1300, False)])

@@ -11,9 +11,7 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
-import pytest
-
-__all__ = ["BEFORE", "PAGE", "RECIPES", "ROOT", "blocks_of", "lines_of", "run_line", "slow"]
+__all__ = ["BEFORE", "PAGE", "RECIPES", "ROOT", "blocks_of", "lines_of", "run_line"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cluster.md"
@@ -23,8 +21,6 @@ RECIPES = {match["slug"]: match["text"] for match in SECTION.finditer(PAGE.read_
 
 BEFORE = BLOCK.findall(PAGE.read_text(encoding="utf-8").partition("## Recipes\n")[2].partition("\n### ")[0])
 """Language and code of what comes before the recipes."""
-
-slow = pytest.mark.skipif("PROBOX_SLOW" not in os.environ, reason="starts an engine once more: PROBOX_SLOW=1 runs it")
 
 LONGEST = 300
 """Seconds that a recipe may take on a busy machine."""

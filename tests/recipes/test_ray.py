@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.evaluation.equal import assert_equal
-from tests.recipes.recipes import lines_of, run_line, slow
+from tests.recipes.recipes import lines_of, run_line
 
 import probox
 
@@ -36,7 +36,7 @@ def test_workers_say_what_one_process_does(
     assert_equal(probox.load(here / out), alone)
 
 
-@slow
+@pytest.mark.slow
 def test_a_task_that_fails_leaves_no_result(here: Path, short: str) -> None:
     line = BY_PARTS.replace("unsure.json", "broken.json").replace("--out R", "--out broken")
     run = run_line(line, here, RAY_TMPDIR=short)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.evaluation.equal import assert_equal
-from tests.recipes.recipes import RECIPES, ROOT, lines_of, run_line, slow
+from tests.recipes.recipes import RECIPES, ROOT, lines_of, run_line
 
 import probox
 
@@ -126,7 +126,7 @@ def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
     assert "my result.parts" in again.stderr
 
 
-@slow
+@pytest.mark.slow
 def test_tasks_of_slurm_that_failed_are_named_and_run_again(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
     assert run_line(SLURM, here, first=slurm, DOWN="3 7").returncode != 0
     joined = run_line("probox join R.parts/* --out R", here)

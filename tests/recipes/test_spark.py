@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recipes.recipes import lines_of, run_line, slow
+from tests.recipes.recipes import lines_of, run_line
 
 import probox
 
@@ -30,7 +30,7 @@ def test_tasks_say_what_one_process_does(here: Path, alone: probox.Evaluation, t
     np.testing.assert_equal(probox.load(here / "R").summary(), alone.summary())  # to the bit; matches have no tables
 
 
-@slow
+@pytest.mark.slow
 def test_a_task_that_fails_leaves_no_result(here: Path, tmp_path: Path) -> None:
     line = LINE.replace("unsure.json", "broken.json").replace("--out R", "--out broken")
     run = run_line(line, here, SPARK_LOCAL_DIRS=str(tmp_path), **QUICK)

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 from tests.evaluation.equal import assert_equal
-from tests.recipes.recipes import lines_of, run_line, slow
+from tests.recipes.recipes import lines_of, run_line
 
 import probox
 
 BY_FILES, BY_LOOP = lines_of("torchrun")
 QUIET = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
+]
 
 
 @pytest.mark.parametrize(("line", "out"), [(BY_FILES, "R"), (BY_LOOP, "L")])
@@ -24,7 +27,7 @@ def test_two_processes_say_what_one_does(line: str, out: str, here: Path, alone:
     assert_equal(probox.load(here / out), alone)
 
 
-@slow
+@pytest.mark.slow
 def test_a_process_that_fails_leaves_no_result(here: Path) -> None:
     run = run_line(BY_FILES.replace("unsure.json", "broken.json").replace("--out R", "--out broken"), here, **QUIET)
     assert run.returncode != 0

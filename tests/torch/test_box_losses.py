@@ -19,6 +19,8 @@ from probox.measures.scoring.box_scores import energy_scores, negative_log_likel
 from probox.torch import box_losses  # noqa: E402
 from probox.torch.box_losses import crps_loss, dmm_loss, energy_score_loss, nll_loss  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 torch.set_num_threads(1)  # tensors are small, and tests run side by side
 
 LOSSES = [nll_loss, energy_score_loss, crps_loss, dmm_loss]

@@ -18,6 +18,8 @@ from probox.torch.box_losses import crps_loss, dmm_loss, energy_score_loss, nll_
 from probox.torch.head import MAX_CORRELATION, CornerSpread, GaussianCorners  # noqa: E402
 from probox.torch.pmb import pmb_nll_loss  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 torch.set_num_threads(1)
 
 BOX = torch.tensor([[10.0, 10.0, 50.0, 30.0]])

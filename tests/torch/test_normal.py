@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 
 from probox.torch.normal import correlation_gain, log_interval  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 torch.set_num_threads(1)  # tensors are small, and tests run side by side
 
 D = torch.float64

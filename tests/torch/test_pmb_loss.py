@@ -21,6 +21,8 @@ torch = pytest.importorskip("torch")
 
 from probox.torch.pmb import pmb_nll_loss  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 torch.set_num_threads(1)
 
 NO_FLOOR = -1e7

@@ -20,6 +20,8 @@ from probox.torch import background, foreground, ppdq_loss, spatial_quality  # n
 from probox.torch.pairs import EPSILON  # noqa: E402
 from probox.torch.ppdq import LEAK  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 torch.set_num_threads(1)  # tensors are small, and tests run side by side
 
 PAPER = probox.Convention.preset("paper")

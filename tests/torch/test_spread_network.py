@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 from click.testing import CliRunner  # noqa: E402
 from tests.worlds import boxes_truth  # noqa: E402
