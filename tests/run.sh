@@ -2,11 +2,13 @@
 # The whole suite on a fresh machine: a virtual environment of its own, the linters, the type checker, the tests.
 # Needs Python 3.10+ with venv and a C++17 compiler. PROBOX_PYTHON chooses the interpreter.
 # The tests of the HTML explorer drive Chromium: on Debian, as root, it is installed if it is missing; elsewhere
-# they are skipped without it. So are tests of detector frameworks (tests/frameworks.txt), of the graph of nudenet and of
-# engines of clusters (tests/engines.txt) where these do not install, or with PROBOX_FRAMEWORKS=0.
-# Arguments are pytest's: `bash tests/run.sh -m "not browser and not torch"`, `bash tests/run.sh --slow`.
+# they are skipped without it. So are tests of detector frameworks (tests/frameworks.txt) and of the graph of nudenet
+# where these do not install, or with PROBOX_FRAMEWORKS=0.
+# Arguments are pytest's: `bash tests/run.sh -m "not browser and not torch"`. With `--slow`, what takes long runs too, and
+# engines of clusters (tests/engines.txt) are installed for it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset PYTHONDONTWRITEBYTECODE # or each of the many processes that tests start compiles all it imports
 if ! { command -v chromium && command -v chromedriver; } >/dev/null; then
   if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver; } \
@@ -14,21 +16,36 @@ if ! { command -v chromium && command -v chromedriver; } >/dev/null; then
   fi
 fi
 "${PROBOX_PYTHON:-python3}" -m venv .venv-test
-.venv-test/bin/python -m pip install --quiet --disable-pip-version-check ".[test]"
+here=.venv-test/bin
+[ -d "$here" ] || here=.venv-test/Scripts
+pip="$here/python -m pip --quiet --disable-pip-version-check"
+$pip install uv
+install="$here/uv pip install --quiet --python $here/python"
 if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
-  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
-    -r tests/frameworks.txt \
-    >/dev/null 2>&1 || echo "Detector frameworks could not be installed: their tests are skipped" >&2
-  # A real YOLOv8 graph comes with this package; what else it asks for is there already, or (a second OpenCV) in the way.
-  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
-    --no-deps nudenet \
-    >/dev/null 2>&1 || echo "nudenet could not be installed: the tests of its graph are skipped" >&2
-  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
-    -r tests/engines.txt \
-    >/dev/null 2>&1 || echo "Ray and Spark could not be installed: the tests of their recipes are skipped" >&2
+  # torch by pip, which may have been told of a build without CUDA; it comes while the kernel is compiled.
+  $pip download --no-deps --retries 1 --timeout 20 --dest build/torch "$(grep '^torch==' tests/frameworks.txt)" &
 fi
-.venv-test/bin/ruff check .
-.venv-test/bin/ruff format --check .
-.venv-test/bin/mypy
+$install ".[test]"
+if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
+  wait $! && $install build/torch/torch-*.whl -r tests/frameworks.txt ||
+    echo "Detector frameworks could not be installed: their tests are skipped" >&2
+  # A real YOLOv8 graph comes with this package; what else it asks for is there already, or (a second OpenCV) in the way.
+  $install --no-deps nudenet || echo "nudenet could not be installed: the tests of its graph are skipped" >&2
+fi
+case " $* " in
+*" --slow "*)
+  $install -r tests/engines.txt || echo "Ray and Spark could not be installed: the tests of their recipes are skipped" >&2
+  ;;
+esac
+$here/ruff check .
+$here/ruff format --check .
+# The type checker takes a minute of one processor: it runs beside the tests, and has its say after them.
+mkdir -p build
+$here/mypy >build/mypy.log 2>&1 &
+types=$!
 # Files of tests are shared out to as many processes as there are processors.
-exec .venv-test/bin/pytest --numprocesses auto --dist loadfile "$@"
+status=0
+$here/pytest --numprocesses auto --dist loadfile "$@" || status=$?
+wait $types || status=$?
+cat build/mypy.log
+exit $status

@@ -84,6 +84,7 @@ def test_no_name_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "run")[0] == 2
 
 
+@pytest.mark.slow
 def test_all_writes_a_page_and_the_same_files_each_time(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     few = ("images=6", "boxes=30", "objects=3", "blob_count=2", "true_variances=1,10", "fine_steps=0", "halvings=1")
     small = [word for text in (*few, "shifts=-0.1,0,0.1", "sizes=0.81,1,1.21") for word in ("--set", text)]

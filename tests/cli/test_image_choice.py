@@ -200,7 +200,6 @@ def test_the_old_layout_is_not_hidden(files: Path, tmp_path: Path) -> None:
     status, said = keep(files, tmp_path / "old", "sure.json")
     assert status == 1
     assert f"{tmp_path / 'old'}: holds a result itself" in said
-    assert probox("plot", tmp_path / "old", "--out", tmp_path / "plots").returncode == 0
     assert probox("draw", tmp_path / "old", "--out", tmp_path / "pictures", "--worst", 1).returncode == 0
 
 

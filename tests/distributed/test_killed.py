@@ -81,6 +81,7 @@ def dask_processes(folder: Path, workers: int) -> Iterator[tuple[str, subprocess
             process.wait()
 
 
+@pytest.mark.slow
 def test_a_scheduler_killed_half_way_and_started_again(sets: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     files, folder = (sets / "truth", sets / "found"), tmp_path / "parts"
@@ -132,6 +133,7 @@ def start_probox(*arguments: str | Path, folder: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_control_c_ends_in_two_lines_and_resume_goes_on(sets: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     arguments = ("evaluate", sets / "truth", sets / "found", "--dask", "local:2", "--out", "results")

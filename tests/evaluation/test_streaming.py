@@ -174,6 +174,7 @@ def test_an_image_in_two_row_groups_is_refused(tmp_path: Path) -> None:
         evaluate_parquet(truth, found)
 
 
+@pytest.mark.slow
 def test_label_probabilities_are_not_gathered(tmp_path: Path) -> None:
     """Of 4,000 detections with 600 classes, 9.6 MB of probabilities, a few row groups are held at a time."""
     images = dict.fromkeys(range(1, 401), 10)

@@ -22,7 +22,7 @@ BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS if experime
 FEW_VARIANCES = (0, 100, 300, 1000)
 
 SMALL: dict[str, Callable[[GroundTruth], ResultTable]] = {
-    "assignment": lambda truth: experiments.assignment(truth, crowds=(48,), images=4, repeats=2),
+    "assignment": lambda truth: experiments.assignment(truth, crowds=(48,), images=2, repeats=2),
     "spatial-uncertainty": lambda truth: experiments.spatial_uncertainty(
         truth, true_variances=(3, 30), repeats=3, seed=1
     ),

@@ -99,11 +99,17 @@ def test_masks(tmp_path: Path, content: str) -> None:
 
 
 def packed(start: bytes, repeated: bytes, size: int, end: bytes) -> bytes:
-    """Return a gzip file of `size` bytes, made without holding them."""
-    pack = zlib.compressobj(9, wbits=31)
+    """Return a gzip file of `size` bytes, made without holding them: what is repeated is packed once."""
     many = repeated * (1 + 1_000_000 // len(repeated))
-    parts = [pack.compress(start), *(pack.compress(many) for _ in range(size // len(many)))]
-    return b"".join([*parts, pack.compress(end), pack.flush()])
+    times = size // len(many)
+    pack = zlib.compressobj(9, wbits=-15)
+    parts = [pack.compress(text) + pack.flush(zlib.Z_FULL_FLUSH) for text in (start, many)]
+    check = zlib.crc32(start)
+    for _ in range(times):
+        check = zlib.crc32(many, check)
+    total = len(start) + times * len(many) + len(end)
+    ending = pack.compress(end) + pack.flush() + struct.pack("<II", zlib.crc32(end, check), total % 2**32)
+    return b"\x1f\x8b\x08" + bytes(7) + parts[0] + parts[1] * times + ending
 
 
 HEAD = b'{"images":[{"id":1,"width":30000,"height":30000}],"categories":[{"id":1,"name":"a"}],"annotations":['

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="n
 
 def test_a_short_round() -> None:
     runner = Runner(list(TARGETS), seed=1)
-    runner.run(0, 50)
+    runner.run(0, 25)
     assert [f"{finding.problem} ({finding.command})" for finding in runner.findings] == []
-    assert runner.tried == dict.fromkeys(TARGETS, 50)
+    assert runner.tried == dict.fromkeys(TARGETS, 25)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -15,7 +15,7 @@ from tests.recipes.recipes import lines_of, run_line
 import probox
 
 BY_PARTS, BY_BATCHES = lines_of("ray")
-pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")]
 
 
 @pytest.fixture
@@ -36,7 +36,6 @@ def test_workers_say_what_one_process_does(
     assert_equal(probox.load(here / out), alone)
 
 
-@pytest.mark.slow
 def test_a_task_that_fails_leaves_no_result(here: Path, short: str) -> None:
     line = BY_PARTS.replace("unsure.json", "broken.json").replace("--out R", "--out broken")
     run = run_line(line, here, RAY_TMPDIR=short)

@@ -87,6 +87,7 @@ def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Eval
     assert_equal(probox.load(here / "R" / "unsure"), alone)
 
 
+@pytest.mark.slow
 def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
     assert run_line(XARGS.replace("PARTS=6", "PARTS=2"), here).returncode == 0
     other = XARGS.replace("unsure.json", "sure.json").replace("PARTS=6", "PARTS=2")

@@ -18,6 +18,7 @@ QUICK = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLe
 """Java compiles less, which suits a run of seconds."""
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(find_spec("pyspark") is None, reason="pyspark is not installed"),
     pytest.mark.skipif(shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="there is no Java"),
 ]
@@ -30,7 +31,6 @@ def test_tasks_say_what_one_process_does(here: Path, alone: probox.Evaluation, t
     np.testing.assert_equal(probox.load(here / "R").summary(), alone.summary())  # to the bit; matches have no tables
 
 
-@pytest.mark.slow
 def test_a_task_that_fails_leaves_no_result(here: Path, tmp_path: Path) -> None:
     line = LINE.replace("unsure.json", "broken.json").replace("--out R", "--out broken")
     run = run_line(line, here, SPARK_LOCAL_DIRS=str(tmp_path), **QUICK)

@@ -29,7 +29,7 @@ class NetworkLearner:
     >>> from probox.calibration import fit
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> learner = NetworkLearner(loss="crps")
+    >>> learner = NetworkLearner(hidden=(4,), loss="crps")
     >>> fitted = fit(demo.truth, demo.detectors["sure"], method="learned", target="nll", folds=2, learner=learner)
     >>> fitted.notes[2][:32]
     'the linear law stands alone: a n'

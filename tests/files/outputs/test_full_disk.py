@@ -34,7 +34,12 @@ def test_files_that_cannot_grow(command: Command, inputs: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "command", [command for command in COMMANDS if command.before], ids=lambda command: command.name
+    "command",
+    [
+        pytest.param(command, id=command.name, marks=pytest.mark.slow if command.slow else ())
+        for command in COMMANDS
+        if command.before
+    ],
 )
 def test_the_earlier_output_stays(command: Command, inputs: Path, tmp_path: Path) -> None:
     assert run(command.line(inputs, tmp_path, earlier=True)).returncode == 0

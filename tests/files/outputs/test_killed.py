@@ -29,11 +29,13 @@ def kill_often(folder: Path, words: list[str], tries: int) -> tuple[dict[str, An
     return first, others
 
 
-# The others make their files in the same way as `draw` does; killing them often takes minutes.
-OFTEN = [command for command in COMMANDS if not command.slow or command.name == "draw"]
+# The others make their files in the same way as `draw`, a folder, or `fuse`, a file; killing them often takes minutes.
+OFTEN = [
+    pytest.param(command, marks=() if command.name in ("draw", "fuse") else pytest.mark.slow) for command in COMMANDS
+]
 
 
-@pytest.mark.parametrize("command", OFTEN, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", OFTEN, ids=[command.name for command in COMMANDS])
 def test_the_old_output_or_the_new_one(command: Command, inputs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()

@@ -51,7 +51,7 @@ def interleaved(folder: Path, found: Detections) -> Path:
 
 
 @given(seed=st.integers(0, 2**32 - 1), shards=st.integers(1, 12), group_bytes=st.sampled_from([1, SMALL, 1 << 20]))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_a_set_is_its_file(tmp_path_factory: pytest.TempPathFactory, seed: int, shards: int, group_bytes: int) -> None:
     truth, found = world(seed)
     folder = tmp_path_factory.mktemp("set")
