@@ -9,6 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE # or each of the many processes that tests start compiles all it imports
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 # processes share the processors: threads of libraries only wait for each other
 if ! { command -v chromium && command -v chromedriver; } >/dev/null; then
   if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver; } \

@@ -6,20 +6,20 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_evaluate import probox
+from tests.cli.in_process import probox
 from tests.evaluation.oddities.mistakes import corners_as_sizes
 
 from probox import Evaluation, evaluate, read_truth, write_parquet
 from probox.cli.image_choice import parse_images
-from probox.demo import make_demo
+from probox.demo import Demo
 from probox.errors import InputError
 from probox.formats import read_detections, write_coco_results, write_rvc1
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
-    make_demo().save(folder)
+    demo.save(folder)
     truth = read_truth(folder / "truth.json")
     sure = read_detections(folder / "sure.json", truth)
     write_coco_results(folder / "xyxy.json", corners_as_sizes(truth, sure), truth)

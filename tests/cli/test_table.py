@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cli.test_evaluate import probox
+from tests.cli.in_process import probox
 
 from probox.cli.console import file_title
 

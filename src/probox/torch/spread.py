@@ -29,7 +29,7 @@ class NetworkLearner:
     >>> from probox.calibration import fit
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> learner = NetworkLearner(hidden=(4,), loss="crps")
+    >>> learner = NetworkLearner(loss="crps", decay=100.0, folds=2)
     >>> fitted = fit(demo.truth, demo.detectors["sure"], method="learned", target="nll", folds=2, learner=learner)
     >>> fitted.notes[2][:32]
     'the linear law stands alone: a n'
@@ -96,7 +96,7 @@ class SpreadNetwork(SpreadHead):
     >>> from probox.torch import SpreadNetwork
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(-1, 1, (600, 1))
-    >>> head = SpreadNetwork().fit(x, rng.normal(size=(600, 4)) * np.exp(1 - 2 * x**2))
+    >>> head = SpreadNetwork(folds=2).fit(x, rng.normal(size=(600, 4)) * np.exp(1 - 2 * x**2))
     >>> head.predict([[-1.0], [0.0], [1.0]]).mean(axis=1).round().tolist()  # high in the middle
     [0.0, 3.0, 0.0]
 
