@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.strategies import random_covariance, random_mask
 
@@ -176,6 +176,7 @@ def test_every_pair_of_an_image_is_listed_whatever_is_near():
 @pytest.mark.parametrize("background", ["box", "mask"])
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
+@example(seed=1112)
 def test_many_objects_get_the_qualities_that_each_gets_alone(preset, background, seed):
     rng = np.random.default_rng(seed)
     width, height = (int(n) for n in rng.integers(20, 90, 2))
@@ -193,5 +194,6 @@ def test_many_objects_get_the_qualities_that_each_gets_alone(preset, background,
     together = pair_tables(GroundTruth.from_masks(["cup", "dog"], [(1, masks, labels)]), found, convention, 0)
     for number, (mask, label) in enumerate(zip(masks, labels, strict=True)):
         alone = pair_tables(GroundTruth.from_masks(["cup", "dog"], [(1, [mask], [label])]), found, convention, 0)
-        tolerance = 1e-6 if preset == "reference" else 1e-9
-        np.testing.assert_allclose(together[number], alone[0], rtol=tolerance, atol=1e-12)
+        # Maps are in single precision under `reference`: a quality of 1e-4 is exp of a sum that is off by ten times more.
+        near = {"rtol": 1e-6, "atol": 1e-9} if preset == "reference" else {"rtol": 1e-9, "atol": 1e-12}
+        np.testing.assert_allclose(together[number], alone[0], **near)
