@@ -1,4 +1,4 @@
-"""Pages are well-formed: one title, headings in steps, languages that can be coloured, links and anchors that are there."""
+"""Pages are well-formed: one title, headings in steps, languages with lexers, links and anchors that are there."""
 
 from __future__ import annotations
 
