@@ -1,10 +1,12 @@
 """Makes the figures of the documentation from the built-in demo scene, with the commands that it describes.
 
 python docs/figures/make.py    # needs probox[report], selenium, and Debian's chromium and chromium-driver
+python docs/figures/make.py --experiments FOLDER    # those that `probox experiment run ... --out FOLDER` has made
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,8 @@ from typing import Any
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent
+WIDTHS = {"training": 1920, "training-scenes": 1344}
+"""Of figures of experiments; others are 1,600 pixels wide, or as they are."""
 
 
 def probox(*arguments: object) -> None:
@@ -24,7 +28,7 @@ def probox(*arguments: object) -> None:
     subprocess.run([sys.executable, "-c", program, *map(str, arguments)], check=True, capture_output=True)
 
 
-def keep(source: Path, name: str, width: int) -> None:
+def keep(source: Path, name: str, width: int, *, colours: int | None = 128) -> None:
     """Save a picture at a width that suits a page; photographs as JPEG, drawings as PNG of few colours."""
     with Image.open(source) as image:
         shown = image.convert("RGB")
@@ -34,7 +38,19 @@ def keep(source: Path, name: str, width: int) -> None:
         if name.endswith(".jpg"):
             shown.save(HERE / name, quality=84, optimize=True, progressive=True)
         else:
-            shown.quantize(128, dither=Image.Dither.NONE).save(HERE / name, optimize=True)
+            drawn = shown if colours is None else shown.quantize(colours, dither=Image.Dither.NONE)
+            drawn.save(HERE / name, optimize=True)
+
+
+def experiments(run: Path) -> None:
+    """Keep the figures of a folder that `probox experiment run` wrote, and the rows that pages link to."""
+    for source in sorted(run.glob("*.png")):
+        folder = "training" if source.stem.startswith("training") else "experiments"
+        colours = None if source.stem == "training-scenes" else 128  # it shows pictures
+        keep(source, f"{folder}/{source.name}", WIDTHS.get(source.stem, 1600), colours=colours)
+        rows = HERE / folder / f"{source.stem}.csv"
+        if rows.exists():
+            shutil.copy(run / rows.name, rows)
 
 
 def beside(left: Path, right: Path, target: Path, gap: int = 12) -> None:
@@ -101,7 +117,13 @@ def screenshots(page: Path, work: Path) -> None:
 
 
 def main() -> None:
-    """Make them all."""
+    """Make them all, or those of experiments."""
+    words = argparse.ArgumentParser(description="Make the figures of the documentation.")
+    words.add_argument("--experiments", type=Path, metavar="FOLDER", help="what probox experiment run wrote")
+    run = words.parse_args().experiments
+    if run is not None:
+        experiments(run)
+        return
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         demo, results = work / "demo", work / "demo" / "results"
