@@ -194,6 +194,6 @@ def test_many_objects_get_the_qualities_that_each_gets_alone(preset, background,
     together = pair_tables(GroundTruth.from_masks(["cup", "dog"], [(1, masks, labels)]), found, convention, 0)
     for number, (mask, label) in enumerate(zip(masks, labels, strict=True)):
         alone = pair_tables(GroundTruth.from_masks(["cup", "dog"], [(1, [mask], [label])]), found, convention, 0)
-        # Maps are in single precision under `reference`: a quality of 1e-4 is exp of a sum that is off by ten times more.
+        # Maps are in single precision under `reference`; a quality of 1e-4 is exp of a sum ten times as far off.
         near = {"rtol": 1e-6, "atol": 1e-9} if preset == "reference" else {"rtol": 1e-9, "atol": 1e-12}
         np.testing.assert_allclose(together[number], alone[0], **near)
