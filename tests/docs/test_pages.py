@@ -10,6 +10,7 @@ from tests.docs.pages import DOCS, run_page
 PAGES = sorted(
     page.relative_to(DOCS).as_posix() for folder in ("measures", "tutorials") for page in (DOCS / folder).glob("*.md")
 )
+PAGES += ["which-measure.md", "eight-d-eces.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
