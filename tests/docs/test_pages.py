@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def test_snippets_of_a_page(page: str, scene: Path, tmp_path: Path, monkeypatch:
     assert run_page(DOCS / page, tmp_path, demo=scene) > 0
 
 
-@pytest.mark.skipif("PROBOX_SLOW" not in os.environ, reason="minutes: PROBOX_SLOW=1 runs them")
+@pytest.mark.slow
 @pytest.mark.parametrize("page", SLOW)
 def test_slow_snippets_of_a_page(page: str, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

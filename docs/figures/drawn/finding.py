@@ -1,0 +1,71 @@
+"""Figures of measures that ask whether things are found: PDQ, mAP, LRP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drawn.common import COLOURS, INK, beside, changed, demo, evaluate, figure, mark_least, panels
+from probox.measures.boxes.matching import IOU_THRESHOLDS
+from probox.measures.boxes.optimal_lrp import lrp_curve
+
+
+@figure("pdq")
+def draw_pdq() -> Any:
+    own = demo().detectors["unsure"].covariances
+    factors, typical = np.geomspace(0.1, 10.0, 41), 3.44
+    constant = np.broadcast_to(np.eye(2), own.shape)
+    fig, axes = panels()
+    for number, (label, make) in enumerate(
+        {"its own sigmas": lambda f: own * f**2, "one constant sigma": lambda f: constant * (f * typical) ** 2}.items()
+    ):
+        score = [100 * evaluate(changed(covariances=make(f)), "pdq").pdq for f in factors]
+        axes.plot(factors, score, color=COLOURS[number], label=label)
+        mark_least(axes, factors, score, COLOURS[number], most=True)
+    plain = 100 * evaluate(demo().detectors["sure"], "pdq").pdq
+    axes.axhline(plain, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="plain boxes, no sigma")
+    axes.set(xscale="log", xlabel="sigmas times", ylabel="PDQ, %", title="PDQ rewards a fitting spread", ylim=(0, None))
+    axes.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    axes.minorticks_off()
+    beside(axes)
+    return fig
+
+
+@figure("map")
+def draw_map() -> Any:
+    random = np.random.default_rng(7)
+    noise = random.normal(size=(len(demo().detectors["unsure"]), 4))
+    fig, axes = panels()
+    for number, spread in enumerate((0.0, 2.0, 5.0)):
+        boxes = demo().detectors["unsure"].boxes + spread * noise
+        boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2] + 1.0)
+        measured = evaluate(changed(boxes=boxes, extents=None), "map").average_precision
+        curve = 100 * measured.precision[..., 0].mean(axis=(1, 2))
+        label = f"edges off by {spread:g} px more" if spread else "boxes as they are"
+        axes.plot(IOU_THRESHOLDS, curve, "-o", color=COLOURS[number], label=f"{label}\nmAP {100 * measured.map:.1f}")
+    axes.set(xlabel="IoU from which a box counts as right", ylabel="AP, mean of classes, %", ylim=(0, 100))
+    axes.set_title("mAP is the mean of ten")
+    beside(axes)
+    return fig
+
+
+@figure("lrp")
+def draw_lrp() -> Any:
+    matches, name = evaluate(None, "lrp").box_matches, "leaf"
+    curve = lrp_curve(matches, name)
+    everything = curve.true_positives + curve.false_positives + (curve.objects - curve.true_positives)
+    missed = (curve.objects - curve.true_positives) / everything
+    wrong = curve.false_positives / everything
+    placed = curve.lrp - missed - wrong
+    fig, axes = panels()
+    colours = COLOURS[2], COLOURS[1], COLOURS[0]
+    words = "right, but badly placed", "false positives", "missed objects"
+    axes.stackplot(curve.score, placed, wrong, missed, colors=colours, labels=words, alpha=0.55)
+    axes.plot(curve.score, curve.lrp, color=INK, label="LRP(s)")
+    mark_least(axes, curve.score, curve.lrp, INK)
+    axes.set(
+        xlim=(0, 1), ylim=(0, 1), xlabel="score threshold s", ylabel="LRP", title=f'LRP of "{name}", and its best s'
+    )
+    beside(axes)
+    return fig

@@ -1,0 +1,70 @@
+"""Figures of measures that ask whether uncertainty is informative: MUE, AUSE, Spearman."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from drawn.common import (
+    COLOURS,
+    INK,
+    beside,
+    blocks,
+    changed,
+    demo,
+    evaluate,
+    figure,
+    in_order_of_score,
+    mark_least,
+    panels,
+)
+from probox.measures.scoring.informative import ause, spearman
+from probox.plots import Plots
+
+
+@figure("mue")
+def draw_mue() -> Any:
+    scores, hits, _, _ = in_order_of_score()
+    u = 1.0 - scores
+    d = np.linspace(0.0, 0.8, 321)
+    lost = np.array([(u[hits] > limit).mean() for limit in d])
+    kept = np.array([(u[~hits] <= limit).mean() for limit in d])
+    fig, axes = panels()
+    axes.plot(d, 100 * lost, color=COLOURS[0], label="hits turned away")
+    axes.plot(d, 100 * kept, color=COLOURS[1], label="others let in")
+    axes.plot(d, 50 * (lost + kept), color=INK, label="half of each")
+    mark_least(axes, d, 50 * (lost + kept), INK)
+    axes.set(xlim=(0, 0.8), ylim=(0, 100), xlabel="limit d of the uncertainty 1 - s", ylabel="%")
+    axes.set_title(f"MUE {50 * (lost + kept).min():.1f} %: the best limit")
+    beside(axes)
+    return fig
+
+
+@figure("ause")
+def draw_ause() -> Any:
+    found = demo().detectors["unsure"]
+    sides = np.concatenate([found.extents, found.extents], axis=1)
+    results = {
+        "its own sigmas": evaluate(found, "ause"),
+        "5 % of the side": evaluate(changed(covariances=blocks(0.05 * sides)), "ause"),
+    }
+    return Plots(results).sparsification().figure
+
+
+@figure("spearman")
+def draw_spearman() -> Any:
+    spreads, random = np.linspace(0.0, 2.0, 21), np.random.default_rng(7)
+    noise, errors = random.normal(size=20000), np.abs(random.normal(size=20000))
+    rank, area = [], []
+    for spread in spreads:
+        sigmas = np.exp(spread * noise)
+        rank.append(spearman(sigmas, errors * sigmas) if spread else 0.0)
+        area.append(ause(sigmas, errors * sigmas))
+    fig, axes = panels()
+    axes.plot(spreads, rank, color=COLOURS[0], label="Spearman")
+    axes.plot(spreads, area, color=COLOURS[1], label="AUSE")
+    axes.set(xlabel="how much sigmas differ: standard deviation of ln sigma", ylim=(0, 1.02), xlim=(0, 2))
+    axes.set_title("Perfect sigmas reach neither 1 nor 0")
+    beside(axes)
+    return fig

@@ -1,0 +1,151 @@
+"""Figures of measures that ask whether scores and labels are honest: D-ECE in many ways, LaECE, LaACE, OCE, QGC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import probox
+from drawn.common import COLOURS, DATA, INK, beside, demo, evaluate, figure, in_order_of_score, mark_least, panels
+from probox.measures.boxes.definition import overlaps
+from probox.measures.scoring.bins import Bins, Sorted
+from probox.measures.scoring.detection_rows import outcomes
+from probox.measures.scoring.object_calibration import object_brier_scores
+from probox.measures.scoring.score_calibration import UNIT, d_ece, laace, laece, qgc_losses
+from probox.plots import Plots
+from probox.plots.base import subplots
+
+
+@figure("d-ece")
+def draw_d_ece() -> Any:
+    return Plots({"demo": evaluate(None, "d-ece")}).reliability().figure
+
+
+@figure("laece")
+def draw_laece() -> Any:
+    scores, _, ious, labels = in_order_of_score()
+    name = "leaf"
+    own = labels == demo().truth.classes.index(name)
+    n, mean_score, mean_iou = (c[0] for c in Sorted(scores[own], [scores[own], ious[own]], UNIT).sums(Bins(25)))
+    some = n > 0
+    fig, axes = panels(1, (6.6, 3.9))
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
+    axes.plot(scores[own], ious[own], "o", color=COLOURS[0], markersize=4, alpha=0.5, label="detections")
+    x, y = mean_score[some] / n[some], mean_iou[some] / n[some]
+    axes.vlines(x, x, y, color=COLOURS[1], linewidth=2, alpha=0.7)
+    axes.plot(x, y, "D", color=COLOURS[1], markersize=5, label="means of 25 bins,\nand their gaps")
+    error = laece(scores[own], ious[own], labels[own], Bins(25))
+    axes.set(xlim=(0, 1), ylim=(-0.03, 1), xlabel="score", ylabel="IoU (0 if wrong)", aspect="equal")
+    axes.set_title(f'"{name}": LaECE {100 * error:.1f} %')
+    beside(axes)
+    return fig
+
+
+@figure("laace")
+def draw_laace() -> Any:
+    random = np.random.default_rng(7)
+    ious = np.where(random.random(600) < 0.25, 0.0, random.beta(12, 3, 600))
+    labels = np.zeros(600, np.int64)
+    cases = {
+        "one score for all": np.full(600, ious.mean()),
+        "scores that know": np.clip(ious + random.normal(0, 0.06, 600), 0, 1),
+    }
+    fig, row = panels(2, (7.2, 3.7), sharey=True)
+    for number, (axes, (label, scores)) in enumerate(zip(row, cases.items(), strict=True)):
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
+        axes.plot(scores, ious, "o", color=COLOURS[number], markersize=3, alpha=0.35)
+        few, alone = laece(scores, ious, labels, Bins(25)), laace(scores, ious, labels)
+        axes.set_title(f"{label}\nLaECE {100 * few:.1f} %, LaACE {100 * alone:.1f} %", fontsize=10)
+        axes.set(xlim=(-0.03, 1), ylim=(-0.03, 1), xlabel="score")
+    row[0].set_ylabel("IoU (0 if wrong)")
+    return fig
+
+
+@figure("oce")
+def draw_oce() -> Any:
+    box, classes = np.array([[10.0, 10.0, 50.0, 50.0]]), np.array([0])
+    first, counts = np.array([0.9, 0.05, 0.0]), np.arange(0, 9)
+    more = {
+        "say another class": [0.05, 0.9, 0.0],
+        "are unsure of it": [0.2, 0.0, 0.0],
+        "say the same": [0.9, 0.05, 0.0],
+    }
+    fig, axes = panels()
+    for number, (label, p) in enumerate(more.items()):
+        losses = []
+        for n in counts.tolist():
+            probs = np.stack([first, *[np.array(p)] * n])
+            losses.append(float(object_brier_scores(np.repeat(box, n + 1, axis=0), probs, box, classes)[0, 0]))
+        axes.plot(counts, losses, "o-", color=COLOURS[number], markersize=5, label=label)
+    axes.axhline(1.0, color=INK, linestyle=(0, (4, 2)), linewidth=1.2, label="no detection at all")
+    axes.set(
+        xlabel="further detections on the same object", ylabel="loss of the object", title="OCE listens to all of them"
+    )
+    axes.set_ylim(bottom=0)
+    beside(axes)
+    return fig
+
+
+@figure("qgc")
+def draw_qgc() -> Any:
+    scores, hits, _, _ = in_order_of_score()
+    objects = len(demo().truth)
+    levels = np.linspace(0.0, 1.0, 201)
+    losses = qgc_losses(scores, hits)
+    rows = []
+    for s in levels:
+        kept = scores >= s
+        n = kept.sum() + objects - (hits & kept).sum()
+        rows.append(
+            [losses[kept & hits].sum() / n, losses[kept & ~hits].sum() / n, (objects - (hits & kept).sum()) / n]
+        )
+    fig, axes = panels()
+    parts = np.array(rows).T
+    words = "(1 - s)² of hits", "s² of false positives", "missed objects"
+    axes.stackplot(levels, parts, colors=(COLOURS[2], COLOURS[1], COLOURS[0]), labels=words, alpha=0.55)
+    axes.plot(levels, parts.sum(axis=0), color=INK, label="QGC")
+    mark_least(axes, levels, parts.sum(axis=0), INK)
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score threshold", ylabel="QGC", title="QGC at every threshold")
+    beside(axes)
+    return fig
+
+
+def forty_detections() -> tuple[Any, Any, Any]:
+    """Return the scores of docs/data, which are right by COCO's rule, and which overlap an object of their class."""
+    truth = probox.read_truth(DATA / "truth.json")
+    result = probox.evaluate(truth, probox.read_detections(DATA / "found.json", truth), measures="d-ece")
+    table, objects, judged = result.detections, result.objects, outcomes(result)
+    alone = []
+    for row in judged.detections.tolist():
+        same = (objects.image_rows == table.image_rows[row]) & (objects.labels == table.labels[row])
+        mine = np.concatenate([table.boxes[row, :2], table.extents[row]])[None]
+        theirs = np.concatenate([objects.boxes[same, :2], objects.extents[same]], axis=1)
+        alone.append(overlaps(mine, theirs, np.zeros(len(theirs), bool)).max(initial=0.0) > 0.5)
+    return table.scores[judged.detections], judged.hits, np.array(alone)
+
+
+@figure("eight-d-eces")
+def draw_eight() -> Any:
+    scores, hits, alone = forty_detections()
+    least, most = float(scores.min()), float(scores.max())
+    ways = [
+        ("10 of equal mass", Bins(10, "mass"), UNIT, hits), ("10, 0 to 1", Bins(10), UNIT, hits),
+        ("10, least to 1", Bins(10), (least, 1.0), hits), ("15 of equal mass", Bins(15, "mass"), UNIT, hits),
+        ("15, 0 to 1", Bins(15), UNIT, hits), ("25, 0 to 1", Bins(25), UNIT, hits),
+        ("25, least to most", Bins(25), (least, most), hits), ("the same, each alone", Bins(25), (least, most), alone),
+    ]  # fmt: skip
+    fig, grid = subplots(2, 4, (10.4, 5.6), sharex=True, sharey=True)
+    for axes, (words, bins, ends, right) in zip(grid.ravel(), ways, strict=True):
+        n, outcome, sums = (c[0] for c in Sorted(scores, [right.astype(float), scores], ends).sums(bins))
+        x, y = sums[n > 0] / n[n > 0], outcome[n > 0] / n[n > 0]
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=1.0, alpha=0.6)
+        axes.vlines(x, x, y, color=COLOURS[1], linewidth=2.5, alpha=0.7)
+        axes.scatter(x, y, s=12 * n[n > 0], color=COLOURS[0], zorder=3)
+        axes.set_title(f"{d_ece(scores, right, bins, ends=ends):.3f}\n{words}", fontsize=11)
+        axes.set(xlim=(0, 1), ylim=(-0.08, 1.08))
+    for axes in grid[1]:
+        axes.set_xlabel("score")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("precision")
+    return fig
