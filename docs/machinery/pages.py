@@ -64,7 +64,7 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for literal in list(doctree.findall(nodes.literal)):
         if _is_within(literal, (nodes.reference, nodes.title, nodes.raw)) or "code-block" in literal["classes"]:
             continue
-        target = _target_of(literal.astext(), domain.data["objects"])
+        target = _target_of(literal.astext(), domain.data["objects"], in_reference=docname.startswith("api/"))
         if target is None:
             continue
         name, entry = target
@@ -74,15 +74,15 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         literal.replace_self(link)
 
 
-def _target_of(text: str, objects: Any) -> tuple[str, Any] | None:
+def _target_of(text: str, objects: Any, *, in_reference: bool) -> tuple[str, Any] | None:
     name = text.partition("(")[0]
     if not NAME.fullmatch(name):
         return None
     if name in objects and "." in name:
         return name, objects[name]
-    # Alone, only names that are not also words: classes.
+    # In prose, a name alone may also be a word, or a measure; classes are not.
     full = f"probox.{name}"
-    if full in objects and name[0].isupper() and name != "PDQ" and name != "LRP":
+    if full in objects and (in_reference or (name[0].isupper() and not name.isupper())):
         return full, objects[full]
     return None
 
