@@ -34,7 +34,8 @@ class _Stage:
         self.page_of = {file: page for file, page in ELSEWHERE.items() if (root / file).is_file()}
         for path in sorted((root / "docs").rglob("*.md")):
             inside = path.relative_to(root / "docs").as_posix()
-            self.page_of[f"docs/{inside}"] = inside
+            if path.name != "README.md":  # a folder's own, for those who look into it
+                self.page_of[f"docs/{inside}"] = inside
         self.page_of |= {f"examples/{path.name}": f"examples/{path.name}.md" for path in examples_of(root)}
         self.waiting = [file for file in self.page_of if file != "README.md"]
 
@@ -70,7 +71,7 @@ class _Stage:
         if target.scheme or target.netloc or not target.path:
             return link[0]
         named = posixpath.normpath(posixpath.join(posixpath.dirname(file), target.path))
-        is_copied = named.startswith("docs/") and Path(named).suffix in (*ASSETS, ".md")
+        is_copied = named.startswith("docs/") and Path(named).suffix in ASSETS
         if named not in self.page_of and not is_copied:
             if not (self.root / named).is_file():
                 raise SystemExit(f"{file}: {link['target']} is not a file of the repository")
