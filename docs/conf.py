@@ -1,0 +1,66 @@
+"""Sphinx's settings for the site; docs/build.sh builds it. What Sphinx cannot do itself is in docs/machinery."""
+
+import sys
+from pathlib import Path
+
+from probox.version import __version__
+
+MACHINERY = Path(__file__).parent / "machinery"
+sys.path.insert(0, str(MACHINERY))
+
+project = "probox"
+author = "The probox developers"
+copyright = "the probox developers, BSD-3-Clause"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "docstrings",
+    "mathml",
+    "pages",
+    "twins",
+]
+exclude_patterns = ["machinery"]
+nitpicky = True
+# Types of other packages, and aliases, are not on this site; what is probox's own must be,
+# but for what only passes from one part of it to another.
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!probox\.).*"),
+    ("py:.*", r"probox\..*\.(Self|Some\w+|Rows|Heatmaps|Passes|NumberColumn|Mapper|Seen)"),
+    (
+        "py:.*",
+        r"probox\..*\.(BoxMatches|MatchedPairs|BoxColumns|Totals|Scene|Cost|Graph|FlatTable|Given|Metadata|Placement)",
+    ),
+]
+default_role = "code"
+highlight_language = "text"
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 6
+html_math_renderer = "mathml"
+
+# A site must not depend on what is installed where it is built: torch is never imported, even where it is there.
+autodoc_mock_imports = ["torch"]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True, "inherited-members": "object,BaseException,Exception,Module,tuple,dict"}
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_title = f"probox {version}"
+html_static_path = [str(MACHINERY / "static")]
+templates_path = [str(MACHINERY / "templates")]
+html_css_files = ["probox.css"]
+html_favicon = html_logo = str(MACHINERY / "static" / "logo.svg")
+html_theme_options = {"top_of_page_buttons": ["view"]}
+html_copy_source = False
+html_show_sourcelink = False
+html_use_index = True

@@ -1,0 +1,46 @@
+"""Build the site: stage pages, run Sphinx with warnings as errors, check every link, and only then move it into place.
+
+python docs/machinery/build.py FOLDER
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from links import problems_of  # noqa: E402
+from staging import stage_site  # noqa: E402
+
+__all__ = ["build_site"]
+
+
+def build_site(folder: Path) -> list[str]:
+    """Write the site into a folder, which stays as it was if anything is wrong; return what is wrong."""
+    from sphinx.cmd.build import build_main
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".docs-") as made:
+        staged, doctrees, html = (Path(made) / name for name in ("pages", "doctrees", "html"))
+        stage_site(HERE.parents[1], staged)
+        options = ["-b", "html", "-W", "--keep-going", "-n", "-q", "-E", "-c", str(HERE.parent), "-d", str(doctrees)]
+        if build_main([*options, str(staged), str(html)]) != 0:
+            return ["Sphinx warned; see above"]
+        wrong = problems_of(html)
+        if not wrong:
+            (html / ".buildinfo").unlink(missing_ok=True)
+            if folder.exists():
+                folder.rename(Path(made) / "before")
+            html.rename(folder)
+            shutil.rmtree(Path(made) / "before", ignore_errors=True)
+        return wrong
+
+
+if __name__ == "__main__":
+    found = build_site(Path(sys.argv[1]).absolute())
+    print("\n".join(found) if found else f"the site is in {sys.argv[1]}: open {sys.argv[1]}/index.html")
+    sys.exit(bool(found))

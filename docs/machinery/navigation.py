@@ -1,0 +1,64 @@
+"""What the site's menu shows, in which order. A page that is listed must exist, and every page must be listed."""
+
+from __future__ import annotations
+
+__all__ = ["CHILDREN", "MENU"]
+
+MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "Start",
+        (
+            "i-have",
+            # "which-measure",
+        ),
+    ),
+    ("Learn", ("tutorials/", "measures/", "measure", "boxes", "uncertainty")),
+    (
+        "Guides",
+        (
+            "calibration",
+            "diagnosis",
+            "comparing",
+            "pictures",
+            "explorer",
+            "ranking",
+            "mistakes",
+            "spread",
+            "training",
+            "cluster",
+        ),
+    ),
+    ("Files", ("formats",)),
+    ("Detectors", ("detect", "families", "own-detector", "dropout", "fusion")),
+    ("Studies", ("experiments", "beyond", "informative", "table1", "mutants")),
+    (
+        "Reference",
+        (
+            "api/",
+            "glossary",
+            "faq",
+            # "eight-d-eces",
+            "parity",
+            "speed",
+            "design",
+        ),
+    ),
+    (
+        "Project",
+        (
+            "examples/",
+            "contributing",
+            # "stability",
+            # "changelog",
+        ),
+    ),
+)
+"""Headings and the pages under each. ``folder/`` is the folder's index, if there is one; its pages stand below it."""
+
+CHILDREN = {
+    "tutorials/index": ("tutorials/*",),
+    "measures/index": ("measures/*",),
+    "api/index": ("api/*",),
+    "examples/index": ("examples/*", "files/*"),
+}
+"""The pages below an index, by patterns, in the order of their names; an index that lists pages itself sets theirs."""

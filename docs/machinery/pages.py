@@ -1,0 +1,103 @@
+"""What pages that are written for GitHub need in Sphinx: the menu, anchors, and links from names to the reference."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import Any
+
+from docutils import nodes
+from navigation import CHILDREN, MENU
+from sphinx.application import Sphinx
+from sphinx.util.nodes import make_refnode
+
+__all__ = ["setup"]
+
+ANCHOR = re.compile(r'^(#{1,6} [^\n]*)\n<a id="([\w-]+)"></a>$', re.M)
+named: dict[str, list[str]] = {}
+"""The anchors of each page."""
+NAME = re.compile(r"(?:probox\.)?[A-Za-z_][\w.]*")
+
+
+def add_menu(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Append its part of the menu to the start page and to the index of a folder."""
+    found = app.env.found_docs
+    if docname == "index":
+        for caption, entries in MENU:
+            names = [f"{entry}index" if entry.endswith("/") else entry for entry in entries]
+            listed = [name for name, entry in zip(names, entries, strict=True) if name in found or entry[-1] != "/"]
+            if listed:
+                source[0] += _toctree(listed, caption)
+    elif docname in CHILDREN:
+        listed = sorted(
+            name
+            for name in found
+            if name != docname and any(fnmatchcase(name, pattern) for pattern in CHILDREN[docname])
+        )
+        mentioned = re.findall(r"\]\(([\w./-]+)\.md[)#]", source[0])  # the page's own order goes first
+        order = {
+            f"{docname.removesuffix('index')}{name}": place for place, name in reversed(list(enumerate(mentioned)))
+        }
+        source[0] += _toctree(sorted(listed, key=lambda name: order.get(name, len(order) + len(mentioned))))
+
+
+def _toctree(pages: list[str], caption: str = "") -> str:
+    lines = ["", "", "```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), ""]
+    return "\n".join([*lines, *(f"/{page}" for page in pages), "```", ""])
+
+
+def name_anchors(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Make HTML's anchors below headings into MyST's above them, so that links to them are followed."""
+    named[docname] = [anchor for _, anchor in ANCHOR.findall(source[0])]
+    source[0] = ANCHOR.sub(r"(\2)=\n\1", source[0])
+
+
+def keep_anchors(app: Sphinx, doctree: nodes.document) -> None:
+    """Make anchors known to links from other pages."""
+    slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    slugs |= {anchor: (0, anchor, anchor) for anchor in named.get(app.env.docname, ())}
+
+
+def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Make names in prose, such as ``probox.evaluate``, links to their place in the reference."""
+    domain = app.env.domains["py"]
+    for literal in list(doctree.findall(nodes.literal)):
+        if _is_within(literal, (nodes.reference, nodes.title, nodes.raw)) or "code-block" in literal["classes"]:
+            continue
+        target = _target_of(literal.astext(), domain.data["objects"], in_reference=docname.startswith("api/"))
+        if target is None:
+            continue
+        name, entry = target
+        if entry.docname == docname and not name.startswith("probox."):
+            continue
+        link = make_refnode(app.builder, docname, entry.docname, entry.node_id, literal.deepcopy(), name)
+        literal.replace_self(link)
+
+
+def _target_of(text: str, objects: Any, *, in_reference: bool) -> tuple[str, Any] | None:
+    name = text.partition("(")[0]
+    if not NAME.fullmatch(name):
+        return None
+    if name in objects and "." in name:
+        return name, objects[name]
+    # In prose, a name alone may also be a word, or a measure; classes are not.
+    full = f"probox.{name}"
+    if full in objects and (in_reference or (name[0].isupper() and not name.isupper())):
+        return full, objects[full]
+    return None
+
+
+def _is_within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, kinds):
+            return True
+    return False
+
+
+def setup(app: Sphinx) -> None:
+    """Listen to Sphinx."""
+    app.connect("source-read", add_menu)
+    app.connect("source-read", name_anchors)
+    app.connect("doctree-read", keep_anchors)
+    app.connect("doctree-resolved", link_names)

@@ -1,0 +1,245 @@
+"""The documentation's site: built without a warning, no dead link, nothing fetched, every public name explained."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tests.docs.pages import DOCS, run_page
+
+import probox
+
+MACHINERY = DOCS / "machinery"
+PAGES = ("index.md", "faq.md", "parity.md", "design.md")
+
+
+def machinery(name: str) -> ModuleType:
+    """Import a module of docs/machinery, which is no package: Sphinx finds its extensions by their names."""
+    sys.path.insert(0, str(MACHINERY))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(MACHINERY))
+
+
+api, links, staging, docstrings = map(machinery, ("api", "links", "staging", "docstring_text"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the built site. Warnings of Sphinx are errors, and so is what the link checker finds."""
+    for package in ("sphinx", "myst_parser", "furo", "latex2mathml"):
+        pytest.importorskip(package)
+    folder = tmp_path_factory.mktemp("site") / "docs"
+    run = subprocess.run(
+        [sys.executable, str(MACHINERY / "build.py"), str(folder)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return folder
+
+
+def entries_of(site: Path) -> set[str]:
+    """Return the names that have an entry in the reference, by the anchors of its pages."""
+    found: set[str] = set()
+    for page in (site / "api").glob("*.html"):
+        found |= set(re.findall(r'<dt class="sig[^>]* id="([\w.]+)"', page.read_text(encoding="utf-8")))
+    return found
+
+
+# --- the reference ---
+
+
+def test_every_public_name_is_on_a_page_and_has_a_docstring() -> None:
+    listed = {name for page in api.PAGES.values() for name in (*page.names, *page.data)}
+    for name in probox.__all__:
+        assert f"probox.{name}" in listed, f"docs/machinery/api.py has no {name}"
+        assert name.startswith("__") or getattr(probox, name).__doc__, f"probox.{name} has no docstring"
+
+
+def test_every_public_name_of_the_rooms_for_users_is_on_a_page() -> None:
+    shown = {module for page in api.PAGES.values() for module in page.modules}
+    assert set(api.ROOMS) <= shown
+    for room in api.ROOMS:
+        if room == "probox.torch":  # may not be here: its page is made without importing torch
+            continue
+        module = importlib.import_module(room)
+        for name in module.__all__:
+            assert getattr(module, name).__doc__, f"{room}.{name} has no docstring"
+
+
+def test_every_public_name_has_an_entry_in_the_site(site: Path) -> None:
+    entries = entries_of(site)
+    assert {f"probox.{name}" for name in probox.__all__} <= entries
+    for room in api.ROOMS:
+        source = (Path(probox.__file__).parent / room.removeprefix("probox.") / "__init__.py").read_text("utf-8")
+        listed = re.search(r"^__all__ = \[(.*?)\]", source, re.M | re.S)
+        assert listed, room
+        for name in re.findall(r'"(\w+)"', listed[1]):
+            # The metric stands once, beside evaluate.
+            assert f"{room}.{name}" in entries or (name == "PDQ" and "probox.PDQ" in entries), f"{room}.{name}"
+
+
+def test_the_reference_is_also_markdown(site: Path) -> None:
+    text = (site / "api" / "evaluating.md").read_text("utf-8")
+    assert "### `probox.evaluate(truth" in text
+    assert "**Parameters**" in text
+    assert "- `label_threshold`: float, optional" in text
+    assert "```pycon\n>>> import probox" in text
+    assert "{eval-rst}" not in text
+
+
+# --- the site ---
+
+
+def test_names_in_prose_lead_to_the_reference(site: Path) -> None:
+    assert 'href="api/evaluating.html#probox.evaluate"' in (site / "i-have.html").read_text("utf-8")
+
+
+def test_equations_are_mathml_and_nothing_is_fetched_for_them(site: Path) -> None:
+    page = (site / "speed.html").read_text("utf-8")
+    assert "<math " in page
+    assert "mathjax" not in page.lower()
+
+
+def test_there_is_an_index_for_programs(site: Path) -> None:
+    text = (site / "llms.txt").read_text("utf-8")
+    named = re.findall(r"\]\(([^)]+)\)", text)
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.md")}
+    assert set(named) == pages
+
+
+def test_every_page_tells_its_title_in_the_menu(site: Path) -> None:
+    start = (site / "index.html").read_text("utf-8")
+    for title in ("I have ... → do this", "API reference", "What equals what", "Words"):
+        assert title in unescape(start)
+
+
+# --- the checker would see it ---
+
+PAGE = """<html><head><link rel="stylesheet" href="{style}"></head><body>
+<div class="sidebar-tree"><a href="index.html">i</a>{menu}</div>
+<h1 id="top">Title</h1><a href="{link}">x</a><a href="{twin}">md</a></body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({}, None),
+        ({"link": "nowhere.html"}, "dead link nowhere.html"),
+        ({"link": "#nowhere"}, "dead link #nowhere"),
+        ({"style": "https://elsewhere.example/style.css"}, "fetches https://elsewhere.example/style.css"),
+        ({"twin": "#top"}, "no Markdown beside it"),
+        ({"menu": ""}, "other.html: not in the menu"),
+    ],
+)
+def test_what_is_wrong_is_found(tmp_path: Path, change: dict[str, str], problem: str | None) -> None:
+    usual = {"style": "style.css", "menu": '<a href="other.html">o</a>', "link": "other.html#top", "twin": "index.md"}
+    (tmp_path / "style.css").write_text("body {}")
+    (tmp_path / "index.html").write_text(PAGE.format(**usual | change))
+    (tmp_path / "other.html").write_text(PAGE.format(**usual | {"twin": "other.md"}))
+    for name in ("index.md", "other.md"):
+        (tmp_path / name).write_text("# Title\n\n[x](other.md)\n")
+    found = links.problems_of(tmp_path.resolve())
+    assert [line.split(": ", 1)[1] if problem and ": n" not in problem else line for line in found] == (
+        [problem] if problem else []
+    )
+
+
+def test_a_dead_link_of_the_markdown_is_found(tmp_path: Path) -> None:
+    usual = {"style": "style.css", "menu": "", "link": "#top", "twin": "index.md"}
+    (tmp_path / "style.css").write_text("body { background: url(https://elsewhere.example/x.png) }")
+    (tmp_path / "index.html").write_text(PAGE.format(**usual))
+    (tmp_path / "index.md").write_text("# Title\n\n[x](gone.md), `[y](no.md)`\n")
+    assert links.problems_of(tmp_path.resolve()) == [
+        "style.css: fetches https://elsewhere.example/x.png",
+        "index.md: dead link gone.md",
+    ]
+
+
+# --- parts of the build ---
+
+
+def test_links_out_of_the_folder_become_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "PAGES", {})
+    root, made = tmp_path / "root", tmp_path / "made"
+    for path, text in {
+        "docs/a.md": "# A\n\n[how](../CONTRIBUTING.md#map), [run](../examples/x.py), [src](../src/y.py), "
+        "`[no](../z.py)`\n\n```sh\n[no](../z.py)\n```\n[web](https://example.org/../z.py)\n",
+        "docs/below/b.md": '# B\n\n[a](../a.md#a "A"), ![f](../figures/f.png), [r](../../README.md)\n',
+        "docs/figures/f.png": "",
+        "CONTRIBUTING.md": "# C\n\n[a](docs/a.md), [b](docs/below/b.md)\n",
+        "README.md": "# R\n",
+        "examples/x.py": '"""Says\nso.\n\nMore."""\n',
+        "src/y.py": "y = 1\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    staging.stage_site(root, made)
+    text = (made / "a.md").read_text()
+    assert "[how](contributing.md#map), [run](examples/x.py.md), [src](files/src/y.py.md), `[no](../z.py)`" in text
+    assert text.endswith("```sh\n[no](../z.py)\n```\n[web](https://example.org/../z.py)\n")
+    assert '[a](../a.md#a "A"), ![f](../figures/f.png), [r](../index.md)' in (made / "below" / "b.md").read_text()
+    assert "[a](a.md), [b](below/b.md)" in (made / "contributing.md").read_text()
+    assert (made / "files" / "src" / "y.py.md").read_text() == "# src/y.py\n\n```python\ny = 1\n```\n"
+    assert "| [x.py](x.py.md) | Says so. |" in (made / "examples" / "index.md").read_text()
+    assert (made / "figures" / "f.png").is_file()
+    (root / "docs" / "a.md").write_text("# A\n\n[gone](../gone.py)\n")
+    with pytest.raises(SystemExit, match=r"docs/a.md: ../gone.py is not a file of the repository"):
+        staging.stage_site(root, made)
+
+
+def test_docstrings_as_markdown() -> None:
+    lines = [
+        *("Return x.", "", "With a = 1,", "", "    x = |a|", "", "so ``x`` is 1.", ""),
+        *("Parameters", "----------", "a : int, optional", "    What |a| is,", "    and `b`.", ""),
+        *("Examples", "--------", ">>> f(1)", "1", ""),
+    ]
+    assert docstrings.markdown_of(lines) == (
+        "Return x.\n\nWith a = 1,\n\n```text\n    x = |a|\n```\n\nso `x` is 1.\n\n**Parameters**\n\n"
+        "- `a`: int, optional  \n  What |a| is,\n  and `b`.\n\n**Examples**\n\n```pycon\n>>> f(1)\n1\n```\n"
+    )
+    shown = docstrings.with_literal_blocks(lines)
+    assert shown[3:7] == ["", "::", "", "    x = |a|"]
+    assert "    What \\|a\\| is," in shown
+
+
+# --- its own pages ---
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets_of_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(DOCS / page, tmp_path)
+
+
+def test_a_failed_build_leaves_the_site_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    build = machinery("build")
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "index.html").write_text("before")
+    calls = {"code": 1}
+
+    def without_pages(arguments: list[str]) -> int:
+        Path(arguments[-1]).mkdir()
+        (Path(arguments[-1]) / "index.html").write_text("after")
+        return calls["code"]
+
+    monkeypatch.setattr("sphinx.cmd.build.build_main", without_pages)
+    assert build.build_site(folder) == ["Sphinx warned; see above"]
+    assert (folder / "index.html").read_text() == "before"
+    calls["code"] = 0
+    assert any("no Markdown" in line for line in build.build_site(folder))
+    assert (folder / "index.html").read_text() == "before"
+    monkeypatch.setattr(build, "problems_of", lambda site: [])
+    assert build.build_site(folder) == []
+    assert (folder / "index.html").read_text() == "after"
+    assert [path.name for path in tmp_path.iterdir()] == ["docs"]
+    shutil.rmtree(folder)
