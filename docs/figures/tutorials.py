@@ -55,7 +55,7 @@ def main() -> None:
 
     OUT.mkdir(exist_ok=True)
     with page("from-number-to-cause", "probox draw"):
-        keep(next(Path("pictures").glob("*.png")), "tutorials/shifted.jpg", 900)
+        keep(next(Path("pictures").glob("*.png")), "tutorials/shifted.jpg", 800)
     with page("calibrate-a-detector", "results = {") as names:
         shown = {name: names["results"][name] for name in ("before", "scaled")}
         save(plots.Plots(shown).sigma_error(), "calibration.png")
