@@ -9,7 +9,7 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Start",
         (
             "i-have",
-            # "which-measure",
+            "which-measure",
         ),
     ),
     ("Learn", ("tutorials/", "measures/", "measure", "boxes", "uncertainty")),
@@ -37,7 +37,7 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
             "api/",
             "glossary",
             "faq",
-            # "eight-d-eces",
+            "eight-d-eces",
             "parity",
             "speed",
             "design",
