@@ -164,10 +164,3 @@ def test_a_figure_can_be_made_again(tmp_path: Path) -> None:
         made_again, as_kept = made.convert("L").resize((86, 46)), kept.convert("L").resize((86, 46))
         differ = sum(abs(a - b) for a, b in zip(made_again.tobytes(), as_kept.tobytes(), strict=True)) / (86 * 46)
     assert differ < 6  # of 255: fonts of other machines are others
-
-
-def test_an_unknown_figure_is_refused() -> None:
-    command = [sys.executable, str(DOCS / "figures" / "measures.py"), "nothing"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 2
-    assert "there is no figure 'nothing'" in run.stderr
