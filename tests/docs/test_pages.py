@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.cli.in_process import probox
 from tests.docs.pages import DOCS, RUN, blocks_of, run_page
-
-from probox.demo import Demo
 
 ROOT = DOCS.parent
 OWN = {
@@ -24,10 +23,12 @@ SLOW = [page for page, marks in MARKS.items() if page not in OWN and "slow" in m
 
 
 @pytest.fixture(scope="session")
-def scene(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with what ``probox demo --save`` writes."""
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what ``probox demo --save demo`` writes, and prints."""
     folder = tmp_path_factory.mktemp("scene")
-    demo.save(folder)
+    done = probox("demo", "--save", "demo", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "printed").write_text(done.stdout)
     return folder
 
 
