@@ -45,7 +45,8 @@ SCRIPT = 'if __name__ == "__main__":'
 PRELUDE = """
 pip() { [ "$1" = install ] && echo "$*" >> "$PROBOX_PIP"; }
 probox() {
-  if [ "$*" = "demo --save demo" ] && [ -n "$PROBOX_DEMO" ]; then cp -r "$PROBOX_DEMO/demo" . && cat "$PROBOX_DEMO/printed"
+  if [ "$*" = "demo --save demo" ] && [ -n "$PROBOX_DEMO" ]; then
+    cp -r "$PROBOX_DEMO/demo" . && cat "$PROBOX_DEMO/printed"
   else command probox "$@"; fi
 }
 """
