@@ -2,10 +2,9 @@
 
     python examples/tiny_detector.py FOLDER
 
-writes FOLDER/photos, FOLDER/truth.parquet and FOLDER/tiny.onnx, something to try `probox detect` on. The network has two
-layers: fixed filters that look for light, dark and edges, and a head that is fitted by least squares. So it needs no
-framework, and is the same on every machine. It is a poor detector, as one expects of least squares; its output is
-that of YOLOv8, for images of 96 x 96 pixels.
+writes FOLDER/photos, FOLDER/truth.parquet and FOLDER/tiny.onnx, something to try `probox detect` on. The network has
+two layers: fixed filters that look for light, dark and edges, and a head that is fitted by least squares, which needs
+no framework and no luck. Its output is that of YOLOv8, for images of 96 x 96 pixels.
 """
 
 from __future__ import annotations
@@ -71,12 +70,12 @@ def centres() -> Floats:
 def fit(scenes: Scenes) -> tuple[Floats, Floats]:
     """Return the head's weights (7, 8, REACH, REACH) and biases: four distances to a box's edges, three classes."""
     seen = windows(squares(render(scenes)))
-    boxes = scenes.pixel_boxes + [0, 0, 1, 1]
+    boxes = scenes.pixel_boxes + np.array([0.0, 0.0, 1.0, 1.0])  # where the last pixel ends
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
     cell = np.rint((middle - PATCH / 2) / STRIDE).astype(int).clip(0, CELLS - 1)
     named = np.zeros((scenes.count, CELLS, CELLS, len(CLASSES)), np.float32)
-    # Where an object is: its cell and the neighbours, all of which learn how far its edges are. What there is: as many
-    # cells again, drawn at random.
+    # Cells around an object's centre learn how far its edges are and what it is; as many others, drawn at random, that
+    # there is mostly nothing.
     around = np.array([(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)])
     at = (cell[:, None, ::-1] + around).reshape(-1, 2).clip(0, CELLS - 1)
     image = np.repeat(scenes.image_rows, len(around))
@@ -90,8 +89,7 @@ def fit(scenes: Scenes) -> tuple[Floats, Floats]:
     rows = np.concatenate([np.stack([image, *at.T], axis=1), other])
     weights = np.empty((7, 8 * REACH * REACH + 1))
     features = _with_one(seen[rows[:, 0], rows[:, 1], rows[:, 2]])
-    targets = np.zeros((len(rows), 3))
-    targets[:] = named[rows[:, 0], rows[:, 1], rows[:, 2]]
+    targets = named[rows[:, 0], rows[:, 1], rows[:, 2]].astype(np.float64)
     weights[:4] = _least_squares(features[: len(at)], distances).T
     weights[4:] = _least_squares(features, targets).T
     return (
@@ -128,7 +126,7 @@ def save(path: Path, weights: Floats, biases: Floats) -> None:
     reach = {"kernel_shape": [REACH, REACH], "strides": [STRIDE // PATCH] * 2, "pads": [REACH // 2] * 4}
     node = helper.make_node
     nodes = [
-        node("Conv", ["images", "filters", "shifts"], ["squares"], "filters", kernel_shape=[PATCH] * 2, strides=[PATCH] * 2),
+        node("Conv", ["images", "filters", "shifts"], ["squares"], "filters", strides=[PATCH, PATCH]),
         node("Relu", ["squares"], ["seen"]),
         node("Conv", ["seen", "boxes_w", "boxes_b"], ["sides"], "boxes", **reach),
         node("Conv", ["seen", "classes_w", "classes_b"], ["sums"], "classes", **reach),
