@@ -88,7 +88,13 @@ def test_every_public_name_has_an_entry_in_the_site(site: Path) -> None:
 
 def test_the_reference_is_also_markdown(site: Path) -> None:
     text = (site / "api" / "evaluating.md").read_text("utf-8")
-    assert "### `probox.evaluate(truth" in text
+    assert "## `probox.evaluate`\n\n```python\nevaluate(truth: GroundTruth | Paths, found" in text
+    assert (
+        0
+        < text.index("## `probox.Evaluator`")
+        < text.index("### `probox.Evaluator.update`")
+        < text.index("## `probox.PDQ`")
+    )
     assert "**Parameters**" in text
     assert "- `label_threshold`: float, optional" in text
     assert "```pycon\n>>> import probox" in text
