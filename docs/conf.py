@@ -35,6 +35,7 @@ nitpick_ignore_regex = [
     ),
 ]
 default_role = "code"
+smartquotes = False
 highlight_language = "text"
 pygments_style = "friendly"
 pygments_dark_style = "monokai"

@@ -176,6 +176,7 @@ PAGES: dict[str, Page] = {
         "[The guide](../detect.md) shows how.",
         ("probox.detect.families.base.Family", "probox.detect.families.base.Signature"),
         modules=("probox.detect",),
+        data=("probox.detect.families.FAMILIES", "probox.detect.uncertainty.UNCERTAINTIES"),
     ),
     "api/distributed": Page("Many machines", "[The guide](../cluster.md) shows how.", modules=("probox.distributed",)),
     "api/measures": Page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,10 @@ from navigation import CHILDREN, MENU
 from sphinx.application import Sphinx
 
 __all__ = ["setup"]
+
+TOP = ("function", "class", "exception", "data")
+"""Kinds of objects that belong to a module, not to a class."""
+ABOUT = "Measure, make and show probabilistic object detections: PDQ, mAP, moLRP and measures of uncertainty."
 
 
 def name_twin(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
@@ -43,7 +48,7 @@ def write_twins(app: Sphinx, error: Exception | None) -> None:
 
 def _reference(docname: str, text: str) -> str:
     """Return a page of the reference with docstrings in place of the directives that fetch them."""
-    given = list(entries[docname])
+    given = _in_page_order(entries[docname])
     made = []
     for piece in re.split(r"^(```\{eval-rst\}.*?^```)\n", text, flags=re.M | re.S):
         if not piece.startswith("```{eval-rst}"):
@@ -51,15 +56,28 @@ def _reference(docname: str, text: str) -> str:
             continue
         modules = re.findall(r"automodule:: (\S+)", piece)
         names = set(re.findall(r"^\.\. auto\w+:: (\S+)", piece, re.M))
-        while given and (any(_belongs(given[0], name) for name in names)):
+        top = 3 if "\n## " in text and modules else 2
+        while given and any(_belongs(given[0], name) for name in names):
             entry = given.pop(0)
             if entry.name not in modules:
-                depth = 3 if entry.kind in ("function", "class", "exception", "data") else 4
-                made.append(f"{'#' * depth} `{entry.name}{entry.signature}`\n\n")
+                made.append(f"{'#' * (top + (entry.kind not in TOP))} `{entry.name}`\n\n")
+            if entry.signature:
+                made.append(f"```python\n{entry.name.rsplit('.', 1)[-1]}{entry.signature}\n```\n\n")
             made.append(markdown_of(entry.lines) + "\n")
     if given:
         raise RuntimeError(f"{docname}: {given[0].name} has no place in the Markdown")
-    return "".join(made)
+    return re.sub(r"\n{3,}", "\n\n", "".join(made))
+
+
+def _in_page_order(found: list[Entry]) -> list[Entry]:
+    """Return entries with the members of a class right after it, whenever autodoc came upon them."""
+    names = {entry.name for entry in found if entry.kind == "class"}
+    members: dict[str, list[Entry]] = defaultdict(list)
+    rest = []
+    for entry in found:
+        owner = entry.name.rpartition(".")[0]
+        (members[owner] if owner in names and entry.kind not in TOP else rest).append(entry)
+    return [one for entry in rest for one in (entry, *members.pop(entry.name, []))]
 
 
 def _belongs(entry: Entry, name: str) -> bool:
@@ -67,7 +85,7 @@ def _belongs(entry: Entry, name: str) -> bool:
 
 
 def _index(app: Sphinx) -> str:
-    lines = [f"# {app.config.project} {app.config.version}", "", f"> {app.config.html_title}", ""]
+    lines = [f"# {app.config.project} {app.config.version}", "", f"> {ABOUT}", ""]
     lines += ["Every page of this documentation as plain Markdown.", "", "- [Start](index.md)"]
     for caption, listed in MENU:
         lines += ["", f"## {caption}", ""]
