@@ -14,21 +14,23 @@ if ! { command -v chromium && command -v chromedriver; } >/dev/null; then
   fi
 fi
 "${PROBOX_PYTHON:-python3}" -m venv .venv-test
-.venv-test/bin/python -m pip install --quiet --disable-pip-version-check ".[test]"
+bin=.venv-test/bin
+[ -d "$bin" ] || bin=.venv-test/Scripts # Windows
+"$bin"/python -m pip install --quiet --disable-pip-version-check ".[test]"
 if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
-  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
+  "$bin"/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
     -r tests/frameworks.txt \
     >/dev/null 2>&1 || echo "Detector frameworks could not be installed: their tests are skipped" >&2
   # A real YOLOv8 graph comes with this package; what else it asks for is there already, or (a second OpenCV) in the way.
-  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
+  "$bin"/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
     --no-deps nudenet \
     >/dev/null 2>&1 || echo "nudenet could not be installed: the tests of its graph are skipped" >&2
-  .venv-test/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
+  "$bin"/python -m pip install --quiet --disable-pip-version-check --no-compile --retries 1 --timeout 20 \
     -r tests/engines.txt \
     >/dev/null 2>&1 || echo "Ray and Spark could not be installed: the tests of their recipes are skipped" >&2
 fi
-.venv-test/bin/ruff check .
-.venv-test/bin/ruff format --check .
-.venv-test/bin/mypy
+"$bin"/ruff check .
+"$bin"/ruff format --check .
+"$bin"/mypy
 # Files of tests are shared out to as many processes as there are processors.
-exec .venv-test/bin/pytest --numprocesses auto --dist loadfile "$@"
+exec "$bin"/pytest --numprocesses auto --dist loadfile "$@"
