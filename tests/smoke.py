@@ -1,6 +1,6 @@
 """Does an installed probox work? Run from anywhere, with the interpreter it was installed for.
 
-    python tests/smoke.py            # needs pytest and hypothesis beside probox, no other package
+    python tests/smoke.py            # needs pillow, pytest and hypothesis beside probox
     python tests/smoke.py --stable   # and the kernel must be the one for all Pythons from 3.12 on
 
 Wheels are tested by it on every platform. It looks at the command, at files that are written and read back, at the

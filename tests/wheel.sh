@@ -27,7 +27,7 @@ fi
 mkdir "$work/bin"
 for name in cc c++ gcc g++ clang clang++ cmake ninja make; do ln -s /bin/false "$work/bin/$name"; done
 export PATH="$work/clean/bin:$work/bin:$PATH" CC=/bin/false CXX=/bin/false
-python -m pip install --quiet --disable-pip-version-check --only-binary :all: "$wheel[test]"
+python -m pip install --quiet --disable-pip-version-check --only-binary :all: "${wheel}[test]"
 
 # Everything that tests read, but not src.
 mkdir "$work/there"
