@@ -4,8 +4,8 @@
     python -m tests.sanitizers thread                         # TSan
     python -m tests.sanitizers address tests/measures/pdq -x  # these tests, and what else pytest should be told
 
-Needs gcc and cmake, and nanobind beside `.[test]` in the environment. The kernel is built into `build/sanitize`, nothing
-that is installed changes.
+Needs gcc and cmake, and nanobind beside `.[test]` in the environment. The kernel is built into `build/sanitize`;
+nothing that is installed changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ CHOSEN = {
         "tests/fuzz/test_found.py",
     ],
     # What shares its work out to threads.
-    "thread": ["tests/measures/pdq/test_workers.py", "tests/measures/pdq/test_dense.py", "tests/formats/test_pieces.py"],
+    "thread": [
+        "tests/measures/pdq/test_workers.py",
+        "tests/measures/pdq/test_dense.py",
+        "tests/formats/test_pieces.py",
+    ],
 }
 """The tests that are run unless others are named."""
 

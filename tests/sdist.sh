@@ -23,7 +23,7 @@ for needed in pyproject.toml CMakeLists.txt LICENSE README.md PKG-INFO cpp/CMake
   src/probox/py.typed tests/smoke.py; do
   grep -qx "$needed" "$work/names" || { echo "the sdist lacks $needed" >&2; exit 1; }
 done
-if grep -E '(^|/)(\.venv|build|dist|shared|__pycache__)|\.so$|\.pyd$' "$work/names"; then
+if grep -E '(^|/)(\.venv[^/]*|build|dist|shared|__pycache__)/|\.so$|\.pyd$' "$work/names"; then
   echo "the sdist has what is not source" >&2
   exit 1
 fi
