@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Builds the sdist and, from it, the wheel as they are released, into dist/; installs the wheel where there is no compiler;
+# and tests that install from a copy of the tests, out of reach of the sources.
+#   bash tests/wheel.sh                       # build, then the smoke test and the whole suite without frameworks
+#   bash tests/wheel.sh tests/measures        # build, then the smoke test and these tests
+#   PROBOX_WHEEL_FILE=dist/probox-....whl ... # test this wheel, build nothing
+# PROBOX_PYTHON chooses the interpreter for which is built; PROBOX_TEST_PYTHON another one to test with.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+python=${PROBOX_PYTHON:-python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+wheel=${PROBOX_WHEEL_FILE:-}
+if [ -z "$wheel" ]; then
+  "$python" -m venv "$work/builder"
+  "$work/builder/bin/pip" install --quiet --disable-pip-version-check build
+  rm -rf dist
+  # As `build` does it: the wheel comes from the sdist, so what the sdist lacks is noticed.
+  PROBOX_WHEEL=1 "$work/builder/bin/python" -m build --outdir dist .
+  wheel=$(ls dist/*.whl)
+fi
+
+"${PROBOX_TEST_PYTHON:-$python}" -m venv "$work/clean"
+# No compiler: whoever calls one by its usual name or variables fails.
+mkdir "$work/bin"
+for name in cc c++ gcc g++ clang clang++ cmake ninja make; do ln -s /bin/false "$work/bin/$name"; done
+export PATH="$work/clean/bin:$work/bin:$PATH" CC=/bin/false CXX=/bin/false
+python -m pip install --quiet --disable-pip-version-check --only-binary :all: "${wheel}[test]"
+
+# Everything that tests read, but not src.
+mkdir "$work/there"
+git ls-files -z -- . ':!src' | tar --null -T - -cf - | tar -xf - -C "$work/there"
+cd "$work/there"
+stable=
+case $wheel in *-abi3-*) stable=--stable ;; esac
+python tests/smoke.py $stable
+PROBOX_SHARED=${PROBOX_SHARED:-$root/../shared} python -m pytest --numprocesses auto --dist loadfile "${@:-tests}"
