@@ -36,6 +36,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Uncertainty = Literal["none", "constant", "nms-clusters", "mc-dropout", "edge-distribution", "flip-scale", "masks"]
 UNCERTAINTIES: tuple[str, ...] = get_args(Uncertainty)
+"""Where sigmas may come from, by the names of ``probox detect --uncertainty``."""
 Recipe = Literal["probox", "paper"]
 RECIPES: tuple[str, ...] = get_args(Recipe)
 
