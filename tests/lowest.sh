@@ -6,6 +6,8 @@
 # PROBOX_PYTHON chooses the interpreter: by default the oldest that is supported, for which old packages have wheels.
 # Extras that are not tested here: torch (old ones bring gigabytes of another machine's libraries).
 set -euo pipefail
+unset PYTHONDONTWRITEBYTECODE
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 cd "$(dirname "$0")/.."
 python=${PROBOX_PYTHON:-python3.10}
 venv=.venv-lowest
@@ -17,7 +19,8 @@ mkdir -p build
 "$venv/bin/uv" pip compile --quiet --no-header --no-annotate --python "$venv/bin/python" --resolution lowest-direct \
   --only-binary :all: --extra test --extra supervision pyproject.toml --output-file build/lowest.txt
 cat build/lowest.txt
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r build/lowest.txt
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps .
+install=("$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps)
+"${install[@]}" --only-binary :all: -r build/lowest.txt
+"${install[@]}" .
 "$venv/bin/python" -m pip check
 exec "$venv/bin/python" -m pytest --numprocesses auto --dist loadfile "$@"
