@@ -124,7 +124,7 @@ def test_there_is_an_index_for_programs(site: Path) -> None:
 
 def test_every_page_tells_its_title_in_the_menu(site: Path) -> None:
     start = (site / "index.html").read_text("utf-8")
-    for title in ("I have ... → do this", "API reference", "What equals what", "Words"):
+    for title in ("I have ... → do this", "API reference", "What equals what", "Glossary"):
         assert title in unescape(start)
 
 
