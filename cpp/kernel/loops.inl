@@ -19,9 +19,9 @@ static_assert(kGroup == kLanes, "one lane for each integral of a group");
 }  // namespace
 
 #include "loops_arithmetic.inl"
+#include "loops_gaussian.inl"
 #include "loops_products.inl"
 #include "loops_rows.inl"
-#include "loops_gaussian.inl"
 
 namespace {
 
