@@ -10,7 +10,10 @@
    * The ends lie on multiples of `brushStep`; `brush` is the range now, or null, and `onBrush` is told another one.
    * `x` and `back` turn a value into a place and back, `cursor()` says where the keys have the cross-hair.
    */
-  probox.brushOf = (svg, { brush, brushStep, onBrush, x, back, top, bottom, cursor, xRange: [first, last], xLabel }) => {
+  probox.brushOf = (
+    svg,
+    { brush, brushStep, onBrush, x, back, top, bottom, cursor, xRange: [first, last], xLabel },
+  ) => {
     const step = brushStep || (last - first) / 100;
     const steps = Math.round((last - first) / step);
     const value = (k) => +(first + Math.min(Math.max(k, 0), steps) * step).toFixed(9);
@@ -26,7 +29,9 @@
     };
     show(brush);
 
-    let from = null, dragged = null, moved = false;
+    let from = null,
+      dragged = null,
+      moved = false;
     const place = (event) => back(event.clientX - svg.getBoundingClientRect().left);
     svg.addEventListener("pointerdown", (event) => {
       if (event.button) return;
@@ -49,7 +54,9 @@
     };
     svg.addEventListener("pointerup", () => end(dragged));
     svg.addEventListener("pointercancel", () => end(null));
-    svg.addEventListener("click", () => { if (!moved && brush) onBrush(null, null); });
+    svg.addEventListener("click", () => {
+      if (!moved && brush) onBrush(null, null);
+    });
 
     /** Return the range that a key asks for: undefined if it is no key of the range's. */
     const asked = (event) => {
@@ -58,7 +65,10 @@
       const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!by || (!brush && !event.shiftKey)) return undefined;
       if (!brush) {
-        const start = Math.min(Math.max(Math.round(stepsTo(cursor() ?? first)), by < 0 ? 1 : 0), by > 0 ? steps - 1 : steps);
+        const start = Math.min(
+          Math.max(Math.round(stepsTo(cursor() ?? first)), by < 0 ? 1 : 0),
+          by > 0 ? steps - 1 : steps,
+        );
         return by > 0 ? [value(start), value(start + 1)] : [value(start - 1), value(start)];
       }
       const [low, high] = brush.map((end) => Math.round(stepsTo(end)));

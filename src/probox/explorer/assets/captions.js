@@ -21,10 +21,11 @@
   };
 
   /** Return in words what made the numbers of a table. */
-  probox.caption = (store, state) => [
-    probox.thresholdText(store, state),
-    `convention ${ofAll(store, (result) => result.words)}`,
-    `${probox.count(store.count)} ${store.count === 1 ? "image" : "images"}`,
-    `probox ${store.index.version}`,
-  ].join("; ");
+  probox.caption = (store, state) =>
+    [
+      probox.thresholdText(store, state),
+      `convention ${ofAll(store, (result) => result.words)}`,
+      `${probox.count(store.count)} ${store.count === 1 ? "image" : "images"}`,
+      `probox ${store.index.version}`,
+    ].join("; ");
 })();

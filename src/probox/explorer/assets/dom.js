@@ -10,7 +10,9 @@
       if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
       else element.setAttribute(name, value === true ? "" : value);
     }
-    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    element.append(
+      ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+    );
     return element;
   }
 
@@ -30,7 +32,11 @@
 
   /** Return an element's width inside; asked anew only when it changes, since asking makes the browser lay out the page. */
   const widths = new WeakMap();
-  const watcher = globalThis.ResizeObserver && new ResizeObserver((entries) => { for (const { target } of entries) widths.delete(target); });
+  const watcher =
+    globalThis.ResizeObserver &&
+    new ResizeObserver((entries) => {
+      for (const { target } of entries) widths.delete(target);
+    });
   probox.widthOf = (element) => {
     if (!widths.has(element)) {
       widths.set(element, element.clientWidth);
@@ -47,7 +53,9 @@
     place.textContent = text;
     place.hidden = false;
     clearTimeout(probox.say.timer);
-    probox.say.timer = setTimeout(() => { place.hidden = true; }, 4000);
+    probox.say.timer = setTimeout(() => {
+      place.hidden = true;
+    }, 4000);
   };
 
   /** Tell screen readers, once nothing has changed for a moment: a slider that moves is not to be talked over. */
@@ -79,7 +87,10 @@
 
   /** Save text as a file. */
   probox.download = (name, text, type = "text/csv") => {
-    const link = probox.h("a", { download: name, href: URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` })) });
+    const link = probox.h("a", {
+      download: name,
+      href: URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` })),
+    });
     document.body.append(link);
     link.click();
     link.remove();
@@ -107,7 +118,8 @@
     const end = performance.now() + 7;
     try {
       while (works.length && performance.now() < end) works.pop()();
-    } finally { // whatever fails, the others are done
+    } finally {
+      // whatever fails, the others are done
       if (works.length) requestAnimationFrame(doSome);
     }
   };
@@ -122,7 +134,10 @@
     return () => {
       if (waiting) return;
       waiting = true;
-      requestAnimationFrame(() => { waiting = false; work(); });
+      requestAnimationFrame(() => {
+        waiting = false;
+        work();
+      });
     };
   };
 })();

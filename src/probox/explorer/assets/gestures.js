@@ -2,7 +2,8 @@
 "use strict";
 (() => {
   const probox = (window.probox = window.probox || {});
-  const CLOSEST = 24, SWIPE = 60;
+  const CLOSEST = 24,
+    SWIPE = 60;
 
   /** Return a zoom changed by a factor about a point that stays where it is. */
   probox.zoomed = (zoom, factor, x, y) => {
@@ -29,7 +30,11 @@
     };
     canvas.addEventListener("pointerdown", (event) => {
       if (event.button > 0) return;
-      try { canvas.setPointerCapture(event.pointerId); } catch { /* a pointer that is gone already */ }
+      try {
+        canvas.setPointerCapture(event.pointerId);
+      } catch {
+        /* a pointer that is gone already */
+      }
       fingers.set(event.pointerId, at(event));
       if (fingers.size === 1) start = { ...at(event), zoom: zoom(), moved: false, pinched: false };
       else if (start) Object.assign(start, { pinched: true, moved: true });
@@ -49,7 +54,8 @@
         return;
       }
       fingers.set(event.pointerId, point);
-      const dx = point.x - start.x, dy = point.y - start.y;
+      const dx = point.x - start.x,
+        dy = point.y - start.y;
       start.moved ||= Math.hypot(dx, dy) > 4;
       if (start.moved && start.zoom.scale > 1) setZoom({ ...start.zoom, x: start.zoom.x + dx, y: start.zoom.y + dy });
     });
@@ -58,19 +64,32 @@
       if (fingers.size === 1) Object.assign(start, { ...[...fingers.values()][0], zoom: zoom() }); // go on with one finger
       if (fingers.size) return;
       const { x, y } = at(event);
-      const dx = x - start.x, dy = y - start.y;
+      const dx = x - start.x,
+        dy = y - start.y;
       if (done && !start.moved) tap(event);
-      else if (done && !start.pinched && event.pointerType === "touch" && start.zoom.scale === 1 && zoom().scale === 1
-        && Math.abs(dx) > SWIPE && Math.abs(dx) > 2 * Math.abs(dy)) swipe(dx < 0 ? 1 : -1);
+      else if (
+        done &&
+        !start.pinched &&
+        event.pointerType === "touch" &&
+        start.zoom.scale === 1 &&
+        zoom().scale === 1 &&
+        Math.abs(dx) > SWIPE &&
+        Math.abs(dx) > 2 * Math.abs(dy)
+      )
+        swipe(dx < 0 ? 1 : -1);
       start = null;
     };
     canvas.addEventListener("pointerup", (event) => end(event, true));
     canvas.addEventListener("pointercancel", (event) => end(event, false));
     canvas.addEventListener("pointerleave", () => hover(null));
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      setZoom(probox.zoomed(zoom(), Math.exp(-event.deltaY / 300), event.offsetX, event.offsetY));
-    }, { passive: false });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        setZoom(probox.zoomed(zoom(), Math.exp(-event.deltaY / 300), event.offsetX, event.offsetY));
+      },
+      { passive: false },
+    );
     canvas.addEventListener("dblclick", () => setZoom({ scale: 1, x: 0, y: 0 }));
   };
 })();

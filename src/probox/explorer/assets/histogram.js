@@ -16,19 +16,39 @@
 
   function renderHistogram(store, state) {
     const filtered = state.quality === state.of && (state.lo > 0 || state.hi < 1);
-    probox.lineChart(byId("chart-qualities"), { xRange: [0, 1], xLabel: `${state.of} quality`, yLabel: "true positives, %",
-      label: `distribution of ${state.of} quality`, format: (value) => `${value.toFixed(1)} %`,
-      brush: filtered ? [state.lo, state.hi] : null, brushStep: 1 / BINS, onBrush: brush,
+    probox.lineChart(byId("chart-qualities"), {
+      xRange: [0, 1],
+      xLabel: `${state.of} quality`,
+      yLabel: "true positives, %",
+      label: `distribution of ${state.of} quality`,
+      format: (value) => `${value.toFixed(1)} %`,
+      brush: filtered ? [state.lo, state.hi] : null,
+      brushStep: 1 / BINS,
+      onBrush: brush,
       series: store.results.map((result, r) => {
         const shares = probox.histogram(store.view(r, state.t), state.of, BINS);
-        return { name: result.name, colour: probox.lineColour(r), mark: r, step: true,
-          x: [...shares.map((_, i) => i / BINS), 1], y: [...shares, shares[BINS - 1]] };
-      }) });
+        return {
+          name: result.name,
+          colour: probox.lineColour(r),
+          mark: r,
+          step: true,
+          x: [...shares.map((_, i) => i / BINS), 1],
+          y: [...shares, shares[BINS - 1]],
+        };
+      }),
+    });
     byId("of").value = state.of;
     const share = (value) => +(100 * value).toFixed(2);
-    byId("brushed").replaceChildren(...(filtered ? [`Gallery: ${state.of} ${share(state.lo)} to ${share(state.hi)} % `,
-      h("button", { type: "button", onclick: () => probox.jump("gallery") }, "See"), " ",
-      h("button", { type: "button", onclick: () => brush(null, null) }, "Clear")] : ["Drag over a range: the gallery shows its true positives."]));
+    byId("brushed").replaceChildren(
+      ...(filtered
+        ? [
+            `Gallery: ${state.of} ${share(state.lo)} to ${share(state.hi)} % `,
+            h("button", { type: "button", onclick: () => probox.jump("gallery") }, "See"),
+            " ",
+            h("button", { type: "button", onclick: () => brush(null, null) }, "Clear"),
+          ]
+        : ["Drag over a range: the gallery shows its true positives."]),
+    );
   }
 
   probox.follow(["t", "of", "quality", "lo", "hi"], renderHistogram, "frame", "chart-qualities");

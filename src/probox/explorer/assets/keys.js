@@ -26,9 +26,29 @@
 
   probox.showKeys = () => {
     const places = [...new Set(probox.keys.map(([, , where]) => where))];
-    byId("key-list").replaceChildren(...places.map((place) => h("section", {}, h("h3", {}, place),
-      h("dl", {}, probox.keys.filter(([, , where]) => where === place).map(([keys, what]) => [
-        h("dt", {}, keys.split(", ").map((part, i) => [i ? ", " : null, h("kbd", {}, part)])), h("dd", {}, what)])))));
+    byId("key-list").replaceChildren(
+      ...places.map((place) =>
+        h(
+          "section",
+          {},
+          h("h3", {}, place),
+          h(
+            "dl",
+            {},
+            probox.keys
+              .filter(([, , where]) => where === place)
+              .map(([keys, what]) => [
+                h(
+                  "dt",
+                  {},
+                  keys.split(", ").map((part, i) => [i ? ", " : null, h("kbd", {}, part)]),
+                ),
+                h("dd", {}, what),
+              ]),
+          ),
+        ),
+      ),
+    );
     if (!byId("keys").open) byId("keys").showModal();
   };
 

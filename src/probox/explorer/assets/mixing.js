@@ -17,7 +17,9 @@
       const truth = view.verdict[d] === TP ? store.objects.class[pairs.object[view.pair[d]]] : classes;
       counts[truth][detections.class[d] < 0 ? classes + 1 : detections.class[d]]++;
     }
-    view.objectVerdict.forEach((verdict, o) => { if (verdict === FN) counts[store.objects.class[o]][classes]++; });
+    view.objectVerdict.forEach((verdict, o) => {
+      if (verdict === FN) counts[store.objects.class[o]][classes]++;
+    });
     return counts;
   };
 
@@ -27,8 +29,18 @@
   probox.mostConfused = (counts, most) => {
     const classes = counts.length - 1;
     const size = (c) => total(counts[c]) + total(counts.map((row) => row[c]));
-    const mixed = (c) => total(counts[c]) - counts[c][c] - counts[c][classes] + total(counts.map((row) => row[c])) - counts[c][c] - counts[classes][c];
-    return Array.from({ length: classes }, (_, c) => ({ c, size: size(c), mixed: mixed(c) })).filter((one) => one.size)
-      .sort((a, b) => b.mixed - a.mixed || b.size - a.size || a.c - b.c).slice(0, most).map((one) => one.c).sort((a, b) => a - b);
+    const mixed = (c) =>
+      total(counts[c]) -
+      counts[c][c] -
+      counts[c][classes] +
+      total(counts.map((row) => row[c])) -
+      counts[c][c] -
+      counts[classes][c];
+    return Array.from({ length: classes }, (_, c) => ({ c, size: size(c), mixed: mixed(c) }))
+      .filter((one) => one.size)
+      .sort((a, b) => b.mixed - a.mixed || b.size - a.size || a.c - b.c)
+      .slice(0, most)
+      .map((one) => one.c)
+      .sort((a, b) => a - b);
   };
 })();

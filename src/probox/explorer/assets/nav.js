@@ -21,23 +21,44 @@
 
   /** Move the line of sections, which is wider than a phone, so that a link is in its middle. */
   function keepInSight(link) {
-    const line = byId("sections"), from = line.getBoundingClientRect(), to = link.getBoundingClientRect();
+    const line = byId("sections"),
+      from = line.getBoundingClientRect(),
+      to = link.getBoundingClientRect();
     line.scrollLeft += (to.left + to.right - from.left - from.right) / 2;
   }
 
   probox.onStart(() => {
     const sections = [...document.querySelectorAll("main > section")];
-    const links = new Map(sections.map((section) => [section, h("a", { href: "#", onclick: (event) => {
-      event.preventDefault();
-      probox.jump(section);
-    } }, section.dataset.nav || section.querySelector("h2").textContent)]));
-    const offer = () => { for (const [section, link] of links) link.hidden = section.hidden; };
+    const links = new Map(
+      sections.map((section) => [
+        section,
+        h(
+          "a",
+          {
+            href: "#",
+            onclick: (event) => {
+              event.preventDefault();
+              probox.jump(section);
+            },
+          },
+          section.dataset.nav || section.querySelector("h2").textContent,
+        ),
+      ]),
+    );
+    const offer = () => {
+      for (const [section, link] of links) link.hidden = section.hidden;
+    };
     offer();
     new MutationObserver(offer).observe(document.querySelector("main"), { subtree: true, attributeFilter: ["hidden"] });
     byId("sections").append(...links.values());
-    document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); probox.jump("gallery"); });
+    document.querySelector(".skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      probox.jump("gallery");
+    });
     // Jumps end below the bar, however high it is.
-    new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`)).observe(byId("bar"));
+    new ResizeObserver(() =>
+      document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`),
+    ).observe(byId("bar"));
     let current = null;
     const mark = probox.eachFrame(() => {
       const now = sectionInSight(sections.filter((section) => !section.hidden));

@@ -13,7 +13,8 @@
     probox.settle(); // paper does not wait for rest, nor for frames
     probox.paintForPaper(true);
     for (const svg of document.querySelectorAll(".chart svg")) {
-      if (!svg.hasAttribute("viewBox")) svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
+      if (!svg.hasAttribute("viewBox"))
+        svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
     }
   }
 

@@ -39,10 +39,15 @@
     const ids = probox.taggedIds(state);
     byId("tags").hidden = !ids.size;
     const strange = [...ids].filter((id) => !store.rowOfImage.has(id)).length;
-    byId("tag-count").textContent = [`${probox.count(ids.size)} tagged`,
+    byId("tag-count").textContent = [
+      `${probox.count(ids.size)} tagged`,
       strange ? `${probox.count(strange)} of them not in this report` : "",
-      state.tags.length > LONG ? `the link has ${probox.count(location.href.length)} characters, too many for some programs: save the ids too` : "",
-    ].filter(Boolean).join(", ");
+      state.tags.length > LONG
+        ? `the link has ${probox.count(location.href.length)} characters, too many for some programs: save the ids too`
+        : "",
+    ]
+      .filter(Boolean)
+      .join(", ");
     const here = state.image !== null && ids.has(state.image);
     const button = byId("tag");
     button.setAttribute("aria-pressed", String(here));
@@ -53,16 +58,36 @@
 
   probox.onStart(() => {
     const current = probox.state;
-    const tagShown = () => { if (current().image !== null) probox.toggleTag(current().image); };
-    byId("link").before(h("button", { type: "button", id: "tag", title: "tag this image (t)", "aria-pressed": "false", onclick: tagShown }, "☆ Tag"));
+    const tagShown = () => {
+      if (current().image !== null) probox.toggleTag(current().image);
+    };
+    byId("link").before(
+      h(
+        "button",
+        { type: "button", id: "tag", title: "tag this image (t)", "aria-pressed": "false", onclick: tagShown },
+        "☆ Tag",
+      ),
+    );
     byId("viewer").addEventListener("keydown", (event) => {
-      if (event.key !== "t" || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input:not([type=checkbox])")) return;
+      if (
+        event.key !== "t" ||
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        event.target.matches("select, input:not([type=checkbox])")
+      )
+        return;
       event.preventDefault();
       tagShown();
     });
-    for (const where of ["gallery", "large view"]) probox.keys.push(["t", "tag the image, or take its tag away", where]);
-    byId("tag-copy").addEventListener("click", () => probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`));
-    byId("tag-save").addEventListener("click", () => probox.download("tagged.txt", `${listed(current())}\n`, "text/plain"));
+    for (const where of ["gallery", "large view"])
+      probox.keys.push(["t", "tag the image, or take its tag away", where]);
+    byId("tag-copy").addEventListener("click", () =>
+      probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`),
+    );
+    byId("tag-save").addEventListener("click", () =>
+      probox.download("tagged.txt", `${listed(current())}\n`, "text/plain"),
+    );
     byId("tag-clear").addEventListener("click", () => {
       probox.update({ tags: "", tagged: "" }, true);
       probox.say("no image is tagged; the browser's back button brings the tags back");

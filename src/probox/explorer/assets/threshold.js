@@ -17,12 +17,31 @@
     if (document.activeElement !== byId("exact")) byId("exact").value = state.t === null ? "" : String(state.t);
     byId("threshold").setAttribute("aria-valuetext", state.t === null ? "no threshold" : String(state.t));
     const rows = store.results.map((result, r) => ({ name: result.name, r, ...store.view(r, state.t).total() }));
-    byId("readout").replaceChildren(...rows.map((row) => h("span", { "data-result": row.r },
-      h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }), h("span", { class: "name" }, row.name),
-      h("b", { "data-value": "PDQ" }, percent(row.PDQ)), h("span", { class: "counts" }, `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`))));
-    for (const place of document.querySelectorAll(".printed")) place.textContent = state.t === null ? "no label threshold: all detections count" : `label threshold ${state.t}: only detections surer than that count`;
+    byId("readout").replaceChildren(
+      ...rows.map((row) =>
+        h(
+          "span",
+          { "data-result": row.r },
+          h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }),
+          h("span", { class: "name" }, row.name),
+          h("b", { "data-value": "PDQ" }, percent(row.PDQ)),
+          h(
+            "span",
+            { class: "counts" },
+            `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`,
+          ),
+        ),
+      ),
+    );
+    for (const place of document.querySelectorAll(".printed"))
+      place.textContent =
+        state.t === null
+          ? "no label threshold: all detections count"
+          : `label threshold ${state.t}: only detections surer than that count`;
     if (told !== null && told !== state.t) {
-      probox.announce(`label threshold ${state.t ?? "none"}: ${rows.map((row) => `${row.name} PDQ ${percent(row.PDQ)}`).join(", ")}`);
+      probox.announce(
+        `label threshold ${state.t ?? "none"}: ${rows.map((row) => `${row.name} PDQ ${percent(row.PDQ)}`).join(", ")}`,
+      );
     }
     told = state.t ?? undefined;
   });

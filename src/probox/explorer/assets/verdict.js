@@ -12,18 +12,31 @@
   }
 
   probox.onStart((store) => {
-    byId("verdicts").replaceChildren(...store.results.map((result, r) => h("article", { class: "card", "data-result": r },
-      h("h3", {}, probox.glyph(probox.line(r), r), result.name),
-      h("ul", {}, result.why.verdict.map((text) => h("li", {}, text[0].toUpperCase() + text.slice(1)))),
-      result.why.remarks.map((text) => h("p", { class: "note" }, `Note: ${text}.`)))));
+    byId("verdicts").replaceChildren(
+      ...store.results.map((result, r) =>
+        h(
+          "article",
+          { class: "card", "data-result": r },
+          h("h3", {}, probox.glyph(probox.line(r), r), result.name),
+          h(
+            "ul",
+            {},
+            result.why.verdict.map((text) => h("li", {}, text[0].toUpperCase() + text.slice(1))),
+          ),
+          result.why.remarks.map((text) => h("p", { class: "note" }, `Note: ${text}.`)),
+        ),
+      ),
+    );
     const left = [...new Set(store.results.flatMap(({ why }) => why.left_out))];
     byId("verdict-more").textContent = left.length
-      ? `Not said here, since it takes longer: ${left.join(" and ")}. “probox diagnose RESULT” says it, with all numbers.` : "";
+      ? `Not said here, since it takes longer: ${left.join(" and ")}. “probox diagnose RESULT” says it, with all numbers.`
+      : "";
   });
 
   probox.follow(["t"], (store, state) => {
     const moved = state.t !== null;
-    byId("verdict-of").textContent = ofWhich(store) + (moved ? `, not of the threshold ${state.t} that is set now` : "");
+    byId("verdict-of").textContent =
+      ofWhich(store) + (moved ? `, not of the threshold ${state.t} that is set now` : "");
     byId("verdict-of").classList.toggle("moved", moved);
     byId("verdicts").classList.toggle("moved", moved);
   });
