@@ -173,6 +173,7 @@ PairColumns score_images(std::size_t count, CountsAt&& counts_at, ImageAt&& imag
   threads = static_cast<int>(std::clamp<std::ptrdiff_t>(piece_count, 1, std::max(threads, 1)));
   detail::PairLimit limit(count, max_pairs);
   std::vector<detail::PieceScorer<T>> scorers;
+  scorers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) scorers.emplace_back(settings, Pulse{&stop, i});
   for_each_index(piece_count, threads, stop,
                  [&](int worker, std::ptrdiff_t i) { scorers[worker].score(pieces[i], image_at, limit); });

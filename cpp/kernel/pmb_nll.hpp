@@ -253,6 +253,7 @@ void measure_images(std::ptrdiff_t images, const Found<T>& found, const Truth& t
                     Stop& stop, double* out) {
   threads = static_cast<int>(std::clamp<std::ptrdiff_t>(images, 1, std::max(threads, 1)));
   std::vector<ImageMeasurer<T>> measurers;
+  measurers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) measurers.emplace_back(found, truth, rules, Pulse{&stop, i});
   for_each_index(images, threads, stop,
                  [&](int worker, std::ptrdiff_t i) { measurers[worker].measure(i, out + kNumbers * i); });
