@@ -27,6 +27,10 @@ if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
     -r tests/engines.txt \
     >/dev/null 2>&1 || echo "Ray and Spark could not be installed: the tests of their recipes are skipped" >&2
 fi
+# Where npm is, the types of the explorer's scripts are checked by a test.
+if command -v npm >/dev/null && [ ! -x node_modules/.bin/tsc ]; then
+  npm ci --silent --no-audit --no-fund >/dev/null 2>&1 || echo "npm ci failed: types of the scripts are not checked" >&2
+fi
 .venv-test/bin/ruff check .
 .venv-test/bin/ruff format --check .
 .venv-test/bin/mypy

@@ -1,9 +1,11 @@
 // The page's frame: heading, how it was measured, links to what one sees, light and dark.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
 
+  /** @param {string} name */
   function setTheme(name) {
     document.documentElement.dataset.theme = name;
     try {

@@ -1,7 +1,7 @@
 // What charts have in common: axes with their scales, shapes of detectors, a box that tells values.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, s } = probox;
   const MARGIN = { left: 48, right: 14, top: 10, bottom: 40 };
 

@@ -1,13 +1,14 @@
 // Bars: lying ones in groups, and such that are made of parts. Parts differ by pattern, not by colour alone.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, s } = probox;
   const { shape } = probox.chartParts;
   const BAR = 18,
     LETTER = 6.8;
 
-  const words = (options) =>
+  const words = (/** @type {BarOptions} */ options) =>
     options.groups
       .map(
         (group, g) =>
@@ -85,6 +86,12 @@
   ];
   let made = 0;
 
+  /**
+   * @param {number} number
+   * @param {string} colour
+   * @param {string} ground
+   * @param {string} id
+   */
   function patternOf(number, colour, ground, id) {
     return s(
       "pattern",
@@ -121,11 +128,9 @@
     const height = options.rows.length * (bar + title + gap);
     const { parts } = options;
     const told = options.rows.map(
-      (row) =>
-        `${row.name}: ${
-          row.values
-            ? parts.map((part, p) => `${part.name} ${options.format(row.values[p])}`).join(", ")
-            : "nothing to score"
+      ({ name, values }) =>
+        `${name}: ${
+          values ? parts.map((part, p) => `${part.name} ${options.format(values[p])}`).join(", ") : "nothing to score"
         }`,
     );
     const svg = s("svg", { width, height, role: "img", "aria-label": `${options.label}; ${told.join("; ")}` });

@@ -4,7 +4,7 @@
 // the change is told as an event. So the numbers are those of measuring anew, at any threshold.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { RECALLS, OVERLAPS, GRID, RANGES } = probox.constants.BOXES;
   const { IOUS } = probox.constants;
   const EPSILON = Number.EPSILON; // COCO's, against 0 / 0

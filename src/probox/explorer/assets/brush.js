@@ -1,7 +1,8 @@
 // A range of a chart's x, chosen by dragging or with the keys.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { s } = probox;
 
   /**
@@ -16,23 +17,25 @@
   ) => {
     const step = brushStep || (last - first) / 100;
     const steps = Math.round((last - first) / step);
-    const value = (k) => +(first + Math.min(Math.max(k, 0), steps) * step).toFixed(9);
-    const stepsTo = (at) => (at - first) / step;
+    const value = (/** @type {number} */ k) => +(first + Math.min(Math.max(k, 0), steps) * step).toFixed(9);
+    const stepsTo = (/** @type {number} */ at) => (at - first) / step;
     const shade = s("rect", { class: "brush", y: top, height: bottom - top, visibility: "hidden" });
     svg.insertBefore(shade, svg.querySelector(".line"));
     svg.classList.add("brushable");
-    const show = (range) => {
+    const show = (/** @type {Limits | null | undefined} */ range) => {
       shade.setAttribute("visibility", range ? "visible" : "hidden");
       if (!range) return;
-      shade.setAttribute("x", x(range[0]));
-      shade.setAttribute("width", Math.max(1, x(range[1]) - x(range[0])));
+      shade.setAttribute("x", String(x(range[0])));
+      shade.setAttribute("width", String(Math.max(1, x(range[1]) - x(range[0]))));
     };
     show(brush);
 
-    let from = null,
-      dragged = null,
-      moved = false;
-    const place = (event) => back(event.clientX - svg.getBoundingClientRect().left);
+    /** @type {{ at: number, px: number } | null} */
+    let from = null;
+    /** @type {Limits | null} */
+    let dragged = null;
+    let moved = false;
+    const place = (/** @type {PointerEvent} */ event) => back(event.clientX - svg.getBoundingClientRect().left);
     svg.addEventListener("pointerdown", (event) => {
       if (event.button) return;
       from = { at: place(event), px: event.clientX };
@@ -47,7 +50,7 @@
       dragged = [value(Math.floor(stepsTo(low) + 1e-9)), value(Math.ceil(stepsTo(high) - 1e-9))]; // every step touched
       show(dragged);
     });
-    const end = (range) => {
+    const end = (/** @type {Limits | null} */ range) => {
       from = dragged = null;
       if (range && range[0] < range[1]) onBrush(range[0], range[1]);
       else show(brush);
@@ -59,10 +62,10 @@
     });
 
     /** Return the range that a key asks for: undefined if it is no key of the range's. */
-    const asked = (event) => {
+    const asked = /** @returns {Limits | null | undefined} */ (/** @type {KeyboardEvent} */ event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return undefined;
       if (event.key === "Escape") return brush ? null : undefined;
-      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      const by = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
       if (!by || (!brush && !event.shiftKey)) return undefined;
       if (!brush) {
         const start = Math.min(

@@ -1,9 +1,15 @@
 // What stands under every table, shown or exported: threshold, convention, how many images, which probox.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
-  /** Return parts of one text for all results if it is the same, else with the names of those it is of. */
+  /**
+   * Return parts of one text for all results if it is the same, else with the names of those it is of.
+   *
+   * @param {Store} store
+   * @param {(result: Result, r: number) => string} textOf
+   */
   function ofAll(store, textOf) {
     const names = new Map();
     store.results.forEach((result, r) => {

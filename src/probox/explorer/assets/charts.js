@@ -1,7 +1,7 @@
 // Charts: lines and steps as SVG, clouds of points on a canvas; all tell their values under the pointer.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, s } = probox;
   const { MARGIN, frame, tooltip, shape } = probox.chartParts;
 

@@ -1,9 +1,16 @@
 // The qualities of every true positive as clouds of points.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
-  /** Return two qualities of a result's true positives, and their rows. */
+  /**
+   * Return two qualities of a result's true positives, and their rows.
+   *
+   * @param {View} view
+   * @param {Quality} x
+   * @param {Quality} y
+   */
   function points(view, x, y) {
     const rows = view.right,
       { pairs } = view.result;
@@ -16,6 +23,7 @@
     return found;
   }
 
+  /** @type {(id: string, x: Quality, y: Quality, levels: boolean) => Work} */
   const cloud = (id, x, y, levels) => (store, state) =>
     probox.cloudChart(probox.byId(id), {
       xLabel: `${x} quality`,

@@ -2,7 +2,7 @@
 // Nothing here draws: generators give numbers, which are Python's since images are drawn and swapped as there.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { QUALITIES, RESAMPLING } = probox.constants;
   const { TP, FP, FN } = probox.constants.VERDICT;
   const { LEVEL, REPLICATES } = RESAMPLING;

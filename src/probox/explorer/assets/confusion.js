@@ -1,7 +1,7 @@
 // Which classes are taken for which, by PDQ's own matches at the threshold, with background; a cell chooses its items.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, count, percent } = probox;
   const { BACKGROUND, UNNAMED, MOST } = probox.constants.CONFUSION;
 

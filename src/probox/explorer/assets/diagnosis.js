@@ -3,7 +3,7 @@
 // Nothing is matched here, and what may fall on an edge between two bins was put into its bin before.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { NOTHING, SCORE_BINS, PIT_BINS, SIGMA_BINS, SHARES } = probox.constants.WHY;
   const { FP, TP } = probox.constants.VERDICT;
   const EDGES = 4;

@@ -4,7 +4,7 @@
 // number in `data-value`; one with an interval says `data-low` and `data-high`.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
 
   const made = new Map(); // table's id: { name, more }

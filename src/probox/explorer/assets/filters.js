@@ -1,7 +1,7 @@
 // What the gallery shows: the chosen detector, order and filters.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
   const { QUALITIES, SIZES, VERDICT, VERDICTS } = probox.constants;
   const FILTERED = ["TP", "FP", "FN"];

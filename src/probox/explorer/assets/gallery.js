@@ -1,7 +1,7 @@
 // The gallery: images or single objects, filtered and sorted; only those in sight exist as elements.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent, byId } = probox;
 
   const GAP = 14,

@@ -1,7 +1,7 @@
 // Boxes, covariances and masks of images: loaded in chunks when they are needed, drawn on canvases.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const chunks = new Map(); // number: { images, waiting: [callbacks] }
 
   /** Called by each data file as it is loaded. */

@@ -1,7 +1,8 @@
 // Zoom and pan by wheel, drag and pinch; a swipe goes to the neighbour.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const CLOSEST = 24,
     SWIPE = 60;
 
@@ -18,9 +19,11 @@
    * pointer is, `tap(event)` where it was pressed, `swipe(step)` which neighbour is wanted.
    */
   probox.gestures = (canvas, { zoom, setZoom, hover, tap, swipe }) => {
-    const fingers = new Map(); // id: { x, y }
-    let start = null; // of the first finger: { x, y, zoom, moved, pinched }
-    const at = (event) => {
+    /** @type {Map<number, { x: number, y: number }>} */
+    const fingers = new Map(); // by id
+    /** @type {{ x: number, y: number, zoom: Zoom, moved: boolean, pinched: boolean } | null} */
+    let start = null; // of the first finger
+    const at = (/** @type {PointerEvent} */ event) => {
       const box = canvas.getBoundingClientRect();
       return { x: event.clientX - box.left, y: event.clientY - box.top };
     };
@@ -54,12 +57,13 @@
         return;
       }
       fingers.set(event.pointerId, point);
+      if (!start) return;
       const dx = point.x - start.x,
         dy = point.y - start.y;
       start.moved ||= Math.hypot(dx, dy) > 4;
       if (start.moved && start.zoom.scale > 1) setZoom({ ...start.zoom, x: start.zoom.x + dx, y: start.zoom.y + dy });
     });
-    const end = (event, done) => {
+    const end = (/** @type {PointerEvent} */ event, /** @type {boolean} */ done) => {
       if (!fingers.delete(event.pointerId) || !start) return;
       if (fingers.size === 1) Object.assign(start, { ...[...fingers.values()][0], zoom: zoom() }); // go on with one finger
       if (fingers.size) return;

@@ -1,7 +1,7 @@
 // The layer of probabilities: P(x) in colours that everyone tells apart, with stored maps loaded when they are needed.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { HEAT } = probox.constants;
   const RASTER = 480; // cells along the longer side: a layer to look at need not have every pixel of a photo
   const FADE = 0.25; // below this probability colours fade out, so that the photo is seen where nothing is claimed

@@ -2,7 +2,7 @@
 // convention of the result has it. The equations are those of probox.measures.pdq.definition_heatmap.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { EDGE } = probox.constants;
   // Standard deviations beyond which a normal variable surely does not lie: what is left there, 1e-19, is less than the
   // last digit of any probability, under every convention.

@@ -1,7 +1,8 @@
 // Lists of image ids as a short text, for links.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
   /** Write ids in ascending order as steps to base 36, which is short for many of them: "5.2.z" is 5, 7, 42. */
   probox.packIds = (ids) => {

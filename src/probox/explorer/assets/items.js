@@ -1,7 +1,7 @@
 // What is in an image, in words: the list of objects and detections of each detector shown, and what one of them is.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent, byId } = probox;
   const { QUALITIES, VERDICTS } = probox.constants;
   const { TP, FP, FN, IGNORED, DROPPED } = probox.constants.VERDICT;

@@ -1,7 +1,7 @@
 // Labels in the large view: at what they name, off each other, and with a line to it where that is in doubt.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { TP, FP, FN } = probox.constants.VERDICT;
   const HEIGHT = 18,
     TOUCH = 3;

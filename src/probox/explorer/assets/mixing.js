@@ -1,7 +1,8 @@
 // Which classes are taken for which, in counts: `probox.analysis.confusion` of the page. Nothing here draws.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { TP, FP, FN } = probox.constants.VERDICT;
 
   /**
@@ -23,13 +24,14 @@
     return counts;
   };
 
-  const total = (values) => values.reduce((sum, value) => sum + value, 0);
+  /** @param {Uint32Array | number[]} values */
+  const total = (values) => Array.from(values).reduce((sum, value) => sum + value, 0);
 
   /** Return the classes that are mixed up most, in their order; those of which there is nothing are left out. */
   probox.mostConfused = (counts, most) => {
     const classes = counts.length - 1;
-    const size = (c) => total(counts[c]) + total(counts.map((row) => row[c]));
-    const mixed = (c) =>
+    const size = (/** @type {number} */ c) => total(counts[c]) + total(counts.map((row) => row[c]));
+    const mixed = (/** @type {number} */ c) =>
       total(counts[c]) -
       counts[c][c] -
       counts[c][classes] +

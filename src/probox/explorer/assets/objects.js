@@ -1,7 +1,7 @@
 // Single objects and false positives as crops of their images: where each lies, how it is painted, what is said of it.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent } = probox;
   const { TP } = probox.constants.VERDICT;
 

@@ -1,7 +1,7 @@
 // Painting one image: photo, masks, boxes and ellipses on a canvas.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { SIGMA, SIGMAS } = probox.constants;
   const { TP, FP, FN, DROPPED } = probox.constants.VERDICT;
 

@@ -1,15 +1,21 @@
 // The section of plots: what the threshold does, and the qualities of true positives.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, percent } = probox;
   const { SIZES } = probox.constants;
 
-  const named = (r) => ({ name: probox.store.results[r].name, colour: probox.lineColour(r), mark: r });
+  const named = (/** @type {number} */ r) => ({
+    name: probox.store.results[r].name,
+    colour: probox.lineColour(r),
+    mark: r,
+  });
 
-  function renderCharts(store, state) {
+  /** @type {Work} */
+  const renderCharts = (store, state) => {
     const results = store.results.map((_, r) => r);
-    const pickThreshold = (x) => probox.setThreshold(Math.round(100 * x) / 100);
+    const pickThreshold = (/** @type {number} */ x) => probox.setThreshold(Math.round(100 * x) / 100);
     probox.lineChart(byId("chart-pdq"), {
       xRange: [0, 1],
       xLabel: "label threshold",
@@ -24,6 +30,7 @@
         y: store.results[r].curve.PDQ.map((v) => (v === null ? NaN : 100 * v)),
       })),
     });
+    /** @type {["TP" | "FP" | "FN", string][]} */
     const styles = [
       ["TP", ""],
       ["FP", "7 4"],
@@ -63,7 +70,7 @@
     byId("legend").replaceChildren(
       ...results.map((r) => h("span", {}, probox.glyph(probox.line(r), r), store.results[r].name)),
     );
-  }
+  };
 
   /** Open the image of a detection, with it picked. */
   probox.openDetection = (r, d) => {

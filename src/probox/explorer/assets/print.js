@@ -1,8 +1,10 @@
 // Printing: light colours, and charts that fit whatever the paper's width is.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
+  /** @type {string | null} */
   let theme = null; // what the page had before; null while nothing is printed
 
   function before() {

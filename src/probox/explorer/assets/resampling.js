@@ -2,7 +2,7 @@
 // tests of differences are made of. What takes long is a generator, done in slices so that the page stays smooth.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { NORMAL, REPLICATES, DRAWS, SWAPS, MORE, LEVEL } = probox.constants.RESAMPLING;
 
   // --- NumPy's generator PCG64: 128 bits in limbs of 24, lowest first ---

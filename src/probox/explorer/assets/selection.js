@@ -6,7 +6,7 @@
 // matches, misses and what their false positives cost. Nothing here draws: it runs without a page.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { VERDICT, VERDICTS, SIZES } = probox.constants;
   const { TP, FP, FN } = VERDICT;
 

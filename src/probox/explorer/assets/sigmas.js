@@ -1,7 +1,7 @@
 // The diagnosis' cards about sigmas: coverage, PIT, sparsification, sigma against error. Plain boxes have words instead.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, percent } = probox;
   const { EDGES, SHARES, PIT_BINS, SHAPES, BAND, LEAST, IOU, SIGMA_BINS } = probox.constants.WHY;
   const { named, counted, fill } = probox.why;

@@ -4,7 +4,7 @@
 // nothing else has to know of it.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
   const fields = new Map(); // key: { word, initial, parse, format }
   const works = []; // { keys, work, when }

@@ -1,7 +1,7 @@
 // The columns of all results, and every number that follows from them at a label threshold.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
   const KINDS = {
     u8: Uint8Array,

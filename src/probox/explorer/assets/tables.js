@@ -1,7 +1,7 @@
 // Tables: the paper's Table 1 for all results, and classes and sizes that choose what the gallery shows.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent, count } = probox;
 
   // What the columns are, the index says: key, heading, hint, unit, which end is better ("high", "low" or null), whether

@@ -1,7 +1,8 @@
 // Tags: images that one wants to find again. One flag per image, kept in the link, and exported as a list of ids.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
   const LONG = 2000; // characters; some mail and chat programs cut longer links
 
@@ -32,9 +33,17 @@
     probox.say(`${probox.count(all.size)} tagged; the browser's back button takes that back`);
   };
 
-  /** Return the text of the list: one id per line, in ascending order. */
+  /**
+   * Return the text of the list: one id per line, in ascending order.
+   *
+   * @param {State} state
+   */
   const listed = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
 
+  /**
+   * @param {Store} store
+   * @param {State} state
+   */
   function renderTags(store, state) {
     const ids = probox.taggedIds(state);
     byId("tags").hidden = !ids.size;
@@ -59,7 +68,8 @@
   probox.onStart(() => {
     const current = probox.state;
     const tagShown = () => {
-      if (current().image !== null) probox.toggleTag(current().image);
+      const { image } = current();
+      if (image !== null) probox.toggleTag(image);
     };
     byId("link").before(
       h(
@@ -74,7 +84,7 @@
         event.ctrlKey ||
         event.metaKey ||
         event.altKey ||
-        event.target.matches("select, input:not([type=checkbox])")
+        (event.target instanceof Element && event.target.matches("select, input:not([type=checkbox])"))
       )
         return;
       event.preventDefault();

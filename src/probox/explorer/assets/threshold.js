@@ -1,7 +1,8 @@
 // The bar at the top: the label threshold, and what PDQ and counts are at it.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, percent } = probox;
 
   probox.field("t", null, "t", (text, store) => probox.numberIn(store.index.lowest, 1)(text));
@@ -9,6 +10,7 @@
   /** Set the threshold; at the lowest there is none. */
   probox.setThreshold = (value) => probox.update({ t: value > probox.store.index.lowest ? value : null });
 
+  /** @type {number | null | undefined} */
   let told = null; // the threshold that was told last; null: none yet
 
   probox.follow(["t"], (store, state) => {
@@ -47,10 +49,10 @@
   });
 
   probox.onStart((store) => {
-    byId("threshold").addEventListener("input", (event) => probox.setThreshold(Number(event.target.value)));
-    byId("exact").addEventListener("input", (event) => {
-      const value = Number(event.target.value);
-      if (event.target.value === "") probox.update({ t: null });
+    byId("threshold").addEventListener("input", () => probox.setThreshold(Number(byId("threshold").value)));
+    byId("exact").addEventListener("input", () => {
+      const value = Number(byId("exact").value);
+      if (byId("exact").value === "") probox.update({ t: null });
       else if (value >= store.index.lowest && value <= 1) probox.update({ t: value });
     });
   });

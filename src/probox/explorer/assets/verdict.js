@@ -1,10 +1,15 @@
 // The verdict in words, on top: sentences of Python's diagnosis, which are of the threshold that was measured with.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
 
-  /** Return of which detections the sentences are. */
+  /**
+   * Return of which detections the sentences are.
+   *
+   * @param {Store} store
+   */
   function ofWhich(store) {
     const own = [...new Set(store.results.map(({ why }) => why.threshold))];
     if (own.length > 1) return "each of all its detections";

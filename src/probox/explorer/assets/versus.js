@@ -1,7 +1,7 @@
 // How sure the summary's numbers are, and one detector against another: differences with intervals and tests.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, percent, count } = probox;
   const { FEW, LEVEL, REPLICATES } = probox.constants.RESAMPLING;
   const { KEYS, Samples, compared, conclusion, inSlices, pText, sampled, unitOf } = probox.resampling;

@@ -1,7 +1,7 @@
 // One image large: layers, hovering, neighbours by key, two detectors side by side, zoom and pan.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent, byId } = probox;
   const LAYERS = "pvmbeshl"; // photo, veil, masks, boxes, ellipses, samples, heatmap, labels
   const VEIL = "rgba(255,255,255,0.3)";

@@ -1,7 +1,7 @@
 // The diagnosis' cards about points and scores: where they went, what if, are scores honest.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, percent, count } = probox;
   const { PARTS, WHAT_IF, FEW, SCORE_BINS, IOU } = probox.constants.WHY;
 
