@@ -38,6 +38,10 @@ case " $* " in
   $install -r tests/engines.txt || echo "Ray and Spark could not be installed: the tests of their recipes are skipped" >&2
   ;;
 esac
+# Where npm is, the types of the explorer's scripts are checked by a test.
+if command -v npm >/dev/null && [ ! -x node_modules/.bin/tsc ]; then
+  npm ci --silent --no-audit --no-fund >/dev/null 2>&1 || echo "npm ci failed: types of the scripts are not checked" >&2
+fi
 $here/ruff check .
 $here/ruff format --check .
 # The type checker takes a minute of one processor: it runs beside the tests, and has its say after them.

@@ -39,7 +39,7 @@ nb::object assign_pairs(Column<std::int64_t> offsets, Column<std::int64_t> detec
 }  // namespace
 
 void bind_assignment(nb::module_& m) {
-  m.def("assign_pairs", &assign_pairs, nb::kw_only(), "offsets"_a, "detections"_a, "objects"_a, "qualities"_a, "greedy"_a,
-        "threads"_a,
+  m.def("assign_pairs", &assign_pairs, nb::kw_only(), "offsets"_a, "detections"_a, "objects"_a, "qualities"_a,
+        "greedy"_a, "threads"_a,
         "Return which pairs are matches; the pairs of image i are offsets[i]..offsets[i + 1].");
 }

@@ -31,24 +31,32 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
   const size_t n = image.shape(0), m = object_labels.shape(0);
   require(label.shape(0) == n && boxes.shape(0) == n && extents.shape(0) == n && score.shape(0) == n,
           "expected detection columns of one length");
-  require(object_boxes.shape(0) == m && object_extents.shape(0) == m && object_areas.shape(0) == m && object_crowd.shape(0) == m,
+  require(object_boxes.shape(0) == m && object_extents.shape(0) == m && object_areas.shape(0) == m &&
+              object_crowd.shape(0) == m,
           "expected object columns of one length");
   require(boxes.shape(1) == 4 && extents.shape(1) == 2 && object_boxes.shape(1) == 4 && object_extents.shape(1) == 2,
           "expected boxes with 4 and extents with 2 columns");
   require(area_ranges.shape(1) == 2 && area_ranges.shape(0) >= 1, "expected area ranges as rows of low, high");
   const int thresholds = static_cast<int>(iou_thresholds.shape(0));
   require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
-  require(std::is_sorted(iou_thresholds.data(), iou_thresholds.data() + thresholds), "expected ascending IoU thresholds");
+  require(std::is_sorted(iou_thresholds.data(), iou_thresholds.data() + thresholds),
+          "expected ascending IoU thresholds");
   require(object_offsets.shape(0) >= 1, "expected one more offset than images");
   const int64_t images = static_cast<int64_t>(object_offsets.shape(0)) - 1;
   const int64_t* offsets = object_offsets.data();
-  require(offsets[0] == 0 && offsets[images] == static_cast<int64_t>(m) && std::is_sorted(offsets, offsets + images + 1),
-          "expected ascending offsets from 0 to the number of objects");
+  require(
+      offsets[0] == 0 && offsets[images] == static_cast<int64_t>(m) && std::is_sorted(offsets, offsets + images + 1),
+      "expected ascending offsets from 0 to the number of objects");
   for (size_t d = 0; d < n; ++d) require(image.data()[d] < images, "expected rows of images");
 
-  const probox::boxes::Found found{static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), extents.data()}, score.data()};
-  const probox::boxes::Truth truth{images, offsets, object_labels.data(), {object_boxes.data(), object_extents.data()},
-                                   object_areas.data(), object_crowd.data()};
+  const probox::boxes::Found found{
+      static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), extents.data()}, score.data()};
+  const probox::boxes::Truth truth{images,
+                                   offsets,
+                                   object_labels.data(),
+                                   {object_boxes.data(), object_extents.data()},
+                                   object_areas.data(),
+                                   object_crowd.data()};
   const int ranges = static_cast<int>(area_ranges.shape(0));
   const probox::boxes::Rules rules{thresholds, iou_thresholds.data(), ranges, area_ranges.data(), max_detections};
   auto matches = [&] {
@@ -74,18 +82,22 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
 nb::tuple score_order(Column<int32_t> label, Column<double> score, int64_t classes, int threads) {
   const size_t n = label.shape(0);
   require(score.shape(0) == n && classes >= 0, "expected label and score of one length");
-  for (size_t i = 0; i < n; ++i) require(label.data()[i] >= 0 && label.data()[i] < classes, "expected labels that count in classes");
+  for (size_t i = 0; i < n; ++i)
+    require(label.data()[i] >= 0 && label.data()[i] < classes, "expected labels that count in classes");
   std::vector<int64_t> order(n), offsets(static_cast<size_t>(classes) + 1);
   {
     nb::gil_scoped_release release;
-    probox::boxes::score_order(static_cast<int64_t>(n), label.data(), score.data(), classes, threads, order.data(), offsets.data());
+    probox::boxes::score_order(static_cast<int64_t>(n), label.data(), score.data(), classes, threads, order.data(),
+                               offsets.data());
   }
-  return nb::make_tuple(to_numpy(std::move(order), {n}), to_numpy(std::move(offsets), {static_cast<size_t>(classes) + 1}));
+  return nb::make_tuple(to_numpy(std::move(order), {n}),
+                        to_numpy(std::move(offsets), {static_cast<size_t>(classes) + 1}));
 }
 
-nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Column<double> score, Column<int32_t> rank,
-                              Table<uint16_t> matched, Table<uint16_t> ignored, Table<int64_t> objects, int thresholds,
-                              Column<double> recall_points, Column<int64_t> limits, int threads) {
+nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Column<double> score,
+                              Column<int32_t> rank, Table<uint16_t> matched, Table<uint16_t> ignored,
+                              Table<int64_t> objects, int thresholds, Column<double> recall_points,
+                              Column<int64_t> limits, int threads) {
   const size_t n = order.shape(0), classes = objects.shape(0), ranges = objects.shape(1);
   require(score.shape(0) == n && rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n &&
               matched.shape(1) == ranges && ignored.shape(1) == ranges && offsets.shape(0) == classes + 1,
@@ -94,12 +106,21 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
   require(offsets.data()[0] == 0 && offsets.data()[classes] == static_cast<int64_t>(n) &&
               std::is_sorted(offsets.data(), offsets.data() + classes + 1),
           "expected ascending offsets from 0 to the number of rows");
-  for (size_t i = 0; i < n; ++i) require(order.data()[i] >= 0 && order.data()[i] < static_cast<int64_t>(n), "expected rows in order");
-  const probox::boxes::Outcomes outcomes{order.data(), offsets.data(), score.data(), rank.data(), matched.data(),
-                                         ignored.data(), objects.data(), static_cast<int64_t>(classes),
-                                         static_cast<int>(ranges), thresholds};
+  for (size_t i = 0; i < n; ++i)
+    require(order.data()[i] >= 0 && order.data()[i] < static_cast<int64_t>(n), "expected rows in order");
+  const probox::boxes::Outcomes outcomes{order.data(),
+                                         offsets.data(),
+                                         score.data(),
+                                         rank.data(),
+                                         matched.data(),
+                                         ignored.data(),
+                                         objects.data(),
+                                         static_cast<int64_t>(classes),
+                                         static_cast<int>(ranges),
+                                         thresholds};
   const size_t recalls = recall_points.shape(0), many = limits.shape(0), levels = static_cast<size_t>(thresholds);
-  const probox::boxes::Points points{static_cast<int>(recalls), recall_points.data(), static_cast<int>(many), limits.data()};
+  const probox::boxes::Points points{static_cast<int>(recalls), recall_points.data(), static_cast<int>(many),
+                                     limits.data()};
   std::vector<double> precision(levels * recalls * classes * ranges), score_at(precision.size());
   std::vector<double> recall(levels * classes * ranges * many);
   {

@@ -43,9 +43,9 @@ nb::object cluster_sequentially(BoxArray boxes, double iou, std::optional<Rows> 
   {
     nb::gil_scoped_release release;
     probox::Stop stop(probox::listen_to_python);
-    clusters = probox::cluster_sequentially(as_boxes(boxes), count, iou, labels ? labels->data() : nullptr,
-                                            label_probs ? label_probs->data() : nullptr,
-                                            label_probs ? label_probs->shape(1) : 0, label_similarity, probox::Pulse{&stop});
+    clusters = probox::cluster_sequentially(
+        as_boxes(boxes), count, iou, labels ? labels->data() : nullptr, label_probs ? label_probs->data() : nullptr,
+        label_probs ? label_probs->shape(1) : 0, label_similarity, probox::Pulse{&stop});
   }
   return to_numpy(std::move(clusters));
 }
@@ -80,8 +80,8 @@ nb::tuple members_of_survivors(BoxArray boxes, Rows groups, Rows stands_for, Row
 }  // namespace
 
 void bind_clustering(nb::module_& m) {
-  m.def("cluster_sequentially", &cluster_sequentially, "boxes"_a, "iou"_a, nb::kw_only(),
-        "labels"_a = nb::none(), "label_probs"_a = nb::none(), "label_similarity"_a = 0.0,
+  m.def("cluster_sequentially", &cluster_sequentially, "boxes"_a, "iou"_a, nb::kw_only(), "labels"_a = nb::none(),
+        "label_probs"_a = nb::none(), "label_similarity"_a = 0.0,
         "Return the cluster of each box by the basic sequential algorithmic scheme.");
   m.def("suppress", &suppress, "boxes"_a, "groups"_a, "order"_a, "iou"_a,
         "Return, for each box, the row of the box that stands for it after non-maximum suppression.");

@@ -33,6 +33,7 @@ void bind_heatmap(nb::module_& m) {
   m.def("heatmap", &heatmap, "settings"_a, nb::kw_only(), "box"_a, "covariances"_a, "width"_a, "height"_a,
         "Return the H x W probabilities of one box; covariances of size 0: a plain box.");
   m.def("bivariate_cdf", &bivariate_cdf, "h"_a, "k"_a, "rho"_a, "Return Pr(X <= h, Y <= k) of standard Gaussians.");
-  m.def("normal_cdf_table", [](double x) { return NormalTable::get().cdf(x); }, "x"_a,
-        "Return Phi(x) as the fast paths of the kernel compute it.");
+  m.def(
+      "normal_cdf_table", [](double x) { return NormalTable::get().cdf(x); }, "x"_a,
+      "Return Phi(x) as the fast paths of the kernel compute it.");
 }

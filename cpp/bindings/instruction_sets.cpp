@@ -36,7 +36,8 @@ std::string use(const std::string& name) {
 }  // namespace
 
 void bind_instruction_sets(nb::module_& m) {
-  m.def("instruction_sets", &available, "Return the instruction sets that this build and this machine have, best first.");
+  m.def("instruction_sets", &available,
+        "Return the instruction sets that this build and this machine have, best first.");
   m.def("use_instruction_set", &use, "name"_a,
         "Let the loops over pixels use this one, and return the one they used. All give the same bits.");
 }

@@ -27,7 +27,8 @@ nb::tuple ranges_of_rows(Table<float> matrix) {
     nb::gil_scoped_release unlocked;
     found = row_ranges(matrix.data(), matrix.shape(0), matrix.shape(1));
   }
-  return nb::make_tuple(to_numpy(std::move(found.low)), to_numpy(std::move(found.high)), to_numpy(std::move(found.total)));
+  return nb::make_tuple(to_numpy(std::move(found.low)), to_numpy(std::move(found.high)),
+                        to_numpy(std::move(found.total)));
 }
 
 template <class T>
@@ -90,6 +91,5 @@ void bind_labels(nb::module_& m) {
   m.def("spread_scores", &spread_scores, "scores"_a, "labels"_a, "columns"_a, "threads"_a,
         "Return label probabilities: the label gets the score, and the others share what is left evenly.");
   m.def("label_matrix", &label_matrix, nb::kw_only(), "scores"_a, "labels"_a, "columns"_a, "given_rows"_a, "given"_a,
-        "threads"_a,
-        "Return label probabilities: the given ones of the given rows; elsewhere those of spread_scores.");
+        "threads"_a, "Return label probabilities: the given ones of the given rows; elsewhere those of spread_scores.");
 }

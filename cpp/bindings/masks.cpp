@@ -116,10 +116,10 @@ void bind_masks(nb::module_& m) {
   m.attr("NO_MASK") = static_cast<int>(coco::no_mask);
   m.attr("POLYGONS") = static_cast<int>(coco::polygons);
   m.attr("RUN_LENGTHS") = static_cast<int>(coco::run_lengths);
-  m.def("rasterise", &rasterise, nb::kw_only(), "order"_a, "kinds"_a, "piece_offsets"_a, "number_offsets"_a,
-        "numbers"_a, "box_pixels"_a, "heights"_a, "widths"_a, "max_runs"_a, "max_crossings"_a,
-        "max_object_crossings"_a,
-        "Return boxes, pixels, offsets and runs of the masks of these objects; fewer if a mask takes more than it may.");
+  m.def(
+      "rasterise", &rasterise, nb::kw_only(), "order"_a, "kinds"_a, "piece_offsets"_a, "number_offsets"_a, "numbers"_a,
+      "box_pixels"_a, "heights"_a, "widths"_a, "max_runs"_a, "max_crossings"_a, "max_object_crossings"_a,
+      "Return boxes, pixels, offsets and runs of the masks of these objects; fewer if a mask takes more than it may.");
   const char* label_runs_doc =
       "Return boxes, pixels, offsets and runs of the pixels that have each of these values, or None if there are more "
       "than `max_runs`.";

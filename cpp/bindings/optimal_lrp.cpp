@@ -34,8 +34,13 @@ nb::object optima(Column<std::int64_t> order, Column<std::int64_t> offsets, Colu
     nb::gil_scoped_release release;
     for (std::size_t c = 0; c < classes; ++c) {
       const std::int64_t begin = offsets.data()[c];
-      const LrpDetections found{order.data() + begin, static_cast<std::size_t>(offsets.data()[c + 1] - begin),
-                                scores.data(), matched.data(), ignored.data(), ious.data(), ranges};
+      const LrpDetections found{order.data() + begin,
+                                static_cast<std::size_t>(offsets.data()[c + 1] - begin),
+                                scores.data(),
+                                matched.data(),
+                                ignored.data(),
+                                ious.data(),
+                                ranges};
       for (std::size_t a = 0; a < ranges; ++a) {
         const LrpOptimum best =
             optimal_lrp(found, a, objects.data()[c * ranges + a], slack, thresholds.data(), thresholds.shape(0));

@@ -143,7 +143,8 @@ void check(const Settings& settings, const Images& images, const Objects& object
 }
 
 ImageCounts counts_at(std::size_t i, const Objects& objects, const Found& found) {
-  return {objects.offsets.data()[i + 1] - objects.offsets.data()[i], found.offsets.data()[i + 1] - found.offsets.data()[i]};
+  return {objects.offsets.data()[i + 1] - objects.offsets.data()[i],
+          found.offsets.data()[i + 1] - found.offsets.data()[i]};
 }
 
 Image image_at(std::size_t i, const Images& images, const Objects& objects, const Found& found) {

@@ -45,17 +45,18 @@ nb::tuple k_best_assignments(Table<double> costs, Column<double> alone, std::int
 }
 
 template <class T>
-nb::object pmb_nll(Column<std::int64_t> offsets, Table<double> boxes, Array<double, 4> covariances, Table<T> label_probs,
-                   Column<std::int64_t> object_offsets, Table<double> object_boxes, Column<std::int32_t> object_labels,
-                   Column<double> log_floors, double clutter, double min_probability, double min_determinant,
-                   std::int64_t assignments, int threads) {
+nb::object pmb_nll(Column<std::int64_t> offsets, Table<double> boxes, Array<double, 4> covariances,
+                   Table<T> label_probs, Column<std::int64_t> object_offsets, Table<double> object_boxes,
+                   Column<std::int32_t> object_labels, Column<double> log_floors, double clutter,
+                   double min_probability, double min_determinant, std::int64_t assignments, int threads) {
   const std::size_t n = boxes.shape(0), m = object_boxes.shape(0), images = log_floors.shape(0);
   const std::size_t classes = label_probs.shape(1);
   require_offsets(offsets, images, n, "offsets");
   require_offsets(object_offsets, images, m, "object offsets");
   require(boxes.shape(1) == 4 && object_boxes.shape(1) == 4, "expected boxes with 4 columns");
-  require(covariances.shape(0) == n && covariances.shape(1) == 2 && covariances.shape(2) == 2 && covariances.shape(3) == 2,
-          "expected two 2 x 2 covariances for each box");
+  require(
+      covariances.shape(0) == n && covariances.shape(1) == 2 && covariances.shape(2) == 2 && covariances.shape(3) == 2,
+      "expected two 2 x 2 covariances for each box");
   require(label_probs.shape(0) == n && object_labels.shape(0) == m, "columns differ in length");
   for (std::size_t i = 0; i < m; ++i)
     require(object_labels.data()[i] >= 0 && object_labels.data()[i] < static_cast<std::int64_t>(classes),

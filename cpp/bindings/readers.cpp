@@ -186,12 +186,11 @@ void bind_readers(nb::module_& m) {
   m.attr("NO_MASK_ID") = rvc1::no_mask_id;
   m.def("read_coco_truth", &read_coco_truth, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "max_side"_a,
         "max_pixels"_a, "max_mask_numbers"_a, "max_numbers"_a, "Return columns and problems of COCO ground truth.");
-  m.def("read_coco_results", &read_coco_results, "data"_a, nb::kw_only(), "image_ids"_a.none(),
-        "category_ids"_a.none(), "lenient"_a, "max_examples"_a, "threads"_a = 1, "least_piece"_a = 1,
+  m.def("read_coco_results", &read_coco_results, "data"_a, nb::kw_only(), "image_ids"_a.none(), "category_ids"_a.none(),
+        "lenient"_a, "max_examples"_a, "threads"_a = 1, "least_piece"_a = 1,
         "Return columns and problems of COCO results; without the truth's ids (sorted), only their form is checked.");
   m.def("read_rvc1", &read_rvc1, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "threads"_a = 1,
-        "least_piece"_a = 1,
-        "Return columns and problems of the robotic vision challenge's detections.");
+        "least_piece"_a = 1, "Return columns and problems of the robotic vision challenge's detections.");
   m.def("read_rvc1_labels", &read_rvc1_labels, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a,
         "Return columns and problems of the robotic vision challenge's labels.json.");
 }

@@ -14,10 +14,9 @@ void bind_settings(nb::module_& m) {
           [](Settings* self, double epsilon, bool region_of_interest, double reach_sigmas, double mahalanobis,
              double min_determinant, double min_probability, bool single_precision, double snap_zero, double snap_one,
              double min_quality, double label_weight, bool mask_background) {
-            new (self) Settings{epsilon,          region_of_interest, reach_sigmas, mahalanobis,
-                                min_determinant,  min_probability,    single_precision,
-                                snap_zero,        snap_one,           min_quality,
-                                label_weight,     mask_background};
+            new (self) Settings{epsilon,         region_of_interest, reach_sigmas,     mahalanobis,
+                                min_determinant, min_probability,    single_precision, snap_zero,
+                                snap_one,        min_quality,        label_weight,     mask_background};
           },
           nb::kw_only(), "epsilon"_a, "region_of_interest"_a, "reach_sigmas"_a, "mahalanobis"_a, "min_determinant"_a,
           "min_probability"_a, "single_precision"_a, "snap_zero"_a, "snap_one"_a, "min_quality"_a, "label_weight"_a,

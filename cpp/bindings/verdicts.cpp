@@ -22,10 +22,11 @@ nb::tuple columns_of(JudgedColumns&& judged) {
 }
 
 nb::tuple judge(Column<bool> matched, Column<std::int64_t> detections, Column<std::int64_t> objects,
-                Table<double> qualities, std::size_t detection_count, Column<bool> ignored_objects, std::uint8_t ignored,
-                std::uint8_t right, std::uint8_t wrong, std::uint8_t missed) {
+                Table<double> qualities, std::size_t detection_count, Column<bool> ignored_objects,
+                std::uint8_t ignored, std::uint8_t right, std::uint8_t wrong, std::uint8_t missed) {
   const std::size_t n = matched.shape(0), object_count = ignored_objects.shape(0);
-  require(detections.shape(0) == n && objects.shape(0) == n && qualities.shape(0) == n, "pair columns differ in length");
+  require(detections.shape(0) == n && objects.shape(0) == n && qualities.shape(0) == n,
+          "pair columns differ in length");
   require(qualities.shape(1) >= 1, "a pair needs a quality");
   for (std::size_t k = 0; k < n; ++k)
     require(detections.data()[k] >= 0 && detections.data()[k] < static_cast<std::int64_t>(detection_count) &&
@@ -40,7 +41,8 @@ nb::tuple judge(Column<bool> matched, Column<std::int64_t> detections, Column<st
 }  // namespace
 
 void bind_verdicts(nb::module_& m) {
-  m.def("judge_matches", &judge, nb::kw_only(), "matched"_a, "detections"_a, "objects"_a, "qualities"_a,
-        "detection_count"_a, "ignored_objects"_a, "ignored"_a, "right"_a, "wrong"_a, "missed"_a,
-        "Return verdicts, partners and qualities of all detections, and of all objects; the last four are the verdicts.");
+  m.def(
+      "judge_matches", &judge, nb::kw_only(), "matched"_a, "detections"_a, "objects"_a, "qualities"_a,
+      "detection_count"_a, "ignored_objects"_a, "ignored"_a, "right"_a, "wrong"_a, "missed"_a,
+      "Return verdicts, partners and qualities of all detections, and of all objects; the last four are the verdicts.");
 }

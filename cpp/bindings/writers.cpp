@@ -73,8 +73,9 @@ nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<f
   const std::size_t classes = label_probs.shape(1);
   const std::size_t images = offsets.shape(0) - 1;
   check(offsets.shape(0) > 0 && offsets(0) == 0 && offsets(images) == static_cast<std::int64_t>(n) &&
-        boxes.shape(1) == 4 && label_probs.shape(0) == n && has_covariances.shape(0) == n && covariances.shape(1) == 8 &&
-        (covariances.shape(0) == n || covariances.shape(0) == 0) && mask_files.shape(0) == n && mask_ids.shape(0) == n);
+        boxes.shape(1) == 4 && label_probs.shape(0) == n && has_covariances.shape(0) == n &&
+        covariances.shape(1) == 8 && (covariances.shape(0) == n || covariances.shape(0) == 0) &&
+        mask_files.shape(0) == n && mask_ids.shape(0) == n);
   json::Writer out;
   {
     nb::gil_scoped_release unlocked;
@@ -82,7 +83,8 @@ nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<f
     for (std::size_t image = 0; image < images; ++image) {
       check(offsets(image) <= offsets(image + 1));
       out.text(image > 0 ? ",\n[" : "\n[");
-      for (auto row = static_cast<std::size_t>(offsets(image)); row < static_cast<std::size_t>(offsets(image + 1)); ++row) {
+      for (auto row = static_cast<std::size_t>(offsets(image)); row < static_cast<std::size_t>(offsets(image + 1));
+           ++row) {
         out.text(row > static_cast<std::size_t>(offsets(image)) ? ",\n {\"bbox\":" : "\n {\"bbox\":");
         out.list(boxes.data() + 4 * row, 4);
         out.text(",\"label_probs\":");
@@ -111,8 +113,7 @@ nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<f
 
 void bind_writers(nb::module_& m) {
   m.def("format_coco_results", &format_coco_results, nb::kw_only(), "image_ids"_a, "labels"_a, "category_ids"_a,
-        "boxes"_a, "scores"_a, "label_probs"_a, "covariances"_a, "has_covariances"_a,
-        "Return COCO results as JSON.");
+        "boxes"_a, "scores"_a, "label_probs"_a, "covariances"_a, "has_covariances"_a, "Return COCO results as JSON.");
   m.def("format_rvc1", &format_rvc1, nb::kw_only(), "offsets"_a, "boxes"_a, "label_probs"_a, "covariances"_a,
         "has_covariances"_a, "mask_names"_a, "mask_files"_a, "mask_ids"_a,
         "Return the lists of detections of the robotic vision challenge as JSON.");

@@ -58,11 +58,11 @@ struct Truth {
 };
 
 struct Rules {
-  int thresholds;           // at most kMaxThresholds
-  const double* iou;        // ascending
-  int ranges;               // of area
-  const double* range;      // ranges x 2, both ends inclusive
-  int64_t max_detections;   // per image and class
+  int thresholds;          // at most kMaxThresholds
+  const double* iou;       // ascending
+  int ranges;              // of area
+  const double* range;     // ranges x 2, both ends inclusive
+  int64_t max_detections;  // per image and class
 };
 
 // One row per detection that takes part, by image, class, descending score.
@@ -72,8 +72,8 @@ struct Matches {
   std::vector<uint16_t> matched, ignored;  // rows x ranges, one bit per threshold
 
   Matches(int64_t rows, int ranges)
-      : image(rows), label(rows), rank(rows), number(rows), object(rows, -1), score(rows),
-        iou(rows * ranges, kNaN), matched(rows * ranges, 0), ignored(rows * ranges, 0) {}
+      : image(rows), label(rows), rank(rows), number(rows), object(rows, -1), score(rows), iou(rows * ranges, kNaN),
+        matched(rows * ranges, 0), ignored(rows * ranges, 0) {}
 };
 
 // The detections of each image in the order they are matched: by class, then descending score, ties
@@ -224,7 +224,8 @@ inline Matches match_boxes(const Found& found, const Truth& truth, const Rules& 
     const int64_t first_object = truth.offsets[image];
     std::vector<int64_t> by_class(truth.offsets[image + 1] - first_object), objects;
     std::iota(by_class.begin(), by_class.end(), first_object);
-    std::stable_sort(by_class.begin(), by_class.end(), [&](int64_t a, int64_t b) { return truth.label[a] < truth.label[b]; });
+    std::stable_sort(by_class.begin(), by_class.end(),
+                     [&](int64_t a, int64_t b) { return truth.label[a] < truth.label[b]; });
     GroupMatcher matcher(found, truth, rules, Pulse{&stop, worker});
     const int64_t* row = order.row.data() + order.begin[image];
     const int64_t* last = order.row.data() + order.begin[image + 1];

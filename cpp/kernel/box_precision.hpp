@@ -29,9 +29,8 @@ inline void score_order(int64_t rows, const int32_t* label, const double* score,
   std::vector<Key> keys(rows);
   for (int64_t i = 0; i < rows; ++i) keys[next[label[i]]++] = {score[i], i};
   for_each_index(classes, threads, [&](int, int64_t c) {
-    std::sort(keys.begin() + offsets[c], keys.begin() + offsets[c + 1], [](const Key& a, const Key& b) {
-      return a.score != b.score ? a.score > b.score : a.row < b.row;
-    });
+    std::sort(keys.begin() + offsets[c], keys.begin() + offsets[c + 1],
+              [](const Key& a, const Key& b) { return a.score != b.score ? a.score > b.score : a.row < b.row; });
     for (int64_t i = offsets[c]; i < offsets[c + 1]; ++i) order[i] = keys[i].row;
   });
 }

@@ -31,10 +31,10 @@ struct ByClass {
   const int64_t* offsets;  // classes + 1
   const int32_t* image;
   const double* score;
-  const uint16_t* right;           // one bit per threshold
-  const uint16_t* wrong;           // neither: ignored
-  const int64_t* object_offsets;   // classes + 1
-  const int32_t* object_images;    // by class
+  const uint16_t* right;          // one bit per threshold
+  const uint16_t* wrong;          // neither: ignored
+  const int64_t* object_offsets;  // classes + 1
+  const int32_t* object_images;   // by class
 
   int64_t objects(int64_t c, const int64_t* weight) const {
     int64_t n = 0;
@@ -86,7 +86,8 @@ class Passes {
 // The precision after each true positive, at each threshold.
 class PrecisionCurves {
  public:
-  explicit PrecisionCurves(int thresholds) : thresholds_(thresholds), all_(static_cast<uint16_t>((1u << thresholds) - 1)) {}
+  explicit PrecisionCurves(int thresholds)
+      : thresholds_(thresholds), all_(static_cast<uint16_t>((1u << thresholds) - 1)) {}
 
   void clear() {
     wrong_everywhere_ = 0;
@@ -172,9 +173,9 @@ inline void resampled_lrp(const ByClass& in, const Weights& weights, const LrpGr
   std::vector<int64_t> kept(in.classes * grid.scores);  // up to which place of the order each threshold keeps
   for (int64_t c = 0; c < in.classes; ++c)
     for (int s = 0; s < grid.scores; ++s)
-      kept[c * grid.scores + s] =
-          std::partition_point(in.order + in.offsets[c], in.order + in.offsets[c + 1],
-                               [&](int64_t row) { return in.score[row] >= grid.score[s]; }) - in.order;
+      kept[c * grid.scores + s] = std::partition_point(in.order + in.offsets[c], in.order + in.offsets[c + 1],
+                                                       [&](int64_t row) { return in.score[row] >= grid.score[s]; }) -
+                                  in.order;
   for_each_index(weights.replicates, threads, stop, [&](int worker, int64_t replicate) {
     const int64_t* weight = weights.of(replicate);
     for (int64_t c = 0; c < in.classes; ++c) {

@@ -45,7 +45,8 @@ struct SequentialClusters {
 // `label_probs` may be null: then they do not matter.
 inline std::vector<std::int64_t> cluster_sequentially(const Box* boxes, std::size_t count, double iou,
                                                       const std::int64_t* labels, const double* label_probs,
-                                                      std::size_t classes, double label_similarity, const Pulse& pulse) {
+                                                      std::size_t classes, double label_similarity,
+                                                      const Pulse& pulse) {
   std::vector<std::int64_t> cluster_of(count);
   SequentialClusters clusters;
   // Clusters by label: with many classes a box meets few of them.

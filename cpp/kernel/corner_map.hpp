@@ -44,9 +44,9 @@ class CornerMap {
     at_left_ = region.x0 == 0;
     at_top_ = region.y0 == 0;
     cut_ = static_cast<T>(s.min_probability);
-    region_ = turned ? Region{width - 1 - region.x1, height - 1 - region.y1, width - 1 - region.x0,
-                              height - 1 - region.y0}
-                     : region;
+    region_ = turned
+                  ? Region{width - 1 - region.x1, height - 1 - region.y1, width - 1 - region.x0, height - 1 - region.y0}
+                  : region;
     sx_ = g.sigma_x();
     sy_ = g.sigma_y();
     above_ = nullptr;
@@ -192,8 +192,8 @@ class CornerMap {
       const double* column = lattice.next();
       above_row_[i] = at_top_ ? static_cast<T>(column[0]) : T(0);
       T* out = upright + static_cast<std::size_t>(turned_ ? columns_ - 1 - i : i) * length;
-      map_loops<T>().finish_row(column + (at_top_ ? 1 : 0), 1.0, above_row_[i], at_left_ ? scratch.left.data() : nullptr,
-                                T(0), rows_, cut_, turned_, out);
+      map_loops<T>().finish_row(column + (at_top_ ? 1 : 0), 1.0, above_row_[i],
+                                at_left_ ? scratch.left.data() : nullptr, T(0), rows_, cut_, turned_, out);
     }
     // Turned or not, the first row of the map in memory is the first value of each column.
     map_loops<T>().transpose(upright, columns_, rows_, turned_ ? first_ + 1 : first_, stride_);

@@ -74,9 +74,7 @@ inline Region region_of_interest(const Gaussian& g, int width, int height, const
   const double sx = g.sigma_x(), sy = g.sigma_y();
   Region r;
   // Far from 0 kEdge is rounded away: then a corner without variance on a pixel's border counts for the pixel before.
-  const auto begin = [&](double low) {
-    return s.region_of_interest || low - kEdge < low ? low : std::ceil(low) - 1.0;
-  };
+  const auto begin = [&](double low) { return s.region_of_interest || low - kEdge < low ? low : std::ceil(low) - 1.0; };
   r.x0 = truncate(std::max(begin(g.x - reach * sx), 0.0), width);
   r.y0 = truncate(std::max(begin(g.y - reach * sy), 0.0), height);
   r.x1 = truncate(std::min(g.x + reach * sx, width - 1.0), width);

@@ -43,9 +43,9 @@ struct Quadrature {
 };
 
 inline const Quadrature& quadrature(int n) {
-  static const std::array<Quadrature, 9> small = {Quadrature(1), Quadrature(1), Quadrature(2), Quadrature(3),
-                                                  Quadrature(4), Quadrature(5), Quadrature(6), Quadrature(7),
-                                                  Quadrature(8)};
+  static const std::array<Quadrature, 9> small = {Quadrature(1), Quadrature(1), Quadrature(2),
+                                                  Quadrature(3), Quadrature(4), Quadrature(5),
+                                                  Quadrature(6), Quadrature(7), Quadrature(8)};
   static const Quadrature twelve(12), twenty(20);
   return n <= 8 ? small[n] : n <= 12 ? twelve : twenty;
 }
@@ -121,8 +121,7 @@ inline double upper_orthant(double h, double k, double r) {
     double a = std::sqrt(gap);
     const double lead = -(apart / gap + hk) / 2;
     if (lead > -100)
-      result = a * std::exp(lead) *
-               (1.0 - c * (apart - gap) * (1.0 - d * apart / 5) / 3 + c * d * gap * gap / 5);
+      result = a * std::exp(lead) * (1.0 - c * (apart - gap) * (1.0 - d * apart / 5) / 3 + c * d * gap * gap / 5);
     if (hk > -100) {
       const double b = std::sqrt(apart);
       result -= std::exp(-hk / 2) * std::sqrt(2 * kPi) * normal_cdf(-b / a) * b *

@@ -16,7 +16,8 @@ struct ImageGroups {
 };
 
 // `known` ascends.
-inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const std::int64_t* known, std::size_t images) {
+inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const std::int64_t* known,
+                                  std::size_t images) {
   ImageGroups groups;
   groups.image_rows.resize(n);
   groups.numbers.resize(n);
@@ -44,7 +45,9 @@ inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const 
   groups.order.resize(static_cast<std::size_t>(begin));
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t image = groups.image_rows[k];
-    if (image >= 0) groups.order[static_cast<std::size_t>(counts[static_cast<std::size_t>(image)] + groups.numbers[k])] = static_cast<std::int64_t>(k);
+    if (image >= 0)
+      groups.order[static_cast<std::size_t>(counts[static_cast<std::size_t>(image)] + groups.numbers[k])] =
+          static_cast<std::int64_t>(k);
   }
   return groups;
 }

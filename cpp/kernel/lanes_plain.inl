@@ -21,23 +21,23 @@ PROBOX_INLINE Eight<T> every(T x) {
 PROBOX_INLINE Doubles filled(double x) { return every(x); }
 PROBOX_INLINE Floats filled(float x) { return every(x); }
 
-#define PROBOX_OPERATOR(op)                                                    \
-  template <class T>                                                           \
-  PROBOX_INLINE Eight<T> operator op(const Eight<T>& a, const Eight<T>& b) {   \
-    Eight<T> c;                                                                \
-    PROBOX_LANES c.lane[i] = a.lane[i] op b.lane[i];                           \
-    return c;                                                                  \
+#define PROBOX_OPERATOR(op)                                                  \
+  template <class T>                                                         \
+  PROBOX_INLINE Eight<T> operator op(const Eight<T>& a, const Eight<T>& b) { \
+    Eight<T> c;                                                              \
+    PROBOX_LANES c.lane[i] = a.lane[i] op b.lane[i];                         \
+    return c;                                                                \
   }
 PROBOX_OPERATOR(+)
 PROBOX_OPERATOR(-)
 PROBOX_OPERATOR(*)
 PROBOX_OPERATOR(/)
 #undef PROBOX_OPERATOR
-#define PROBOX_OPERATOR(op, right)                                             \
-  PROBOX_INLINE Bits operator op(const Bits& a, right b) {                     \
-    Bits c;                                                                    \
-    PROBOX_LANES c.lane[i] = a.lane[i] op b;                                   \
-    return c;                                                                  \
+#define PROBOX_OPERATOR(op, right)                         \
+  PROBOX_INLINE Bits operator op(const Bits& a, right b) { \
+    Bits c;                                                \
+    PROBOX_LANES c.lane[i] = a.lane[i] op b;               \
+    return c;                                              \
   }
 PROBOX_OPERATOR(+, std::uint64_t)
 PROBOX_OPERATOR(-, std::uint64_t)

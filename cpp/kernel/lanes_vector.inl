@@ -11,8 +11,7 @@ typedef std::int64_t WholePart __attribute__((vector_size(PROBOX_VECTOR_BYTES)))
 // Floats take half the room of doubles: as many to a part as doubles, so that parts convert one by one.
 typedef float FloatPart __attribute__((vector_size(PROBOX_VECTOR_BYTES / 2)));
 
-#define PROBOX_PARTS(expression) \
-  PROBOX_UNROLL for (int part = 0; part < kDoubleParts; ++part) expression
+#define PROBOX_PARTS(expression) PROBOX_UNROLL for (int part = 0; part < kDoubleParts; ++part) expression
 
 struct Doubles {
   DoublePart part[kDoubleParts];
@@ -35,11 +34,11 @@ PROBOX_INLINE Doubles filled(double x) {
   return a;
 }
 
-#define PROBOX_OPERATOR(op)                                                    \
-  PROBOX_INLINE Doubles operator op(const Doubles& a, const Doubles& b) {      \
-    Doubles c;                                                                 \
-    PROBOX_PARTS(c.part[part] = a.part[part] op b.part[part]);                 \
-    return c;                                                                  \
+#define PROBOX_OPERATOR(op)                                               \
+  PROBOX_INLINE Doubles operator op(const Doubles& a, const Doubles& b) { \
+    Doubles c;                                                            \
+    PROBOX_PARTS(c.part[part] = a.part[part] op b.part[part]);            \
+    return c;                                                             \
   }
 PROBOX_OPERATOR(+)
 PROBOX_OPERATOR(-)
@@ -105,11 +104,11 @@ PROBOX_INLINE Doubles from_bits(const Bits& b) {
   return a;
 }
 
-#define PROBOX_OPERATOR(op, right)                                             \
-  PROBOX_INLINE Bits operator op(const Bits& a, right b) {                     \
-    Bits c;                                                                    \
-    PROBOX_PARTS(c.part[part] = a.part[part] op b);                            \
-    return c;                                                                  \
+#define PROBOX_OPERATOR(op, right)                         \
+  PROBOX_INLINE Bits operator op(const Bits& a, right b) { \
+    Bits c;                                                \
+    PROBOX_PARTS(c.part[part] = a.part[part] op b);        \
+    return c;                                              \
   }
 PROBOX_OPERATOR(+, std::uint64_t)
 PROBOX_OPERATOR(-, std::uint64_t)
@@ -182,11 +181,11 @@ PROBOX_INLINE Floats filled(float x) {
   PROBOX_PARTS(a.part[part] = FloatPart{} + x);
   return a;
 }
-#define PROBOX_OPERATOR(op)                                                    \
-  PROBOX_INLINE Floats operator op(const Floats& a, const Floats& b) {         \
-    Floats c;                                                                  \
-    PROBOX_PARTS(c.part[part] = a.part[part] op b.part[part]);                 \
-    return c;                                                                  \
+#define PROBOX_OPERATOR(op)                                            \
+  PROBOX_INLINE Floats operator op(const Floats& a, const Floats& b) { \
+    Floats c;                                                          \
+    PROBOX_PARTS(c.part[part] = a.part[part] op b.part[part]);         \
+    return c;                                                          \
   }
 PROBOX_OPERATOR(+)
 PROBOX_OPERATOR(-)

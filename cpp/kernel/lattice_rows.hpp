@@ -23,10 +23,10 @@ namespace probox {
 // Columns where Phi is 0 or 1 cost nothing, or one addition. Accurate to about 1e-10.
 class LatticeRows {
  public:
-  static constexpr double kLowest = -6.7;     // Phi(-6.7) is 1e-11: where the integral over v starts
-  static constexpr double kSaturated = 6.5;   // beyond, Phi is 0 or 1 to 4e-11
-  static constexpr double kFinest = 0.4;      // no wider step on the grid
-  static constexpr double kWidest = 0.6;      // no wider range of arguments that share a sum
+  static constexpr double kLowest = -6.7;    // Phi(-6.7) is 1e-11: where the integral over v starts
+  static constexpr double kSaturated = 6.5;  // beyond, Phi is 0 or 1 to 4e-11
+  static constexpr double kFinest = 0.4;     // no wider step on the grid
+  static constexpr double kWidest = 0.6;     // no wider range of arguments that share a sum
   static constexpr double kTolerance = 1e-10;
   static constexpr int kMostNodes = 8;
   static constexpr double kWidestSigma = 16384.0;  // in pixels: the table grows with it, to some 25 MB
@@ -105,7 +105,8 @@ class LatticeRows {
 
   Rule rule_for(double length, double tolerance) const {
     const double z = length / s_, spread = length * std::abs(slope_);
-    const int parts = std::max({1, static_cast<int>(std::ceil(z / 2.0)), static_cast<int>(std::ceil(spread / kWidest))});
+    const int parts =
+        std::max({1, static_cast<int>(std::ceil(z / 2.0)), static_cast<int>(std::ceil(spread / kWidest))});
     const double y = z / parts;
     const int exact = y <= 0.09 ? 3 : y <= 0.3 ? 4 : y <= 0.6 ? 5 : y <= 1.0 ? 6 : y <= 1.5 ? 7 : 8;
     const int nodes = tolerance > 1e-8 ? std::max(exact - 1, 3) : exact;
@@ -143,8 +144,7 @@ class LatticeRows {
       if (begin >= columns_) continue;
       // From `begin` on in whole blocks; what a block holds beyond the last column of interest is 1 in the table too.
       const int end = static_cast<int>(std::max((kSaturated - argument) * per_step_, -1e9)) + 1;
-      end_[g] = end <= begin ? begin
-                             : std::min(begin + (end - begin + kPadding - 1) / kPadding * kPadding, columns_);
+      end_[g] = end <= begin ? begin : std::min(begin + (end - begin + kPadding - 1) / kPadding * kPadding, columns_);
       const double at_begin = argument + begin * step_;
       const int nearest = end_[g] > begin ? static_cast<int>((at_begin - low_) * per_fine_ + 0.5) : 0;
       if (end_[g] > begin) offset[g] = at_begin - (low_ + nearest * fine_);

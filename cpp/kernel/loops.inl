@@ -18,10 +18,13 @@ static_assert(kGroup == kLanes, "one lane for each integral of a group");
 
 }  // namespace
 
+// Parts in the order in which they need each other.
+// clang-format off
 #include "loops_arithmetic.inl"
 #include "loops_products.inl"
 #include "loops_rows.inl"
 #include "loops_gaussian.inl"
+// clang-format on
 
 namespace {
 

@@ -66,8 +66,7 @@ PROBOX_INLINE void tabulate_blocks(const NormalEntries& normal, const Doubles& t
     store(before[block], out + block * kLanes);
     store(now[block], out + points + block * kLanes);
   }
-  for (int k = 1; k + 1 < rows; ++k)
-    PROBOX_UNROLL for (int block = 0; block < Blocks; ++block) {
+  for (int k = 1; k + 1 < rows; ++k) PROBOX_UNROLL for (int block = 0; block < Blocks; ++block) {
       const Doubles next = at[block] * a[k] * now[block] + before[block] * b[k];
       store(next, out + (k + 1) * points + block * kLanes);
       before[block] = now[block];
@@ -91,8 +90,8 @@ void tabulate(double low, double step, int phases, int length, const double* ent
     int i = 0;
     // Two blocks at a time: one alone would wait for its own results most of the time.
     for (; i + 2 * kLanes <= length; i += 2 * kLanes)
-      tabulate_blocks<2>(normal, (counting() + static_cast<double>(i)) * apart + first, kLanes * apart, rows, points,
-                         a, b, out + i);
+      tabulate_blocks<2>(normal, (counting() + static_cast<double>(i)) * apart + first, kLanes * apart, rows, points, a,
+                         b, out + i);
     if (i < length)
       tabulate_blocks<1>(normal, (counting() + static_cast<double>(i)) * apart + first, 0.0, rows, points, a, b,
                          out + i);
@@ -106,8 +105,8 @@ void start_weights(const double* node, const double* weight, int nodes, double f
                    double* ratio) {
   const double apart = 2 * half;
   const Doubles u = load(node) * half + (from + half);
-  const Doubles first = exponential(largest(u * u * -0.5, filled(-700.0))) *
-                        (load(weight) * (half * 0.39894228040143267794));
+  const Doubles first =
+      exponential(largest(u * u * -0.5, filled(-700.0))) * (load(weight) * (half * 0.39894228040143267794));
   const Doubles r = exponential(smallest(largest(u * -apart, filled(-700.0)), filled(700.0)));
   const Doubles g = counting();
   double alone[kGroup], later[kGroup], by_part[kGroup * kLanes];

@@ -89,7 +89,8 @@ class Product {
     int i = 0;
     for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
       one_ = one_ * to_doubles(float_factors<Complement>(p + i) * float_factors<Complement>(p + i + kLanes));
-      two_ = two_ * to_doubles(float_factors<Complement>(p + i + 2 * kLanes) * float_factors<Complement>(p + i + 3 * kLanes));
+      two_ = two_ *
+             to_doubles(float_factors<Complement>(p + i + 2 * kLanes) * float_factors<Complement>(p + i + 3 * kLanes));
       count();
     }
     if (i == n) return;

@@ -237,6 +237,7 @@ inline void assign_images(const PairList& pairs, const std::int64_t* offsets, st
   const std::int64_t worth = images ? offsets[images] / 4096 : 0;
   threads = static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(shares, worth), 1, std::max(threads, 1)));
   std::vector<PairAssigner> workers;
+  workers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) workers.emplace_back(pairs, greedy, Pulse{&stop, i});
   for_each_index(shares, threads, stop, [&](int worker, std::ptrdiff_t part) {
     const std::size_t first = static_cast<std::size_t>(part) * share;

@@ -75,8 +75,10 @@ std::vector<Piece> cut_into_pieces(std::size_t images, CountsAt&& counts_at) {
     if (counts.objects == 0) continue;
     const std::int64_t size = std::clamp<std::int64_t>(possible_pairs / counts.objects, 4, detections);
     for (std::int64_t begin = 0; begin < counts.detections; begin += size)
-      pieces.push_back({static_cast<std::ptrdiff_t>(i), static_cast<int>(begin),
-                        static_cast<int>(std::min(begin + size, counts.detections)), {}});
+      pieces.push_back({static_cast<std::ptrdiff_t>(i),
+                        static_cast<int>(begin),
+                        static_cast<int>(std::min(begin + size, counts.detections)),
+                        {}});
   }
   return pieces;
 }
@@ -171,6 +173,7 @@ PairColumns score_images(std::size_t count, CountsAt&& counts_at, ImageAt&& imag
   threads = static_cast<int>(std::clamp<std::ptrdiff_t>(piece_count, 1, std::max(threads, 1)));
   detail::PairLimit limit(count, max_pairs);
   std::vector<detail::PieceScorer<T>> scorers;
+  scorers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) scorers.emplace_back(settings, Pulse{&stop, i});
   for_each_index(piece_count, threads, stop,
                  [&](int worker, std::ptrdiff_t i) { scorers[worker].score(pieces[i], image_at, limit); });
@@ -186,7 +189,8 @@ PairColumns score_images(std::size_t count, CountsAt&& counts_at, ImageAt&& imag
     const ImageCounts counts = counts_at(i);
     const auto first = piece;
     std::size_t pairs = 0;
-    for (; piece != pieces.end() && piece->image == static_cast<std::ptrdiff_t>(i); ++piece) pairs += piece->pairs.size();
+    for (; piece != pieces.end() && piece->image == static_cast<std::ptrdiff_t>(i); ++piece)
+      pairs += piece->pairs.size();
     if (pairs > 0)
       detail::write_by_object(&*first, &*first + (piece - first), counts, first_object, first_detection, at, found);
     at += pairs;

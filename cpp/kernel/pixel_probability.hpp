@@ -134,8 +134,8 @@ class HeatmapBuilder {
     grid.values = values;
     // Where the corners' regions lie apart and neither touches the image's edge, each map is the product there, since the
     // other one is 1.
-    const bool apart = grid.x.repeat && grid.y.repeat && first_.x0 > 0 && first_.y0 > 0 && second_.x0 > 0 &&
-                       second_.y0 > 0;
+    const bool apart =
+        grid.x.repeat && grid.y.repeat && first_.x0 > 0 && first_.y0 > 0 && second_.x0 > 0 && second_.y0 > 0;
     if (apart) {
       near_.prepare(top_left_, first_, false, width, height, s, scratch_, values, grid.stride);
       far_.prepare(bottom_right_, second_, true, width, height, s, scratch_,

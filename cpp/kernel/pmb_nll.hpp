@@ -42,7 +42,17 @@ struct Rules {
 // What is told of an image: the number itself; its parts in the best assignment; how many assignments were summed; how
 // many objects the best one leaves to the clutter, and how many of these stand at the floor.
 constexpr int kNumbers = 9;
-enum Number { nll, matched_box, matched_label, unmatched, missed, expected, assignments, missed_objects, floored_objects };
+enum Number {
+  nll,
+  matched_box,
+  matched_label,
+  unmatched,
+  missed,
+  expected,
+  assignments,
+  missed_objects,
+  floored_objects
+};
 
 // A box with Gaussian corners as a density.
 class BoxDensity {
@@ -53,7 +63,8 @@ class BoxDensity {
     for (int corner = 0; corner < 2; ++corner) {
       const double* m = covariances + 4 * corner;
       const double xx = m[0], xy = 0.5 * (m[1] + m[2]), yy = m[3], determinant = xx * yy - xy * xy;
-      if (!(xx > 0.0 && yy > 0.0 && determinant > min_determinant * xx * yy && std::isfinite(determinant))) return false;
+      if (!(xx > 0.0 && yy > 0.0 && determinant > min_determinant * xx * yy && std::isfinite(determinant)))
+        return false;
       mean_[2 * corner] = box[2 * corner];
       mean_[2 * corner + 1] = box[2 * corner + 1];
       inverse_[3 * corner] = yy / determinant;
@@ -103,7 +114,7 @@ class ImageMeasurer {
 
   struct Component {
     BoxDensity density;
-    bool dense;             // has a density
+    bool dense;  // has a density
     const T* label_probs;
     double log_background;  // of what may be matched
     double weight, sum;     // of clutter
@@ -242,10 +253,10 @@ void measure_images(std::ptrdiff_t images, const Found<T>& found, const Truth& t
                     Stop& stop, double* out) {
   threads = static_cast<int>(std::clamp<std::ptrdiff_t>(images, 1, std::max(threads, 1)));
   std::vector<ImageMeasurer<T>> measurers;
+  measurers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) measurers.emplace_back(found, truth, rules, Pulse{&stop, i});
-  for_each_index(images, threads, stop, [&](int worker, std::ptrdiff_t i) {
-    measurers[worker].measure(i, out + kNumbers * i);
-  });
+  for_each_index(images, threads, stop,
+                 [&](int worker, std::ptrdiff_t i) { measurers[worker].measure(i, out + kNumbers * i); });
 }
 
 }  // namespace probox::pmb

@@ -92,7 +92,9 @@ class Rasteriser {
 
   static constexpr std::int64_t scale = 5;
 
-  static std::int64_t scaled(double value) { return static_cast<std::int64_t>(static_cast<double>(scale) * value + .5); }
+  static std::int64_t scaled(double value) {
+    return static_cast<std::int64_t>(static_cast<double>(scale) * value + .5);
+  }
 
   // Record where the edge crosses from scaled column 5 x + 2 to the next: there pixel column x toggles.
   void add_edge(Corner a, Corner b) {
@@ -132,9 +134,7 @@ class Rasteriser {
     const auto column_at = [&](std::int64_t step) {
       return static_cast<std::int64_t>(static_cast<double>(a.x) + slope * static_cast<double>(step) + .5);
     };
-    const auto passed = [&](std::int64_t step) {
-      return slope > 0 ? column_at(step) > here : column_at(step) <= here;
-    };
+    const auto passed = [&](std::int64_t step) { return slope > 0 ? column_at(step) > here : column_at(step) <= here; };
     const double guess = (static_cast<double>(here) + .5 - static_cast<double>(a.x)) / slope;
     auto step = static_cast<std::int64_t>(std::min(std::max(guess, 0.0), static_cast<double>(dy)));
     while (step > 0 && passed(step)) --step;
@@ -168,7 +168,8 @@ class Rasteriser {
       if (end - begin == 2) {
         if (sorted_[begin + 1] < sorted_[begin]) std::swap(sorted_[begin], sorted_[begin + 1]);
       } else {
-        std::sort(sorted_.begin() + static_cast<std::ptrdiff_t>(begin), sorted_.begin() + static_cast<std::ptrdiff_t>(end));
+        std::sort(sorted_.begin() + static_cast<std::ptrdiff_t>(begin),
+                  sorted_.begin() + static_cast<std::ptrdiff_t>(end));
       }
       begin = end;
     }
@@ -217,7 +218,8 @@ class Rasteriser {
       each_difference(current_, previous_, [&](std::int64_t y) { run_start_[static_cast<std::size_t>(y)] = column; });
       each_difference(previous_, current_, [&](std::int64_t y) {
         if (static_cast<std::int64_t>(swept_.size()) >= budget_.runs) throw MaskTooLarge{};
-        swept_.push_back({static_cast<std::int32_t>(y), static_cast<std::int32_t>(run_start_[static_cast<std::size_t>(y)]),
+        swept_.push_back({static_cast<std::int32_t>(y),
+                          static_cast<std::int32_t>(run_start_[static_cast<std::size_t>(y)]),
                           static_cast<std::int32_t>(column)});
       });
       previous_.swap(current_);

@@ -11,10 +11,10 @@ namespace probox {
 
 // The pixels of many objects; the layout is that of probox.tables.masks.Masks. An empty mask has 0 pixels and box 0, 0, -1, -1.
 struct RunTable {
-  std::vector<std::int32_t> boxes;    // x0, y0, x1, y1, inclusive
+  std::vector<std::int32_t> boxes;  // x0, y0, x1, y1, inclusive
   std::vector<std::int64_t> pixels;
   std::vector<std::int64_t> offsets{0};
-  std::vector<std::int32_t> runs;     // y, x_begin, x_end; none for a mask that fills its box
+  std::vector<std::int32_t> runs;  // y, x_begin, x_end; none for a mask that fills its box
 
   void add_box(std::int32_t x0, std::int32_t y0, std::int32_t x1, std::int32_t y1) {
     boxes.insert(boxes.end(), {x0, y0, x1, y1});
@@ -57,7 +57,8 @@ std::optional<RunTable> label_runs(const T* image, std::size_t height, std::size
   static_assert(sizeof(T) <= 2, "every value has an entry in a table");
   std::vector<std::int32_t> object_of(65536, -1);
   for (std::size_t k = 0; k < count; ++k) {
-    if (values[k] >= 0 && values[k] < 65536) object_of[static_cast<std::size_t>(values[k])] = static_cast<std::int32_t>(k);
+    if (values[k] >= 0 && values[k] < 65536)
+      object_of[static_cast<std::size_t>(values[k])] = static_cast<std::int32_t>(k);
   }
   std::int64_t left = max_runs;
   std::vector<std::vector<std::int32_t>> runs(count);

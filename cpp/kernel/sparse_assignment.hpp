@@ -104,9 +104,9 @@ class SparseAssigner {
 
   struct Reached {
     double distance = kInfinity;
-    int row = -1;      // from where
-    int step = 0;      // of the search
-    int search = -1;   // in which all this was found
+    int row = -1;     // from where
+    int step = 0;     // of the search
+    int search = -1;  // in which all this was found
     bool settled = false;
   };
   using Near = std::pair<double, int>;  // distance, column
@@ -236,7 +236,7 @@ class SparseAssigner {
   // Of the search under way.
   std::vector<Reached> reached_;
   std::vector<int> settled_;
-  std::vector<Near> near_, tied_;  // near_ is a heap
+  std::vector<Near> near_, tied_;      // near_ is a heap
   std::pair<double, int> by_nothing_;  // how far free columns are by a cell of quality 0, and from which row
   int step_of_nothing_ = 0;
   double distance_ = 0.0;

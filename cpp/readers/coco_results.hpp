@@ -42,16 +42,16 @@ struct Known {
 
 class ResultsReader {
  public:
-  ResultsReader(json::Reader& in, Problems& problems, const Known& known) : in_(in), problems_(problems), known_(known) {}
+  ResultsReader(json::Reader& in, Problems& problems, const Known& known)
+      : in_(in), problems_(problems), known_(known) {}
 
   Results read(const Sharing& sharing = {}) {
     std::vector<Adopted<Results>> pieces;
     problems_.guard([&] {
       if (in_.peek() != '[') in_.mismatch(words::list_of_detections);
       in_.enter_array();
-      pieces = read_pieces<Results>(in_, sharing, BetweenObjects(in_.at()), [this](auto& in, auto stop, auto& wanted) {
-        return read_piece(in, stop, wanted);
-      });
+      pieces = read_pieces<Results>(in_, sharing, BetweenObjects(in_.at()),
+                                    [this](auto& in, auto stop, auto& wanted) { return read_piece(in, stop, wanted); });
       while (in_.next_item()) read_row();
       in_.finish();
     });
@@ -163,7 +163,8 @@ class ResultsReader {
       if (!seen.has(3)) score = probabilities_.empty() ? 0.0 : probabilities_[static_cast<std::size_t>(column_)];
       results_.all_scores.rows.push_back(row);
       if (seen.has(cls_prob_)) results_.cls_prob_rows.push_back(row);
-      for (const double probability : probabilities_) results_.all_scores.values.push_back(static_cast<float>(probability));
+      for (const double probability : probabilities_)
+        results_.all_scores.values.push_back(static_cast<float>(probability));
     }
     if (seen.has(covariances_)) {
       results_.covariances.rows.push_back(row);

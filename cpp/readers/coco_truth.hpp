@@ -102,8 +102,10 @@ class TruthReader {
         height = side();
       } else if (key == "file_name") {
         seen.mark(in_, 3);
-        if (in_.next_is_null()) in_.null();
-        else file_name = in_.string();
+        if (in_.next_is_null())
+          in_.null();
+        else
+          file_name = in_.string();
       } else {
         in_.skip();
       }

@@ -21,20 +21,21 @@ class JoinedColumns {
 
   // The values of a column, one piece behind the other; `shift(k)` is added to those of piece k.
   template <class T, class Shift>
-  LargeColumn<T> column(LargeColumn<T> Part::*name, const Shift& shift) {
+  LargeColumn<T> column(LargeColumn<T> Part::* name, const Shift& shift) {
     return joined<T>([name](Part& part) -> LargeColumn<T>& { return part.*name; }, shift);
   }
   template <class T>
-  LargeColumn<T> column(LargeColumn<T> Part::*name) {
+  LargeColumn<T> column(LargeColumn<T> Part::* name) {
     return column(name, [](std::size_t) { return T{}; });
   }
 
   // Numbers that only some rows have; `first_row(k)` is how many rows come before piece k.
   template <class T, class FirstRow>
-  SomeRows<T> some_rows(SomeRows<T> Part::*name, const FirstRow& first_row) {
+  SomeRows<T> some_rows(SomeRows<T> Part::* name, const FirstRow& first_row) {
     SomeRows<T> all;
     all.rows = joined<std::int64_t>([name](Part& part) -> auto& { return (part.*name).rows; }, first_row);
-    all.values = joined<T>([name](Part& part) -> auto& { return (part.*name).values; }, [](std::size_t) { return T{}; });
+    all.values =
+        joined<T>([name](Part& part) -> auto& { return (part.*name).values; }, [](std::size_t) { return T{}; });
     return all;
   }
 

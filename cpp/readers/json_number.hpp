@@ -55,7 +55,8 @@ class NumberScanner : public StringScanner {
     const char* at = at_;
     std::uint64_t digits = 0;
     while (is_digit(*at)) digits = digits * 10 + static_cast<std::uint64_t>(*at++ - '0');
-    const bool plain = at != at_ && (*at_ != '0' || at - at_ == 1) && at - at_ <= 18 && *at != '.' && (*at | 0x20) != 'e';
+    const bool plain =
+        at != at_ && (*at_ != '0' || at - at_ == 1) && at - at_ <= 18 && *at != '.' && (*at | 0x20) != 'e';
     if (plain) {
       at_ = at;
       return static_cast<std::int64_t>(digits);

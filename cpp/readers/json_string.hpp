@@ -184,7 +184,7 @@ class StringScanner : public Cursor {
     std::size_t size = text.size() < 40 ? text.size() : 40;
     // Never cut a character of several bytes in the middle.
     while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
-    shown_.append(text.data(), size);
+    shown_.append(text.substr(0, size));
     shown_ += size < text.size() ? "...\"" : "\"";
     at_ = start;
   }

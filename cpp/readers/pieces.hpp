@@ -115,7 +115,8 @@ std::vector<const char*> places_to_cut(const json::Reader& in, const Sharing& sh
 // `read(in, stop, wanted)` reads values until `in` is at `stop` or beyond, at the end of the list, or no longer wanted,
 // and returns them, or nothing if anything was wrong with one. It is called by several threads at a time.
 template <class Part, class FindCut, class Read>
-std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing, const FindCut& find, const Read& read) {
+std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing, const FindCut& find,
+                                       const Read& read) {
   struct Piece {
     const char* start;
     const char* stop;

@@ -67,6 +67,7 @@ class Problems {
       failure.fatal = true;  // not JSON, or not the kind of file: what comes after was not read
       add(failure);
     } catch (const Stop&) {
+      // what was wrong is recorded already
     }
   }
 

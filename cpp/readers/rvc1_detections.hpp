@@ -160,6 +160,7 @@ class DetectionsReader {
     file_numbers_.clear();
     for (Adopted<Detections>& piece : pieces_) {
       std::vector<std::int32_t> numbers;
+      numbers.reserve(piece.part.mask_file_names.size());
       for (const std::string& name : piece.part.mask_file_names) numbers.push_back(file_number(name));
       for (std::int32_t& file : piece.part.mask_files) {
         if (file >= 0) file = numbers[static_cast<std::size_t>(file)];

@@ -19,7 +19,7 @@ struct Labels {
   std::vector<std::int64_t> channels;
   std::vector<std::int64_t> object_images, mask_ids;
   std::vector<std::string> object_keys, object_classes;
-  std::vector<double> boxes;  // NaN where an object has none
+  std::vector<double> boxes;           // NaN where an object has none
   std::vector<std::uint8_t> has_mask;  // of each image
 };
 

@@ -30,9 +30,7 @@ struct SomeRows {
 
 // Read the covariances of the two corners, [[[xx, xy], [xy, yy]], [[xx, xy], [xy, yy]]].
 inline void read_covariances(json::Reader& in, double* out) {
-  in.fixed_list(2, [&](int corner) {
-    in.fixed_list(2, [&](int row) { in.numbers(out + 4 * corner + 2 * row, 2); });
-  });
+  in.fixed_list(2, [&](int corner) { in.fixed_list(2, [&](int row) { in.numbers(out + 4 * corner + 2 * row, 2); }); });
 }
 
 }  // namespace probox

@@ -6,6 +6,7 @@
 
 namespace probox {
 
+// clang-format off: each of its runs would break these lines elsewhere.
 #define PROBOX_TROUBLES(X)                                                                             \
   X(cut_short) X(not_json) X(not_utf8) X(nested_too_deeply)                                            \
   X(wrong_type) X(wrong_length) X(number_too_large) X(duplicate_key) X(missing_key)                    \
@@ -14,6 +15,7 @@ namespace probox {
   X(run_lengths_total) X(mask_numbers)                                                                 \
   X(score_not_finite) X(score_range) X(all_scores_length) X(cls_prob_length) X(unknown_category)       \
   X(label_probs_length) X(box_of_pixels)
+// clang-format on
 
 enum class Trouble : std::size_t {
 #define PROBOX_ENTRY(name) name,

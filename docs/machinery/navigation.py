@@ -48,8 +48,8 @@ MENU: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "examples/",
             "contributing",
-            # "stability",
-            # "changelog",
+            "stability",
+            "changelog",
         ),
     ),
 )

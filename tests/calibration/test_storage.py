@@ -261,3 +261,10 @@ def test_only_calibrations_are_replaced(tmp_path: Path) -> None:
     assert Calibration.load(path).corners == Scale(2.0)
     with pytest.raises(InputError, match="no such file"):
         Calibration.load(tmp_path / "none.json")
+
+
+def test_a_newer_format_asks_for_a_newer_probox(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text('{"format": "probox calibration 2"}')
+    with pytest.raises(InputError, match="but got 'probox calibration 2'; use a newer probox, or fit again"):
+        Calibration.load(path)

@@ -127,7 +127,10 @@ def from_json(content: Any, *, file: str | None = None) -> Calibration:
     whole = _Entry(content, "", file)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         given = content.get("format") if isinstance(content, dict) else type(content).__name__
-        whole.fail(f'expected a calibration with "format": "{FORMAT}", but got {given!r:.60}')
+        problem = f'expected a calibration with "format": "{FORMAT}", but got {given!r:.60}'
+        if isinstance(given, str) and given.startswith("probox calibration "):
+            raise InputError(problem, file=file, remedy="use a newer probox, or fit again")
+        whole.fail(problem)
     whole.require("format", "version", "corners", "labels", "classes", "origin")
     whole["version"].text()
     corners, target = _read_corners(whole["corners"])

@@ -6,13 +6,16 @@ import gc
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from probox.errors import ProboxError
 from probox.support.words import nearest_word, printable
 from probox.version import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = ["main"]
 
@@ -35,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "draw": ("probox.cli.draw", "Pictures of images with their objects and detections."),
     "plot": ("probox.cli.plot", "Plots of one evaluation or several."),
     "report": ("probox.cli.report", "A page to wander through: tables, plots and every image."),
+    "completion": ("probox.cli.completion", "Print what makes a shell complete all of this with Tab."),
 }
 
 
@@ -55,6 +59,13 @@ class _Commands(click.Group):
         module = import_module(COMMANDS[cmd_name][0])
         command: click.Command = module.command
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        # The group's own way would import every command for its help.
+        there = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return there + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from probox.cli.completing import complete_measures
 from probox.cli.console import note, print_json, progress_bar, results, table_width
 from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.measure_choice import checked_measures
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 @click.command("compare")
 @named_argument("folders", "RESULT_DIR")
 @click.option(
-    "--measures", metavar="LIST", help="What to compare by, separated by commas, or `all` [default: what they hold]."
+    "--measures",
+    metavar="LIST",
+    shell_complete=complete_measures,
+    help="What to compare by, separated by commas, or `all` [default: what they hold].",
 )
 @click.option("--per-class", is_flag=True, help="Compare classes too, with Holm's correction.")
 @click.option("--all-pairs", is_flag=True, help="Compare each with each [default: each with the first].")

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from probox.cli.completing import complete_files
 from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.dask_choice import client_at, dask_option
 from probox.cli.output import PathOrUrl, optional_detections_option
@@ -50,7 +51,7 @@ class Size(click.ParamType[Any]):
 
 
 @click.command("detect", context_settings={"show_default": True})
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", shell_complete=complete_files)
 @click.argument("photos", nargs=-1, type=click.Path(path_type=Path), metavar="[PHOTO]...")
 @click.option(
     "--images",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from probox.cli.completing import complete_experiments
 from probox.cli.console import note, print_json, progress_bar, results
 from probox.convention import PRESETS as CONVENTIONS
 
@@ -75,7 +76,7 @@ def list_command(as_json: bool) -> None:
 
 # Of the options of scoring only what experiments can be judged under: the rest is for --set.
 @command.command("run")
-@click.argument("names", nargs=-1, required=True, metavar="NAME... | all")
+@click.argument("names", nargs=-1, required=True, metavar="NAME... | all", shell_complete=complete_experiments)
 @click.option(
     "--truth", type=click.Path(), metavar="FILE", help="Your ground truth, for the experiments on many images."
 )

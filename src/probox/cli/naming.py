@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from probox.cli.completing import complete_named
 from probox.cli.console import file_title
 
 __all__ = ["Named", "load_named", "named_argument", "parse_named", "titles_of"]
@@ -32,7 +33,13 @@ def named_argument(variable: str, what: str) -> Callable[[Callable[..., Any]], C
         return parse_named(texts, what)
 
     return click.argument(
-        variable, type=click.Path(), nargs=-1, required=True, metavar=f"[NAME=]{what}...", callback=parse
+        variable,
+        type=click.Path(),
+        nargs=-1,
+        required=True,
+        metavar=f"[NAME=]{what}...",
+        callback=parse,
+        shell_complete=complete_named,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from probox.cli.completing import complete_measures
 from probox.cli.image_choice import images_option, parse_images
 from probox.cli.measure_choice import parse_measures
 from probox.convention import CHOICES, PRESETS, Convention
@@ -116,6 +117,7 @@ def _all_options() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any
     measures = click.option(
         "--measures",
         metavar="LIST",
+        shell_complete=complete_measures,
         help=f"What to measure, separated by commas, or `all`.  [default: {','.join(standard_names())}]",
     )
     repair = click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")

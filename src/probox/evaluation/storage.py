@@ -278,7 +278,10 @@ def parsed_words(data: bytes, file: str) -> dict[str, Any]:
     if type(words["format"]) is not int or words["format"] not in READABLE:
         found = words["format"] if isinstance(words["format"], int) else "something else"
         readable = f"{READABLE[0]} to {READABLE[-1]}"
-        raise InputError(f"is of format {found}, this probox reads {readable}", file=file, remedy="evaluate anew")
+        remedy = "evaluate anew"
+        if type(words["format"]) is int and words["format"] > READABLE[-1]:
+            remedy = f"use a newer probox, or {remedy}"
+        raise InputError(f"is of format {found}, this probox reads {readable}", file=file, remedy=remedy)
     return words
 
 

@@ -147,6 +147,7 @@ BAD_WORDS: dict[str, tuple[Any, str]] = {
     "deep inside": (b'{"format": 2, "x": ' + b'{"a":[' * 50_000, "expected the words of an evaluation in JSON"),
     "endless digits": (b'{"format": ' + b"9" * 5000 + b"}", "expected the words of an evaluation in JSON"),
     "format 1": ({"format": 1}, "is of format 1, this probox reads 2 to 5; evaluate anew"),
+    "format 6": ({"format": 6}, "is of format 6, this probox reads 2 to 5; use a newer probox, or evaluate anew"),
     "format true": ({"format": True}, "is of format True, this probox reads 2"),
     "a format of words": ({"format": ["x"]}, "is of format something else"),
     "a missing key": ({"format": 2}, "expected a key 'classes'"),

@@ -1,7 +1,7 @@
 // What charts have in common: axes with their scales, shapes of detectors, a box that tells values.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, s } = probox;
   const MARGIN = { left: 48, right: 14, top: 10, bottom: 40 };
 
@@ -50,27 +50,37 @@
 
   /** Draw axes into a new SVG of the container's size; return it with its scales. */
   function frame(container, options) {
-    const width = Math.max(probox.widthOf(container), 240), height = options.height || 260;
-    const [x0, x1] = options.xRange, [y0, y1] = options.yRange;
-    const across = SCALES[options.xScale || "linear"], up = SCALES[options.yScale || "linear"];
+    const width = Math.max(probox.widthOf(container), 240),
+      height = options.height || 260;
+    const [x0, x1] = options.xRange,
+      [y0, y1] = options.yRange;
+    const across = SCALES[options.xScale || "linear"],
+      up = SCALES[options.yScale || "linear"];
     const [a0, a1, p0, p1] = [across.place(x0), across.place(x1), up.place(y0), up.place(y1)];
     const x = (value) => MARGIN.left + ((across.place(value) - a0) / (a1 - a0)) * (width - MARGIN.left - MARGIN.right);
-    const y = (value) => height - MARGIN.bottom - ((up.place(value) - p0) / (p1 - p0)) * (height - MARGIN.top - MARGIN.bottom);
+    const y = (value) =>
+      height - MARGIN.bottom - ((up.place(value) - p0) / (p1 - p0)) * (height - MARGIN.top - MARGIN.bottom);
     const svg = s("svg", { width, height, role: "img", "aria-label": options.label });
     for (const value of up.ticks(y0, y1, 5)) {
       svg.append(
         s("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
-        s("text", { class: "tick", x: MARGIN.left - 8, y: y(value) + 4, "text-anchor": "end" }, up.word(value)));
+        s("text", { class: "tick", x: MARGIN.left - 8, y: y(value) + 4, "text-anchor": "end" }, up.word(value)),
+      );
     }
     for (const value of across.ticks(x0, x1, width < 360 ? 4 : 5)) {
       svg.append(
         s("line", { class: "grid", x1: x(value), x2: x(value), y1: MARGIN.top, y2: height - MARGIN.bottom }),
-        s("text", { x: x(value), y: height - MARGIN.bottom + 18, "text-anchor": "middle" }, across.word(value)));
+        s("text", { x: x(value), y: height - MARGIN.bottom + 18, "text-anchor": "middle" }, across.word(value)),
+      );
     }
     svg.append(
       s("text", { class: "axis", x: width - MARGIN.right, y: height - 6, "text-anchor": "end" }, options.xLabel),
-      s("text", { class: "axis", x: 12, y: MARGIN.top, "text-anchor": "end", transform: `rotate(-90 12 ${MARGIN.top})` },
-        options.yLabel));
+      s(
+        "text",
+        { class: "axis", x: 12, y: MARGIN.top, "text-anchor": "end", transform: `rotate(-90 12 ${MARGIN.top})` },
+        options.yLabel,
+      ),
+    );
     const back = (px) => x0 + ((px - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * (x1 - x0);
     return { svg, x, y, back, width, height };
   }
@@ -88,26 +98,36 @@
   ];
 
   /** Return the shape of a detector's number at a place. */
-  const shape = (mark, x, y, colour) => s("path", { class: "mark", d: SHAPES[mark % SHAPES.length], fill: colour,
-    transform: `translate(${x} ${y})` });
+  const shape = (mark, x, y, colour) =>
+    s("path", { class: "mark", d: SHAPES[mark % SHAPES.length], fill: colour, transform: `translate(${x} ${y})` });
 
   /** Return what stands before a name in legends: its colour and, with a number, its shape. */
-  probox.glyph = (colour, mark) => (mark === undefined ? h("i", { class: "swatch", style: `background:${colour}` })
-    : s("svg", { class: "glyph", width: 20, height: 12, "aria-hidden": "true" },
-      s("path", { d: "M 0 6 H 20", stroke: colour, "stroke-width": 2 }), shape(mark, 10, 6, colour)));
+  probox.glyph = (colour, mark) =>
+    mark === undefined
+      ? h("i", { class: "swatch", style: `background:${colour}` })
+      : s(
+          "svg",
+          { class: "glyph", width: 20, height: 12, "aria-hidden": "true" },
+          s("path", { d: "M 0 6 H 20", stroke: colour, "stroke-width": 2 }),
+          shape(mark, 10, 6, colour),
+        );
 
   function tooltip(container) {
     const box = h("div", { class: "tip", hidden: true });
     container.append(box);
     return {
       show(px, py, lines) {
-        box.replaceChildren(...lines.map(([text, colour, mark]) => h("div", {}, colour && probox.glyph(colour, mark), text)));
+        box.replaceChildren(
+          ...lines.map(([text, colour, mark]) => h("div", {}, colour && probox.glyph(colour, mark), text)),
+        );
         box.hidden = false;
         const room = container.clientWidth - box.offsetWidth;
         box.style.left = `${Math.max(0, Math.min(px + 12, room))}px`;
         box.style.top = `${Math.max(0, py - box.offsetHeight - 8)}px`;
       },
-      hide() { box.hidden = true; },
+      hide() {
+        box.hidden = true;
+      },
     };
   }
 

@@ -4,7 +4,7 @@
 // the change is told as an event. So the numbers are those of measuring anew, at any threshold.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { RECALLS, OVERLAPS, GRID, RANGES } = probox.constants.BOXES;
   const { IOUS } = probox.constants;
   const EPSILON = Number.EPSILON; // COCO's, against 0 / 0
@@ -12,11 +12,19 @@
   /** Unpack one result's outcomes, once. */
   function unpack(result) {
     const told = result.boxes;
-    const own = probox.columns({ order: told.order, starts: told.starts, cuts: told.cuts, late: told.late, objects: told.objects });
-    const first = outcomes(told), later = outcomes(told.events);
+    const own = probox.columns({
+      order: told.order,
+      starts: told.starts,
+      cuts: told.cuts,
+      late: told.late,
+      objects: told.objects,
+    });
+    const first = outcomes(told),
+      later = outcomes(told.events);
     const { confidence, size } = result.detections;
     const n = own.order.length;
-    const sure = new Float32Array(n), wrong = new Uint8Array(n);
+    const sure = new Float32Array(n),
+      wrong = new Uint8Array(n);
     let sorted = true; // whether what a threshold keeps of a class are always the first ones
     for (let c = 0; c + 1 < own.starts.length; c++) {
       for (let i = own.starts[c]; i < own.starts[c + 1]; i++) {
@@ -35,17 +43,38 @@
       return both;
     };
     // Places with an outcome now or later; the entry of one without is -1, until an event gives it one.
-    const place = join("place").sort().filter((at, i, all) => !i || at !== all[i - 1]);
+    const place = join("place")
+      .sort()
+      .filter((at, i, all) => !i || at !== all[i - 1]);
     const index = new Map();
     place.forEach((at, i) => index.set(at, i));
     const entry = new Int32Array(place.length).fill(-1);
-    first.place.forEach((at, e) => { entry[index.get(at)] = e; });
-    const events = { threshold: probox.column(told.events.threshold), place: later.place.map((at) => index.get(at)), first: first.place.length };
+    first.place.forEach((at, e) => {
+      entry[index.get(at)] = e;
+    });
+    const events = {
+      threshold: probox.column(told.events.threshold),
+      place: later.place.map((at) => index.get(at)),
+      first: first.place.length,
+    };
     const before = place.map((at) => wrong[at]);
     for (let i = 0; i < place.length; i++) wrong[place[i]] = 0; // they are counted by their outcomes
     const values = OVERLAPS.map(() => new Float64Array(place.length));
-    return { ...own, sure, wrong, sorted, place, entry, before, events, values, totals: [], matched: join("matched"),
-      ignored: join("ignored"), iou: join("iou") };
+    return {
+      ...own,
+      sure,
+      wrong,
+      sorted,
+      place,
+      entry,
+      before,
+      events,
+      values,
+      totals: [],
+      matched: join("matched"),
+      ignored: join("ignored"),
+      iou: join("iou"),
+    };
   }
 
   /** Return the entries of the outcomes that hold above a level. */
@@ -72,10 +101,16 @@
 
   /** Return outcomes with an overlap in every cell: that of what is right at the first overlap, else NaN. */
   function outcomes(told) {
-    const { place, matched, ignored, iou } = probox.columns({ place: told.place, matched: told.matched, ignored: told.ignored, iou: told.iou });
+    const { place, matched, ignored, iou } = probox.columns({
+      place: told.place,
+      matched: told.matched,
+      ignored: told.ignored,
+      iou: told.iou,
+    });
     const spread = new Float64Array(matched.length).fill(NaN);
     let next = 0;
-    for (let cell = 0; cell < matched.length; cell++) if (matched[cell] & ~ignored[cell] & 1) spread[cell] = iou[next++];
+    for (let cell = 0; cell < matched.length; cell++)
+      if (matched[cell] & ~ignored[cell] & 1) spread[cell] = iou[next++];
     return { place, matched, ignored, iou: spread };
   }
 
@@ -94,18 +129,24 @@
   function needed(objects) {
     if (!reached.has(objects)) {
       let k = 0;
-      reached.set(objects, Int32Array.from(RECALLS, (recall) => {
-        while (k < objects && (k + 1) / objects < recall) k++;
-        return k;
-      }));
+      reached.set(
+        objects,
+        Int32Array.from(RECALLS, (recall) => {
+          while (k < objects && (k + 1) / objects < recall) k++;
+          return k;
+        }),
+      );
     }
     return reached.get(objects);
   }
 
   // What the walk through a class counts: right ones and wrong ones that match elsewhere by overlap; on LRP's grid the
   // right and wrong ones and what is missing in overlaps.
-  const right = new Uint32Array(OVERLAPS.length), astray = new Uint32Array(OVERLAPS.length);
-  const tp = new Uint32Array(GRID.length), fp = new Uint32Array(GRID.length), error = new Float64Array(GRID.length);
+  const right = new Uint32Array(OVERLAPS.length),
+    astray = new Uint32Array(OVERLAPS.length);
+  const tp = new Uint32Array(GRID.length),
+    fp = new Uint32Array(GRID.length),
+    error = new Float64Array(GRID.length);
   function keep(s, wrong, misplaced) {
     tp[s] = right[0];
     fp[s] = wrong + astray[0];
@@ -117,13 +158,30 @@
     constructor(result, threshold, range) {
       const own = (result.unpacked ||= unpack(result));
       const level = threshold === null ? -1 : Math.fround(threshold);
-      const entry = entriesAbove(own, level), totals = wrongTotals(own, level, range);
+      const entry = entriesAbove(own, level),
+        totals = wrongTotals(own, level, range);
       const classes = own.starts.length - 1;
       const column = () => new Float64Array(classes).fill(NaN);
-      Object.assign(this, { own, entry, totals, level, range, classes, next: 0,
+      Object.assign(this, {
+        own,
+        entry,
+        totals,
+        level,
+        range,
+        classes,
+        next: 0,
         objects: Uint32Array.from({ length: classes }, (_, c) => own.objects[c * RANGES + range]),
-        AP: column(), AP50: column(), AP75: column(), oLRP: column(), loc: column(), fp: column(), fn: column(),
-        TP: new Uint32Array(classes), FP: new Uint32Array(classes), precision: new Float64Array(classes * OVERLAPS.length * RECALLS.length) });
+        AP: column(),
+        AP50: column(),
+        AP75: column(),
+        oLRP: column(),
+        loc: column(),
+        fp: column(),
+        fn: column(),
+        TP: new Uint32Array(classes),
+        FP: new Uint32Array(classes),
+        precision: new Float64Array(classes * OVERLAPS.length * RECALLS.length),
+      });
       for (let c = 0; c < classes; c++) this.measure(c);
     }
 
@@ -131,10 +189,14 @@
     measure(c) {
       const { own, entry, totals, level, range } = this;
       const { place, matched, ignored, values, cuts, sure } = own;
-      const overlaps = OVERLAPS.length, every = (1 << overlaps) - 1, grid = GRID.length;
-      const begin = own.starts[c], after = own.starts[c + 1];
+      const overlaps = OVERLAPS.length,
+        every = (1 << overlaps) - 1,
+        grid = GRID.length;
+      const begin = own.starts[c],
+        after = own.starts[c + 1];
       const end = own.sorted ? firstNotAbove(sure, level, begin, after) : after;
-      let misplaced = 0, s = grid - 1;
+      let misplaced = 0,
+        s = grid - 1;
       right.fill(0);
       astray.fill(0);
       let i = this.next;
@@ -142,7 +204,8 @@
         const at = place[i];
         if (at >= end || !(sure[at] > level)) continue;
         // LRP's grid is passed from its highest score on: what a score keeps is known when the walk comes to its cut.
-        for (; s >= 0 && begin + cuts[c * grid + s] <= at; s--) keep(s, totals[begin + cuts[c * grid + s]] - totals[begin], misplaced);
+        for (; s >= 0 && begin + cuts[c * grid + s] <= at; s--)
+          keep(s, totals[begin + cuts[c * grid + s]] - totals[begin], misplaced);
         const cell = entry[i] * RANGES + range;
         const wrong = totals[at] - totals[begin];
         if (cell < 0) {
@@ -174,7 +237,9 @@
       const recalls = RECALLS.length;
       let total = 0;
       for (let k = 0; k < OVERLAPS.length; k++) {
-        const own = values[k], n = right[k], at = (c * OVERLAPS.length + k) * recalls;
+        const own = values[k],
+          n = right[k],
+          at = (c * OVERLAPS.length + k) * recalls;
         for (let i = n - 1; i > 0; i--) if (own[i] > own[i - 1]) own[i - 1] = own[i];
         let sum = 0;
         for (let r = 0; r < recalls && counts[r] < n; r++) sum += this.precision[at + r] = own[counts[r]];
@@ -188,11 +253,15 @@
     /** Keep the lowest LRP on the grid of scores, the lowest score of equal ones, and its components. */
     optimum(c, objects) {
       const slack = 1 - Number(OVERLAPS[0]);
-      let at = 0, lowest = Infinity;
+      let at = 0,
+        lowest = Infinity;
       for (let s = 0; s < tp.length; s++) {
         const fn = objects - tp[s];
         const lrp = (error[s] / slack + fp[s] + fn) / (tp[s] + fp[s] + fn);
-        if (lrp < lowest) { lowest = lrp; at = s; }
+        if (lrp < lowest) {
+          lowest = lrp;
+          at = s;
+        }
       }
       this.oLRP[c] = lowest;
       this.loc[c] = error[at] / tp[at];
@@ -202,32 +271,57 @@
 
     /** Return the numbers of a class by the keys of columns, and precision and recall of all that the threshold keeps. */
     ofClass(c) {
-      return { ...shares(this.TP[c], this.FP[c], this.objects[c]), mAP: this.AP[c], AP50: this.AP50[c], AP75: this.AP75[c],
-        moLRP: this.oLRP[c], moLRP_loc: this.loc[c], moLRP_fp: this.fp[c], moLRP_fn: this.fn[c] };
+      return {
+        ...shares(this.TP[c], this.FP[c], this.objects[c]),
+        mAP: this.AP[c],
+        AP50: this.AP50[c],
+        AP75: this.AP75[c],
+        moLRP: this.oLRP[c],
+        moLRP_loc: this.loc[c],
+        moLRP_fp: this.fp[c],
+        moLRP_fn: this.fn[c],
+      };
     }
 
     /** Return the means over classes that have objects; precision and recall are of all classes together. */
     total() {
       const sum = (values) => values.reduce((total, value) => total + value, 0);
-      return { ...shares(sum(this.TP), sum(this.FP), sum(this.objects)), mAP: mean(this.AP), AP50: mean(this.AP50),
-        AP75: mean(this.AP75), moLRP: mean(this.oLRP), moLRP_loc: mean(this.loc), moLRP_fp: mean(this.fp), moLRP_fn: mean(this.fn) };
+      return {
+        ...shares(sum(this.TP), sum(this.FP), sum(this.objects)),
+        mAP: mean(this.AP),
+        AP50: mean(this.AP50),
+        AP75: mean(this.AP75),
+        moLRP: mean(this.oLRP),
+        moLRP_loc: mean(this.loc),
+        moLRP_fp: mean(this.fp),
+        moLRP_fn: mean(this.fn),
+      };
     }
 
     /** Return precision at each recall at an overlap, of a class or the mean over classes that have objects; or null. */
     curve(overlap, c = null) {
       const k = OVERLAPS.indexOf(overlap);
-      const rows = c === null ? [...this.objects.keys()].filter((row) => this.objects[row]) : this.objects[c] ? [c] : [];
+      const rows =
+        c === null ? [...this.objects.keys()].filter((row) => this.objects[row]) : this.objects[c] ? [c] : [];
       if (!rows.length) return null;
       const at = (row) => (row * OVERLAPS.length + k) * RECALLS.length;
       return RECALLS.map((_, r) => rows.reduce((sum, row) => sum + this.precision[at(row) + r], 0) / rows.length);
     }
   }
 
-  const shares = (tp, fp, objects) => ({ precision: tp + fp ? tp / (tp + fp) : NaN, recall: objects ? tp / objects : NaN });
+  const shares = (tp, fp, objects) => ({
+    precision: tp + fp ? tp / (tp + fp) : NaN,
+    recall: objects ? tp / objects : NaN,
+  });
 
   function mean(values) {
-    let sum = 0, n = 0;
-    for (const value of values) if (!Number.isNaN(value)) { sum += value; n++; }
+    let sum = 0,
+      n = 0;
+    for (const value of values)
+      if (!Number.isNaN(value)) {
+        sum += value;
+        n++;
+      }
     return n ? sum / n : NaN;
   }
 

@@ -1,9 +1,15 @@
 // What stands under every table, shown or exported: threshold, convention, how many images, which probox.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
-  /** Return parts of one text for all results if it is the same, else with the names of those it is of. */
+  /**
+   * Return parts of one text for all results if it is the same, else with the names of those it is of.
+   *
+   * @param {Store} store
+   * @param {(result: Result, r: number) => string} textOf
+   */
   function ofAll(store, textOf) {
     const names = new Map();
     store.results.forEach((result, r) => {
@@ -21,10 +27,11 @@
   };
 
   /** Return in words what made the numbers of a table. */
-  probox.caption = (store, state) => [
-    probox.thresholdText(store, state),
-    `convention ${ofAll(store, (result) => result.words)}`,
-    `${probox.count(store.count)} ${store.count === 1 ? "image" : "images"}`,
-    `probox ${store.index.version}`,
-  ].join("; ");
+  probox.caption = (store, state) =>
+    [
+      probox.thresholdText(store, state),
+      `convention ${ofAll(store, (result) => result.words)}`,
+      `${probox.count(store.count)} ${store.count === 1 ? "image" : "images"}`,
+      `probox ${store.index.version}`,
+    ].join("; ");
 })();

@@ -1,15 +1,19 @@
 // Charts: lines and steps as SVG, clouds of points on a canvas; all tell their values under the pointer.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, s } = probox;
   const { MARGIN, frame, tooltip, shape } = probox.chartParts;
 
   /** Return a path through a series, broken where it has no value. */
   function pathOf(one, x, y) {
-    let path = "", open = false;
+    let path = "",
+      open = false;
     one.x.forEach((value, i) => {
-      if (!Number.isFinite(one.y[i])) { open = false; return; }
+      if (!Number.isFinite(one.y[i])) {
+        open = false;
+        return;
+      }
       const next = one.step && i + 1 < one.x.length ? ` H ${x(one.x[i + 1])}` : "";
       path += `${open ? "L" : "M"} ${x(value)} ${y(one.y[i])}${next} `;
       open = true;
@@ -19,10 +23,13 @@
 
   /** Return a series' shape at some of its points, each detector's at places of their own. */
   function marksOf(one, x, y) {
-    const there = Array.from(one.x.keys()).filter((i) => Number.isFinite(one.y[i]) && !(one.step && i + 1 === one.x.length));
+    const there = Array.from(one.x.keys()).filter(
+      (i) => Number.isFinite(one.y[i]) && !(one.step && i + 1 === one.x.length),
+    );
     const every = one.marked === "all" ? 1 : Math.max(1, Math.ceil(there.length / 6));
     const middle = (i) => (one.step ? (one.x[i] + one.x[i + 1]) / 2 : one.x[i]);
-    return there.filter((_, n) => n % every === Math.floor((every * (1 + 2 * (one.mark % 4))) / 8) % every)
+    return there
+      .filter((_, n) => n % every === Math.floor((every * (1 + 2 * (one.mark % 4))) / 8) % every)
       .map((i) => shape(one.mark, x(middle(i)), y(one.y[i]), one.colour));
   }
 
@@ -31,14 +38,17 @@
 
   /** Return a chart's label with its main numbers: those at the marker, else the highest of each series. */
   function told(options) {
-    const parts = options.series.filter((one) => !one.reference).map((one) => {
-      const finite = one.y.map((value, i) => i).filter((i) => Number.isFinite(one.y[i]));
-      if (!finite.length) return `${one.name}: none`;
-      const at = Number.isFinite(options.marker) ? nearest(one, options.marker)
-        : finite.reduce((best, i) => (one.y[i] > one.y[best] ? i : best));
-      const where = Number.isFinite(options.marker) ? "" : ` at ${number(one.x[at])}`;
-      return `${one.name}: ${options.format(one.y[at])}${where}`;
-    });
+    const parts = options.series
+      .filter((one) => !one.reference)
+      .map((one) => {
+        const finite = one.y.map((value, i) => i).filter((i) => Number.isFinite(one.y[i]));
+        if (!finite.length) return `${one.name}: none`;
+        const at = Number.isFinite(options.marker)
+          ? nearest(one, options.marker)
+          : finite.reduce((best, i) => (one.y[i] > one.y[best] ? i : best));
+        const where = Number.isFinite(options.marker) ? "" : ` at ${number(one.x[at])}`;
+        return `${one.name}: ${options.format(one.y[at])}${where}`;
+      });
     const which = Number.isFinite(options.marker) ? `at ${number(options.marker)}` : "highest";
     return parts.length ? `${options.label}; ${which}: ${parts.join(", ")}` : `${options.label}; nothing to show`;
   }
@@ -47,7 +57,8 @@
   function nearest(one, value) {
     let at = 0;
     one.x.forEach((candidate, i) => {
-      const better = one.step ? candidate <= value && i + 1 < one.x.length
+      const better = one.step
+        ? candidate <= value && i + 1 < one.x.length
         : Math.abs(candidate - value) < Math.abs(one.x[at] - value);
       if (better) at = i;
     });
@@ -72,25 +83,52 @@
     const own = kept.get(container) || { live: h("div", { class: "offscreen", "aria-live": "polite" }), at: null };
     kept.set(container, own);
     container.replaceChildren();
-    const [low, high] = options.yRange
-      || [0, Math.max(...options.series.flatMap((one) => one.y.filter(Number.isFinite)), 1e-9) * (options.yScale === "log" ? 1.6 : 1.06)];
+    const [low, high] = options.yRange || [
+      0,
+      Math.max(...options.series.flatMap((one) => one.y.filter(Number.isFinite)), 1e-9) *
+        (options.yScale === "log" ? 1.6 : 1.06),
+    ];
     const { svg, x, y, back, height } = frame(container, { ...options, label: told(options), yRange: [low, high] });
     const [first, last] = options.xRange;
     const inside = (value) => Math.min(Math.max(value, first), last);
     if (options.band) {
       const [bottom, top] = options.band.map((value) => y(Math.min(Math.max(value, low), high)));
-      svg.append(s("rect", { class: "band", x: MARGIN.left, width: x(last) - MARGIN.left, y: top, height: Math.max(bottom - top, 0) }));
+      svg.append(
+        s("rect", {
+          class: "band",
+          x: MARGIN.left,
+          width: x(last) - MARGIN.left,
+          y: top,
+          height: Math.max(bottom - top, 0),
+        }),
+      );
     }
     if (Number.isFinite(options.level)) {
-      svg.append(s("line", { class: "reference", x1: x(first), x2: x(last), y1: y(options.level), y2: y(options.level) }));
+      svg.append(
+        s("line", { class: "reference", x1: x(first), x2: x(last), y1: y(options.level), y2: y(options.level) }),
+      );
     }
     for (const one of options.series) {
-      svg.append(s("path", { class: one.reference ? "reference" : "line", d: pathOf(one, x, y), stroke: one.colour || null, "stroke-dasharray": one.dash || null }));
+      svg.append(
+        s("path", {
+          class: one.reference ? "reference" : "line",
+          d: pathOf(one, x, y),
+          stroke: one.colour || null,
+          "stroke-dasharray": one.dash || null,
+        }),
+      );
     }
     for (const one of options.series) if (one.mark !== undefined) svg.append(...marksOf(one, x, y));
     if (Number.isFinite(options.marker)) {
-      svg.append(s("line", { class: "marker", x1: x(options.marker), x2: x(options.marker), y1: MARGIN.top,
-        y2: height - MARGIN.bottom }));
+      svg.append(
+        s("line", {
+          class: "marker",
+          x1: x(options.marker),
+          x2: x(options.marker),
+          y1: MARGIN.top,
+          y2: height - MARGIN.bottom,
+        }),
+      );
     }
     const cross = s("line", { class: "cross", y1: MARGIN.top, y2: height - MARGIN.bottom, visibility: "hidden" });
     svg.append(cross);
@@ -98,17 +136,29 @@
     container.append(svg, own.live);
     const tip = tooltip(container);
     const xs = options.series.length ? options.series[0].x : [];
-    const linesAt = (at) => [[`${options.xLabel} ${number(xs[at])}`], ...options.series.filter((one) => !one.reference).map((one) => {
-      const i = one.x === xs || (one.x.length === xs.length && one.x[at] === xs[at]) ? at : nearest(one, xs[at]);
-      return [one.tip ? `${one.name} ${one.tip(i)}` : `${one.name} ${options.format(one.y[i])}`, one.colour, one.mark];
-    })];
+    const linesAt = (at) => [
+      [`${options.xLabel} ${number(xs[at])}`],
+      ...options.series
+        .filter((one) => !one.reference)
+        .map((one) => {
+          const i = one.x === xs || (one.x.length === xs.length && one.x[at] === xs[at]) ? at : nearest(one, xs[at]);
+          return [
+            one.tip ? `${one.name} ${one.tip(i)}` : `${one.name} ${options.format(one.y[i])}`,
+            one.colour,
+            one.mark,
+          ];
+        }),
+    ];
     const point = (at, px, py) => {
       cross.setAttribute("x1", x(xs[at]));
       cross.setAttribute("x2", x(xs[at]));
       cross.setAttribute("visibility", "visible");
       tip.show(px, py, linesAt(at));
     };
-    const unpoint = () => { tip.hide(); cross.setAttribute("visibility", "hidden"); };
+    const unpoint = () => {
+      tip.hide();
+      cross.setAttribute("visibility", "hidden");
+    };
     svg.addEventListener("pointermove", (event) => {
       const value = back(event.offsetX);
       if (!xs.length || value < first || value > last) return unpoint();
@@ -117,16 +167,27 @@
     svg.addEventListener("pointerleave", unpoint);
     svg.addEventListener("blur", unpoint);
 
-    const brush = options.onBrush ? probox.brushOf(svg, { ...options, x, back, top: MARGIN.top, bottom: height - MARGIN.bottom,
-      cursor: () => (own.at === null ? null : xs[own.at]) }) : null;
+    const brush = options.onBrush
+      ? probox.brushOf(svg, {
+          ...options,
+          x,
+          back,
+          top: MARGIN.top,
+          bottom: height - MARGIN.bottom,
+          cursor: () => (own.at === null ? null : xs[own.at]),
+        })
+      : null;
     if (options.onPick) {
       svg.classList.add("pickable");
       svg.addEventListener("click", (event) => {
         if (!brush || !brush.clicked()) options.onPick(inside(back(event.offsetX)));
       });
     }
-    const hints = [xs.length && "arrow keys read values", options.onBrush && "Shift and arrow keys choose a range, Escape clears it",
-      options.onPick && "Enter sets the threshold"].filter(Boolean);
+    const hints = [
+      xs.length && "arrow keys read values",
+      options.onBrush && "Shift and arrow keys choose a range, Escape clears it",
+      options.onPick && "Enter sets the threshold",
+    ].filter(Boolean);
     svg.setAttribute("aria-description", hints.join("; "));
     svg.addEventListener("keydown", (event) => {
       const steps = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -138,16 +199,25 @@
         return;
       }
       if (event.altKey || event.ctrlKey || event.metaKey || !xs.length) return;
-      if (event.key === "Enter" && options.onPick && own.at !== null) { options.onPick(inside(xs[Math.min(own.at, xs.length - 1)])); return; }
+      if (event.key === "Enter" && options.onPick && own.at !== null) {
+        options.onPick(inside(xs[Math.min(own.at, xs.length - 1)]));
+        return;
+      }
       if (!steps && event.key !== "Home" && event.key !== "End") return;
       event.preventDefault();
       event.stopPropagation();
       const from = own.at ?? nearest(options.series[0], Number.isFinite(options.marker) ? options.marker : first);
       const by = steps * Math.max(1, Math.round(xs.length / 50));
-      own.at = event.key === "Home" ? 0 : event.key === "End" ? xs.length - 1
-        : Math.min(Math.max(own.at === null ? from : from + by, 0), xs.length - 1);
+      own.at =
+        event.key === "Home"
+          ? 0
+          : event.key === "End"
+            ? xs.length - 1
+            : Math.min(Math.max(own.at === null ? from : from + by, 0), xs.length - 1);
       point(own.at, x(xs[own.at]), MARGIN.top + 60);
-      own.live.textContent = linesAt(own.at).map(([text]) => text).join(", ");
+      own.live.textContent = linesAt(own.at)
+        .map(([text]) => text)
+        .join(", ");
     });
     if (focused) svg.focus({ preventScroll: true });
   };
@@ -162,22 +232,43 @@
     container.replaceChildren();
     const format = options.format || probox.percent;
     const middle = (values) => format(values.reduce((sum, value) => sum + value, 0) / values.length);
-    const points = options.series.map((one) => `${one.name}: ${one.x.length
-      ? `${probox.count(one.x.length)}, on average ${middle(one.x)} across and ${middle(one.y)} up` : "none"}`);
-    const { svg, x, y, width, height } = frame(container, { xRange: [0, 1], yRange: [0, 1], ...options,
-      label: `${options.label}; points of ${points.join("; ")}` });
+    const points = options.series.map(
+      (one) =>
+        `${one.name}: ${
+          one.x.length
+            ? `${probox.count(one.x.length)}, on average ${middle(one.x)} across and ${middle(one.y)} up`
+            : "none"
+        }`,
+    );
+    const { svg, x, y, width, height } = frame(container, {
+      xRange: [0, 1],
+      yRange: [0, 1],
+      ...options,
+      label: `${options.label}; points of ${points.join("; ")}`,
+    });
     const ratio = window.devicePixelRatio || 1;
-    const canvas = h("canvas", { width: width * ratio, height: height * ratio, class: "cloud",
-      style: `width:${width}px;height:${height}px` });
+    const canvas = h("canvas", {
+      width: width * ratio,
+      height: height * ratio,
+      class: "cloud",
+      style: `width:${width}px;height:${height}px`,
+    });
     const context = canvas.getContext("2d");
     context.scale(ratio, ratio);
     const words = [];
     if (options.levels) {
       for (const level of probox.constants.LEVELS) {
         let path = "";
-        for (let q = level * level; q <= 1.0001; q += 0.01) path += `${path ? "L" : "M"} ${x(q)} ${y(level * level / q)} `;
+        for (let q = level * level; q <= 1.0001; q += 0.01)
+          path += `${path ? "L" : "M"} ${x(q)} ${y((level * level) / q)} `;
         svg.append(s("path", { class: "level", d: path }));
-        words.push(s("text", { class: "level", x: x(1) - 6, y: y(level * level) - 6, "text-anchor": "end" }, `pPDQ ${100 * level}`));
+        words.push(
+          s(
+            "text",
+            { class: "level", x: x(1) - 6, y: y(level * level) - 6, "text-anchor": "end" },
+            `pPDQ ${100 * level}`,
+          ),
+        );
       }
     }
     const total = options.series.reduce((sum, one) => sum + one.x.length, 0);
@@ -185,7 +276,8 @@
     for (const one of options.series) {
       context.fillStyle = one.colour;
       for (let i = 0; i < one.x.length; i++) {
-        if (total > 4000) { // squares are drawn ten times as fast
+        if (total > 4000) {
+          // squares are drawn ten times as fast
           context.fillRect(x(one.x[i]) - 1.5, y(one.y[i]) - 1.5, 3, 3);
           continue;
         }
@@ -197,17 +289,26 @@
     const ring = s("circle", { class: "ring", r: 6, visibility: "hidden" });
     const lines = (options.lines || []).map((one) => [
       one.reference ? null : s("path", { class: "halo", d: pathOf(one, x, y) }),
-      s("path", { class: one.reference ? "reference" : "line over-points", d: pathOf(one, x, y), stroke: one.colour || null }),
-      one.mark === undefined ? null : marksOf(one, x, y)]);
+      s("path", {
+        class: one.reference ? "reference" : "line over-points",
+        d: pathOf(one, x, y),
+        stroke: one.colour || null,
+      }),
+      one.mark === undefined ? null : marksOf(one, x, y),
+    ]);
     const over = s("svg", { width, height, class: "over" }, words, lines, ring);
     container.append(svg, canvas, over);
     const tip = tooltip(container);
     const nearest = (event) => {
-      let best = null, distance = 100;
+      let best = null,
+        distance = 100;
       for (const one of options.series) {
         for (let i = 0; i < one.x.length; i++) {
           const away = (x(one.x[i]) - event.offsetX) ** 2 + (y(one.y[i]) - event.offsetY) ** 2;
-          if (away < distance) { best = { one, i }; distance = away; }
+          if (away < distance) {
+            best = { one, i };
+            distance = away;
+          }
         }
       }
       return best;
@@ -220,11 +321,17 @@
       const { one, i } = best;
       ring.setAttribute("cx", x(one.x[i]));
       ring.setAttribute("cy", y(one.y[i]));
-      tip.show(event.offsetX, event.offsetY, [[one.name, one.colour, one.mark],
-        [`${options.xLabel} ${format(one.x[i])}`], [`${options.yLabel} ${format(one.y[i])}`],
-        ["click: see the image"]]);
+      tip.show(event.offsetX, event.offsetY, [
+        [one.name, one.colour, one.mark],
+        [`${options.xLabel} ${format(one.x[i])}`],
+        [`${options.yLabel} ${format(one.y[i])}`],
+        ["click: see the image"],
+      ]);
     });
-    over.addEventListener("pointerleave", () => { tip.hide(); ring.setAttribute("visibility", "hidden"); });
+    over.addEventListener("pointerleave", () => {
+      tip.hide();
+      ring.setAttribute("visibility", "hidden");
+    });
     over.addEventListener("click", (event) => {
       const best = nearest(event);
       if (best) options.onPick(best.one, best.i);

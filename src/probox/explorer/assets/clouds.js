@@ -1,11 +1,19 @@
 // The qualities of every true positive as clouds of points.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
-  /** Return two qualities of a result's true positives, and their rows. */
+  /**
+   * Return two qualities of a result's true positives, and their rows.
+   *
+   * @param {View} view
+   * @param {Quality} x
+   * @param {Quality} y
+   */
   function points(view, x, y) {
-    const rows = view.right, { pairs } = view.result;
+    const rows = view.right,
+      { pairs } = view.result;
     const found = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), rows };
     for (let i = 0; i < rows.length; i++) {
       const p = view.pair[rows[i]];
@@ -15,10 +23,22 @@
     return found;
   }
 
-  const cloud = (id, x, y, levels) => (store, state) => probox.cloudChart(probox.byId(id), {
-    xLabel: `${x} quality`, yLabel: `${y} quality`, height: 320, levels, label: `${y} against ${x} quality of every true positive`,
-    series: store.results.map((result, r) => ({ name: result.name, colour: probox.lineColour(r), r, ...points(store.view(r, state.t), x, y) })),
-    onPick: (one, i) => probox.openDetection(one.r, one.rows[i]) });
+  /** @type {(id: string, x: Quality, y: Quality, levels: boolean) => Work} */
+  const cloud = (id, x, y, levels) => (store, state) =>
+    probox.cloudChart(probox.byId(id), {
+      xLabel: `${x} quality`,
+      yLabel: `${y} quality`,
+      height: 320,
+      levels,
+      label: `${y} against ${x} quality of every true positive`,
+      series: store.results.map((result, r) => ({
+        name: result.name,
+        colour: probox.lineColour(r),
+        r,
+        ...points(store.view(r, state.t), x, y),
+      })),
+      onPick: (one, i) => probox.openDetection(one.r, one.rows[i]),
+    });
 
   // So many points take long to draw: they come when the slider rests.
   probox.follow(["t"], cloud("chart-spatial", "label", "spatial", true), "rest");

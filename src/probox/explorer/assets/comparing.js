@@ -2,7 +2,7 @@
 // Nothing here draws: generators give numbers, which are Python's since images are drawn and swapped as there.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { QUALITIES, RESAMPLING } = probox.constants;
   const { TP, FP, FN } = probox.constants.VERDICT;
   const { LEVEL, REPLICATES } = RESAMPLING;
@@ -19,7 +19,8 @@
     const { detections, pairs } = view.result;
     const sums = Object.fromEntries([...QUALITIES, ...COUNTS].map((name) => [name, new Float64Array(store.count)]));
     const cost = detections.cost ? new Float64Array(store.count) : sums.FP;
-    const there = store.objects.offsets, found = detections.offsets;
+    const there = store.objects.offsets,
+      found = detections.offsets;
     const added = QUALITIES.map((name) => [sums[name], pairs[name]]);
     for (let i = 0; i < store.count; i++) {
       for (let d = found[i]; d < found[i + 1]; d++) {
@@ -42,12 +43,13 @@
     return COUNTS.includes(key) ? sums[key][n] : sums[key][n] / sums.TP[n];
   }
 
-  const numbers = (sums, length) => Object.fromEntries(KEYS.map((key) =>
-    [key, Float64Array.from({ length }, (_, n) => numberAt(sums, key, n))]));
+  const numbers = (sums, length) =>
+    Object.fromEntries(KEYS.map((key) => [key, Float64Array.from({ length }, (_, n) => numberAt(sums, key, n))]));
 
   /** Do something with each different array of sums, once; FP and its cost may be one. */
   function* eachSum(sums, work) {
-    const done = new Map(), made = {};
+    const done = new Map(),
+      made = {};
     for (const [name, values] of Object.entries(sums)) {
       if (!done.has(values)) done.set(values, yield* work(values, name));
       made[name] = done.get(values);
@@ -74,8 +76,9 @@
       return added;
     });
     const replicates = numbers(drawn, REPLICATES);
-    const intervals = Object.fromEntries(KEYS.map((key) =>
-      [key, interval(values[key], replicates[key], store.count, unitOf(key))]));
+    const intervals = Object.fromEntries(
+      KEYS.map((key) => [key, interval(values[key], replicates[key], store.count, unitOf(key))]),
+    );
     return { sums, values, replicates, intervals };
   }
 
@@ -85,7 +88,13 @@
     const all = Array.from({ length: samples.images }, (_, i) => i);
     const moved = yield* eachSum(a, function* (own, name) {
       const added = new Float64Array(count);
-      addSwapped(added, bits, count, all, own.map((value, i) => b[name][i] - value));
+      addSwapped(
+        added,
+        bits,
+        count,
+        all,
+        own.map((value, i) => b[name][i] - value),
+      );
       yield;
       return added;
     });
@@ -116,18 +125,23 @@
     const { offsets } = store.objects;
     for (let image = 0; image < store.count; image++) {
       for (let o = offsets[image]; o < offsets[image + 1]; o++) {
-        const label = store.objects.class[o], place = placeOf(label, image);
-        views.forEach((view, side) => { if (view.objectVerdict[o] === FN) parts[label].below[side][place]++; });
+        const label = store.objects.class[o],
+          place = placeOf(label, image);
+        views.forEach((view, side) => {
+          if (view.objectVerdict[o] === FN) parts[label].below[side][place]++;
+        });
       }
       views.forEach((view, side) => {
         const { detections, pairs } = view.result;
         for (let d = detections.offsets[image]; d < detections.offsets[image + 1]; d++) {
           if (view.verdict[d] === TP) {
-            const label = store.objects.class[pairs.object[view.pair[d]]], place = placeOf(label, image);
+            const label = store.objects.class[pairs.object[view.pair[d]]],
+              place = placeOf(label, image);
             parts[label].above[side][place] += pairs.pPDQ[view.pair[d]];
             parts[label].below[side][place]++;
           } else if (view.verdict[d] === FP && detections.class[d] >= 0) {
-            const label = detections.class[d], place = placeOf(label, image);
+            const label = detections.class[d],
+              place = placeOf(label, image);
             parts[label].below[side][place] += detections.cost ? detections.cost[d] : 1;
           }
         }
@@ -153,34 +167,68 @@
     const replicates = drawn[0].map((value, r) => value / drawn[1][r] - drawn[2][r] / drawn[3][r]);
     const swapped = [];
     for (const { bits, count } of swaps) {
-      const up = new Float64Array(count), down = new Float64Array(count);
-      addSwapped(up, bits, count, images, above[0].map((value, n) => above[1][n] - value));
-      addSwapped(down, bits, count, images, below[0].map((value, n) => below[1][n] - value));
+      const up = new Float64Array(count),
+        down = new Float64Array(count);
+      addSwapped(
+        up,
+        bits,
+        count,
+        images,
+        above[0].map((value, n) => above[1][n] - value),
+      );
+      addSwapped(
+        down,
+        bits,
+        count,
+        images,
+        below[0].map((value, n) => below[1][n] - value),
+      );
       for (let s = 0; s < count; s++) swapped.push((a + up[s]) / (b + down[s]) - (c - up[s]) / (d - down[s]));
       yield;
     }
     const difference = a / b - c / d;
-    return { first: a / b, second: c / d, difference, between: interval(difference, replicates, images.length),
-      p: pValue(difference, swapped, images.length), images: images.length };
+    return {
+      first: a / b,
+      second: c / d,
+      difference,
+      between: interval(difference, replicates, images.length),
+      p: pValue(difference, swapped, images.length),
+      images: images.length,
+    };
   }
 
   /** Make the differences of two results at a threshold, of all classes (by key) and of each class (PDQ, by number). */
   function* compared(store, samples, [a, b], threshold, [first, second]) {
     const swapped = yield* swappedNumbers(first.sums, second.sums, samples);
-    const columns = Object.fromEntries(KEYS.map((key) => {
-      const difference = first.values[key] - second.values[key];
-      const replicates = first.replicates[key].map((value, r) => value - second.replicates[key][r]);
-      const between = interval(difference, replicates, store.count);
-      const p = pValue(difference, swapped[key], store.count);
-      return [key, { first: first.values[key], second: second.values[key], difference, between, p, claimed: claimed(p, between) }];
-    }));
+    const columns = Object.fromEntries(
+      KEYS.map((key) => {
+        const difference = first.values[key] - second.values[key];
+        const replicates = first.replicates[key].map((value, r) => value - second.replicates[key][r]);
+        const between = interval(difference, replicates, store.count);
+        const p = pValue(difference, swapped[key], store.count);
+        return [
+          key,
+          {
+            first: first.values[key],
+            second: second.values[key],
+            difference,
+            between,
+            p,
+            claimed: claimed(p, between),
+          },
+        ];
+      }),
+    );
     const parts = classParts(store, [store.view(a, threshold), store.view(b, threshold)]);
     yield;
-    const weights = yield* samples.drawn(), swaps = yield* samples.swapped();
+    const weights = yield* samples.drawn(),
+      swaps = yield* samples.swapped();
     const classes = [];
     for (const part of parts) classes.push(yield* classDifference(part, weights, swaps));
     const adjusted = holm(classes.map((one) => one?.p ?? NaN));
-    classes.forEach((one, n) => one && Object.assign(one, { adjusted: adjusted[n], claimed: claimed(adjusted[n], one.between) }));
+    classes.forEach(
+      (one, n) => one && Object.assign(one, { adjusted: adjusted[n], claimed: claimed(adjusted[n], one.between) }),
+    );
     return { columns, classes };
   }
 
@@ -199,7 +247,8 @@
 
   /** Return what may be concluded from a difference of PDQ, in one sentence. */
   const conclusion = ([a, b], { difference, between, p, claimed }, images) => {
-    if (images < 2) return `Nothing can be concluded about ${a} and ${b} from ${images} image${images === 1 ? "" : "s"}.`;
+    if (images < 2)
+      return `Nothing can be concluded about ${a} and ${b} from ${images} image${images === 1 ? "" : "s"}.`;
     if (!Number.isFinite(difference)) return "In PDQ one of them has no finite number.";
     if (difference === 0 && between?.low === 0 && between.high === 0) return "In PDQ they are equal.";
     const many = `${count(images)} images`;

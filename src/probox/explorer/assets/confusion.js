@@ -1,7 +1,7 @@
 // Which classes are taken for which, by PDQ's own matches at the threshold, with background; a cell chooses its items.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, count, percent } = probox;
   const { BACKGROUND, UNNAMED, MOST } = probox.constants.CONFUSION;
 
@@ -10,15 +10,26 @@
   // --- the state: what the matrix shows, and the cell that the gallery shows ---
 
   // In the address a class is its number, "-" is background and "?" no class of the truth.
-  const label = (store) => (text) => (text === "-" ? store.classes.length : text === "?" ? store.classes.length + 1
-    : /^\d+$/.test(text) && Number(text) < store.classes.length ? Number(text) : -1);
+  const label = (store) => (text) =>
+    text === "-"
+      ? store.classes.length
+      : text === "?"
+        ? store.classes.length + 1
+        : /^\d+$/.test(text) && Number(text) < store.classes.length
+          ? Number(text)
+          : -1;
   const signs = (store, n) => (n < store.classes.length ? String(n) : n === store.classes.length ? "-" : "?");
   const nameOf = (store, n) => store.classes[n] ?? (n === store.classes.length ? BACKGROUND : UNNAMED);
 
   probox.field("confused", null, "confused", (text, store) => {
     const [truth, named, more] = text.split(">").map(label(store));
     const background = store.classes.length;
-    const sensible = more === undefined && truth >= 0 && truth <= background && named >= 0 && !(truth === background && named === background);
+    const sensible =
+      more === undefined &&
+      truth >= 0 &&
+      truth <= background &&
+      named >= 0 &&
+      !(truth === background && named === background);
     return sensible ? text : undefined;
   });
   probox.field("matrix", "most", "matrix", probox.oneOf(["most", "all"]));
@@ -32,7 +43,9 @@
     const background = store.classes.length;
     if (truth === background) return `false positives named ${nameOf(store, named)}`;
     if (named === background) return `missed: ${nameOf(store, truth)}`;
-    return truth === named ? `${nameOf(store, truth)} found as such` : `${nameOf(store, truth)} taken for ${nameOf(store, named)}`;
+    return truth === named
+      ? `${nameOf(store, truth)} found as such`
+      : `${nameOf(store, truth)} taken for ${nameOf(store, named)}`;
   }
 
   probox.addItemFilter({
@@ -40,9 +53,13 @@
     make: (store, state, r, view) => {
       const cell = chosen(store, state);
       if (!cell) return null;
-      const [truth, named] = cell, background = store.classes.length;
-      const there = store.objects.class, own = view.result.detections.class;
-      return (d, o) => (o < 0 ? background : there[o]) === truth && (d < 0 ? background : own[d] < 0 ? background + 1 : own[d]) === named;
+      const [truth, named] = cell,
+        background = store.classes.length;
+      const there = store.objects.class,
+        own = view.result.detections.class;
+      return (d, o) =>
+        (o < 0 ? background : there[o]) === truth &&
+        (d < 0 ? background : own[d] < 0 ? background + 1 : own[d]) === named;
     },
     words: (store, state) => (state.confused ? cellWords(store, ...chosen(store, state)) : ""),
   });
@@ -57,7 +74,8 @@
     const unnamed = counts.some((row) => row[classes + 1] > 0);
     const columns = [...rows, classes, ...(unnamed ? [classes + 1] : [])];
     const cell = (truth, named) => {
-      const value = counts[truth][named], sum = total(counts[truth]);
+      const value = counts[truth][named],
+        sum = total(counts[truth]);
       if (truth === classes && named === classes) return h("td", { class: "none" }, "–");
       const share = sum ? value / sum : 0;
       const words = cellWords(store, truth, named);
@@ -65,20 +83,64 @@
       const key = `${signs(store, truth)}>${signs(store, named)}`;
       const on = state.confused === key;
       // Never so dark that the number could not be read.
-      const style = value ? `background:color-mix(in srgb, var(--accent) ${(4 + 51 * share).toFixed(1)}%, var(--panel))` : null;
-      return h("td", { style, class: [truth === named && "own", on && "on"].filter(Boolean).join(" ") || null,
-        "data-value": state.shares === "yes" ? share : value, "data-cell": key },
-      value ? h("button", { type: "button", "data-key": key, "aria-pressed": String(on), title: `${words}: ${count(value)}, ${percent(share, 1)} % of the row`,
-        "aria-label": `${text}${state.shares === "yes" ? " %" : ""}, ${words}`,
-        onclick: () => choose(on ? null : key) }, text) : h("span", { class: "offscreen" }, "0"));
+      const style = value
+        ? `background:color-mix(in srgb, var(--accent) ${(4 + 51 * share).toFixed(1)}%, var(--panel))`
+        : null;
+      return h(
+        "td",
+        {
+          style,
+          class: [truth === named && "own", on && "on"].filter(Boolean).join(" ") || null,
+          "data-value": state.shares === "yes" ? share : value,
+          "data-cell": key,
+        },
+        value
+          ? h(
+              "button",
+              {
+                type: "button",
+                "data-key": key,
+                "aria-pressed": String(on),
+                title: `${words}: ${count(value)}, ${percent(share, 1)} % of the row`,
+                "aria-label": `${text}${state.shares === "yes" ? " %" : ""}, ${words}`,
+                onclick: () => choose(on ? null : key),
+              },
+              text,
+            )
+          : h("span", { class: "offscreen" }, "0"),
+      );
     };
     const table = byId("confusion-table");
     const focused = table.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     table.replaceChildren(
-      h("caption", { class: "offscreen" }, `Rows: classes of objects. Columns: classes that detections of ${store.results[state.main].name} name.`),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "truth \\ named"), columns.map((c) => h("th", { scope: "col", title: nameOf(store, c) }, h("span", {}, nameOf(store, c)))))),
-      h("tbody", {}, [...rows, classes].map((truth) => h("tr", { class: truth === classes ? "background" : null },
-        h("th", { scope: "row" }, nameOf(store, truth)), columns.map((named) => cell(truth, named))))));
+      h(
+        "caption",
+        { class: "offscreen" },
+        `Rows: classes of objects. Columns: classes that detections of ${store.results[state.main].name} name.`,
+      ),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "truth \\ named"),
+          columns.map((c) => h("th", { scope: "col", title: nameOf(store, c) }, h("span", {}, nameOf(store, c)))),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        [...rows, classes].map((truth) =>
+          h(
+            "tr",
+            { class: truth === classes ? "background" : null },
+            h("th", { scope: "row" }, nameOf(store, truth)),
+            columns.map((named) => cell(truth, named)),
+          ),
+        ),
+      ),
+    );
     offer(table, state.confused ?? active);
     if (focused) table.querySelector(`[data-key="${focused}"]`)?.focus();
     byId("confusion-detector").value = String(state.main);
@@ -101,10 +163,14 @@
 
   /** Go to the next cell that way which has something in it. */
   function move(table, cell, [down, right]) {
-    let row = cell.parentElement.rowIndex + down, column = cell.cellIndex + right;
+    let row = cell.parentElement.rowIndex + down,
+      column = cell.cellIndex + right;
     for (; table.rows[row]?.cells[column]; row += down, column += right) {
       const button = table.rows[row].cells[column].querySelector("button");
-      if (button) { button.focus(); return; }
+      if (button) {
+        button.focus();
+        return;
+      }
     }
   }
 
@@ -113,9 +179,15 @@
     const classes = store.classes.length;
     const mixed = total(counts.slice(0, classes).map((row, c) => total(row) - row[c] - row[classes]));
     const matched = total(counts.slice(0, classes).map((row) => total(row) - row[classes]));
-    return [`${count(mixed)} of ${count(matched)} matched detections name another class than their object's.`,
-      rows.length < there.length ? `The ${rows.length} of ${there.length} classes that are mixed up most; what a row lacks went to others.` : "",
-      "PDQ matches no detection with an object whose class it gives no probability: these are a false positive and a miss."].filter(Boolean).join(" ");
+    return [
+      `${count(mixed)} of ${count(matched)} matched detections name another class than their object's.`,
+      rows.length < there.length
+        ? `The ${rows.length} of ${there.length} classes that are mixed up most; what a row lacks went to others.`
+        : "",
+      "PDQ matches no detection with an object whose class it gives no probability: these are a false positive and a miss.",
+    ]
+      .filter(Boolean)
+      .join(" ");
   }
 
   /** Choose a cell, and go where its images are. */
@@ -130,8 +202,12 @@
     byId("confusion-detector").append(...probox.detectorOptions(store));
     byId("confusion-detector").closest("label").hidden = store.results.length < 2;
     byId("confusion-detector").addEventListener("change", (event) => probox.setMain(Number(event.target.value)));
-    byId("confusion-all").addEventListener("change", (event) => probox.update({ matrix: event.target.checked ? "all" : "most" }));
-    byId("confusion-shares").addEventListener("change", (event) => probox.update({ shares: event.target.checked ? "yes" : "no" }));
+    byId("confusion-all").addEventListener("change", (event) =>
+      probox.update({ matrix: event.target.checked ? "all" : "most" }),
+    );
+    byId("confusion-shares").addEventListener("change", (event) =>
+      probox.update({ shares: event.target.checked ? "yes" : "no" }),
+    );
     const table = byId("confusion-table");
     table.addEventListener("focusin", (event) => offer(table, event.target.dataset.key));
     table.addEventListener("keydown", (event) => {
@@ -139,7 +215,14 @@
       event.preventDefault();
       move(table, event.target.closest("td"), STEPS[event.key]);
     });
-    probox.exportable("confusion-table", { name: "confusion", more: (_, state) => [store.results[state.main].name,
-      state.shares === "yes" ? "shares of the rows" : "counts", "rows: truth, columns: class that detections name, by PDQ's matches"].join("; ") });
+    probox.exportable("confusion-table", {
+      name: "confusion",
+      more: (_, state) =>
+        [
+          store.results[state.main].name,
+          state.shares === "yes" ? "shares of the rows" : "counts",
+          "rows: truth, columns: class that detections name, by PDQ's matches",
+        ].join("; "),
+    });
   });
 })();

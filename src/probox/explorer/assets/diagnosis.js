@@ -3,7 +3,7 @@
 // Nothing is matched here, and what may fall on an edge between two bins was put into its bin before.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { NOTHING, SCORE_BINS, PIT_BINS, SIGMA_BINS, SHARES } = probox.constants.WHY;
   const { FP, TP } = probox.constants.VERDICT;
   const EDGES = 4;
@@ -13,8 +13,12 @@
   function columnsOf(result) {
     if (!decoded.has(result)) {
       const { scores, pairs, twins } = result.why;
-      decoded.set(result, { code: probox.column(scores.code), spans: probox.columns(scores.spans),
-        pairs: probox.columns(pairs), twins: probox.columns(twins) });
+      decoded.set(result, {
+        code: probox.column(scores.code),
+        spans: probox.columns(scores.spans),
+        pairs: probox.columns(pairs),
+        twins: probox.columns(twins),
+      });
     }
     return decoded.get(result);
   }
@@ -33,8 +37,10 @@
     const losses = new Float64Array(3 * label.length);
     for (let p = 0; p < label.length; p++) {
       const factors = [label[p] ** weight, foreground[p] ** (1 - weight), background[p] ** (1 - weight)];
-      for (let i = 0; i < 3; i++) { // the mean of what it takes over all orders
-        const b = factors[(i + 1) % 3], c = factors[(i + 2) % 3];
+      for (let i = 0; i < 3; i++) {
+        // the mean of what it takes over all orders
+        const b = factors[(i + 1) % 3],
+          c = factors[(i + 2) % 3];
         losses[3 * p + i] = (1 - factors[i]) * (1 / 3 + (b + c) / 6 + (b * c) / 3);
       }
     }
@@ -45,8 +51,10 @@
   /** Return the sum of a view's pairwise qualities, its counts, and what its false positives cost. */
   function accounts(view) {
     const { TP: found, FP: wrong, FN: missed } = view.total();
-    const { cost } = view.result.detections, { pPDQ } = view.result.pairs;
-    let quality = 0, price = wrong;
+    const { cost } = view.result.detections,
+      { pPDQ } = view.result.pairs;
+    let quality = 0,
+      price = wrong;
     for (const d of view.right) quality += pPDQ[view.pair[d]];
     if (cost) {
       price = 0;
@@ -60,14 +68,22 @@
     const { quality, found, missed, wrong } = accounts(view);
     const counted = found + wrong + missed;
     if (!counted) return null;
-    const losses = lossesOf(view.result), sums = [0, 0, 0];
+    const losses = lossesOf(view.result),
+      sums = [0, 0, 0];
     for (const d of view.right) {
       const p = 3 * view.pair[d];
       for (let i = 0; i < 3; i++) sums[i] += losses[p + i];
     }
     const [label, foreground, background] = sums;
-    const parts = { pdq: quality, missed, false_positives: wrong, label, foreground, background,
-      rounding: found - quality - label - foreground - background };
+    const parts = {
+      pdq: quality,
+      missed,
+      false_positives: wrong,
+      label,
+      foreground,
+      background,
+      rounding: found - quality - label - foreground - background,
+    };
     return Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, value / counted]));
   }
 
@@ -75,8 +91,11 @@
   function duplicates(view) {
     const { twins } = columnsOf(view.result);
     const { cost } = view.result.detections;
-    let count = 0, price = 0, last = -1;
-    for (let i = 0; i < twins.detection.length; i++) { // by detection
+    let count = 0,
+      price = 0,
+      last = -1;
+    for (let i = 0; i < twins.detection.length; i++) {
+      // by detection
       const d = twins.detection[i];
       if (d === last || view.verdict[d] !== FP || view.objectVerdict[twins.object[i]] !== TP) continue;
       last = d;
@@ -90,8 +109,12 @@
   function whatIf(view) {
     const { quality, found, missed, wrong } = accounts(view);
     const twice = duplicates(view);
-    return { now: quality / (found + wrong + missed), no_false_positives: quality / (found + missed),
-      no_duplicates: quality / (found + wrong - twice.price + missed), duplicates: twice.count };
+    return {
+      now: quality / (found + wrong + missed),
+      no_false_positives: quality / (found + missed),
+      no_duplicates: quality / (found + wrong - twice.price + missed),
+      duplicates: twice.count,
+    };
   }
 
   // --- scores ---
@@ -101,16 +124,26 @@
     const { code, spans } = columnsOf(result);
     const { confidence, score } = result.detections;
     const level = levelOf(result, threshold);
-    const n = new Float64Array(SCORE_BINS), hits = new Float64Array(SCORE_BINS), sums = new Float64Array(SCORE_BINS);
-    const add = (what, value) => { n[what >> 1]++; hits[what >> 1] += what & 1; sums[what >> 1] += value; };
+    const n = new Float64Array(SCORE_BINS),
+      hits = new Float64Array(SCORE_BINS),
+      sums = new Float64Array(SCORE_BINS);
+    const add = (what, value) => {
+      n[what >> 1]++;
+      hits[what >> 1] += what & 1;
+      sums[what >> 1] += value;
+    };
     for (let d = 0; d < code.length; d++) {
       if (code[d] !== NOTHING && (level < 0 || confidence[d] > level)) add(code[d], score[d]);
     }
     for (let i = 0; i < spans.code.length; i++) {
       if (spans.since[i] <= level && level < spans.until[i]) add(spans.code[i], score[spans.detection[i]]);
     }
-    let total = 0, gap = 0;
-    for (let bin = 0; bin < SCORE_BINS; bin++) { total += n[bin]; gap += Math.abs(hits[bin] - sums[bin]); }
+    let total = 0,
+      gap = 0;
+    for (let bin = 0; bin < SCORE_BINS; bin++) {
+      total += n[bin];
+      gap += Math.abs(hits[bin] - sums[bin]);
+    }
     return { n, hits, sums, total, error: total ? gap / total : NaN };
   }
 
@@ -121,15 +154,23 @@
     const { pairs } = columnsOf(result);
     const level = levelOf(result, threshold);
     const rows = [];
-    let judged = 0, plain = 0, cut = 0;
+    let judged = 0,
+      plain = 0,
+      cut = 0;
     for (let p = 0; p < pairs.since.length; p++) {
       if (!(pairs.since[p] <= level && level < pairs.until[p])) continue;
       rows.push(p);
-      if (!pairs.level) { plain++; continue; }
+      if (!pairs.level) {
+        plain++;
+        continue;
+      }
       plain += pairs.plain[p];
       cut += pairs.cut[p];
       for (let edge = 0; edge < EDGES; edge++) {
-        if (pairs.level[EDGES * p + edge] !== NOTHING) { judged++; break; }
+        if (pairs.level[EDGES * p + edge] !== NOTHING) {
+          judged++;
+          break;
+        }
       }
     }
     return { pairs, rows, judged, plain, cut, why: why(rows.length, plain, judged) };
@@ -179,7 +220,10 @@
   function order(column) {
     if (!orders.has(column)) {
       const rows = Uint32Array.from(column.keys()).filter((row) => !Number.isNaN(column[row]));
-      orders.set(column, rows.sort((a, b) => column[a] - column[b]));
+      orders.set(
+        column,
+        rows.sort((a, b) => column[a] - column[b]),
+      );
     }
     return orders.get(column);
   }
@@ -217,46 +261,72 @@
   /** Return the mean error that is left when the k most unsure edges are gone, in the own and the true order; AUSE. */
   function sparsification(at) {
     const { sigma, error } = at.pairs;
-    const bySigma = kept(at, sigma), byError = kept(at, error);
-    const own = meansOf(bySigma, sigma, error), best = meansOf(byError, error, error);
+    const bySigma = kept(at, sigma),
+      byError = kept(at, error);
+    const own = meansOf(bySigma, sigma, error),
+      best = meansOf(byError, error, error);
     const random = byError.length ? best[byError.length - 1] : NaN;
-    const a = mean(own), b = mean(best);
-    return { own: own.reverse(), best: best.reverse(), random,
-      ause: random - b > 1e-12 * Math.abs(random) ? (a - b) / (random - b) : NaN };
+    const a = mean(own),
+      b = mean(best);
+    return {
+      own: own.reverse(),
+      best: best.reverse(),
+      random,
+      ause: random - b > 1e-12 * Math.abs(random) ? (a - b) / (random - b) : NaN,
+    };
   }
 
   /** Return root mean squares of sigma and error in bins of equal mass of sigma, Spearman's correlation, and edges. */
   function sigmaError(at) {
     const { sigma, error } = at.pairs;
-    const rows = kept(at, sigma), n = rows.length;
-    const across = [], up = [];
+    const rows = kept(at, sigma),
+      n = rows.length;
+    const across = [],
+      up = [];
     let from = 0;
     for (let bin = 1; bin <= SIGMA_BINS && n; bin++) {
       let end = n;
-      if (bin < SIGMA_BINS) { // the first that is not below the quantile, which lies between two values
-        const below = Math.floor((bin * (n - 1)) / SIGMA_BINS), rest = (bin * (n - 1)) % SIGMA_BINS;
-        const low = sigma[rows[below]], high = sigma[rows[below + (rest > 0 ? 1 : 0)]];
+      if (bin < SIGMA_BINS) {
+        // the first that is not below the quantile, which lies between two values
+        const below = Math.floor((bin * (n - 1)) / SIGMA_BINS),
+          rest = (bin * (n - 1)) % SIGMA_BINS;
+        const low = sigma[rows[below]],
+          high = sigma[rows[below + (rest > 0 ? 1 : 0)]];
         const edge = low + (high - low) * (rest / SIGMA_BINS);
         end = from;
         while (end < n && sigma[rows[end]] < edge) end++;
       }
-      let variances = 0, squares = 0;
-      for (let i = from; i < end; i++) { variances += sigma[rows[i]] ** 2; squares += error[rows[i]] ** 2; }
-      if (end > from) { across.push(Math.sqrt(variances / (end - from))); up.push(Math.sqrt(squares / (end - from))); }
+      let variances = 0,
+        squares = 0;
+      for (let i = from; i < end; i++) {
+        variances += sigma[rows[i]] ** 2;
+        squares += error[rows[i]] ** 2;
+      }
+      if (end > from) {
+        across.push(Math.sqrt(variances / (end - from)));
+        up.push(Math.sqrt(squares / (end - from)));
+      }
       from = end;
     }
     return { across, up, rows, spearman: spearman(rows, sigma, kept(at, error), error) };
   }
 
   function spearman(byX, x, byY, y) {
-    const n = byX.length, ranks = new Float64Array(x.length);
-    runs(byX, x, (first, end) => { for (let i = first; i < end; i++) ranks[byX[i]] = (first + end - n) / 2; });
-    let xx = 0, yy = 0, xy = 0;
+    const n = byX.length,
+      ranks = new Float64Array(x.length);
+    runs(byX, x, (first, end) => {
+      for (let i = first; i < end; i++) ranks[byX[i]] = (first + end - n) / 2;
+    });
+    let xx = 0,
+      yy = 0,
+      xy = 0;
     runs(byY, y, (first, end) => {
       const rank = (first + end - n) / 2;
       for (let i = first; i < end; i++) {
         const other = ranks[byY[i]];
-        xx += other * other; yy += rank * rank; xy += other * rank;
+        xx += other * other;
+        yy += rank * rank;
+        xy += other * rank;
       }
     });
     return xx * yy > 0 ? xy / Math.sqrt(xx * yy) : NaN;

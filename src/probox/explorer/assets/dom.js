@@ -1,16 +1,31 @@
 // Small helpers: elements made of text, never of markup; numbers as the tables show them.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const SVG = "http://www.w3.org/2000/svg";
 
+  /**
+   * @template {Element} T
+   * @param {T} element
+   * @param {Properties | undefined} properties
+   * @param {Child[]} children
+   */
   function fill(element, properties, children) {
     for (const [name, value] of Object.entries(properties || {})) {
       if (value === null || value === undefined || value === false) continue;
-      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-      else element.setAttribute(name, value === true ? "" : value);
+      if (typeof value === "function") element.addEventListener(name.slice(2), value);
+      else element.setAttribute(name, value === true ? "" : String(value));
     }
-    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    /** @param {readonly Child[]} some */
+    const add = (some) => {
+      for (const child of some) {
+        if (Array.isArray(child)) add(child);
+        else if (child !== null && child !== undefined && child !== false)
+          element.append(/** @type {Node | string} */ (child));
+      }
+    };
+    add(children);
     return element;
   }
 
@@ -20,7 +35,8 @@
   /** Make an SVG element. */
   probox.s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
 
-  probox.byId = (id) => document.getElementById(id);
+  // Scripts ask for what the page has; a test compares ids.
+  probox.byId = (id) => /** @type {any} */ (document.getElementById(id));
 
   /** Show a quality in per cent, or a dash. */
   probox.percent = (value, digits = 2) => (Number.isFinite(value) ? (100 * value).toFixed(digits) : "–");
@@ -30,7 +46,11 @@
 
   /** Return an element's width inside; asked anew only when it changes, since asking makes the browser lay out the page. */
   const widths = new WeakMap();
-  const watcher = globalThis.ResizeObserver && new ResizeObserver((entries) => { for (const { target } of entries) widths.delete(target); });
+  const watcher =
+    globalThis.ResizeObserver &&
+    new ResizeObserver((entries) => {
+      for (const { target } of entries) widths.delete(target);
+    });
   probox.widthOf = (element) => {
     if (!widths.has(element)) {
       widths.set(element, element.clientWidth);
@@ -40,20 +60,24 @@
   };
 
   /** Say something for a few seconds, also to screen readers. */
+  let saying = 0,
+    announcing = 0;
   probox.say = (text) => {
     const place = probox.byId("message");
     // What is open over the page would hide what is said below it.
     ([...document.querySelectorAll("dialog[open]")].pop() || document.body).append(place);
     place.textContent = text;
     place.hidden = false;
-    clearTimeout(probox.say.timer);
-    probox.say.timer = setTimeout(() => { place.hidden = true; }, 4000);
+    clearTimeout(saying);
+    saying = setTimeout(() => {
+      place.hidden = true;
+    }, 4000);
   };
 
   /** Tell screen readers, once nothing has changed for a moment: a slider that moves is not to be talked over. */
   probox.announce = (text) => {
-    clearTimeout(probox.announce.timer);
-    probox.announce.timer = setTimeout(() => {
+    clearTimeout(announcing);
+    announcing = setTimeout(() => {
       const place = probox.byId("spoken");
       ([...document.querySelectorAll("dialog[open]")].pop() || document.body).append(place);
       if (place.textContent !== text) place.textContent = text;
@@ -79,7 +103,10 @@
 
   /** Save text as a file. */
   probox.download = (name, text, type = "text/csv") => {
-    const link = probox.h("a", { download: name, href: URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` })) });
+    const link = probox.h("a", {
+      download: name,
+      href: URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` })),
+    });
     document.body.append(link);
     link.click();
     link.remove();
@@ -97,17 +124,19 @@
   probox.forgetColours = () => colours.clear();
 
   /** Return the name of a detector's colour in the style sheet, and its value. */
-  const lineName = (number) => `--line-${number % probox.constants.LINES}`;
+  const lineName = (/** @type {number} */ number) => `--line-${number % probox.constants.LINES}`;
   probox.line = (number) => `var(${lineName(number)})`;
   probox.lineColour = (number) => probox.css(lineName(number));
 
   /** Do small works a few milliseconds per frame, so that the page stays smooth; the newest first. */
+  /** @type {(() => void)[]} */
   const works = [];
   const doSome = () => {
     const end = performance.now() + 7;
     try {
-      while (works.length && performance.now() < end) works.pop()();
-    } finally { // whatever fails, the others are done
+      while (works.length && performance.now() < end) works.pop()?.();
+    } finally {
+      // whatever fails, the others are done
       if (works.length) requestAnimationFrame(doSome);
     }
   };
@@ -122,7 +151,10 @@
     return () => {
       if (waiting) return;
       waiting = true;
-      requestAnimationFrame(() => { waiting = false; work(); });
+      requestAnimationFrame(() => {
+        waiting = false;
+        work();
+      });
     };
   };
 })();

@@ -4,7 +4,7 @@
 // number in `data-value`; one with an interval says `data-low` and `data-high`.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
 
   const made = new Map(); // table's id: { name, more }
@@ -15,35 +15,68 @@
     const aside = copy.querySelector(".interval");
     aside?.remove();
     const number = (text) => (text === undefined || text === "" ? NaN : Number(text));
-    return { text: copy.textContent.replace(/\s+/g, " ").trim(), interval: aside?.textContent || "", value: number(cell.dataset.value),
-      low: number(cell.dataset.low), high: number(cell.dataset.high), best: cell.classList.contains("best") };
+    return {
+      text: copy.textContent.replace(/\s+/g, " ").trim(),
+      interval: aside?.textContent || "",
+      value: number(cell.dataset.value),
+      low: number(cell.dataset.low),
+      high: number(cell.dataset.high),
+      best: cell.classList.contains("best"),
+    };
   }
 
   /** Return a table's headings and rows of cells. */
   function content(table) {
     const cells = (row) => [...row.cells].map(read);
     const head = [...(table.tHead?.rows || [])].at(-1);
-    return { head: head ? cells(head).map((cell) => cell.text) : [],
-      rows: [...table.tBodies].flatMap((body) => [...body.rows]).map(cells) };
+    return {
+      head: head ? cells(head).map((cell) => cell.text) : [],
+      rows: [...table.tBodies].flatMap((body) => [...body.rows]).map(cells),
+    };
   }
 
   function asMarkdown({ head, rows }, caption) {
     const escape = (text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
-    const cell = (one) => (one.best ? `**${escape(one.text)}**` : escape(one.text)) + (one.interval ? ` (${one.interval})` : "");
-    return [head.map(escape), head.map((_, c) => (c ? "---:" : "---")), ...rows.map((row) => row.map(cell))]
-      .map((cells) => `| ${cells.join(" | ")} |`).join("\n") + `\n\n${escape(caption)}\n`;
+    const cell = (one) =>
+      (one.best ? `**${escape(one.text)}**` : escape(one.text)) + (one.interval ? ` (${one.interval})` : "");
+    return (
+      [head.map(escape), head.map((_, c) => (c ? "---:" : "---")), ...rows.map((row) => row.map(cell))]
+        .map((cells) => `| ${cells.join(" | ")} |`)
+        .join("\n") + `\n\n${escape(caption)}\n`
+    );
   }
 
-  const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "–": "--", "−": "$-$",
-    "±": "$\\pm$", "σ": "$\\sigma$", "Δ": "$\\Delta$", "<": "\\textless{}", ">": "\\textgreater{}" };
+  const LATEX = {
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "–": "--",
+    "−": "$-$",
+    "±": "$\\pm$",
+    σ: "$\\sigma$",
+    Δ: "$\\Delta$",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+  };
 
   function asLatex({ head, rows }, caption) {
     const escape = (text) => text.replace(/[\\~^&%$#_{}–−±σΔ<>]/g, (sign) => LATEX[sign] || `\\${sign}`);
-    const cell = (one) => (one.best ? `\\textbf{${escape(one.text)}}` : escape(one.text)) + (one.interval ? ` (${escape(one.interval)})` : "");
+    const cell = (one) =>
+      (one.best ? `\\textbf{${escape(one.text)}}` : escape(one.text)) +
+      (one.interval ? ` (${escape(one.interval)})` : "");
     const line = (cells) => `  ${cells.join(" & ")} \\\\`;
-    return [`\\begin{tabular}{l${"r".repeat(Math.max(head.length - 1, 0))}}`, "  \\toprule", line(head.map(escape)), "  \\midrule",
-      ...rows.map((row) => line(row.map(cell))), "  \\bottomrule", "\\end{tabular}",
-      `\\par\\smallskip{\\footnotesize ${escape(caption)}\\par}`].join("\n") + "\n";
+    return (
+      [
+        `\\begin{tabular}{l${"r".repeat(Math.max(head.length - 1, 0))}}`,
+        "  \\toprule",
+        line(head.map(escape)),
+        "  \\midrule",
+        ...rows.map((row) => line(row.map(cell))),
+        "  \\bottomrule",
+        "\\end{tabular}",
+        `\\par\\smallskip{\\footnotesize ${escape(caption)}\\par}`,
+      ].join("\n") + "\n"
+    );
   }
 
   // A spreadsheet takes text that begins like this for a formula, and works it out.
@@ -66,7 +99,9 @@
     };
     const lines = [
       head.flatMap((text, c) => (ends[c] ? [text, `${text} low`, `${text} high`] : [text]).map(quoted)),
-      ...rows.map((row) => row.flatMap((cell, c) => (ends[c] ? [own(cell), plain(cell.low), plain(cell.high)] : [own(cell)]))),
+      ...rows.map((row) =>
+        row.flatMap((cell, c) => (ends[c] ? [own(cell), plain(cell.low), plain(cell.high)] : [own(cell)])),
+      ),
     ];
     return [`# ${caption}; shares between 0 and 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
   }
@@ -100,17 +135,24 @@
    */
   probox.exportable = (id, { name = id, more = null, tools = null } = {}) => {
     made.set(id, { name, more });
-    const button = (text, key, label, work) => h("button", { type: "button", id: `${id}-${key}`, title: label,
-      "aria-label": `${name}: ${label}`, onclick: work }, text);
+    const button = (text, key, label, work) =>
+      h(
+        "button",
+        { type: "button", id: `${id}-${key}`, title: label, "aria-label": `${name}: ${label}`, onclick: work },
+        text,
+      );
     const buttons = [
-      button("Markdown", "markdown", "copy as Markdown", () => probox.copy(probox.exported(id, "markdown"), "Markdown")),
+      button("Markdown", "markdown", "copy as Markdown", () =>
+        probox.copy(probox.exported(id, "markdown"), "Markdown"),
+      ),
       button("LaTeX", "latex", "copy as LaTeX", () => probox.copy(probox.exported(id, "latex"), "LaTeX")),
       button("CSV", "csv", "save as CSV, numbers with all their digits", () => {
         const { t } = probox.state();
         probox.download(`${name}${t === null ? "" : `-${t}`}.csv`, probox.exported(id, "csv"));
       }),
     ];
-    const table = byId(id), place = table.closest(".scroll") || table;
+    const table = byId(id),
+      place = table.closest(".scroll") || table;
     if (tools) byId(tools).append(...buttons);
     else beside(place, h("div", { class: "tools exports" }, buttons));
     place.after(h("p", { class: "note caption", "data-caption": id }));

@@ -1,7 +1,7 @@
 // What the gallery shows: the chosen detector, order and filters.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
   const { QUALITIES, SIZES, VERDICT, VERDICTS } = probox.constants;
   const FILTERED = ["TP", "FP", "FN"];
@@ -13,7 +13,13 @@
   probox.field("sort", "worst", "sort", probox.oneOf(probox.SORTS));
   probox.field("by", "missed", "order", probox.oneOf(probox.ORDERS));
   probox.field("unseen", "last", "unseen", probox.oneOf(["last", "among"]));
-  probox.field("class", null, "class", (text, store) => indexIn(store.classes)(text), (value, store) => store.classes[value]);
+  probox.field(
+    "class",
+    null,
+    "class",
+    (text, store) => indexIn(store.classes)(text),
+    (value, store) => store.classes[value],
+  );
   probox.field("size", null, "size", indexIn(SIZES), (value) => SIZES[value]);
   probox.field("verdict", "", "verdict", probox.oneOf(FILTERED));
   probox.field("quality", "pPDQ", "quality", probox.oneOf(QUALITIES));
@@ -23,14 +29,21 @@
   probox.field("find", "", "find", (text) => text);
 
   probox.follow(probox.GALLERY, (store, state) => {
-    for (const [id, key] of [["detector", "main"], ["verdict", "verdict"], ["quality", "quality"], ["duel", "duel"], ["tagged", "tagged"]]) {
+    for (const [id, key] of [
+      ["detector", "main"],
+      ["verdict", "verdict"],
+      ["quality", "quality"],
+      ["duel", "duel"],
+      ["tagged", "tagged"],
+    ]) {
       byId(id).value = String(state[key]);
     }
     byId("sort").value = probox.sortOf(state);
     byId("by").value = probox.orderOf(state);
     byId("sort").closest("label").hidden = state.show !== "images";
     byId("by").closest("label").hidden = state.show !== "objects";
-    for (const button of document.querySelectorAll("#show button")) button.setAttribute("aria-pressed", String(button.value === state.show));
+    for (const button of document.querySelectorAll("#show button"))
+      button.setAttribute("aria-pressed", String(button.value === state.show));
     nameBoth(store, state);
     byId("class").value = state.class === null ? "" : String(state.class);
     byId("size").value = state.size === null ? "" : String(state.size);
@@ -44,7 +57,8 @@
   probox.detectorOptions = (store) => store.results.map((result, r) => h("option", { value: String(r) }, result.name));
 
   /** Choose a detector; nobody is their own rival. */
-  probox.setMain = (main) => probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
+  probox.setMain = (main) =>
+    probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
 
   /** Name both detectors where their difference is a choice; hide such choices without a second one. */
   function nameBoth(store, state) {
@@ -61,23 +75,42 @@
   }
 
   function fillChoices(store) {
-    const offer = (id, choices) => byId(id).append(...choices.map(([value, text]) => h("option", { value: String(value) }, text)));
-    offer("quality", QUALITIES.map((quality) => [quality, quality]));
-    offer("size", SIZES.map((name, size) => [size, name]));
-    offer("verdict", FILTERED.map((name) => [name, VERDICTS[VERDICT[name]]]));
-    offer("duel", Object.keys(probox.DUELS).map((name) => [name, ""]));
+    const offer = (id, choices) =>
+      byId(id).append(...choices.map(([value, text]) => h("option", { value: String(value) }, text)));
+    offer(
+      "quality",
+      QUALITIES.map((quality) => [quality, quality]),
+    );
+    offer(
+      "size",
+      SIZES.map((name, size) => [size, name]),
+    );
+    offer(
+      "verdict",
+      FILTERED.map((name) => [name, VERDICTS[VERDICT[name]]]),
+    );
+    offer(
+      "duel",
+      Object.keys(probox.DUELS).map((name) => [name, ""]),
+    );
     for (const id of ["detector", "rival"]) {
       byId(id).append(...probox.detectorOptions(store));
       byId(id).closest("label").hidden = store.results.length < 2;
     }
-    offer("class", store.usedClasses().map((number) => [number, store.classes[number]])
-      .sort((a, b) => a[1].localeCompare(b[1])));
+    offer(
+      "class",
+      store
+        .usedClasses()
+        .map((number) => [number, store.classes[number]])
+        .sort((a, b) => a[1].localeCompare(b[1])),
+    );
   }
 
   probox.onStart((store) => {
     fillChoices(store);
     const on = (id, event, work) => byId(id).addEventListener(event, work);
-    const choose = (id, key, convert = (text) => text) => on(id, "change", (event) => probox.update({ [key]: convert(event.target.value) }));
+    const choose = (id, key, convert = (text) => text) =>
+      on(id, "change", (event) => probox.update({ [key]: convert(event.target.value) }));
     const orNull = (text) => (text === "" ? null : Number(text));
     on("detector", "change", (event) => probox.setMain(Number(event.target.value)));
     choose("rival", "rival", orNull);
@@ -94,9 +127,12 @@
     choose("size", "size", orNull);
     on("filters", "submit", (event) => event.preventDefault());
     on("find", "input", (event) => probox.update({ find: event.target.value }));
-    const share = (text, otherwise) => (text === "" || !(Number(text) >= 0 && Number(text) <= 100) ? otherwise : Number(text) / 100);
+    const share = (text, otherwise) =>
+      text === "" || !(Number(text) >= 0 && Number(text) <= 100) ? otherwise : Number(text) / 100;
     on("from", "input", (event) => probox.update({ lo: share(event.target.value, 0) }));
     on("to", "input", (event) => probox.update({ hi: share(event.target.value, 1) }));
-    on("clear", "click", () => probox.update(Object.fromEntries(probox.FILTERS.map((key) => [key, probox.initial(key)]))));
+    on("clear", "click", () =>
+      probox.update(Object.fromEntries(probox.FILTERS.map((key) => [key, probox.initial(key)]))),
+    );
   });
 })();

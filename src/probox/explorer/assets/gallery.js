@@ -1,10 +1,12 @@
 // The gallery: images or single objects, filtered and sorted; only those in sight exist as elements.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent, byId } = probox;
 
-  const GAP = 14, LINE = 18, CAPTION = 28; // pixels: between tiles, of a line of a caption, of its first line with its rims
+  const GAP = 14,
+    LINE = 18,
+    CAPTION = 28; // pixels: between tiles, of a line of a caption, of its first line with its rims
   const MOST = 5000; // objects in the grid; nobody scrolls further, and a grid has a height that browsers bear
   let layout = null; // { count, columns, tile, picture, step }
   let shown = null; // what renderGallery found: { t, images, items, passed, sums, rival, rivals, words }
@@ -35,12 +37,25 @@
     const rival = probox.rivalOf(state);
     const rivals = rival === null ? null : probox.imageSums(store, state, rival, probox.passing(store, state, rival));
     const { rows, apart } = probox.sortImages(store, state, chosenImages(store, state, sums, passed.all), sums, rivals);
-    shown = { t: state.t, images: rows, items: null, passed, sums, rival, rivals, words: probox.filterWords(store, state) };
+    shown = {
+      t: state.t,
+      images: rows,
+      items: null,
+      passed,
+      sums,
+      rival,
+      rivals,
+      words: probox.filterWords(store, state),
+    };
     const total = rows.reduce((sum, image) => sum + sums.TP[image] + sums.FP[image] + sums.FN[image], 0);
     const images = plural(rows.length, "image", "images");
-    const items = plural(total, "match, miss or false positive", "matches, misses and false positives") + (shown.words ? ` (${shown.words})` : "");
-    byId("found").textContent = state.show === "objects" ? `${items} in ${images}.`
-      : `${images} with ${items}${shown.words ? "; PDQ, counts and order are of these alone." : "."}`;
+    const items =
+      plural(total, "match, miss or false positive", "matches, misses and false positives") +
+      (shown.words ? ` (${shown.words})` : "");
+    byId("found").textContent =
+      state.show === "objects"
+        ? `${items} in ${images}.`
+        : `${images} with ${items}${shown.words ? "; PDQ, counts and order are of these alone." : "."}`;
     if (state.show === "objects") listItems(store, state, rows);
     else probox.order = rows;
     sayApart(store, state, rows, apart);
@@ -67,9 +82,14 @@
 
   /** Say how many images come last since a detector seems not to have been run on them, and offer the other way. */
   function sayApart(store, state, rows, apart) {
-    const names = [state.main, shown.rival].filter((r) => r !== null).map((r) => store.results[r].name).join(" or ");
+    const names = [state.main, shown.rival]
+      .filter((r) => r !== null)
+      .map((r) => store.results[r].name)
+      .join(" or ");
     const last = state.unseen === "last";
-    byId("apart").textContent = apart ? `${plural(apart, "image", "images")} that ${names} seems never to have seen (no detections) ${apart === 1 ? "comes" : "come"} last.` : "";
+    byId("apart").textContent = apart
+      ? `${plural(apart, "image", "images")} that ${names} seems never to have seen (no detections) ${apart === 1 ? "comes" : "come"} last.`
+      : "";
     byId("unseen").hidden = last && !apart;
     byId("unseen").textContent = last ? "Put them among the others" : "Put images never seen last";
   }
@@ -81,8 +101,11 @@
     const least = crops ? (width < 560 ? 120 : 178) : width < 560 ? 160 : 232;
     const columns = Math.max(1, Math.floor((width + GAP) / least));
     const tile = Math.floor((width - GAP * (columns - 1)) / columns);
-    const lines = crops ? 1 + Number(shown.rival !== null) : 1 + Number(shown.words !== "") + Number(shown.rival !== null);
-    const picture = Math.round(tile * (crops ? 1 : 0.75)), caption = CAPTION + LINE * lines;
+    const lines = crops
+      ? 1 + Number(shown.rival !== null)
+      : 1 + Number(shown.words !== "") + Number(shown.rival !== null);
+    const picture = Math.round(tile * (crops ? 1 : 0.75)),
+      caption = CAPTION + LINE * lines;
     const count = crops ? shown.items.length : shown.images.length;
     layout = { count, columns, tile, picture, caption, step: picture + caption + GAP };
     grid.style.height = `${Math.max(0, Math.ceil(count / columns) * layout.step - GAP)}px`;
@@ -94,7 +117,7 @@
     const top = byId("grid").getBoundingClientRect().top;
     const { count, columns, step } = layout;
     const first = Math.max(0, Math.floor((-top - step) / step)) * columns;
-    const last = Math.min(count, (Math.ceil((window.innerHeight - top + step) / step)) * columns);
+    const last = Math.min(count, Math.ceil((window.innerHeight - top + step) / step) * columns);
     for (const [number, tile] of tiles) {
       if ((number < first || number >= last) && !tile.contains(document.activeElement)) {
         tile.remove();
@@ -111,24 +134,54 @@
   /** Return what opens a place in the list: with a second detector, both stand beside each other. */
   function opening(store, state, number) {
     const item = shown.items && shown.items[number];
-    return { image: store.images.id[imageAt(number)], pick: item ? probox.pickOf(store, state.main, item) : null,
-      other: shown.rival === null ? state.other : shown.rival };
+    return {
+      image: store.images.id[imageAt(number)],
+      pick: item ? probox.pickOf(store, state.main, item) : null,
+      other: shown.rival === null ? state.other : shown.rival,
+    };
   }
 
   function makeTile(store, state, number) {
     const { columns, tile, picture, step } = layout;
-    const row = imageAt(number), id = store.images.id[row];
+    const row = imageAt(number),
+      id = store.images.id[row];
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
-    const canvas = h("canvas", { width: Math.round(tile * ratio), height: Math.round(picture * ratio), "aria-hidden": "true" });
+    const canvas = h("canvas", {
+      width: Math.round(tile * ratio),
+      height: Math.round(picture * ratio),
+      "aria-hidden": "true",
+    });
     const name = store.images.name[row] || `image ${id}`;
-    const { label, lines } = shown.items ? probox.itemCaption(store, state, shown.items[number], shown.rival)
+    const { label, lines } = shown.items
+      ? probox.itemCaption(store, state, shown.items[number], shown.rival)
       : imageCaption(store, state, row);
-    const element = h("div", { class: "cell", style: `width:${tile}px;left:${(number % columns) * (tile + GAP)}px;top:${Math.floor(number / columns) * step}px` },
-      h("button", { type: "button", class: "tile", "data-number": number, tabindex: number === active ? "0" : "-1", "data-image": id, "aria-keyshortcuts": "t",
-        "data-label": `${name}: ${label}`, title: shown.items ? name : null,
-        onclick: () => { active = number; probox.update(opening(store, state, number), true); } },
-      canvas, h("span", { class: "caption" }, shown.items ? null : h("span", { class: "name" }, name), lines)),
-      h("button", { type: "button", class: "flag", tabindex: "-1", title: "tag (t)", onclick: () => toggle(id) }));
+    const element = h(
+      "div",
+      {
+        class: "cell",
+        style: `width:${tile}px;left:${(number % columns) * (tile + GAP)}px;top:${Math.floor(number / columns) * step}px`,
+      },
+      h(
+        "button",
+        {
+          type: "button",
+          class: "tile",
+          "data-number": number,
+          tabindex: number === active ? "0" : "-1",
+          "data-image": id,
+          "aria-keyshortcuts": "t",
+          "data-label": `${name}: ${label}`,
+          title: shown.items ? name : null,
+          onclick: () => {
+            active = number;
+            probox.update(opening(store, state, number), true);
+          },
+        },
+        canvas,
+        h("span", { class: "caption" }, shown.items ? null : h("span", { class: "name" }, name), lines),
+      ),
+      h("button", { type: "button", class: "flag", tabindex: "-1", title: "tag (t)", onclick: () => toggle(id) }),
+    );
     mark(element, id, state);
     byId("grid").append(element);
     if (shown.items) probox.paintCrop(store, state, shown.items[number], canvas, ratio);
@@ -150,16 +203,29 @@
   function imageCaption(store, state, row) {
     const { sums, rival, rivals, words } = shown;
     const PDQ = percent(sums.PDQ[row], 1);
-    const against = rival === null ? null
-      : `${probox.signed(sums.PDQ[row] - rivals.PDQ[row])} against ${percent(rivals.PDQ[row], 1)} of ${store.results[rival].name}`;
+    const against =
+      rival === null
+        ? null
+        : `${probox.signed(sums.PDQ[row] - rivals.PDQ[row])} against ${percent(rivals.PDQ[row], 1)} of ${store.results[rival].name}`;
     const what = words ? `PDQ of ${words}` : "PDQ";
-    const label = `${what} ${PDQ}, ${plural(sums.TP[row], "true positive", "true positives")}, ${plural(sums.FP[row], "false positive", "false positives")}, `
-      + `${sums.FN[row]} missed${against ? `; difference ${against}` : ""}`;
-    return { label, lines: [
-      words ? h("span", { class: "of", title: what }, what) : null,
-      h("span", { class: "numbers" }, h("b", {}, PDQ), h("span", { class: "right" }, `${sums.TP[row]} TP`),
-        h("span", { class: "wrong" }, `${sums.FP[row]} FP`), h("span", { class: "wrong" }, `${sums.FN[row]} FN`)),
-      against ? h("span", { class: "against", title: against }, against) : null] };
+    const label =
+      `${what} ${PDQ}, ${plural(sums.TP[row], "true positive", "true positives")}, ${plural(sums.FP[row], "false positive", "false positives")}, ` +
+      `${sums.FN[row]} missed${against ? `; difference ${against}` : ""}`;
+    return {
+      label,
+      lines: [
+        words ? h("span", { class: "of", title: what }, what) : null,
+        h(
+          "span",
+          { class: "numbers" },
+          h("b", {}, PDQ),
+          h("span", { class: "right" }, `${sums.TP[row]} TP`),
+          h("span", { class: "wrong" }, `${sums.FP[row]} FP`),
+          h("span", { class: "wrong" }, `${sums.FN[row]} FN`),
+        ),
+        against ? h("span", { class: "against", title: against }, against) : null,
+      ],
+    };
   }
 
   /** Show a difference in per cent points with its sign. */
@@ -169,16 +235,23 @@
   function visible(geometry, state) {
     const { passed } = shown;
     if (passed.all) return geometry;
-    return { ...geometry, heat: null, objects: geometry.objects.filter((o) => passed.there[o.row]),
-      results: geometry.results.map((rows, r) => (r === state.main ? rows.filter((d) => passed.found[d.row]) : rows)) };
+    return {
+      ...geometry,
+      heat: null,
+      objects: geometry.objects.filter((o) => passed.there[o.row]),
+      results: geometry.results.map((rows, r) => (r === state.main ? rows.filter((d) => passed.found[d.row]) : rows)),
+    };
   }
 
   function paintTile(store, state, row, canvas, ratio) {
     const context = canvas.getContext("2d");
-    const width = store.images.w[row], height = store.images.h[row];
+    const width = store.images.w[row],
+      height = store.images.h[row];
     const zoom = Math.min(canvas.width / width, canvas.height / height);
-    const left = (canvas.width - zoom * width) / 2, top = (canvas.height - zoom * height) / 2;
-    let photo = null, geometry = null;
+    const left = (canvas.width - zoom * width) / 2,
+      top = (canvas.height - zoom * height) / 2;
+    let photo = null,
+      geometry = null;
     const paint = () => {
       if (!canvas.isConnected) return;
       context.setTransform(1, 0, 0, 1, 0, 0);
@@ -192,15 +265,26 @@
       context.beginPath();
       context.rect(0, 0, width, height);
       context.clip();
-      probox.paintScene(context, visible(geometry, state), store.view(state.main, state.t), state.main,
-        { zoom: zoom / ratio, layers: new Set("mb"), focus: null, fine: true });
+      probox.paintScene(context, visible(geometry, state), store.view(state.main, state.t), state.main, {
+        zoom: zoom / ratio,
+        layers: new Set("mb"),
+        focus: null,
+        fine: true,
+      });
       context.restore();
     };
     const soon = () => probox.later(paint);
-    probox.withPhoto(store, row, true, (image) => { photo = image; soon(); });
+    probox.withPhoto(store, row, true, (image) => {
+      photo = image;
+      soon();
+    });
     // Chunks are loaded for tiles that stay: one that is scrolled past asks for nothing.
     setTimeout(() => {
-      if (canvas.isConnected) probox.withGeometry(store, row, (found) => { geometry = found; soon(); });
+      if (canvas.isConnected)
+        probox.withGeometry(store, row, (found) => {
+          geometry = found;
+          soon();
+        });
     }, 60);
     soon();
   }
@@ -216,7 +300,8 @@
     const top = byId("grid").getBoundingClientRect().top + window.scrollY + Math.floor(target / columns) * step;
     const bar = byId("bar").offsetHeight + 12;
     if (top - bar < window.scrollY) window.scrollTo({ top: top - bar });
-    else if (top + step > window.scrollY + window.innerHeight) window.scrollTo({ top: top + step - window.innerHeight });
+    else if (top + step > window.scrollY + window.innerHeight)
+      window.scrollTo({ top: top + step - window.innerHeight });
     place(store, state);
     if (!tiles.has(target)) tiles.set(target, makeTile(store, state, target));
     focusOf(target).setAttribute("tabindex", "0");
@@ -225,13 +310,21 @@
 
   /** Tag an image; if that takes it from the list, the focus goes to what stands in its place. */
   function toggle(id) {
-    const inside = byId("grid").contains(document.activeElement), number = active;
+    const inside = byId("grid").contains(document.activeElement),
+      number = active;
     probox.toggleTag(id);
     if (inside && probox.state().tagged) move(probox.store, probox.state(), number);
   }
 
   probox.follow(probox.GALLERY, renderGallery);
-  probox.follow(["t"], (store, state) => { if (shown.t !== state.t) renderGallery(store, state); }, "frame", "grid");
+  probox.follow(
+    ["t"],
+    (store, state) => {
+      if (shown.t !== state.t) renderGallery(store, state);
+    },
+    "frame",
+    "grid",
+  );
   probox.follow(["tags"], (store, state) => {
     if (state.tagged) renderGallery(store, state);
     else for (const element of tiles.values()) mark(element, Number(element.firstChild.dataset.image), state);
@@ -240,7 +333,11 @@
   // Scrolling, resizing and keys.
   probox.onStart((store) => {
     const current = probox.state;
-    window.addEventListener("scroll", probox.eachFrame(() => place(store, current())), { passive: true });
+    window.addEventListener(
+      "scroll",
+      probox.eachFrame(() => place(store, current())),
+      { passive: true },
+    );
     let width = 0;
     new ResizeObserver(() => {
       const now = byId("grid").clientWidth;
@@ -248,14 +345,26 @@
       width = now;
       renderGallery(store, current());
     }).observe(byId("grid"));
-    byId("tag-all").addEventListener("click", () => probox.tagImages((shown.items ? probox.order : shown.images).map((row) => store.images.id[row])));
-    byId("unseen").addEventListener("click", () => probox.update({ unseen: current().unseen === "last" ? "among" : "last" }, true));
+    byId("tag-all").addEventListener("click", () =>
+      probox.tagImages((shown.items ? probox.order : shown.images).map((row) => store.images.id[row])),
+    );
+    byId("unseen").addEventListener("click", () =>
+      probox.update({ unseen: current().unseen === "last" ? "among" : "last" }, true),
+    );
     byId("grid").addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "t") return toggle(store.images.id[imageAt(active)]);
       const page = layout.columns * Math.max(1, Math.floor(window.innerHeight / layout.step) - 1);
-      const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: layout.columns, ArrowUp: -layout.columns,
-        PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+      const steps = {
+        ArrowRight: 1,
+        ArrowLeft: -1,
+        ArrowDown: layout.columns,
+        ArrowUp: -layout.columns,
+        PageDown: page,
+        PageUp: -page,
+        Home: -Infinity,
+        End: Infinity,
+      };
       if (!(event.key in steps)) return;
       event.preventDefault();
       move(store, current(), active + steps[event.key]);
@@ -269,8 +378,10 @@
   /** Put the focus back on the tile of an image, if it is in the list; of several objects, on the one last opened. */
   probox.focusTile = (store, state, image) => {
     const row = store.rowOfImage.get(image);
-    const number = layout && active < layout.count && imageAt(active) === row ? active
-      : (shown.items || shown.images).findIndex((one) => (shown.items ? one.image : one) === row);
+    const number =
+      layout && active < layout.count && imageAt(active) === row
+        ? active
+        : (shown.items || shown.images).findIndex((one) => (shown.items ? one.image : one) === row);
     if (number >= 0) move(store, state, number);
   };
 
@@ -279,7 +390,8 @@
    * list. Among objects a step goes to the next object, which may be in the same image.
    */
   probox.neighbour = (step) => {
-    const state = probox.state(), { store } = probox;
+    const state = probox.state(),
+      { store } = probox;
     const row = store.rowOfImage.get(state.image);
     const here = placeOf(store, state, row);
     const to = Math.min(Math.max(here < 0 ? 0 : here + step, 0), layout.count - 1);
@@ -291,15 +403,18 @@
 
   /** Return where the large view stands in the list, in words. */
   probox.placeInGallery = () => {
-    const state = probox.state(), { store } = probox;
+    const state = probox.state(),
+      { store } = probox;
     const here = placeOf(store, state, store.rowOfImage.get(state.image));
     return here < 0 ? null : `${probox.count(here + 1)} of ${probox.count(layout.count)}`;
   };
 
   function placeOf(store, state, row) {
     if (!shown.items) return shown.images.indexOf(row);
-    const picked = (number) => shown.items[number].image === row && probox.pickOf(store, state.main, shown.items[number]) === state.pick;
-    if (active < layout.count && (picked(active) || (state.pick === null && shown.items[active].image === row))) return active;
+    const picked = (number) =>
+      shown.items[number].image === row && probox.pickOf(store, state.main, shown.items[number]) === state.pick;
+    if (active < layout.count && (picked(active) || (state.pick === null && shown.items[active].image === row)))
+      return active;
     const exact = shown.items.findIndex((_, number) => picked(number));
     return exact >= 0 ? exact : shown.items.findIndex((item) => item.image === row);
   }

@@ -1,7 +1,7 @@
 // Boxes, covariances and masks of images: loaded in chunks when they are needed, drawn on canvases.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const chunks = new Map(); // number: { images, waiting: [callbacks] }
 
   /** Called by each data file as it is loaded. */
@@ -44,7 +44,14 @@
     if (packed.ready) return packed.ready;
     const first = store.objects.offsets[row];
     const objects = packed.o.map(([x0, y0, x1, y1, runs], n) => ({
-      row: first + n, x0, y0, x1, y1, filled: !runs, runs: decodeRuns(runs, x0, y0) }));
+      row: first + n,
+      x0,
+      y0,
+      x1,
+      y1,
+      filled: !runs,
+      runs: decodeRuns(runs, x0, y0),
+    }));
     const results = packed.d.map((told, r) => {
       const { offsets } = store.results[r].detections;
       return detectionsOf(told, offsets[row], offsets[row + 1] - offsets[row]);
@@ -62,7 +69,12 @@
       const own = Array.from(numbers.subarray(n * width, (n + 1) * width));
       const map = maps[n] ? { source: maps[n][0], box: maps[n].slice(1) } : null;
       const uncertain = !map && own.slice(4).some((value) => value !== 0);
-      return { row: first + n, box: own.slice(0, 4), corners: uncertain ? [own.slice(4, 7), own.slice(7, 10)] : null, map }; // xx, xy, yy
+      return {
+        row: first + n,
+        box: own.slice(0, 4),
+        corners: uncertain ? [own.slice(4, 7), own.slice(7, 10)] : null,
+        map,
+      }; // xx, xy, yy
     });
   }
 
@@ -73,7 +85,9 @@
     const binary = atob(text);
     let place = 0;
     const next = () => {
-      let value = 0, shift = 0, byte;
+      let value = 0,
+        shift = 0,
+        byte;
       do {
         byte = binary.charCodeAt(place++);
         value |= (byte & 127) << shift;
@@ -85,7 +99,9 @@
       const value = next();
       return value & 1 ? -((value + 1) >> 1) : value >> 1;
     };
-    let y = y0, begin = x0, length = 0;
+    let y = y0,
+      begin = x0,
+      length = 0;
     while (place < binary.length) {
       y += next();
       begin += signed();
@@ -153,8 +169,12 @@
 
   /** Return half-axes and angle of a covariance [xx, xy, yy]. */
   probox.axes = ([xx, xy, yy]) => {
-    const mean = (xx + yy) / 2, spread = Math.hypot((xx - yy) / 2, xy);
-    return { long: Math.sqrt(Math.max(mean + spread, 0)), short: Math.sqrt(Math.max(mean - spread, 0)),
-      angle: 0.5 * Math.atan2(2 * xy, xx - yy) };
+    const mean = (xx + yy) / 2,
+      spread = Math.hypot((xx - yy) / 2, xy);
+    return {
+      long: Math.sqrt(Math.max(mean + spread, 0)),
+      short: Math.sqrt(Math.max(mean - spread, 0)),
+      angle: 0.5 * Math.atan2(2 * xy, xx - yy),
+    };
   };
 })();

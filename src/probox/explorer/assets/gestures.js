@@ -1,8 +1,10 @@
 // Zoom and pan by wheel, drag and pinch; a swipe goes to the neighbour.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
-  const CLOSEST = 24, SWIPE = 60;
+  const { probox } = window;
+  const CLOSEST = 24,
+    SWIPE = 60;
 
   /** Return a zoom changed by a factor about a point that stays where it is. */
   probox.zoomed = (zoom, factor, x, y) => {
@@ -17,9 +19,11 @@
    * pointer is, `tap(event)` where it was pressed, `swipe(step)` which neighbour is wanted.
    */
   probox.gestures = (canvas, { zoom, setZoom, hover, tap, swipe }) => {
-    const fingers = new Map(); // id: { x, y }
-    let start = null; // of the first finger: { x, y, zoom, moved, pinched }
-    const at = (event) => {
+    /** @type {Map<number, { x: number, y: number }>} */
+    const fingers = new Map(); // by id
+    /** @type {{ x: number, y: number, zoom: Zoom, moved: boolean, pinched: boolean } | null} */
+    let start = null; // of the first finger
+    const at = (/** @type {PointerEvent} */ event) => {
       const box = canvas.getBoundingClientRect();
       return { x: event.clientX - box.left, y: event.clientY - box.top };
     };
@@ -29,7 +33,11 @@
     };
     canvas.addEventListener("pointerdown", (event) => {
       if (event.button > 0) return;
-      try { canvas.setPointerCapture(event.pointerId); } catch { /* a pointer that is gone already */ }
+      try {
+        canvas.setPointerCapture(event.pointerId);
+      } catch {
+        /* a pointer that is gone already */
+      }
       fingers.set(event.pointerId, at(event));
       if (fingers.size === 1) start = { ...at(event), zoom: zoom(), moved: false, pinched: false };
       else if (start) Object.assign(start, { pinched: true, moved: true });
@@ -49,28 +57,43 @@
         return;
       }
       fingers.set(event.pointerId, point);
-      const dx = point.x - start.x, dy = point.y - start.y;
+      if (!start) return;
+      const dx = point.x - start.x,
+        dy = point.y - start.y;
       start.moved ||= Math.hypot(dx, dy) > 4;
       if (start.moved && start.zoom.scale > 1) setZoom({ ...start.zoom, x: start.zoom.x + dx, y: start.zoom.y + dy });
     });
-    const end = (event, done) => {
+    const end = (/** @type {PointerEvent} */ event, /** @type {boolean} */ done) => {
       if (!fingers.delete(event.pointerId) || !start) return;
       if (fingers.size === 1) Object.assign(start, { ...[...fingers.values()][0], zoom: zoom() }); // go on with one finger
       if (fingers.size) return;
       const { x, y } = at(event);
-      const dx = x - start.x, dy = y - start.y;
+      const dx = x - start.x,
+        dy = y - start.y;
       if (done && !start.moved) tap(event);
-      else if (done && !start.pinched && event.pointerType === "touch" && start.zoom.scale === 1 && zoom().scale === 1
-        && Math.abs(dx) > SWIPE && Math.abs(dx) > 2 * Math.abs(dy)) swipe(dx < 0 ? 1 : -1);
+      else if (
+        done &&
+        !start.pinched &&
+        event.pointerType === "touch" &&
+        start.zoom.scale === 1 &&
+        zoom().scale === 1 &&
+        Math.abs(dx) > SWIPE &&
+        Math.abs(dx) > 2 * Math.abs(dy)
+      )
+        swipe(dx < 0 ? 1 : -1);
       start = null;
     };
     canvas.addEventListener("pointerup", (event) => end(event, true));
     canvas.addEventListener("pointercancel", (event) => end(event, false));
     canvas.addEventListener("pointerleave", () => hover(null));
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      setZoom(probox.zoomed(zoom(), Math.exp(-event.deltaY / 300), event.offsetX, event.offsetY));
-    }, { passive: false });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        setZoom(probox.zoomed(zoom(), Math.exp(-event.deltaY / 300), event.offsetX, event.offsetY));
+      },
+      { passive: false },
+    );
     canvas.addEventListener("dblclick", () => setZoom({ scale: 1, x: 0, y: 0 }));
   };
 })();

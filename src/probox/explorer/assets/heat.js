@@ -1,7 +1,7 @@
 // The layer of probabilities: P(x) in colours that everyone tells apart, with stored maps loaded when they are needed.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { HEAT } = probox.constants;
   const RASTER = 480; // cells along the longer side: a layer to look at need not have every pixel of a photo
   const FADE = 0.25; // below this probability colours fade out, so that the photo is seen where nothing is claimed
@@ -12,7 +12,8 @@
   /** Return red, green, blue and strength, 0 to 255 each, of a probability. */
   probox.heatColour = (probability) => {
     const place = Math.min(Math.max(probability, 0), 1) * (channels.length - 1);
-    const low = Math.min(Math.floor(place), channels.length - 2), share = place - low;
+    const low = Math.min(Math.floor(place), channels.length - 2),
+      share = place - low;
     const mixed = channels[low].map((value, i) => Math.round(value + share * (channels[low + 1][i] - value)));
     return [...mixed, Math.round(255 * STRENGTH * Math.min(1, Math.max(probability, 0) / FADE))];
   };
@@ -22,10 +23,14 @@
   /** Return a picture of the highest of some detections' probabilities at every cell; maps that are not here are asked for. */
   function compose(shown, width, height, convention) {
     const scale = Math.min(1, RASTER / Math.max(width, height));
-    const columns = Math.max(1, Math.round(width * scale)), rows = Math.max(1, Math.round(height * scale));
+    const columns = Math.max(1, Math.round(width * scale)),
+      rows = Math.max(1, Math.round(height * scale));
     const highest = new Float32Array(columns * rows);
     for (const d of shown) {
-      if (d.map && !d.values) { loadMap(d, width, height, columns, rows); continue; }
+      if (d.map && !d.values) {
+        loadMap(d, width, height, columns, rows);
+        continue;
+      }
       const values = d.map ? d.values : probox.heatmap(d, width, height, columns, rows, convention);
       for (let i = 0; i < values.length; i++) if (values[i] > highest[i]) highest[i] = values[i];
     }
@@ -86,9 +91,19 @@
       const [red, green, blue, strength] = probox.heatColour(share);
       return `rgb(${red} ${green} ${blue} / ${(strength / 255).toFixed(3)}) ${(100 * share).toFixed(1)}%`;
     });
-    return probox.h("div", { class: "scale", hidden: true, role: "img",
-      "aria-label": "colours of the heatmap: P(x), the probability of a pixel to belong to a detected object, from 0, dark and clear, to 1, yellow" },
-    probox.h("span", {}, "P(x)"), probox.h("span", {}, "0"),
-    probox.h("i", { style: `background:linear-gradient(90deg, ${steps.join(", ")}), #fff` }), probox.h("span", {}, "1"));
+    return probox.h(
+      "div",
+      {
+        class: "scale",
+        hidden: true,
+        role: "img",
+        "aria-label":
+          "colours of the heatmap: P(x), the probability of a pixel to belong to a detected object, from 0, dark and clear, to 1, yellow",
+      },
+      probox.h("span", {}, "P(x)"),
+      probox.h("span", {}, "0"),
+      probox.h("i", { style: `background:linear-gradient(90deg, ${steps.join(", ")}), #fff` }),
+      probox.h("span", {}, "1"),
+    );
   };
 })();

@@ -2,7 +2,7 @@
 // convention of the result has it. The equations are those of probox.measures.pdq.definition_heatmap.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { EDGE } = probox.constants;
   // Standard deviations beyond which a normal variable surely does not lie: what is left there, 1e-19, is less than the
   // last digit of any probability, under every convention.
@@ -13,8 +13,10 @@
     const x = Math.abs(z);
     if (x > 38) return z > 0 ? 1 : 0;
     const density = Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
-    if (x < 2.5) { // the middle: z + z^3 / 3 + z^5 / (3 * 5) + ...
-      let term = z, sum = z;
+    if (x < 2.5) {
+      // the middle: z + z^3 / 3 + z^5 / (3 * 5) + ...
+      let term = z,
+        sum = z;
       for (let k = 3; Math.abs(term) > 1e-17 * Math.abs(sum); k += 2) sum += term *= (z * z) / k;
       return 0.5 + density * sum;
     }
@@ -25,20 +27,27 @@
   }
 
   // Nodes and weights of Gauss and Legendre between -1 and 1, the positive half.
-  const NODES = [[0.1834346424956498, 0.362683783378362], [0.525532409916329, 0.3137066458778873],
-    [0.7966664774136267, 0.2223810344533745], [0.9602898564975363, 0.1012285362903763]];
+  const NODES = [
+    [0.1834346424956498, 0.362683783378362],
+    [0.525532409916329, 0.3137066458778873],
+    [0.7966664774136267, 0.2223810344533745],
+    [0.9602898564975363, 0.1012285362903763],
+  ];
 
   /** Return Pr(X <= h, Y <= k) minus Pr(X <= h) Pr(Y <= k) of standard normal variables (Plackett's integral). */
   function together(h, k, correlation) {
-    const end = Math.asin(Math.abs(correlation)), sign = Math.sign(correlation);
+    const end = Math.asin(Math.abs(correlation)),
+      sign = Math.sign(correlation);
     let sum = 0;
     // Towards a right angle the integrand changes faster and faster: each part is half as long as the one before.
     for (let from = 0; from < end;) {
       const to = Math.min(end, (from + Math.PI / 2) / 2);
-      const middle = (from + to) / 2, half = (to - from) / 2;
+      const middle = (from + to) / 2,
+        half = (to - from) / 2;
       for (const [node, weight] of NODES) {
         for (const angle of [middle - half * node, middle + half * node]) {
-          const sine = sign * Math.sin(angle), cosine = Math.cos(angle);
+          const sine = sign * Math.sin(angle),
+            cosine = Math.cos(angle);
           sum += weight * half * Math.exp((-0.5 * (h * h + k * k - 2 * h * k * sine)) / (cosine * cosine));
         }
       }
@@ -49,40 +58,50 @@
 
   /** Return Pr(X <= x, Y <= y) of a Gaussian corner at the edges `xs` and `ys` of pixels, row by row. */
   function distribution(xs, ys, mean, [xx, xy, yy]) {
-    const sx = Math.sqrt(Math.max(xx, 0)), sy = Math.sqrt(Math.max(yy, 0));
+    const sx = Math.sqrt(Math.max(xx, 0)),
+      sy = Math.sqrt(Math.max(yy, 0));
     // An axis without variance is a step at its mean.
     const standard = (edge, centre, sigma) => {
       const offset = edge - EDGE - centre;
       return sigma > 0 ? offset / sigma : offset >= 0 ? Infinity : -Infinity;
     };
     const correlation = sx > 0 && sy > 0 ? Math.min(Math.max(xy / (sx * sy), -1), 1) : 0;
-    const hs = xs.map((x) => standard(x, mean[0], sx)), ks = ys.map((y) => standard(y, mean[1], sy));
-    const across = hs.map(cumulative), down = ks.map(cumulative);
-    return ks.map((k, j) => hs.map((h, i) => {
-      if (correlation === 1) return Math.min(across[i], down[j]);
-      if (correlation === -1) return Math.max(across[i] + down[j] - 1, 0);
-      const alone = across[i] * down[j];
-      return correlation === 0 || Math.abs(h) > FAR || Math.abs(k) > FAR ? alone : alone + together(h, k, correlation);
-    }));
+    const hs = xs.map((x) => standard(x, mean[0], sx)),
+      ks = ys.map((y) => standard(y, mean[1], sy));
+    const across = hs.map(cumulative),
+      down = ks.map(cumulative);
+    return ks.map((k, j) =>
+      hs.map((h, i) => {
+        if (correlation === 1) return Math.min(across[i], down[j]);
+        if (correlation === -1) return Math.max(across[i] + down[j] - 1, 0);
+        const alone = across[i] * down[j];
+        return correlation === 0 || Math.abs(h) > FAR || Math.abs(k) > FAR
+          ? alone
+          : alone + together(h, k, correlation);
+      }),
+    );
   }
 
   /** Return the inclusive pixels [x0, y0, x1, y1] where a corner's map is computed; null if there are none. */
   function regionOfInterest(mean, [xx, xy, yy], size, convention) {
     if (!convention.region_of_interest) return [0, 0, size[0] - 1, size[1] - 1];
-    const low = [], high = [];
+    const low = [],
+      high = [];
     for (const [axis, variance] of [xx, yy].entries()) {
       const reach = convention.rough_sigmas * Math.sqrt(Math.max(variance, 0));
       low.push(Math.trunc(Math.max(mean[axis] - reach, 0)));
       high.push(Math.trunc(Math.min(mean[axis] + reach, size[axis] - 1)));
       if (high[axis] < low[axis]) return null;
     }
-    const [x0, y0] = low, [x1, y1] = high;
+    const [x0, y0] = low,
+      [x1, y1] = high;
     const determinant = xx * yy - xy * xy;
     if (Math.abs(determinant) < convention.min_determinant) return [x0, y0, x1, y1];
     const column = Math.max(Math.min(Math.trunc(mean[0] - x0), x1 - x0), 0);
     const row = Math.max(Math.min(Math.trunc(mean[1] - y0), y1 - y0), 0);
     // Before the mean, the corner of a pixel that is nearest to the mean is the next pixel's own.
-    const shiftX = column > 0 && column < size[0] - 1 ? column : 0, shiftY = row > 0 && row < size[1] - 1 ? row : 0;
+    const shiftX = column > 0 && column < size[0] - 1 ? column : 0,
+      shiftY = row > 0 && row < size[1] - 1 ? row : 0;
     const kept = [x0 + column, y0 + row, x0 + column, y0 + row];
     for (let y = y0; y <= y1; y++) {
       const dy = y + (y - y0 < shiftY) - mean[1];
@@ -103,27 +122,33 @@
 
   /** Return one corner's map at some pixels: how likely the corner lies in the image, left of and above their ends. */
   function cornerMap(xs, ys, mean, covariance, [x0, y0, x1, y1], convention) {
-    const round = rounding(convention), least = round(convention.min_probability);
+    const round = rounding(convention),
+      least = round(convention.min_probability);
     // Beyond the region everything is as at its end: few edges are left, the image's own first.
     const edges = (pixels, last) => [...new Set([0, ...pixels.map((pixel) => Math.min(pixel, last) + 1)])];
-    const xEdges = edges(xs, x1), yEdges = edges(ys, y1);
+    const xEdges = edges(xs, x1),
+      yEdges = edges(ys, y1);
     const table = distribution(xEdges, yEdges, mean, covariance).map((row) => row.map(round));
     const xPlace = xs.map((x) => xEdges.indexOf(Math.min(x, x1) + 1));
     const yPlace = ys.map((y) => yEdges.indexOf(Math.min(y, y1) + 1));
-    return ys.map((y, j) => xs.map((x, i) => {
-      if (x < x0 || y < y0) return 0;
-      const row = table[yPlace[j]], column = xPlace[i];
-      let value = x > x1 && y > y1 ? 1 : row[column];
-      if (x0 === 0) value = round(value - row[0]); // what lies left of the image
-      if (y0 === 0) value = round(value - table[0][column]); // above it
-      if (x0 === 0 && y0 === 0) value = round(value + table[0][0]);
-      return value < least || value < 0 ? 0 : value;
-    }));
+    return ys.map((y, j) =>
+      xs.map((x, i) => {
+        if (x < x0 || y < y0) return 0;
+        const row = table[yPlace[j]],
+          column = xPlace[i];
+        let value = x > x1 && y > y1 ? 1 : row[column];
+        if (x0 === 0) value = round(value - row[0]); // what lies left of the image
+        if (y0 === 0) value = round(value - table[0][column]); // above it
+        if (x0 === 0 && y0 === 0) value = round(value + table[0][0]);
+        return value < least || value < 0 ? 0 : value;
+      }),
+    );
   }
 
   /** Return how much of a pixel a plain box covers along one axis. */
   function cover(pixel, low, high) {
-    const first = Math.ceil(low), last = Math.floor(high);
+    const first = Math.ceil(low),
+      last = Math.floor(high);
     if (pixel === last + 1) return high - last;
     if (pixel === first - 1) return first - low;
     return pixel >= first && pixel <= last ? 1 : 0;
@@ -135,25 +160,37 @@
     const { corners } = detection;
     const values = convention.single_precision ? new Float32Array(columns * rows) : new Float64Array(columns * rows);
     const pixels = (count, size) => Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
-    const xs = pixels(columns, width), ys = pixels(rows, height);
+    const xs = pixels(columns, width),
+      ys = pixels(rows, height);
     if (!corners) {
       const round = rounding(convention);
-      const across = xs.map((x) => round(cover(x, x1, x2))), down = ys.map((y) => round(cover(y, y1, y2)));
+      const across = xs.map((x) => round(cover(x, x1, x2))),
+        down = ys.map((y) => round(cover(y, y1, y2)));
       for (let j = 0; j < rows; j++) for (let i = 0; i < columns; i++) values[j * columns + i] = across[i] * down[j];
       return values;
     }
     const size = [width, height];
     // The second corner is the same thing as the first in the image turned by half a turn.
     const other = [width - (x2 + 1), height - (y2 + 1)];
-    const [near, far] = [regionOfInterest([x1, y1], corners[0], size, convention),
-      regionOfInterest(other, corners[1], size, convention)];
+    const [near, far] = [
+      regionOfInterest([x1, y1], corners[0], size, convention),
+      regionOfInterest(other, corners[1], size, convention),
+    ];
     if (!near || !far) return values;
     // Before the first region and after the second there is nothing.
-    const left = xs.findIndex((x) => x >= near[0]), top = ys.findIndex((y) => y >= near[1]);
+    const left = xs.findIndex((x) => x >= near[0]),
+      top = ys.findIndex((y) => y >= near[1]);
     const some = xs.filter((x) => x >= near[0] && x < width - far[0]);
     const few = ys.filter((y) => y >= near[1] && y < height - far[1]);
     const first = cornerMap(some, few, [x1, y1], corners[0], near, convention);
-    const turned = cornerMap(some.map((x) => width - 1 - x), few.map((y) => height - 1 - y), other, corners[1], far, convention);
+    const turned = cornerMap(
+      some.map((x) => width - 1 - x),
+      few.map((y) => height - 1 - y),
+      other,
+      corners[1],
+      far,
+      convention,
+    );
     const least = rounding(convention)(convention.min_probability);
     for (let j = 0; j < few.length; j++) {
       for (let i = 0; i < some.length; i++) {

@@ -1,7 +1,7 @@
 // What is in an image, in words: the list of objects and detections of each detector shown, and what one of them is.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent, byId } = probox;
   const { QUALITIES, VERDICTS } = probox.constants;
   const { TP, FP, FN, IGNORED, DROPPED } = probox.constants.VERDICT;
@@ -42,8 +42,14 @@
     return {
       verdict,
       heading: kind === "d" ? `detection: ${said(item)}` : `object: ${there(item)}`,
-      partner: kind === "d" ? (object >= 0 ? `matched with object ${there(object)}` : "matched with no object")
-        : found >= 0 ? `matched with detection ${said(found)}` : "matched with no detection",
+      partner:
+        kind === "d"
+          ? object >= 0
+            ? `matched with object ${there(object)}`
+            : "matched with no object"
+          : found >= 0
+            ? `matched with detection ${said(found)}`
+            : "matched with no detection",
       qualities: view.qualities(found),
     };
   }
@@ -54,10 +60,22 @@
   probox.cardOf = (store, image, found) => {
     const { verdict, heading, partner, qualities } = describe(store, image, found);
     const several = probox.state().other !== null && probox.state().other !== probox.state().main;
-    return [h("b", {}, heading), several ? h("div", { class: "of" }, store.results[found.r].name) : null,
-      h("div", { class: toneOf(verdict) }, VERDICTS[verdict] ?? "below the threshold"), h("div", {}, partner),
-      qualities ? h("dl", {}, QUALITIES.map((quality) => [h("dt", {}, quality),
-        h("dd", { "data-quality": quality, style: `--share:${qualities[quality]}` }, percent(qualities[quality]))])) : null].filter(Boolean);
+    return [
+      h("b", {}, heading),
+      several ? h("div", { class: "of" }, store.results[found.r].name) : null,
+      h("div", { class: toneOf(verdict) }, VERDICTS[verdict] ?? "below the threshold"),
+      h("div", {}, partner),
+      qualities
+        ? h(
+            "dl",
+            {},
+            QUALITIES.map((quality) => [
+              h("dt", {}, quality),
+              h("dd", { "data-quality": quality, style: `--share:${qualities[quality]}` }, percent(qualities[quality])),
+            ]),
+          )
+        : null,
+    ].filter(Boolean);
   };
 
   /** Return one detector's entries: matches, misses, false positives, each the surest first. */
@@ -66,7 +84,9 @@
     return [
       ...[...probox.keptDetections(geometry, view, r)].reverse().map((d) => ({ kind: "d", r, row: d.row })),
       ...geometry.objects.filter((o) => view.objectDetection[o.row] < 0).map((o) => ({ kind: "o", r, row: o.row })),
-    ].map((entry) => ({ entry, told: describe(store, image, entry) })).filter(({ told }) => told.verdict !== DROPPED)
+    ]
+      .map((entry) => ({ entry, told: describe(store, image, entry) }))
+      .filter(({ told }) => told.verdict !== DROPPED)
       .sort((a, b) => ORDER[a.told.verdict] - ORDER[b.told.verdict]);
   }
 
@@ -75,29 +95,63 @@
    * `hover(entry or null)` is told what the focus or the pointer is at.
    */
   probox.listItems = (store, image, geometry, shown, hover) => {
-    const items = byId("items"), held = items.contains(document.activeElement) ? document.activeElement : null;
+    const items = byId("items"),
+      held = items.contains(document.activeElement) ? document.activeElement : null;
     const { pick } = probox.state();
     const button = ({ entry, told }) => {
       const code = probox.codeOf(store, image, entry);
-      return h("button", { type: "button", class: `item ${toneOf(told.verdict)}`, "aria-pressed": String(pick === code),
-        "data-code": code, "data-of": entry.r,
-        onclick: () => probox.update({ pick: probox.state().pick === code ? null : code }),
-        onpointerenter: () => hover(entry), onpointerleave: () => hover(null), onfocus: () => hover(entry), onblur: () => hover(null) },
-      h("span", {}, told.heading.replace(/^(detection|object): /, "")),
-      h("span", { class: "numbers" }, told.qualities ? `pPDQ ${percent(told.qualities.pPDQ, 1)}` : VERDICTS[told.verdict]));
+      return h(
+        "button",
+        {
+          type: "button",
+          class: `item ${toneOf(told.verdict)}`,
+          "aria-pressed": String(pick === code),
+          "data-code": code,
+          "data-of": entry.r,
+          onclick: () => probox.update({ pick: probox.state().pick === code ? null : code }),
+          onpointerenter: () => hover(entry),
+          onpointerleave: () => hover(null),
+          onfocus: () => hover(entry),
+          onblur: () => hover(null),
+        },
+        h("span", {}, told.heading.replace(/^(detection|object): /, "")),
+        h(
+          "span",
+          { class: "numbers" },
+          told.qualities ? `pPDQ ${percent(told.qualities.pPDQ, 1)}` : VERDICTS[told.verdict],
+        ),
+      );
     };
     const groups = [...new Set(shown)].map((r) => {
       const entries = entriesOf(store, image, geometry, r);
       const id = `items-${r}`;
-      return h("div", { class: "group", role: "group", "data-of": r, ...(shown.length > 1 ? { "aria-labelledby": id } : { "aria-label": "objects and detections" }) },
-        shown.length > 1 ? h("h3", { id, title: store.results[r].name }, h("i", { class: "swatch", style: `background:${probox.line(r)}` }), store.results[r].name) : null,
-        entries.map(button), entries.length ? null : h("p", { class: "note" }, "nothing here"));
+      return h(
+        "div",
+        {
+          class: "group",
+          role: "group",
+          "data-of": r,
+          ...(shown.length > 1 ? { "aria-labelledby": id } : { "aria-label": "objects and detections" }),
+        },
+        shown.length > 1
+          ? h(
+              "h3",
+              { id, title: store.results[r].name },
+              h("i", { class: "swatch", style: `background:${probox.line(r)}` }),
+              store.results[r].name,
+            )
+          : null,
+        entries.map(button),
+        entries.length ? null : h("p", { class: "note" }, "nothing here"),
+      );
     });
     items.replaceChildren(...groups);
     items.dataset.count = groups.length;
     // A list that is made anew must not take the focus away.
     if (held) {
-      [...items.querySelectorAll(".item")].find((one) => one.dataset.code === held.dataset.code && one.dataset.of === held.dataset.of)?.focus();
+      [...items.querySelectorAll(".item")]
+        .find((one) => one.dataset.code === held.dataset.code && one.dataset.of === held.dataset.of)
+        ?.focus();
     }
     const chosen = probox.pickedIn(store, image);
     byId("picked").replaceChildren(...(chosen ? probox.cardOf(store, image, chosen) : []));

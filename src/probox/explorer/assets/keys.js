@@ -1,7 +1,8 @@
 // The list of keys, on ? or by a button.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
 
   /** Keys as [keys, what they do, where]; whoever adds one adds it here. */
@@ -26,9 +27,29 @@
 
   probox.showKeys = () => {
     const places = [...new Set(probox.keys.map(([, , where]) => where))];
-    byId("key-list").replaceChildren(...places.map((place) => h("section", {}, h("h3", {}, place),
-      h("dl", {}, probox.keys.filter(([, , where]) => where === place).map(([keys, what]) => [
-        h("dt", {}, keys.split(", ").map((part, i) => [i ? ", " : null, h("kbd", {}, part)])), h("dd", {}, what)])))));
+    byId("key-list").replaceChildren(
+      ...places.map((place) =>
+        h(
+          "section",
+          {},
+          h("h3", {}, place),
+          h(
+            "dl",
+            {},
+            probox.keys
+              .filter(([, , where]) => where === place)
+              .map(([keys, what]) => [
+                h(
+                  "dt",
+                  {},
+                  keys.split(", ").map((part, i) => [i ? ", " : null, h("kbd", {}, part)]),
+                ),
+                h("dd", {}, what),
+              ]),
+          ),
+        ),
+      ),
+    );
     if (!byId("keys").open) byId("keys").showModal();
   };
 
@@ -36,7 +57,9 @@
     byId("show-keys").addEventListener("click", probox.showKeys);
     byId("close-keys").addEventListener("click", () => byId("keys").close());
     document.addEventListener("keydown", (event) => {
-      const writing = event.target.matches?.("textarea, select, input:not([type=checkbox]):not([type=range])");
+      const writing =
+        event.target instanceof Element &&
+        event.target.matches("textarea, select, input:not([type=checkbox]):not([type=range])");
       if (event.key !== "?" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       if (byId("keys").open) byId("keys").close();

@@ -1,9 +1,10 @@
 // Labels in the large view: at what they name, off each other, and with a line to it where that is in doubt.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { TP, FP, FN } = probox.constants.VERDICT;
-  const HEIGHT = 18, TOUCH = 3;
+  const HEIGHT = 18,
+    TOUCH = 3;
   const CROWD = 30; // of more labels than this, those without room at their box are left out,
   const WRONG = 12; // and of the false positives only the surest have one
 
@@ -17,16 +18,26 @@
   /** Return places for a label of width w: at its box first, then farther and farther around it. */
   function places([left, top, right, bottom], w, far) {
     const h = HEIGHT;
-    const near = [[left, top - h], [right - w, top - h], [left, bottom], [right - w, bottom], [left, top], [right - w, top],
-      [left, bottom - h], [right - w, bottom - h]].map(([x, y], i) => ({ x, y, cost: i < 4 ? 0 : 0.3, near: true }));
+    const near = [
+      [left, top - h],
+      [right - w, top - h],
+      [left, bottom],
+      [right - w, bottom],
+      [left, top],
+      [right - w, top],
+      [left, bottom - h],
+      [right - w, bottom - h],
+    ].map(([x, y], i) => ({ x, y, cost: i < 4 ? 0 : 0.3, near: true }));
     if (!far) return near;
-    const x = (left + right - w) / 2, y = (top + bottom - h) / 2;
+    const x = (left + right - w) / 2,
+      y = (top + bottom - h) / 2;
     for (const away of [14, 34, 60, 100]) {
       const cost = 0.5 + away / 200;
       for (const across of [left, x, right - w]) {
         near.push({ x: across, y: top - h - away, cost }, { x: across, y: bottom + away, cost });
       }
-      for (const down of [top, y, bottom - h]) near.push({ x: left - w - away, y: down, cost }, { x: right + away, y: down, cost });
+      for (const down of [top, y, bottom - h])
+        near.push({ x: left - w - away, y: down, cost }, { x: right + away, y: down, cost });
     }
     return near;
   }
@@ -76,12 +87,20 @@
       if (inner) return [(x0 + x1 + 1) / 2, (y0 + y1 + 1) / 2];
       return [Math.min(Math.max(x, x0), x1 + 1), Math.min(Math.max(y, y0), y1 + 1)];
     }
-    let best = null, least = Infinity;
+    let best = null,
+      least = Infinity;
     const centre = (object.y0 + object.y1 + 1) / 2;
     for (const [row, begin, end] of runs) {
-      const point = inner ? [(begin + end) / 2, row + 0.5] : [Math.min(Math.max(x, begin), end), Math.min(Math.max(y, row), row + 1)];
-      const away = inner ? Math.abs(row + 0.5 - centre) * 1e6 - (end - begin) : (point[0] - x) ** 2 + (point[1] - y) ** 2;
-      if (away < least) { least = away; best = point; }
+      const point = inner
+        ? [(begin + end) / 2, row + 0.5]
+        : [Math.min(Math.max(x, begin), end), Math.min(Math.max(y, row), row + 1)];
+      const away = inner
+        ? Math.abs(row + 0.5 - centre) * 1e6 - (end - begin)
+        : (point[0] - x) ** 2 + (point[1] - y) ** 2;
+      if (away < least) {
+        least = away;
+        best = point;
+      }
     }
     return best;
   };
@@ -92,7 +111,12 @@
     if (x <= left || x >= right || y <= top || y >= bottom) {
       return [Math.min(Math.max(x, left), right), Math.min(Math.max(y, top), bottom)];
     }
-    const ways = [[x - left, [left, y]], [right - x, [right, y]], [y - top, [x, top]], [bottom - y, [x, bottom]]];
+    const ways = [
+      [x - left, [left, y]],
+      [right - x, [right, y]],
+      [y - top, [x, top]],
+      [bottom - y, [x, bottom]],
+    ];
     return ways.sort((a, b) => a[0] - b[0])[0][1];
   }
 
@@ -117,15 +141,30 @@
     const labels = [
       ...kept.map((d) => {
         const box = onScreen(d.box);
-        return { text: `${name(detections.class[d.row])} ${Math.round(100 * detections.score[d.row])}`, box,
-          verdict: view.verdict[d.row], chosen: focus && focus.detection === d.row,
-          objects: [], others: boxesBut(boxes, d.row), anchor: (x, y, inner) => pointOfBox(box, x, y, inner) };
+        return {
+          text: `${name(detections.class[d.row])} ${Math.round(100 * detections.score[d.row])}`,
+          box,
+          verdict: view.verdict[d.row],
+          chosen: focus && focus.detection === d.row,
+          objects: [],
+          others: boxesBut(boxes, d.row),
+          anchor: (x, y, inner) => pointOfBox(box, x, y, inner),
+        };
       }),
-      ...objects.filter(({ row }) => view.objectVerdict[row] === FN).map(({ row, o, box }) => ({
-        text: `missed ${name(store.objects.class[row])}`, box, verdict: FN, chosen: focus && focus.object === row,
-        objects: boxesBut(objects, row), others: [...boxesBut(objects, row), ...boxes.map((one) => one.box)],
-        anchor: (x, y, inner) => toScreen(...probox.pointOfMask(o, ...toImage(x, y), inner)) })),
-    ].filter(shownOf(focus)).sort((a, b) => (b.verdict === TP) - (a.verdict === TP) || (b.verdict === FN) - (a.verdict === FN));
+      ...objects
+        .filter(({ row }) => view.objectVerdict[row] === FN)
+        .map(({ row, o, box }) => ({
+          text: `missed ${name(store.objects.class[row])}`,
+          box,
+          verdict: FN,
+          chosen: focus && focus.object === row,
+          objects: boxesBut(objects, row),
+          others: [...boxesBut(objects, row), ...boxes.map((one) => one.box)],
+          anchor: (x, y, inner) => toScreen(...probox.pointOfMask(o, ...toImage(x, y), inner)),
+        })),
+    ]
+      .filter(shownOf(focus))
+      .sort((a, b) => (b.verdict === TP) - (a.verdict === TP) || (b.verdict === FN) - (a.verdict === FN));
     // What lies outside the window, being zoomed, needs no label.
     const seen = labels.filter(({ box }) => shared(box, [-1, -1, size[0] + 1, size[1] + 1]) > 0);
     for (const label of seen) {
@@ -133,13 +172,20 @@
       label.far = label.verdict === FN || seen.length <= CROWD;
     }
     const placed = probox.placeLabels(seen, size);
-    placed.forEach((place, i) => { if (place?.leader) paintLeader(context, place.leader, probox.verdictColour(seen[i].verdict)); });
-    placed.forEach((place, i) => { if (place) paintLabel(context, place, seen[i]); });
+    placed.forEach((place, i) => {
+      if (place?.leader) paintLeader(context, place.leader, probox.verdictColour(seen[i].verdict));
+    });
+    placed.forEach((place, i) => {
+      if (place) paintLabel(context, place, seen[i]);
+    });
     return placed.flatMap((place, i) => (place ? [{ ...place, text: seen[i].text }] : []));
   };
 
   function paintLeader(context, [x, y, toX, toY], colour) {
-    for (const [width, ink] of [[3.5, "#fff"], [1.5, colour]]) {
+    for (const [width, ink] of [
+      [3.5, "#fff"],
+      [1.5, colour],
+    ]) {
       context.strokeStyle = ink;
       context.lineWidth = width;
       context.beginPath();

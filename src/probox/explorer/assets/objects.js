@@ -1,7 +1,7 @@
 // Single objects and false positives as crops of their images: where each lies, how it is painted, what is said of it.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent } = probox;
   const { TP } = probox.constants.VERDICT;
 
@@ -27,7 +27,7 @@
 
   /** Return the code by which the large view picks an item. */
   probox.pickOf = (store, r, { image, d, o }) =>
-    (d >= 0 ? `d${d - store.results[r].detections.offsets[image]}` : `o${o - store.objects.offsets[image]}`);
+    d >= 0 ? `d${d - store.results[r].detections.offsets[image]}` : `o${o - store.objects.offsets[image]}`;
 
   /** Return the words of an item: its class, its score and quality or verdict, and what the second detector made of it. */
   probox.itemCaption = (store, state, { d, o }, rival) => {
@@ -39,24 +39,41 @@
     const there = o < 0 ? said : name(store.objects.class[o]);
     const taken = d >= 0 && o >= 0 && said !== there ? `${there}, said ${said}` : there;
     const verdict = o < 0 ? "false positive" : d < 0 ? "missed" : `pPDQ ${percent(pairs.pPDQ[view.pair[d]], 1)}`;
-    const against = rival === null ? null : o < 0 ? "" : `${againstWords(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
+    const against =
+      rival === null
+        ? null
+        : o < 0
+          ? ""
+          : `${againstWords(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
     return {
       label: [taken, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
-      lines: [h("span", { class: "said", title: taken }, h("span", { class: "name" }, taken), score ? h("span", { class: "score" }, score) : null),
+      lines: [
+        h(
+          "span",
+          { class: "said", title: taken },
+          h("span", { class: "name" }, taken),
+          score ? h("span", { class: "score" }, score) : null,
+        ),
         h("span", { class: `numbers ${o >= 0 && d >= 0 ? "right" : "wrong"}` }, verdict),
-        against === null ? null : h("span", { class: "against", title: against }, against)],
+        against === null ? null : h("span", { class: "against", title: against }, against),
+      ],
     };
   };
 
-  const againstWords = (view, o) => (view.objectVerdict[o] === TP
-    ? `pPDQ ${percent(view.result.pairs.pPDQ[view.pair[view.objectDetection[o]]], 1)}` : "missed");
+  const againstWords = (view, o) =>
+    view.objectVerdict[o] === TP
+      ? `pPDQ ${percent(view.result.pairs.pPDQ[view.pair[view.objectDetection[o]]], 1)}`
+      : "missed";
 
   /** Paint the part of an image around an item: its object and its detection, of the others only the objects, faintly. */
   probox.paintCrop = (store, state, item, canvas, ratio) => {
     const { image: row, d, o } = item;
     const context = canvas.getContext("2d");
-    const width = store.images.w[row], height = store.images.h[row];
-    let photo = null, scene = null, crop = null;
+    const width = store.images.w[row],
+      height = store.images.h[row];
+    let photo = null,
+      scene = null,
+      crop = null;
     const paint = () => {
       if (!canvas.isConnected) return;
       context.setTransform(1, 0, 0, 1, 0, 0);
@@ -71,8 +88,12 @@
       context.beginPath();
       context.rect(0, 0, width, height);
       context.clip();
-      probox.paintScene(context, scene, store.view(state.main, state.t), state.main,
-        { zoom: zoom / ratio, layers: new Set("mbe"), focus: { object: o, detection: d }, fine: false });
+      probox.paintScene(context, scene, store.view(state.main, state.t), state.main, {
+        zoom: zoom / ratio,
+        layers: new Set("mbe"),
+        focus: { object: o, detection: d },
+        fine: false,
+      });
       context.restore();
     };
     const soon = () => probox.later(paint);
@@ -82,16 +103,35 @@
       probox.withGeometry(store, row, (geometry) => {
         const own = geometry.results[state.main].filter((one) => one.row === d);
         const objects = geometry.objects.filter((one) => one.row === o);
-        crop = probox.cropAround([...own.map((one) => one.box), ...objects.map((one) => [one.x0, one.y0, one.x1, one.y1])], width, height);
-        const near = geometry.objects.filter((one) => one.x0 < crop[0] + crop[2] && one.x1 >= crop[0] - 1 && one.y0 < crop[1] + crop[2] && one.y1 >= crop[1] - 1);
-        scene = { ...geometry, heat: null, objects: near, results: geometry.results.map((_, r) => (r === state.main ? own : [])) };
+        crop = probox.cropAround(
+          [...own.map((one) => one.box), ...objects.map((one) => [one.x0, one.y0, one.x1, one.y1])],
+          width,
+          height,
+        );
+        const near = geometry.objects.filter(
+          (one) =>
+            one.x0 < crop[0] + crop[2] && one.x1 >= crop[0] - 1 && one.y0 < crop[1] + crop[2] && one.y1 >= crop[1] - 1,
+        );
+        scene = {
+          ...geometry,
+          heat: null,
+          objects: near,
+          results: geometry.results.map((_, r) => (r === state.main ? own : [])),
+        };
         soon();
         probox.withPhoto(store, row, true, (small) => {
           photo ||= small;
           soon();
           // A crop may be a few pixels of the small photo: then the large one is worth loading.
-          if (canvas.isConnected && small.naturalWidth < width && crop[2] * small.naturalWidth / width < canvas.width) {
-            probox.withPhoto(store, row, false, (large) => { photo = large; soon(); });
+          if (
+            canvas.isConnected &&
+            small.naturalWidth < width &&
+            (crop[2] * small.naturalWidth) / width < canvas.width
+          ) {
+            probox.withPhoto(store, row, false, (large) => {
+              photo = large;
+              soon();
+            });
           }
         });
       });

@@ -1,7 +1,7 @@
 // Painting one image: photo, masks, boxes and ellipses on a canvas.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { SIGMA, SIGMAS } = probox.constants;
   const { TP, FP, FN, DROPPED } = probox.constants.VERDICT;
 
@@ -14,8 +14,7 @@
     const ending = store.images.photo[row];
     if (!ending) return;
     const embedded = document.getElementById(`photo-${row}`);
-    const source = embedded ? embedded.textContent
-      : small ? `thumbs/${row}.jpg` : `photos/${row}${ending}`;
+    const source = embedded ? embedded.textContent : small ? `thumbs/${row}.jpg` : `photos/${row}${ending}`;
     let entry = photos.get(source);
     if (!entry) {
       const image = new Image();
@@ -35,7 +34,8 @@
   /** Return the detections of an image that count at the threshold, the surest last. */
   probox.keptDetections = (geometry, view, r) => {
     const { confidence } = view.result.detections;
-    return geometry.results[r].filter((d) => view.verdict[d.row] !== DROPPED)
+    return geometry.results[r]
+      .filter((d) => view.verdict[d.row] !== DROPPED)
       .sort((a, b) => confidence[a.row] - confidence[b.row]);
   };
 
@@ -50,11 +50,14 @@
     context.imageSmoothingEnabled = zoom < 1;
     if (layers.has("h")) probox.paintHeatmap(context, geometry, view, r, detections, focus);
     if (layers.has("m")) {
-      const byArea = [...geometry.objects].sort((a, b) => (b.x1 - b.x0) * (b.y1 - b.y0) - (a.x1 - a.x0) * (a.y1 - a.y0));
+      const byArea = [...geometry.objects].sort(
+        (a, b) => (b.x1 - b.x0) * (b.y1 - b.y0) - (a.x1 - a.x0) * (a.y1 - a.y0),
+      );
       for (const object of byArea) {
         const colour = verdictColour(view.objectVerdict[object.row]);
         const chosen = focus && focus.object === object.row;
-        context.globalAlpha = layers.has("h") && view.objectVerdict[object.row] !== FN ? 0 : chosen ? 0.55 : focus ? 0.14 : 0.36;
+        context.globalAlpha =
+          layers.has("h") && view.objectVerdict[object.row] !== FN ? 0 : chosen ? 0.55 : focus ? 0.14 : 0.36;
         if (context.globalAlpha > 0 && (fine || object.filled)) {
           context.fillStyle = colour;
           context.fill(probox.area(object));
@@ -76,7 +79,16 @@
       const colour = verdictColour(verdict);
       const strength = chosen ? 1 : focus ? 0.22 : sure;
       if (layers.has("e") && d.corners) paintCorners(context, d, colour, strength, line, fine);
-      if (layers.has("b")) paintBox(context, d, colour, strength, (chosen ? 2.6 : 1.7 * thin) * line, fine, verdict === FP ? [7 * line, 4 * line] : []);
+      if (layers.has("b"))
+        paintBox(
+          context,
+          d,
+          colour,
+          strength,
+          (chosen ? 2.6 : 1.7 * thin) * line,
+          fine,
+          verdict === FP ? [7 * line, 4 * line] : [],
+        );
     }
     context.globalAlpha = 1;
   };
@@ -101,7 +113,8 @@
   /** Hatch a mask, so that a missed object is not told by its colour alone. */
   function hatch(context, object, colour, line) {
     const { x0, y0, x1, y1 } = object;
-    const high = y1 - y0 + 1, step = 9 * line;
+    const high = y1 - y0 + 1,
+      step = 9 * line;
     context.save();
     context.clip(probox.area(object));
     context.globalAlpha = 0.55;
@@ -119,7 +132,8 @@
   function paintCorners(context, d, colour, strength, line, fine) {
     d.corners.forEach((covariance, corner) => {
       const { long, short, angle } = probox.axes(covariance);
-      const x = d.box[2 * corner] + 0.5, y = d.box[2 * corner + 1] + 0.5;
+      const x = d.box[2 * corner] + 0.5,
+        y = d.box[2 * corner + 1] + 0.5;
       for (const deviations of fine ? [SIGMA] : SIGMAS) {
         context.beginPath();
         context.ellipse(x, y, deviations * long, deviations * short, angle, 0, 2 * Math.PI);

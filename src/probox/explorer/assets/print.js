@@ -1,8 +1,10 @@
 // Printing: light colours, and charts that fit whatever the paper's width is.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
+  /** @type {string | null} */
   let theme = null; // what the page had before; null while nothing is printed
 
   function before() {
@@ -13,7 +15,8 @@
     probox.settle(); // paper does not wait for rest, nor for frames
     probox.paintForPaper(true);
     for (const svg of document.querySelectorAll(".chart svg")) {
-      if (!svg.hasAttribute("viewBox")) svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
+      if (!svg.hasAttribute("viewBox"))
+        svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
     }
   }
 

@@ -2,13 +2,15 @@
 // tests of differences are made of. What takes long is a generator, done in slices so that the page stays smooth.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { NORMAL, REPLICATES, DRAWS, SWAPS, MORE, LEVEL } = probox.constants.RESAMPLING;
 
   // --- NumPy's generator PCG64: 128 bits in limbs of 24, lowest first ---
 
-  const LIMB = 2 ** 24, BACK = 2 ** -24;
-  const limbs = (hex) => Array.from({ length: 6 }, (_, i) => parseInt(hex.slice(Math.max(0, 26 - 6 * i), 32 - 6 * i), 16));
+  const LIMB = 2 ** 24,
+    BACK = 2 ** -24;
+  const limbs = (hex) =>
+    Array.from({ length: 6 }, (_, i) => parseInt(hex.slice(Math.max(0, 26 - 6 * i), 32 - 6 * i), 16));
   const [m0, m1, m2, m3, m4, m5] = limbs("2360ed051fc65da44385df649fccf645");
 
   class PCG64 {
@@ -23,31 +25,53 @@
     /** Make the next 64 bits. */
     step() {
       const { x, c } = this;
-      const x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3], x4 = x[4], x5 = x[5];
+      const x0 = x[0],
+        x1 = x[1],
+        x2 = x[2],
+        x3 = x[3],
+        x4 = x[4],
+        x5 = x[5];
       // No sum is beyond 2^53, so all of it is exact.
-      let sum = x0 * m0 + c[0], over = Math.floor(sum * BACK);
+      let sum = x0 * m0 + c[0],
+        over = Math.floor(sum * BACK);
       const y0 = sum - over * LIMB;
-      sum = x0 * m1 + x1 * m0 + c[1] + over; over = Math.floor(sum * BACK);
+      sum = x0 * m1 + x1 * m0 + c[1] + over;
+      over = Math.floor(sum * BACK);
       const y1 = sum - over * LIMB;
-      sum = x0 * m2 + x1 * m1 + x2 * m0 + c[2] + over; over = Math.floor(sum * BACK);
+      sum = x0 * m2 + x1 * m1 + x2 * m0 + c[2] + over;
+      over = Math.floor(sum * BACK);
       const y2 = sum - over * LIMB;
-      sum = x0 * m3 + x1 * m2 + x2 * m1 + x3 * m0 + c[3] + over; over = Math.floor(sum * BACK);
+      sum = x0 * m3 + x1 * m2 + x2 * m1 + x3 * m0 + c[3] + over;
+      over = Math.floor(sum * BACK);
       const y3 = sum - over * LIMB;
-      sum = x0 * m4 + x1 * m3 + x2 * m2 + x3 * m1 + x4 * m0 + c[4] + over; over = Math.floor(sum * BACK);
+      sum = x0 * m4 + x1 * m3 + x2 * m2 + x3 * m1 + x4 * m0 + c[4] + over;
+      over = Math.floor(sum * BACK);
       const y4 = sum - over * LIMB;
       sum = x0 * m5 + x1 * m4 + x2 * m3 + x3 * m2 + x4 * m1 + x5 * m0 + c[5] + over;
       const y5 = sum - Math.floor(sum / 256) * 256;
-      x[0] = y0; x[1] = y1; x[2] = y2; x[3] = y3; x[4] = y4; x[5] = y5;
+      x[0] = y0;
+      x[1] = y1;
+      x[2] = y2;
+      x[3] = y3;
+      x[4] = y4;
+      x[5] = y5;
       const top = y4 | (y5 << 24);
-      let low = (y0 | (y1 << 24)) ^ ((y2 >>> 16) | (y3 << 8)), high = ((y1 >>> 8) | (y2 << 16)) ^ top;
+      let low = (y0 | (y1 << 24)) ^ ((y2 >>> 16) | (y3 << 8)),
+        high = ((y1 >>> 8) | (y2 << 16)) ^ top;
       let turn = top >>> 26;
-      if (turn >= 32) { [low, high] = [high, low]; turn -= 32; }
+      if (turn >= 32) {
+        [low, high] = [high, low];
+        turn -= 32;
+      }
       this.low = (turn ? (low >>> turn) | (high << (32 - turn)) : low) >>> 0;
       this.high = (turn ? (high >>> turn) | (low << (32 - turn)) : high) >>> 0;
     }
 
     next32() {
-      if (this.kept) { this.kept = false; return this.high; }
+      if (this.kept) {
+        this.kept = false;
+        return this.high;
+      }
       this.step();
       this.kept = true;
       return this.low;
@@ -111,7 +135,8 @@
     for (let n = 0; n < images.length;) {
       const block = images[n] >> 3;
       table[0] = 0;
-      let filled = 1, any = false;
+      let filled = 1,
+        any = false;
       for (let bit = 0; bit < 8; bit++, filled *= 2) {
         let value = 0;
         if (n < images.length && images[n] === 8 * block + bit) value = values[n++];
@@ -128,18 +153,24 @@
   /** Return the normal distribution's probability of at most x. */
   function normal(x) {
     if (Math.abs(x) > 10) return x > 0 ? 1 : 0;
-    let sum = x, term = x;
+    let sum = x,
+      term = x;
     for (let k = 3; Math.abs(term) > 1e-17 * Math.abs(sum); k += 2) sum += term *= (x * x) / k;
     return Math.min(1, Math.max(0, 0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI)));
   }
 
   /** Return Student's quantile where the normal one has z. */
-  const student = (z, n) => z + (z ** 3 + z) / 4 / n + (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96 / n ** 2
-    + (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / 384 / n ** 3;
+  const student = (z, n) =>
+    z +
+    (z ** 3 + z) / 4 / n +
+    (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96 / n ** 2 +
+    (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / 384 / n ** 3;
 
   function quantile(ascending, q) {
-    const place = q * (ascending.length - 1), before = Math.floor(place);
-    const low = ascending[before], high = ascending[Math.min(before + 1, ascending.length - 1)];
+    const place = q * (ascending.length - 1),
+      before = Math.floor(place);
+    const low = ascending[before],
+      high = ascending[Math.min(before + 1, ascending.length - 1)];
     return low + (place - before) * (high - low);
   }
 
@@ -167,10 +198,15 @@
 
   /** Return p by Holm's correction; NaN stays and is no test. */
   function holm(p) {
-    const order = p.map((_, n) => n).filter((n) => !Number.isNaN(p[n])).sort((a, b) => p[a] - p[b]);
+    const order = p
+      .map((_, n) => n)
+      .filter((n) => !Number.isNaN(p[n]))
+      .sort((a, b) => p[a] - p[b]);
     const adjusted = p.map(() => NaN);
     let highest = 0;
-    order.forEach((n, rank) => { adjusted[n] = highest = Math.max(highest, Math.min(1, (order.length - rank) * p[n])); });
+    order.forEach((n, rank) => {
+      adjusted[n] = highest = Math.max(highest, Math.min(1, (order.length - rank) * p[n]));
+    });
     return adjusted;
   }
 
@@ -184,7 +220,8 @@
     const slice = () => {
       const end = performance.now() + 10;
       let step;
-      do step = work.next(); while (!step.done && performance.now() < end);
+      do step = work.next();
+      while (!step.done && performance.now() < end);
       if (step.done) done(step.value);
       else timer = setTimeout(slice, 0);
     };
@@ -200,16 +237,32 @@
       this.more = Math.max(0, Math.ceil((2 * classes) / (1 - LEVEL)) - REPLICATES);
     }
 
-    * drawn() {
+    *drawn() {
       return (this.weights ||= yield* draws(this.images));
     }
 
-    * swapped() {
-      this.swaps ||= [{ bits: yield* swaps(this.images, SWAPS, REPLICATES), count: REPLICATES },
-        { bits: yield* swaps(this.images, MORE, this.more), count: this.more }];
+    *swapped() {
+      this.swaps ||= [
+        { bits: yield* swaps(this.images, SWAPS, REPLICATES), count: REPLICATES },
+        { bits: yield* swaps(this.images, MORE, this.more), count: this.more },
+      ];
       return this.swaps;
     }
   }
 
-  probox.resampling = { PCG64, Samples, addDrawn, addSwapped, claimed, draws, holm, inSlices, interval, normal, pValue, quantile, swaps };
+  probox.resampling = {
+    PCG64,
+    Samples,
+    addDrawn,
+    addSwapped,
+    claimed,
+    draws,
+    holm,
+    inSlices,
+    interval,
+    normal,
+    pValue,
+    quantile,
+    swaps,
+  };
 })();

@@ -6,7 +6,7 @@
 // matches, misses and what their false positives cost. Nothing here draws: it runs without a page.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { VERDICT, VERDICTS, SIZES } = probox.constants;
   const { TP, FP, FN } = VERDICT;
 
@@ -36,18 +36,22 @@
     keys: [],
     make: (store, state, r, view) => {
       if (state.class === null) return null;
-      const own = view.result.detections.class, there = store.objects.class;
+      const own = view.result.detections.class,
+        there = store.objects.class;
       return (d, o) => (o < 0 ? own[d] : there[o]) === state.class;
     },
-    words: (store, state) => [state.size === null ? "" : SIZES[state.size], state.class === null ? "" : store.classes[state.class]]
-      .filter(Boolean).join(" "),
+    words: (store, state) =>
+      [state.size === null ? "" : SIZES[state.size], state.class === null ? "" : store.classes[state.class]]
+        .filter(Boolean)
+        .join(" "),
   });
 
   probox.addItemFilter({
     keys: [],
     make: (store, state, r, view) => {
       if (state.size === null) return null;
-      const own = view.result.detections.size, there = store.objects.size;
+      const own = view.result.detections.size,
+        there = store.objects.size;
       return (d, o) => Boolean(((o < 0 ? own[d] : there[o]) >> state.size) & 1);
     },
     words: () => "", // with the class
@@ -107,19 +111,27 @@
       const { offsets, class: labels } = other.result.detections;
       const taken = new Uint8Array(store.count * classes);
       for (let image = 0; image < store.count; image++) {
-        for (let d = offsets[image]; d < offsets[image + 1]; d++) if (other.verdict[d] === FP) taken[image * classes + labels[d] + 1] = 1;
+        for (let d = offsets[image]; d < offsets[image + 1]; d++)
+          if (other.verdict[d] === FP) taken[image * classes + labels[d] + 1] = 1;
       }
-      const own = view.result.detections, imageOf = probox.imageOfRows(own.offsets);
+      const own = view.result.detections,
+        imageOf = probox.imageOfRows(own.offsets);
       return (d, o) => o < 0 && !taken[imageOf[d] * classes + own.class[d] + 1];
     },
     words: (store, state) => {
       const rival = probox.rivalOf(state);
-      return state.duel && rival !== null ? probox.DUELS[state.duel](store.results[state.main].name, store.results[rival].name) : "";
+      return state.duel && rival !== null
+        ? probox.DUELS[state.duel](store.results[state.main].name, store.results[rival].name)
+        : "";
     },
   });
 
   /** Say what the items that pass have in common, or "" if all pass. */
-  probox.filterWords = (store, state) => itemFilters.map((filter) => filter.words(store, state)).filter(Boolean).join(", ");
+  probox.filterWords = (store, state) =>
+    itemFilters
+      .map((filter) => filter.words(store, state))
+      .filter(Boolean)
+      .join(", ");
 
   /** Return which detections and objects of result `r` belong to items that pass all filters: 0 or 1 for each row. */
   probox.passing = (store, state, r) => {
@@ -131,7 +143,8 @@
     };
     const { pair, objectVerdict } = view;
     const partner = view.result.pairs.object;
-    const found = new Uint8Array(view.verdict.length), there = new Uint8Array(objectVerdict.length);
+    const found = new Uint8Array(view.verdict.length),
+      there = new Uint8Array(objectVerdict.length);
     for (const d of view.right) found[d] = there[partner[pair[d]]] = passes(d, partner[pair[d]]);
     for (const d of view.wrong) found[d] = passes(d, -1);
     for (let o = 0; o < objectVerdict.length; o++) if (objectVerdict[o] === FN) there[o] = passes(-1, o);
@@ -142,8 +155,10 @@
   probox.imageSums = (store, state, r, { found, there }) => {
     const view = store.view(r, state.t);
     const { detections, pairs } = view.result;
-    const image = probox.imageOfRows(detections.offsets), imageThere = probox.imageOfRows(store.objects.offsets);
-    const quality = new Float64Array(store.count), cost = new Float64Array(store.count);
+    const image = probox.imageOfRows(detections.offsets),
+      imageThere = probox.imageOfRows(store.objects.offsets);
+    const quality = new Float64Array(store.count),
+      cost = new Float64Array(store.count);
     const [right, wrong, missed] = [0, 1, 2].map(() => new Uint32Array(store.count));
     for (const d of view.right) {
       if (!found[d]) continue;
@@ -177,7 +192,8 @@
   const JUDGING = ["worst", "best", "ahead", "behind", "missed"];
 
   /** Return the order that is shown: differences need a rival. */
-  probox.sortOf = (state) => (DIFFERENCES.includes(state.sort) && probox.rivalOf(state) === null ? "worst" : state.sort);
+  probox.sortOf = (state) =>
+    DIFFERENCES.includes(state.sort) && probox.rivalOf(state) === null ? "worst" : state.sort;
   probox.orderOf = (state) => (DIFFERENCES.includes(state.by) && probox.rivalOf(state) === null ? "missed" : state.by);
 
   // Images that a detector seems never to have been run on: the evaluation's own rule, which is told.
@@ -199,10 +215,13 @@
     const sort = probox.sortOf(state);
     const value = SORTS[sort](sums, rivals);
     const key = Float64Array.from({ length: store.count }, (_, i) => value(i));
-    const apart = JUDGING.includes(sort) && state.unseen === "last" ? neverSeen(store, state, sort) : new Uint8Array(store.count);
+    const apart =
+      JUDGING.includes(sort) && state.unseen === "last" ? neverSeen(store, state, sort) : new Uint8Array(store.count);
     const mistakes = (i) => (sort === "worst" ? sums.FP[i] + sums.FN[i] : 0);
     const group = (i) => (Number.isNaN(key[i]) ? 2 : apart[i]);
-    const sorted = [...rows].sort((i, j) => group(i) - group(j) || key[i] - key[j] || mistakes(j) - mistakes(i) || i - j);
+    const sorted = [...rows].sort(
+      (i, j) => group(i) - group(j) || key[i] - key[j] || mistakes(j) - mistakes(i) || i - j,
+    );
     return { rows: sorted, apart: rows.filter((i) => group(i) === 1).length };
   };
 
@@ -233,7 +252,8 @@
     const rival = DIFFERENCES.includes(by) ? store.view(probox.rivalOf(state), state.t) : null;
     const { detections, pairs } = view.result;
     const apart = by !== "number" && state.unseen === "last" ? neverSeen(store, state, by) : null;
-    const pPDQ = (one, o) => (one.objectVerdict[o] === TP ? one.result.pairs.pPDQ[one.pair[one.objectDetection[o]]] : 0);
+    const pPDQ = (one, o) =>
+      one.objectVerdict[o] === TP ? one.result.pairs.pPDQ[one.pair[one.objectDetection[o]]] : 0;
     const quality = pairs[state.quality];
     const value = (d, o) => {
       if (by === "number") return 0;
@@ -243,7 +263,13 @@
     };
     // Columns rather than objects: without a threshold there may be hundreds of thousands of items.
     const size = found.length + there.length;
-    const table = { image: new Int32Array(size), d: new Int32Array(size), o: new Int32Array(size), group: new Uint8Array(size), value: new Float64Array(size) };
+    const table = {
+      image: new Int32Array(size),
+      d: new Int32Array(size),
+      o: new Int32Array(size),
+      group: new Uint8Array(size),
+      value: new Float64Array(size),
+    };
     let total = 0;
     const add = (image, d, o) => {
       table.image[total] = image;
@@ -261,7 +287,8 @@
       }
     }
     const places = [];
-    for (let group = 0; group < 6 && places.length < most; group++) places.push(...first(table, total, group, most - places.length));
+    for (let group = 0; group < 6 && places.length < most; group++)
+      places.push(...first(table, total, group, most - places.length));
     return { items: places.map((i) => ({ image: table.image[i], d: table.d[i], o: table.o[i] })), total };
   };
 
@@ -270,7 +297,8 @@
     let count = 0;
     for (let i = 0; i < total; i++) if (group[i] === wanted) count++;
     // Only those that will be shown are sorted by place: numbers alone are sorted much faster.
-    let limit = Infinity, ties = Infinity;
+    let limit = Infinity,
+      ties = Infinity;
     if (count > most) {
       const values = new Float64Array(count);
       for (let i = 0, n = 0; i < total; i++) if (group[i] === wanted) values[n++] = value[i];
@@ -288,7 +316,8 @@
   /** Return the share of true positives, in per cent, in each of `bins` equal ranges of a quality; 1 is in the last. */
   probox.histogram = (view, quality, bins) => {
     const counts = new Array(bins).fill(0);
-    const values = view.result.pairs[quality], rows = view.right;
+    const values = view.result.pairs[quality],
+      rows = view.right;
     for (const d of rows) counts[Math.min(bins - 1, Math.floor(values[view.pair[d]] * bins))]++;
     return counts.map((n) => (100 * n) / Math.max(rows.length, 1));
   };

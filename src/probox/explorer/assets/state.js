@@ -4,7 +4,7 @@
 // nothing else has to know of it.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
   const fields = new Map(); // key: { word, initial, parse, format }
   const works = []; // { keys, work, when }
@@ -24,8 +24,10 @@
 
   /** Ways to parse: one of some words, a number within limits, anything. */
   probox.oneOf = (words) => (text) => (words.includes(text) ? text : undefined);
-  probox.numberIn = (low, high) => (text) => (text !== "" && Number(text) >= low && Number(text) <= high ? Number(text) : undefined);
-  probox.wholeIn = (low, high) => (text) => (/^-?\d+$/.test(text) && Number(text) >= low && Number(text) <= high ? Number(text) : undefined);
+  probox.numberIn = (low, high) => (text) =>
+    text !== "" && Number(text) >= low && Number(text) <= high ? Number(text) : undefined;
+  probox.wholeIn = (low, high) => (text) =>
+    /^-?\d+$/.test(text) && Number(text) >= low && Number(text) <= high ? Number(text) : undefined;
 
   probox.state = () => state;
 
@@ -72,7 +74,9 @@
     try {
       if (push) history.pushState(null, "", url);
       else history.replaceState(null, "", url);
-    } catch { /* too many changes a second for some browsers, or a page without an address */ }
+    } catch {
+      /* too many changes a second for some browsers, or a page without an address */
+    }
     render(before);
   };
 
@@ -86,16 +90,20 @@
   const seen = new Set();
   const placeOf = (id) => probox.byId(id)?.closest(".card, section");
   function watch() {
-    const watcher = new IntersectionObserver((entries) => {
-      for (const { target, isIntersecting } of entries) {
-        if (isIntersecting) seen.add(target);
-        else seen.delete(target);
-      }
-    }, { rootMargin: "150px" });
+    const watcher = new IntersectionObserver(
+      (entries) => {
+        for (const { target, isIntersecting } of entries) {
+          if (isIntersecting) seen.add(target);
+          else seen.delete(target);
+        }
+      },
+      { rootMargin: "150px" },
+    );
     for (const place of new Set(works.map(({ id }) => id && placeOf(id)))) if (place) watcher.observe(place);
   }
 
-  const inFrame = new Set(), atRest = new Set();
+  const inFrame = new Set(),
+    atRest = new Set();
   const doAll = (waiting) => {
     const due = works.filter((one) => waiting.has(one));
     waiting.clear();
@@ -125,13 +133,19 @@
 
   function render(before) {
     const changed = new Set(Object.keys(state).filter((key) => !before || before[key] !== state[key]));
-    let now = [], frames = false, rests = false;
+    let now = [],
+      frames = false,
+      rests = false;
     for (const one of works) {
       if (!one.keys.some((key) => changed.has(key))) continue;
       const hidden = before && one.id && !seen.has(placeOf(one.id));
-      if (one.when === "rest" || hidden) { atRest.add(one); rests = true; }
-      else if (one.when === "frame" && changed.has("t")) { inFrame.add(one); frames = true; }
-      else now.push(one);
+      if (one.when === "rest" || hidden) {
+        atRest.add(one);
+        rests = true;
+      } else if (one.when === "frame" && changed.has("t")) {
+        inFrame.add(one);
+        frames = true;
+      } else now.push(one);
     }
     for (const { work } of now) work(probox.store, state);
     if (frames) frame();

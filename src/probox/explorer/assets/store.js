@@ -1,10 +1,17 @@
 // The columns of all results, and every number that follows from them at a label threshold.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
 
-  const KINDS = { u8: Uint8Array, i16: Int16Array, u16: Uint16Array, i32: Int32Array, u32: Uint32Array,
-    f32: Float32Array, f64: Float64Array };
+  const KINDS = {
+    u8: Uint8Array,
+    i16: Int16Array,
+    u16: Uint16Array,
+    i32: Int32Array,
+    u32: Uint32Array,
+    f32: Float32Array,
+    f64: Float64Array,
+  };
   const { QUALITIES, SIZES } = probox.constants;
   const { IGNORED, TP, FP, FN, DROPPED } = probox.constants.VERDICT;
   const KEPT = 4; // views of a result that are kept: that of the slider, and what others look at beside it
@@ -82,8 +89,10 @@
       const verdict = new Uint8Array(n);
       const objects = store.objects.class.length;
       const objectDetection = new Int32Array(objects).fill(-1);
-      const wrong = new Uint32Array(n), right = new Uint32Array(objects);
-      let wrongs = 0, rights = 0;
+      const wrong = new Uint32Array(n),
+        right = new Uint32Array(objects);
+      let wrongs = 0,
+        rights = 0;
       for (let d = 0; d < n; d++) {
         if (!(confidence[d] > level)) {
           verdict[d] = DROPPED;
@@ -105,14 +114,24 @@
       const objectVerdict = new Uint8Array(objects);
       for (let o = 0; o < objects; o++) objectVerdict[o] = small[o] ? IGNORED : objectDetection[o] >= 0 ? TP : FN;
       // The rows of true and false positives, ascending: most detections are dropped, so sums go through these.
-      const rows = right.subarray(0, rights), rightPair = new Int32Array(rights);
+      const rows = right.subarray(0, rights),
+        rightPair = new Int32Array(rights);
       for (let i = 0; i < rights; i++) rightPair[i] = pair[rows[i]];
-      Object.assign(this, { pair, verdict, objectDetection, objectVerdict, right: rows, rightPair, wrong: wrong.slice(0, wrongs) });
+      Object.assign(this, {
+        pair,
+        verdict,
+        objectDetection,
+        objectVerdict,
+        right: rows,
+        rightPair,
+        wrong: wrong.slice(0, wrongs),
+      });
     }
 
     /** Return sums in `groups` groups, from columns with a detection's or an object's group, or -1. */
     sums(groups, ofDetection, ofObject) {
-      const { pairs } = this.result, { cost } = this.result.detections;
+      const { pairs } = this.result,
+        { cost } = this.result.detections;
       const { rightPair, wrong, objectVerdict } = this;
       const objectOf = pairs.object;
       const sums = new Sums(groups);
@@ -128,7 +147,8 @@
         if (groupOf[i] >= 0) sums.TP[groupOf[i]]++;
       }
       for (const quality of QUALITIES) {
-        const own = sums[quality], values = pairs[quality];
+        const own = sums[quality],
+          values = pairs[quality];
         for (let i = 0; i < groupOf.length; i++) if (groupOf[i] >= 0) own[groupOf[i]] += values[rightPair[i]];
       }
       for (let o = 0; o < objectVerdict.length; o++) {
@@ -145,16 +165,22 @@
     }
 
     perClass() {
-      return (this._perClass ||= this.sums(this.store.classes.length, this.result.detections.class, this.store.objects.class));
+      return (this._perClass ||= this.sums(
+        this.store.classes.length,
+        this.result.detections.class,
+        this.store.objects.class,
+      ));
     }
 
     perSize() {
-      const own = this.result.detections.size, there = this.store.objects.size;
+      const own = this.result.detections.size,
+        there = this.store.objects.size;
       return (this._perSize ||= SIZES.map((_, size) => this.sums(1, ofSize(own, size), ofSize(there, size))[0]));
     }
 
     perImage() {
-      const own = imageOfRows(this.result.detections.offsets), there = imageOfRows(this.store.objects.offsets);
+      const own = imageOfRows(this.result.detections.offsets),
+        there = imageOfRows(this.store.objects.offsets);
       return (this._perImage ||= this.sums(this.store.count, own, there));
     }
 
@@ -181,9 +207,15 @@
     /** Return averages over true positives, and PDQ, of each group; NaN where there is nothing to average. */
     rows() {
       return Array.from({ length: this.groups }, (_, group) => {
-        const tp = this.TP[group], counted = tp + this.cost[group] + this.FN[group];
-        const row = { PDQ: counted ? this.pPDQ[group] / counted : NaN, TP: tp, FP: this.FP[group], FN: this.FN[group],
-          objects: this.objects[group] };
+        const tp = this.TP[group],
+          counted = tp + this.cost[group] + this.FN[group];
+        const row = {
+          PDQ: counted ? this.pPDQ[group] / counted : NaN,
+          TP: tp,
+          FP: this.FP[group],
+          FN: this.FN[group],
+          objects: this.objects[group],
+        };
         for (const name of QUALITIES) row[name] = tp ? this[name][group] / tp : NaN;
         return row;
       });
@@ -203,17 +235,19 @@
   const zeros = (n) => (zero.length >= n ? zero : (zero = new Int8Array(n)));
 
   // Sizes are bits: COCO's ranges include both ends, so what lies on a limit is of two sizes.
-  const ofSize = (sizes, size) => once(sizes, size, () => {
-    const groups = new Int8Array(sizes.length);
-    for (let i = 0; i < sizes.length; i++) groups[i] = ((sizes[i] >> size) & 1) - 1;
-    return groups;
-  });
+  const ofSize = (sizes, size) =>
+    once(sizes, size, () => {
+      const groups = new Int8Array(sizes.length);
+      for (let i = 0; i < sizes.length; i++) groups[i] = ((sizes[i] >> size) & 1) - 1;
+      return groups;
+    });
 
-  const imageOfRows = (offsets) => once(offsets, "rows", () => {
-    const rows = new Int32Array(offsets[offsets.length - 1] || 0);
-    for (let i = 0; i + 1 < offsets.length; i++) rows.fill(i, offsets[i], offsets[i + 1]);
-    return rows;
-  });
+  const imageOfRows = (offsets) =>
+    once(offsets, "rows", () => {
+      const rows = new Int32Array(offsets[offsets.length - 1] || 0);
+      for (let i = 0; i + 1 < offsets.length; i++) rows.fill(i, offsets[i], offsets[i + 1]);
+      return rows;
+    });
 
   Object.assign(probox, { Store, View, column, columns, imageOfRows });
 })();

@@ -1,42 +1,50 @@
 // Tables: the paper's Table 1 for all results, and classes and sizes that choose what the gallery shows.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent, count } = probox;
 
   // What the columns are, the index says: key, heading, hint, unit, which end is better ("high", "low" or null), whether
   // 1 minus the number is shown, and whether the page can make it follow the threshold.
-  const WRITTEN = { "per cent": percent, count: (value) => count(Math.round(value)), plain: (value) => value.toFixed(4) };
+  const WRITTEN = {
+    "per cent": percent,
+    count: (value) => count(Math.round(value)),
+    plain: (value) => value.toFixed(4),
+  };
   const show = (column, value) => (Number.isFinite(value) ? WRITTEN[column.unit](value) : "–");
   const full = (value) => (Number.isFinite(value) ? value : null);
 
   /** Return the rows of Table 1 at a threshold; what cannot follow it has no number there. */
-  probox.summaryRows = (store, threshold) => store.results.map((result, r) => {
-    const view = store.view(r, threshold);
-    const row = { number: r, name: result.name, ...view.total() };
-    const boxes = threshold === null ? null : view.boxes()?.total();
-    for (const { key, measure, complement } of store.index.columns) {
-      if (!(key in result.whole)) continue;
-      const asked = result.measures.includes(measure);
-      const own = boxes && asked && key in boxes ? boxes[key] : NaN;
-      row[key] = threshold === null ? (result.whole[key] ?? NaN) : complement ? 1 - own : own;
-    }
-    return row;
-  });
+  probox.summaryRows = (store, threshold) =>
+    store.results.map((result, r) => {
+      const view = store.view(r, threshold);
+      const row = { number: r, name: result.name, ...view.total() };
+      const boxes = threshold === null ? null : view.boxes()?.total();
+      for (const { key, measure, complement } of store.index.columns) {
+        if (!(key in result.whole)) continue;
+        const asked = result.measures.includes(measure);
+        const own = boxes && asked && key in boxes ? boxes[key] : NaN;
+        row[key] = threshold === null ? (result.whole[key] ?? NaN) : complement ? 1 - own : own;
+      }
+      return row;
+    });
 
   /** Return the columns of measures that all results were asked for. */
   function shownColumns(store) {
-    return store.index.columns.filter((column) => store.results.every((result) => !(column.key in result.whole)
-      || result.whole[column.key] !== null));
+    return store.index.columns.filter((column) =>
+      store.results.every((result) => !(column.key in result.whole) || result.whole[column.key] !== null),
+    );
   }
 
   /** Return the best value of each column, compared as it is shown; none if there is nothing to compare. */
   function bestOf(columns, rows) {
-    return Object.fromEntries(columns.map((column) => {
-      const values = rows.map((row) => row[column.key]).filter(Number.isFinite);
-      if (rows.length < 2 || !values.length || !column.better) return [column.key, null];
-      return [column.key, show(column, column.better === "low" ? Math.min(...values) : Math.max(...values))];
-    }));
+    return Object.fromEntries(
+      columns.map((column) => {
+        const values = rows.map((row) => row[column.key]).filter(Number.isFinite);
+        if (rows.length < 2 || !values.length || !column.better) return [column.key, null];
+        return [column.key, show(column, column.better === "low" ? Math.min(...values) : Math.max(...values))];
+      }),
+    );
   }
 
   function sorted(rows, { key, down }) {
@@ -52,8 +60,16 @@
   /** Make a heading that sorts when pressed. */
   function sortable(title, key, sort, change, hint, first = true) {
     const active = sort.key === key;
-    const button = h("button", { type: "button", title: hint || null, "data-key": key,
-      onclick: () => change({ key, down: active ? !sort.down : first }) }, title);
+    const button = h(
+      "button",
+      {
+        type: "button",
+        title: hint || null,
+        "data-key": key,
+        onclick: () => change({ key, down: active ? !sort.down : first }),
+      },
+      title,
+    );
     return h("th", { scope: "col", "aria-sort": active ? (sort.down ? "descending" : "ascending") : "none" }, button);
   }
 
@@ -86,20 +102,54 @@
     const rows = sorted(probox.summaryRows(store, state.t), order);
     const columns = shownColumns(store);
     const best = bestOf(columns, rows);
-    const change = (next) => { order = next; renderSummary(store, probox.state()); };
-    const head = h("tr", {}, sortable("detector", "name", order, change, null, false),
-      columns.map((column) => sortable(column.heading, column.key, order, change, column.follows ? column.hint
-        : `${column.hint || column.heading}, of all detections`)));
-    const body = rows.map((row) => h("tr", { "data-result": row.number },
-      h("th", { scope: "row" }, h("i", { class: "swatch", style: `background:${probox.lineColour(row.number)}` }), row.name),
-      columns.map((column) => {
-        const text = show(column, row[column.key]);
-        const interval = Number.isFinite(row[column.key]) ? probox.intervalOf(row.number, column.key, state.t) : null;
-        return h("td", { "data-column": column.key, "data-value": full(row[column.key]), "data-low": interval?.low,
-          "data-high": interval?.high, class: best[column.key] === text ? "best" : null,
-          title: missing(store, column, row, state.t) }, text,
-        interval && h("span", { class: "interval" }, `${show(column, interval.low)}–${show(column, interval.high)}`));
-      })));
+    const change = (next) => {
+      order = next;
+      renderSummary(store, probox.state());
+    };
+    const head = h(
+      "tr",
+      {},
+      sortable("detector", "name", order, change, null, false),
+      columns.map((column) =>
+        sortable(
+          column.heading,
+          column.key,
+          order,
+          change,
+          column.follows ? column.hint : `${column.hint || column.heading}, of all detections`,
+        ),
+      ),
+    );
+    const body = rows.map((row) =>
+      h(
+        "tr",
+        { "data-result": row.number },
+        h(
+          "th",
+          { scope: "row" },
+          h("i", { class: "swatch", style: `background:${probox.lineColour(row.number)}` }),
+          row.name,
+        ),
+        columns.map((column) => {
+          const text = show(column, row[column.key]);
+          const interval = Number.isFinite(row[column.key]) ? probox.intervalOf(row.number, column.key, state.t) : null;
+          return h(
+            "td",
+            {
+              "data-column": column.key,
+              "data-value": full(row[column.key]),
+              "data-low": interval?.low,
+              "data-high": interval?.high,
+              class: best[column.key] === text ? "best" : null,
+              title: missing(store, column, row, state.t),
+            },
+            text,
+            interval &&
+              h("span", { class: "interval" }, `${show(column, interval.low)}–${show(column, interval.high)}`),
+          );
+        }),
+      ),
+    );
     replace(probox.byId("summary"), h("thead", {}, head), h("tbody", {}, body));
   }
 
@@ -113,23 +163,58 @@
   const groupOrder = { classes: { key: "objects", down: true }, sizes: { key: "group", down: false } };
 
   const GROUPS = {
-    classes: { key: "class", heading: "class", sort: "name", names: (store) => store.classes, rows: (view) => view.perClass(),
-      boxes: (view, group) => view.boxes().ofClass(group) },
-    sizes: { key: "size", heading: "size", sort: "group", names: () => probox.constants.SIZES, rows: (view) => view.perSize(),
-      boxes: (view, group) => view.boxes(group).total() },
+    classes: {
+      key: "class",
+      heading: "class",
+      sort: "name",
+      names: (store) => store.classes,
+      rows: (view) => view.perClass(),
+      boxes: (view, group) => view.boxes().ofClass(group),
+    },
+    sizes: {
+      key: "size",
+      heading: "size",
+      sort: "group",
+      names: () => probox.constants.SIZES,
+      rows: (view) => view.perSize(),
+      boxes: (view, group) => view.boxes(group).total(),
+    },
   };
 
   // COCO's numbers of a class or size. Precision and recall stand for what the threshold leaves, not for an optimum.
   const AT = `IoU ${probox.constants.BOXES.OVERLAPS[0]}`;
   const BOX_COLUMNS = [
-    { key: "AP", heading: "AP", measure: "map", of: (own) => own.mAP, hint: { classes: "COCO's average precision, IoU 0.50:0.95",
-      sizes: "COCO's average precision among objects of the size, IoU 0.50:0.95, mean over classes" } },
-    { key: "LRP", heading: "LRP", measure: "lrp", of: (own) => 1 - own.moLRP, hint: { classes: "1 - optimal LRP",
-      sizes: "1 - optimal LRP among objects of the size, mean over classes" } },
-    { key: "precision", heading: "Prec", measure: "map", of: (own) => own.precision,
-      hint: `share of right ones among the detections above the threshold, by COCO's matching at ${AT}` },
-    { key: "recall", heading: "Rec", measure: "map", of: (own) => own.recall,
-      hint: `share of the objects that detections above the threshold find, by COCO's matching at ${AT}` },
+    {
+      key: "AP",
+      heading: "AP",
+      measure: "map",
+      of: (own) => own.mAP,
+      hint: {
+        classes: "COCO's average precision, IoU 0.50:0.95",
+        sizes: "COCO's average precision among objects of the size, IoU 0.50:0.95, mean over classes",
+      },
+    },
+    {
+      key: "LRP",
+      heading: "LRP",
+      measure: "lrp",
+      of: (own) => 1 - own.moLRP,
+      hint: { classes: "1 - optimal LRP", sizes: "1 - optimal LRP among objects of the size, mean over classes" },
+    },
+    {
+      key: "precision",
+      heading: "Prec",
+      measure: "map",
+      of: (own) => own.precision,
+      hint: `share of right ones among the detections above the threshold, by COCO's matching at ${AT}`,
+    },
+    {
+      key: "recall",
+      heading: "Rec",
+      measure: "map",
+      of: (own) => own.recall,
+      hint: `share of the objects that detections above the threshold find, by COCO's matching at ${AT}`,
+    },
   ];
 
   /** Return COCO's columns of the chosen detector, as `groupColumns` gives columns; none where they are not known. */
@@ -140,53 +225,127 @@
     const own = GROUPS[id].names(store).map((_, group) => GROUPS[id].boxes(view, group));
     return BOX_COLUMNS.filter((column) => result.measures.includes(column.measure)).map((column) => {
       const hint = column.hint[id] || column.hint;
-      return { key: column.key, heading: column.heading, values: own.map(column.of), text: (value) => percent(value),
-        hint: store.results.length > 1 ? `${hint}, ${result.name}` : hint };
+      return {
+        key: column.key,
+        heading: column.heading,
+        values: own.map(column.of),
+        text: (value) => percent(value),
+        hint: store.results.length > 1 ? `${hint}, ${result.name}` : hint,
+      };
     });
   });
 
   function furtherCell(column, row) {
-    const value = row[column.key], ends = column.ends?.(row.group);
-    return h("td", { "data-column": column.key, "data-value": full(value), "data-low": ends?.low, "data-high": ends?.high,
-      class: column.tone?.(value, row.group) || null }, column.text(value, row.group));
+    const value = row[column.key],
+      ends = column.ends?.(row.group);
+    return h(
+      "td",
+      {
+        "data-column": column.key,
+        "data-value": full(value),
+        "data-low": ends?.low,
+        "data-high": ends?.high,
+        class: column.tone?.(value, row.group) || null,
+      },
+      column.text(value, row.group),
+    );
   }
 
   /** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
   function renderGroups(id, store, state) {
     const { key, heading, sort: first, names, rows: rowsOf } = GROUPS[id];
     const tables = store.results.map((_, r) => rowsOf(store.view(r, state.t)));
-    const chosen = state[key], filter = choose(key);
+    const chosen = state[key],
+      filter = choose(key);
     const main = tables[state.main];
     const further = probox.groupColumns.flatMap((columns) => columns(id, store, state));
-    const rows = names(store).map((name, group) => ({ group, name, ...main[group],
-      ...Object.fromEntries(further.map((column) => [column.key, column.values[group]])),
-      ...Object.fromEntries(tables.map((table, r) => [`PDQ-${r}`, table[group].PDQ])) }))
+    const rows = names(store)
+      .map((name, group) => ({
+        group,
+        name,
+        ...main[group],
+        ...Object.fromEntries(further.map((column) => [column.key, column.values[group]])),
+        ...Object.fromEntries(tables.map((table, r) => [`PDQ-${r}`, table[group].PDQ])),
+      }))
       .filter((row) => tables.some((table) => Number.isFinite(table[row.group].PDQ)));
-    const high = Math.max(...rows.flatMap((row) => tables.map((_, r) => row[`PDQ-${r}`]).filter(Number.isFinite)), 1e-9);
-    const change = (next) => { groupOrder[id] = next; renderGroups(id, store, probox.state()); };
-    const details = store.index.columns.filter((column) => !(column.key in store.results[0].whole) && column.key !== "PDQ");
+    const high = Math.max(
+      ...rows.flatMap((row) => tables.map((_, r) => row[`PDQ-${r}`]).filter(Number.isFinite)),
+      1e-9,
+    );
+    const change = (next) => {
+      groupOrder[id] = next;
+      renderGroups(id, store, probox.state());
+    };
+    const details = store.index.columns.filter(
+      (column) => !(column.key in store.results[0].whole) && column.key !== "PDQ",
+    );
     const sort = groupOrder[id];
-    const early = further.filter((column) => column.early), late = further.filter((column) => !column.early);
-    const head = h("tr", {}, sortable(heading, first, sort, change, null, false), sortable("objects", "objects", sort, change),
-      store.results.map((result, r) => sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change)),
+    const early = further.filter((column) => column.early),
+      late = further.filter((column) => !column.early);
+    const head = h(
+      "tr",
+      {},
+      sortable(heading, first, sort, change, null, false),
+      sortable("objects", "objects", sort, change),
+      store.results.map((result, r) =>
+        sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change),
+      ),
       early.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
-      details.map((column) => sortable(column.heading, column.key, sort, change,
-        store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint)),
-      late.map((column) => sortable(column.heading, column.key, sort, change, column.hint)));
-    const body = sorted(rows, sort).map((row) => h("tr", { class: row.group === chosen ? "chosen" : null },
-      h("th", { scope: "row" }, h("button", { type: "button", "data-key": `row-${row.group}`,
-        "aria-pressed": String(row.group === chosen), onclick: () => filter(row.group === chosen ? null : row.group) }, row.name)),
-      h("td", { "data-value": row.objects }, count(row.objects)),
-      tables.map((_, r) => h("td", { class: "bar", "data-value": full(row[`PDQ-${r}`]),
-        style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}` }, percent(row[`PDQ-${r}`]))),
-      early.map((column) => furtherCell(column, row)),
-      details.map((column) => h("td", { "data-column": column.key, "data-value": full(row[column.key]) }, show(column, row[column.key]))),
-      late.map((column) => furtherCell(column, row))));
+      details.map((column) =>
+        sortable(
+          column.heading,
+          column.key,
+          sort,
+          change,
+          store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint,
+        ),
+      ),
+      late.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
+    );
+    const body = sorted(rows, sort).map((row) =>
+      h(
+        "tr",
+        { class: row.group === chosen ? "chosen" : null },
+        h(
+          "th",
+          { scope: "row" },
+          h(
+            "button",
+            {
+              type: "button",
+              "data-key": `row-${row.group}`,
+              "aria-pressed": String(row.group === chosen),
+              onclick: () => filter(row.group === chosen ? null : row.group),
+            },
+            row.name,
+          ),
+        ),
+        h("td", { "data-value": row.objects }, count(row.objects)),
+        tables.map((_, r) =>
+          h(
+            "td",
+            {
+              class: "bar",
+              "data-value": full(row[`PDQ-${r}`]),
+              style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}`,
+            },
+            percent(row[`PDQ-${r}`]),
+          ),
+        ),
+        early.map((column) => furtherCell(column, row)),
+        details.map((column) =>
+          h("td", { "data-column": column.key, "data-value": full(row[column.key]) }, show(column, row[column.key])),
+        ),
+        late.map((column) => furtherCell(column, row)),
+      ),
+    );
     replace(probox.byId(id), h("thead", {}, head), h("tbody", {}, body));
   }
 
   /** Draw the tables of classes and sizes again, say because further columns know more. */
-  probox.renderGroupsAgain = () => { for (const id of Object.keys(GROUPS)) renderGroups(id, probox.store, probox.state()); };
+  probox.renderGroupsAgain = () => {
+    for (const id of Object.keys(GROUPS)) renderGroups(id, probox.store, probox.state());
+  };
 
   /** Choose a group, and go where its images are. */
   const choose = (key) => (group) => {
@@ -200,7 +359,8 @@
   }
 
   /** Return whose details a table of groups has, where that is a question. */
-  const whose = (store, state) => (store.results.length > 1 ? `columns after PDQ: ${store.results[state.main].name}` : "");
+  const whose = (store, state) =>
+    store.results.length > 1 ? `columns after PDQ: ${store.results[state.main].name}` : "";
 
   probox.onStart(() => {
     probox.exportable("summary", { tools: "summary-tools", more: probox.intervalWords });

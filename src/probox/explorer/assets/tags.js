@@ -1,7 +1,8 @@
 // Tags: images that one wants to find again. One flag per image, kept in the link, and exported as a list of ids.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
   const LONG = 2000; // characters; some mail and chat programs cut longer links
 
@@ -32,17 +33,30 @@
     probox.say(`${probox.count(all.size)} tagged; the browser's back button takes that back`);
   };
 
-  /** Return the text of the list: one id per line, in ascending order. */
+  /**
+   * Return the text of the list: one id per line, in ascending order.
+   *
+   * @param {State} state
+   */
   const listed = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
 
+  /**
+   * @param {Store} store
+   * @param {State} state
+   */
   function renderTags(store, state) {
     const ids = probox.taggedIds(state);
     byId("tags").hidden = !ids.size;
     const strange = [...ids].filter((id) => !store.rowOfImage.has(id)).length;
-    byId("tag-count").textContent = [`${probox.count(ids.size)} tagged`,
+    byId("tag-count").textContent = [
+      `${probox.count(ids.size)} tagged`,
       strange ? `${probox.count(strange)} of them not in this report` : "",
-      state.tags.length > LONG ? `the link has ${probox.count(location.href.length)} characters, too many for some programs: save the ids too` : "",
-    ].filter(Boolean).join(", ");
+      state.tags.length > LONG
+        ? `the link has ${probox.count(location.href.length)} characters, too many for some programs: save the ids too`
+        : "",
+    ]
+      .filter(Boolean)
+      .join(", ");
     const here = state.image !== null && ids.has(state.image);
     const button = byId("tag");
     button.setAttribute("aria-pressed", String(here));
@@ -53,16 +67,37 @@
 
   probox.onStart(() => {
     const current = probox.state;
-    const tagShown = () => { if (current().image !== null) probox.toggleTag(current().image); };
-    byId("link").before(h("button", { type: "button", id: "tag", title: "tag this image (t)", "aria-pressed": "false", onclick: tagShown }, "☆ Tag"));
+    const tagShown = () => {
+      const { image } = current();
+      if (image !== null) probox.toggleTag(image);
+    };
+    byId("link").before(
+      h(
+        "button",
+        { type: "button", id: "tag", title: "tag this image (t)", "aria-pressed": "false", onclick: tagShown },
+        "☆ Tag",
+      ),
+    );
     byId("viewer").addEventListener("keydown", (event) => {
-      if (event.key !== "t" || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input:not([type=checkbox])")) return;
+      if (
+        event.key !== "t" ||
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        (event.target instanceof Element && event.target.matches("select, input:not([type=checkbox])"))
+      )
+        return;
       event.preventDefault();
       tagShown();
     });
-    for (const where of ["gallery", "large view"]) probox.keys.push(["t", "tag the image, or take its tag away", where]);
-    byId("tag-copy").addEventListener("click", () => probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`));
-    byId("tag-save").addEventListener("click", () => probox.download("tagged.txt", `${listed(current())}\n`, "text/plain"));
+    for (const where of ["gallery", "large view"])
+      probox.keys.push(["t", "tag the image, or take its tag away", where]);
+    byId("tag-copy").addEventListener("click", () =>
+      probox.copy(listed(current()), `${probox.count(probox.taggedIds(current()).size)} ids`),
+    );
+    byId("tag-save").addEventListener("click", () =>
+      probox.download("tagged.txt", `${listed(current())}\n`, "text/plain"),
+    );
     byId("tag-clear").addEventListener("click", () => {
       probox.update({ tags: "", tagged: "" }, true);
       probox.say("no image is tagged; the browser's back button brings the tags back");

@@ -1,7 +1,8 @@
 // The bar at the top: the label threshold, and what PDQ and counts are at it.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, percent } = probox;
 
   probox.field("t", null, "t", (text, store) => probox.numberIn(store.index.lowest, 1)(text));
@@ -9,6 +10,7 @@
   /** Set the threshold; at the lowest there is none. */
   probox.setThreshold = (value) => probox.update({ t: value > probox.store.index.lowest ? value : null });
 
+  /** @type {number | null | undefined} */
   let told = null; // the threshold that was told last; null: none yet
 
   probox.follow(["t"], (store, state) => {
@@ -17,21 +19,40 @@
     if (document.activeElement !== byId("exact")) byId("exact").value = state.t === null ? "" : String(state.t);
     byId("threshold").setAttribute("aria-valuetext", state.t === null ? "no threshold" : String(state.t));
     const rows = store.results.map((result, r) => ({ name: result.name, r, ...store.view(r, state.t).total() }));
-    byId("readout").replaceChildren(...rows.map((row) => h("span", { "data-result": row.r },
-      h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }), h("span", { class: "name" }, row.name),
-      h("b", { "data-value": "PDQ" }, percent(row.PDQ)), h("span", { class: "counts" }, `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`))));
-    for (const place of document.querySelectorAll(".printed")) place.textContent = state.t === null ? "no label threshold: all detections count" : `label threshold ${state.t}: only detections surer than that count`;
+    byId("readout").replaceChildren(
+      ...rows.map((row) =>
+        h(
+          "span",
+          { "data-result": row.r },
+          h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }),
+          h("span", { class: "name" }, row.name),
+          h("b", { "data-value": "PDQ" }, percent(row.PDQ)),
+          h(
+            "span",
+            { class: "counts" },
+            `${probox.count(row.TP)} TP · ${probox.count(row.FP)} FP · ${probox.count(row.FN)} FN`,
+          ),
+        ),
+      ),
+    );
+    for (const place of document.querySelectorAll(".printed"))
+      place.textContent =
+        state.t === null
+          ? "no label threshold: all detections count"
+          : `label threshold ${state.t}: only detections surer than that count`;
     if (told !== null && told !== state.t) {
-      probox.announce(`label threshold ${state.t ?? "none"}: ${rows.map((row) => `${row.name} PDQ ${percent(row.PDQ)}`).join(", ")}`);
+      probox.announce(
+        `label threshold ${state.t ?? "none"}: ${rows.map((row) => `${row.name} PDQ ${percent(row.PDQ)}`).join(", ")}`,
+      );
     }
     told = state.t ?? undefined;
   });
 
   probox.onStart((store) => {
-    byId("threshold").addEventListener("input", (event) => probox.setThreshold(Number(event.target.value)));
-    byId("exact").addEventListener("input", (event) => {
-      const value = Number(event.target.value);
-      if (event.target.value === "") probox.update({ t: null });
+    byId("threshold").addEventListener("input", () => probox.setThreshold(Number(byId("threshold").value)));
+    byId("exact").addEventListener("input", () => {
+      const value = Number(byId("exact").value);
+      if (byId("exact").value === "") probox.update({ t: null });
       else if (value >= store.index.lowest && value <= 1) probox.update({ t: value });
     });
   });

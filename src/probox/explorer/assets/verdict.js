@@ -1,10 +1,15 @@
 // The verdict in words, on top: sentences of Python's diagnosis, which are of the threshold that was measured with.
+// @ts-check
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId } = probox;
 
-  /** Return of which detections the sentences are. */
+  /**
+   * Return of which detections the sentences are.
+   *
+   * @param {Store} store
+   */
   function ofWhich(store) {
     const own = [...new Set(store.results.map(({ why }) => why.threshold))];
     if (own.length > 1) return "each of all its detections";
@@ -12,18 +17,31 @@
   }
 
   probox.onStart((store) => {
-    byId("verdicts").replaceChildren(...store.results.map((result, r) => h("article", { class: "card", "data-result": r },
-      h("h3", {}, probox.glyph(probox.line(r), r), result.name),
-      h("ul", {}, result.why.verdict.map((text) => h("li", {}, text[0].toUpperCase() + text.slice(1)))),
-      result.why.remarks.map((text) => h("p", { class: "note" }, `Note: ${text}.`)))));
+    byId("verdicts").replaceChildren(
+      ...store.results.map((result, r) =>
+        h(
+          "article",
+          { class: "card", "data-result": r },
+          h("h3", {}, probox.glyph(probox.line(r), r), result.name),
+          h(
+            "ul",
+            {},
+            result.why.verdict.map((text) => h("li", {}, text[0].toUpperCase() + text.slice(1))),
+          ),
+          result.why.remarks.map((text) => h("p", { class: "note" }, `Note: ${text}.`)),
+        ),
+      ),
+    );
     const left = [...new Set(store.results.flatMap(({ why }) => why.left_out))];
     byId("verdict-more").textContent = left.length
-      ? `Not said here, since it takes longer: ${left.join(" and ")}. “probox diagnose RESULT” says it, with all numbers.` : "";
+      ? `Not said here, since it takes longer: ${left.join(" and ")}. “probox diagnose RESULT” says it, with all numbers.`
+      : "";
   });
 
   probox.follow(["t"], (store, state) => {
     const moved = state.t !== null;
-    byId("verdict-of").textContent = ofWhich(store) + (moved ? `, not of the threshold ${state.t} that is set now` : "");
+    byId("verdict-of").textContent =
+      ofWhich(store) + (moved ? `, not of the threshold ${state.t} that is set now` : "");
     byId("verdict-of").classList.toggle("moved", moved);
     byId("verdicts").classList.toggle("moved", moved);
   });

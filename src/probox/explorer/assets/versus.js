@@ -1,7 +1,7 @@
 // How sure the summary's numbers are, and one detector against another: differences with intervals and tests.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, percent, count } = probox;
   const { FEW, LEVEL, REPLICATES } = probox.constants.RESAMPLING;
   const { KEYS, Samples, compared, conclusion, inSlices, pText, sampled, unitOf } = probox.resampling;
@@ -14,7 +14,8 @@
 
   const KEPT = 8;
   const thresholds = new Map(); // threshold: { numbers, by result; complete; differences, by pair }; the newest last
-  let samples = null, stop = null;
+  let samples = null,
+    stop = null;
   probox.resampling.busy = false; // whether numbers are still being made
 
   /** Return what is known at a threshold, which is then the newest: what is being made is never forgotten meanwhile. */
@@ -35,33 +36,39 @@
   }
 
   /** Return the interval of a result's number at a threshold, or null while it is being made, or if there is none. */
-  probox.intervalOf = (r, key, threshold) => thresholds.get(threshold)?.numbers.get(r)?.intervals[key]
-    ?? (threshold === null ? givenInterval(r, key) : null);
+  probox.intervalOf = (r, key, threshold) =>
+    thresholds.get(threshold)?.numbers.get(r)?.intervals[key] ?? (threshold === null ? givenInterval(r, key) : null);
 
   /** Return what these intervals are; nothing while there are none. */
   probox.intervalWords = (store, { t }) => {
     const given = t === null && store.results.some((result) => Object.keys(result.intervals).length);
     if (!given && !thresholds.get(t)?.complete) return "";
-    return `below ${given ? "numbers" : "PDQ, its qualities and counts"}: ${SURE} intervals, images drawn anew `
-      + `${count(REPLICATES)} times${store.count < FEW ? ` (of fewer than ${FEW} images they tend to be too narrow)` : ""}`;
+    return (
+      `below ${given ? "numbers" : "PDQ, its qualities and counts"}: ${SURE} intervals, images drawn anew ` +
+      `${count(REPLICATES)} times${store.count < FEW ? ` (of fewer than ${FEW} images they tend to be too narrow)` : ""}`
+    );
   };
 
   /** Return why two results cannot be compared, or null. */
-  const obstacle = (store, a, b) => store.index.obstacles[`${Math.min(a, b)},${Math.max(a, b)}`]
-    ?? (measured(store.results[a]) && measured(store.results[b]) ? null : "PDQ was not measured of both");
+  const obstacle = (store, a, b) =>
+    store.index.obstacles[`${Math.min(a, b)},${Math.max(a, b)}`] ??
+    (measured(store.results[a]) && measured(store.results[b]) ? null : "PDQ was not measured of both");
 
   /** Return what is known of the chosen detector against its rival, or null. */
-  const comparison = (state) => thresholds.get(state.t)?.differences.get(`${state.main} ${probox.rivalOf(state)}`) ?? null;
+  const comparison = (state) =>
+    thresholds.get(state.t)?.differences.get(`${state.main} ${probox.rivalOf(state)}`) ?? null;
 
   function* everything(store, state) {
-    const known = knownAt(state.t), { numbers, differences } = known;
+    const known = knownAt(state.t),
+      { numbers, differences } = known;
     for (const [r, result] of store.results.entries()) {
       if (measured(result) && !numbers.has(r)) numbers.set(r, yield* sampled(store, samples, r, state.t));
     }
     known.complete = numbers.size > 0;
     probox.renderSummaryAgain();
     probox.captionsAgain();
-    const a = state.main, b = probox.rivalOf(state);
+    const a = state.main,
+      b = probox.rivalOf(state);
     if (b === null || obstacle(store, a, b)) return;
     if (!comparison(state)) {
       const both = [a, b].map((r) => numbers.get(r));
@@ -77,7 +84,9 @@
     if (store.count < 2) return;
     samples ||= new Samples(store.count, store.classes.length);
     probox.resampling.busy = true;
-    stop = inSlices(everything(store, state), () => { probox.resampling.busy = false; });
+    stop = inSlices(everything(store, state), () => {
+      probox.resampling.busy = false;
+    });
   }
 
   // --- words ---
@@ -91,31 +100,57 @@
   // --- the section ---
 
   const RULE = `p at most ${ERROR}, and an interval without 0`;
-  const markOf = (one) => one.claimed && h("span", { class: "claimed", title: `may be claimed: ${RULE}` }, ` ${MARK}`,
-    h("span", { class: "offscreen" }, "may be claimed"));
-  const betweenText = (between, write) => (between ? `${signed(between.low, write)} to ${signed(between.high, write)}` : "–");
+  const markOf = (one) =>
+    one.claimed &&
+    h(
+      "span",
+      { class: "claimed", title: `may be claimed: ${RULE}` },
+      ` ${MARK}`,
+      h("span", { class: "offscreen" }, "may be claimed"),
+    );
+  const betweenText = (between, write) =>
+    between ? `${signed(between.low, write)} to ${signed(between.high, write)}` : "–";
 
   /** Return the tone of a difference that may be claimed: whether the chosen detector is ahead. */
   function tone(one, better) {
     if (!one?.claimed || !better) return null;
-    return (one.difference > 0) === (better === "high") ? "right" : "wrong";
+    return one.difference > 0 === (better === "high") ? "right" : "wrong";
   }
 
   /** Return a row of the table; `one` may be a plain difference, of which neither interval nor p is known. */
   function row(column, [first, second], one) {
-    const write = written(column.key), value = first - second;
+    const write = written(column.key),
+      value = first - second;
     const shown = (number) => (Number.isFinite(number) ? write(number) : "–");
-    return h("tr", { "data-key": column.key }, h("th", { scope: "row", title: column.hint || null }, column.heading),
+    return h(
+      "tr",
+      { "data-key": column.key },
+      h("th", { scope: "row", title: column.hint || null }, column.heading),
       h("td", { "data-value": Number.isFinite(first) ? first : null }, shown(first)),
       h("td", { "data-value": Number.isFinite(second) ? second : null }, shown(second)),
-      h("td", { class: tone(one, column.better), "data-value": Number.isFinite(value) ? value : null, "data-low": one?.between?.low,
-        "data-high": one?.between?.high }, Number.isFinite(value) ? signed(value, write) : "–", one && markOf(one)),
+      h(
+        "td",
+        {
+          class: tone(one, column.better),
+          "data-value": Number.isFinite(value) ? value : null,
+          "data-low": one?.between?.low,
+          "data-high": one?.between?.high,
+        },
+        Number.isFinite(value) ? signed(value, write) : "–",
+        one && markOf(one),
+      ),
       h("td", {}, betweenText(one?.between ?? null, write)),
-      h("td", { "data-value": Number.isFinite(one?.p) ? one.p : null }, Number.isFinite(one?.p) ? pText(one.p).replace("p = ", "") : "–"));
+      h(
+        "td",
+        { "data-value": Number.isFinite(one?.p) ? one.p : null },
+        Number.isFinite(one?.p) ? pText(one.p).replace("p = ", "") : "–",
+      ),
+    );
   }
 
   function renderVersus(store, state) {
-    const a = state.main, b = probox.rivalOf(state);
+    const a = state.main,
+      b = probox.rivalOf(state);
     byId("versus-main").value = String(a);
     byId("versus-rival").value = b === null ? "" : String(b);
     for (const option of byId("versus-rival").options) option.disabled = option.value === String(a);
@@ -123,20 +158,56 @@
     byId("versus-table").closest(".scroll").parentElement.hidden = b === null || reason !== null;
     const found = comparison(state);
     const names = b === null ? [] : [store.results[a].name, store.results[b].name];
-    const notes = b === null ? ["Choose a second detector to see by how much they differ, and whether that may be claimed."]
-      : reason ? [`They cannot be compared: ${reason}.`]
-        : [store.count < 2 ? conclusion(names, {}, store.count) : found ? conclusion(names, found.columns.PDQ, store.count) : "…"];
+    const notes =
+      b === null
+        ? ["Choose a second detector to see by how much they differ, and whether that may be claimed."]
+        : reason
+          ? [`They cannot be compared: ${reason}.`]
+          : [
+              store.count < 2
+                ? conclusion(names, {}, store.count)
+                : found
+                  ? conclusion(names, found.columns.PDQ, store.count)
+                  : "…",
+            ];
     byId("versus-words").replaceChildren(...notes);
-    byId("versus-method").textContent = b === null || reason ? "" : [`${MARK} ${RULE}.`,
-      store.count >= 2 && store.count < FEW ? `${store.count} images are few: intervals of fewer than ${FEW} tend to be too narrow.` : "",
-      found ? classWords(store, names, found) : ""].filter(Boolean).join(" ");
+    byId("versus-method").textContent =
+      b === null || reason
+        ? ""
+        : [
+            `${MARK} ${RULE}.`,
+            store.count >= 2 && store.count < FEW
+              ? `${store.count} images are few: intervals of fewer than ${FEW} tend to be too narrow.`
+              : "",
+            found ? classWords(store, names, found) : "",
+          ]
+            .filter(Boolean)
+            .join(" ");
     if (b === null || reason) return;
     const rows = probox.summaryRows(store, state.t);
     const columns = store.index.columns.filter(({ key }) => [a, b].every((r) => Number.isFinite(rows[r][key])));
     byId("versus-table").replaceChildren(
-      h("thead", {}, h("tr", {}, ["", ...names, "difference", `${SURE} interval`, "p"].map((text) => h("th", { scope: "col" }, text)))),
-      h("tbody", {}, columns.map((column) => row(column, [rows[a][column.key], rows[b][column.key]],
-        KEYS.includes(column.key) ? found?.columns[column.key] : null))));
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ["", ...names, "difference", `${SURE} interval`, "p"].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        columns.map((column) =>
+          row(
+            column,
+            [rows[a][column.key], rows[b][column.key]],
+            KEYS.includes(column.key) ? found?.columns[column.key] : null,
+          ),
+        ),
+      ),
+    );
   }
 
   /** Return how many classes differ, in words. */
@@ -151,23 +222,39 @@
   // --- the table of classes ---
 
   probox.groupColumns.push((id, store, state) => {
-    const a = state.main, b = probox.rivalOf(state);
+    const a = state.main,
+      b = probox.rivalOf(state);
     if (id !== "classes" || b === null || obstacle(store, a, b)) return [];
     const [own, other] = [a, b].map((r) => store.view(r, state.t).perClass());
     const found = comparison(state);
-    return [{
-      key: "versus", early: true, ends: (group) => found?.classes[group]?.between, heading: `PDQ − ${store.results[b].name}`, values: own.map((one, group) => one.PDQ - other[group].PDQ),
-      hint: `PDQ of ${store.results[a].name} minus that of ${store.results[b].name}, in points, with its ${SURE} interval; `
-        + `${MARK} p at most ${ERROR} by Holm's correction for all classes, and an interval without 0`,
-      text: (value, group) => {
-        const one = found?.classes[group];
-        if (!Number.isFinite(value)) return "–";
-        return h("span", { title: one ? `${pText(one.adjusted)} by Holm's correction (${pText(one.p)} alone), ${count(one.images)} images` : null },
-          signed(value, percent), one && markOf(one),
-          one?.between && h("span", { class: "interval" }, betweenText(one.between, percent)));
+    return [
+      {
+        key: "versus",
+        early: true,
+        ends: (group) => found?.classes[group]?.between,
+        heading: `PDQ − ${store.results[b].name}`,
+        values: own.map((one, group) => one.PDQ - other[group].PDQ),
+        hint:
+          `PDQ of ${store.results[a].name} minus that of ${store.results[b].name}, in points, with its ${SURE} interval; ` +
+          `${MARK} p at most ${ERROR} by Holm's correction for all classes, and an interval without 0`,
+        text: (value, group) => {
+          const one = found?.classes[group];
+          if (!Number.isFinite(value)) return "–";
+          return h(
+            "span",
+            {
+              title: one
+                ? `${pText(one.adjusted)} by Holm's correction (${pText(one.p)} alone), ${count(one.images)} images`
+                : null,
+            },
+            signed(value, percent),
+            one && markOf(one),
+            one?.between && h("span", { class: "interval" }, betweenText(one.between, percent)),
+          );
+        },
+        tone: (value, group) => tone(found?.classes[group], "high"),
       },
-      tone: (value, group) => tone(found?.classes[group], "high"),
-    }];
+    ];
   });
 
   probox.follow(["t", "main", "rival"], renderVersus, "frame", "versus-table");
@@ -181,7 +268,8 @@
     }
     byId("versus-main").addEventListener("change", (event) => probox.setMain(Number(event.target.value)));
     byId("versus-rival").addEventListener("change", (event) =>
-      probox.update({ rival: event.target.value === "" ? null : Number(event.target.value) }));
+      probox.update({ rival: event.target.value === "" ? null : Number(event.target.value) }),
+    );
     probox.exportable("versus-table", { name: "versus", more: () => METHOD });
   });
 })();

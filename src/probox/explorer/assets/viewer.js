@@ -1,7 +1,7 @@
 // One image large: layers, hovering, neighbours by key, two detectors side by side, zoom and pan.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, percent, byId } = probox;
   const LAYERS = "pvmbeshl"; // photo, veil, masks, boxes, ellipses, samples, heatmap, labels
   const VEIL = "rgba(255,255,255,0.3)";
@@ -9,7 +9,9 @@
   const current = probox.state;
   let store;
   let panes = []; // { r, canvas, over, names, box, text, scale, labels }
-  let geometry = null, photo = null, row = -1;
+  let geometry = null,
+    photo = null,
+    row = -1;
   const whole = { scale: 1, x: 0, y: 0 };
   let zoom = whole; // of the fitted picture, about its top left, in CSS pixels
   let hover = null; // { kind: "d" | "o", r, row }
@@ -20,7 +22,9 @@
 
   probox.field("image", null, "image", probox.wholeIn(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER));
   probox.field("other", null, "beside", (text, theStore) => probox.wholeIn(0, theStore.results.length - 1)(text));
-  probox.field("layers", "pmbel", "layers", (text) => ([...text].every((layer) => LAYERS.includes(layer)) ? text : undefined));
+  probox.field("layers", "pmbel", "layers", (text) =>
+    [...text].every((layer) => LAYERS.includes(layer)) ? text : undefined,
+  );
 
   /** Open, change or close the view, as the state says. */
   function renderViewer(theStore, state) {
@@ -49,9 +53,16 @@
         if (asked !== row) return;
         geometry = found;
         fill();
-        probox.announce(`${byId("title").textContent}, ${byId("place").textContent}: ${panes.map((pane) => `${store.results[pane.r].name} ${pane.text.textContent}`).join("; ")}`);
+        probox.announce(
+          `${byId("title").textContent}, ${byId("place").textContent}: ${panes.map((pane) => `${store.results[pane.r].name} ${pane.text.textContent}`).join("; ")}`,
+        );
       });
-      probox.withPhoto(theStore, row, false, (image) => { if (asked === row) { photo = image; probox.repaint(); } });
+      probox.withPhoto(theStore, row, false, (image) => {
+        if (asked === row) {
+          photo = image;
+          probox.repaint();
+        }
+      });
     }
     fill();
   }
@@ -84,7 +95,11 @@
     for (const input of byId("layers").querySelectorAll("input")) input.checked = state.layers.includes(input.value);
     byId("other").value = state.other === null ? "" : String(state.other);
     byId("shown").value = String(state.main);
-    if (geometry) probox.listItems(store, row, geometry, shown, (entry) => { hover = entry; probox.repaint(); });
+    if (geometry)
+      probox.listItems(store, row, geometry, shown, (entry) => {
+        hover = entry;
+        probox.repaint();
+      });
     sampler.check();
     arrange();
     probox.repaint();
@@ -94,7 +109,9 @@
   function arrange() {
     const place = byId("panes");
     if (row < 0 || !panes.length || !place.clientWidth) return;
-    const width = store.images.w[row], height = store.images.h[row], caption = 40;
+    const width = store.images.w[row],
+      height = store.images.h[row],
+      caption = 40;
     const scale = (w, high) => Math.min(w / width, (high - caption) / height);
     const beside = scale(place.clientWidth / panes.length, place.clientHeight);
     const above = scale(place.clientWidth, place.clientHeight / panes.length);
@@ -103,14 +120,32 @@
 
   function makePane(r) {
     const { name } = store.results[r];
-    const canvas = h("canvas", { tabindex: "-1", role: "img", "aria-label": `the image with objects and detections of ${name}; the list tells the same in words` });
+    const canvas = h("canvas", {
+      tabindex: "-1",
+      role: "img",
+      "aria-label": `the image with objects and detections of ${name}; the list tells the same in words`,
+    });
     // Samples move and labels stay on top of them: each has a canvas of its own.
     const [over, names] = [0, 1].map(() => h("canvas", { class: "over", "aria-hidden": "true" }));
-    const text = h("span", {}), scale = probox.heatScale();
-    const box = h("figure", { class: "pane" }, h("figcaption", {}, h("i", { class: "swatch",
-      style: `background:${probox.line(r)}` }), h("b", { title: name }, name), text, scale), h("div", { class: "stage" }, canvas, over, names));
+    const text = h("span", {}),
+      scale = probox.heatScale();
+    const box = h(
+      "figure",
+      { class: "pane" },
+      h(
+        "figcaption",
+        {},
+        h("i", { class: "swatch", style: `background:${probox.line(r)}` }),
+        h("b", { title: name }, name),
+        text,
+        scale,
+      ),
+      h("div", { class: "stage" }, canvas, over, names),
+    );
     const pane = { r, canvas, over, names, box, text, scale };
-    probox.gestures(canvas, { zoom: () => zoom, setZoom,
+    probox.gestures(canvas, {
+      zoom: () => zoom,
+      setZoom,
       hover: (event) => setHover(event && hit(pane, event), event, pane),
       tap: (event) => {
         const found = hit(pane, event);
@@ -118,7 +153,8 @@
         const code = found && probox.codeOf(store, row, found);
         probox.update({ pick: code === current().pick ? null : code });
       },
-      swipe: go });
+      swipe: go,
+    });
     return pane;
   }
 
@@ -131,15 +167,17 @@
 
   /** Return a pane's width and height in CSS pixels; on paper it has the image's shape. */
   function sizeOf(pane) {
-    if (paper) return [PAPER, Math.round(PAPER * store.images.h[row] / store.images.w[row])];
+    if (paper) return [PAPER, Math.round((PAPER * store.images.h[row]) / store.images.w[row])];
     const stage = pane.canvas.parentElement;
     return [stage.clientWidth, stage.clientHeight];
   }
 
   /** Return how a pane's canvas shows the image: CSS pixels per pixel, left, top. */
   function fit(pane) {
-    const [across, down] = sizeOf(pane), { scale, x, y } = paper ? whole : zoom;
-    const width = store.images.w[row], height = store.images.h[row];
+    const [across, down] = sizeOf(pane),
+      { scale, x, y } = paper ? whole : zoom;
+    const width = store.images.w[row],
+      height = store.images.h[row];
     const base = Math.min(across / width, down / height);
     const left = (across - base * width) / 2;
     return { scale: base * scale, left: left * scale + x, top: y };
@@ -186,12 +224,14 @@
     const state = current();
     const context = contextOf(pane, pane.canvas);
     const { scale, left, top } = fit(pane);
-    const width = store.images.w[row], height = store.images.h[row];
+    const width = store.images.w[row],
+      height = store.images.h[row];
     const layers = new Set(state.layers);
     context.fillStyle = probox.css("--ground");
     context.fillRect(0, 0, width, height);
     if (photo && layers.has("p")) context.drawImage(photo, 0, 0, width, height);
-    if (photo && layers.has("p") && layers.has("v")) { // colours on it stand out
+    if (photo && layers.has("p") && layers.has("v")) {
+      // colours on it stand out
       context.fillStyle = VEIL;
       context.fillRect(0, 0, width, height);
     }
@@ -200,12 +240,18 @@
     if (!geometry) return;
     const view = store.view(pane.r, state.t);
     const focus = focusOf(pane, view);
-    clipped(context, () => probox.paintScene(context, geometry, view, pane.r, { zoom: scale, layers, focus, fine: false }));
+    clipped(context, () =>
+      probox.paintScene(context, geometry, view, pane.r, { zoom: scale, layers, focus, fine: false }),
+    );
     if (layers.has("l")) {
       const ratio = pixelRatio();
       above.setTransform(ratio, 0, 0, ratio, 0, 0);
-      pane.labels = probox.paintLabels(above, geometry, view, pane.r, { toScreen: (x, y) => [x * scale + left, y * scale + top],
-        toImage: (x, y) => [(x - left) / scale, (y - top) / scale], size: sizeOf(pane), focus });
+      pane.labels = probox.paintLabels(above, geometry, view, pane.r, {
+        toScreen: (x, y) => [x * scale + left, y * scale + top],
+        toImage: (x, y) => [(x - left) / scale, (y - top) / scale],
+        size: sizeOf(pane),
+        focus,
+      });
     }
   }
 
@@ -220,9 +266,15 @@
       const focus = focusOf(pane, view);
       const shown = probox.keptDetections(geometry, view, pane.r).filter((d) => !focus || d.row === focus.detection);
       const first = store.results[pane.r].detections.offsets[row];
-      clipped(context, () => probox.paintSamples(context, shown, { step, still, zoom: fit(pane).scale,
-        colour: (d) => probox.verdictColour(view.verdict[d.row]),
-        seed: (d) => probox.sampleSeed(store.images.id[row], pane.r, d.row - first) }));
+      clipped(context, () =>
+        probox.paintSamples(context, shown, {
+          step,
+          still,
+          zoom: fit(pane).scale,
+          colour: (d) => probox.verdictColour(view.verdict[d.row]),
+          seed: (d) => probox.sampleSeed(store.images.id[row], pane.r, d.row - first),
+        }),
+      );
     }
   }
 
@@ -241,13 +293,20 @@
   function hit(pane, event) {
     if (!geometry) return null;
     const { scale, left, top } = fit(pane);
-    const x = (event.offsetX - left) / scale, y = (event.offsetY - top) / scale;
+    const x = (event.offsetX - left) / scale,
+      y = (event.offsetY - top) / scale;
     const state = current();
     const layers = new Set(state.layers);
     const view = store.view(pane.r, state.t);
     const slack = (event.pointerType === "touch" ? 10 : 4) / scale;
-    let best = null, least = Infinity;
-    const offer = (area, found) => { if (area < least) { least = area; best = found; } };
+    let best = null,
+      least = Infinity;
+    const offer = (area, found) => {
+      if (area < least) {
+        least = area;
+        best = found;
+      }
+    };
     if (["b", "e", "h", "s"].some((layer) => layers.has(layer))) {
       for (const d of probox.keptDetections(geometry, view, pane.r)) {
         const [x1, y1, x2, y2] = d.box;
@@ -283,7 +342,8 @@
     box.hidden = false;
     const edge = byId("viewer").getBoundingClientRect();
     const from = pane.canvas.getBoundingClientRect();
-    const x = from.left + event.offsetX, y = from.top + event.offsetY;
+    const x = from.left + event.offsetX,
+      y = from.top + event.offsetY;
     const left = x + 18 + box.offsetWidth > edge.right ? x - 18 - box.offsetWidth : x + 18;
     box.style.left = `${Math.max(4, left)}px`;
     box.style.top = `${Math.max(4, Math.min(y + 12, edge.bottom - box.offsetHeight - 8))}px`;
@@ -305,7 +365,10 @@
       probox.focusTile(store, current(), image);
     };
     byId("close").addEventListener("click", close);
-    dialog.addEventListener("cancel", (event) => { event.preventDefault(); close(); });
+    dialog.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      close();
+    });
     byId("previous").addEventListener("click", () => go(-1));
     byId("next").addEventListener("click", () => go(1));
     byId("link").addEventListener("click", () => probox.copy(location.href, "link"));
@@ -316,20 +379,36 @@
     });
     byId("shown").append(...probox.detectorOptions(store));
     byId("other").append(h("option", { value: "" }, "none"), ...probox.detectorOptions(store));
-    byId("shown").addEventListener("change", (event) => probox.update({ main: Number(event.target.value), pick: null }));
+    byId("shown").addEventListener("change", (event) =>
+      probox.update({ main: Number(event.target.value), pick: null }),
+    );
     byId("other").addEventListener("change", (event) =>
-      probox.update({ other: event.target.value === "" ? null : Number(event.target.value) }));
+      probox.update({ other: event.target.value === "" ? null : Number(event.target.value) }),
+    );
     for (const label of dialog.querySelectorAll(".several")) label.hidden = store.results.length < 2;
-    const zoomAbout = (factor) => setZoom(probox.zoomed(zoom, factor, panes[0].canvas.clientWidth / 2, panes[0].canvas.clientHeight / 2));
-    const pan = (x, y) => { if (zoom.scale > 1) setZoom({ ...zoom, x: zoom.x + x, y: zoom.y + y }); };
-    const keys = { ArrowRight: () => go(1), ArrowLeft: () => go(-1), n: () => go(1), p: () => go(-1),
-      "+": () => zoomAbout(1.4), "-": () => zoomAbout(1 / 1.4), 0: () => setZoom(whole),
-      "Shift ArrowLeft": () => pan(80, 0), "Shift ArrowRight": () => pan(-80, 0), "Shift ArrowUp": () => pan(0, 80), "Shift ArrowDown": () => pan(0, -80),
+    const zoomAbout = (factor) =>
+      setZoom(probox.zoomed(zoom, factor, panes[0].canvas.clientWidth / 2, panes[0].canvas.clientHeight / 2));
+    const pan = (x, y) => {
+      if (zoom.scale > 1) setZoom({ ...zoom, x: zoom.x + x, y: zoom.y + y });
+    };
+    const keys = {
+      ArrowRight: () => go(1),
+      ArrowLeft: () => go(-1),
+      n: () => go(1),
+      p: () => go(-1),
+      "+": () => zoomAbout(1.4),
+      "-": () => zoomAbout(1 / 1.4),
+      0: () => setZoom(whole),
+      "Shift ArrowLeft": () => pan(80, 0),
+      "Shift ArrowRight": () => pan(-80, 0),
+      "Shift ArrowUp": () => pan(0, 80),
+      "Shift ArrowDown": () => pan(0, -80),
       c: () => {
         if (store.results.length < 2) return;
         const { main, other } = current();
         probox.update({ other: other === null ? (main + 1) % store.results.length : null });
-      } };
+      },
+    };
     for (const input of byId("layers").querySelectorAll("input")) keys[input.dataset.key] = () => input.click();
     dialog.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input[type=text]")) return;
@@ -338,7 +417,10 @@
       event.preventDefault();
       work();
     });
-    new ResizeObserver(() => { arrange(); probox.repaint(); }).observe(byId("panes"));
+    new ResizeObserver(() => {
+      arrange();
+      probox.repaint();
+    }).observe(byId("panes"));
   });
 
   /** What is on the canvases, for whoever looks at them from outside. */

@@ -1,24 +1,53 @@
 // The diagnosis' cards about points and scores: where they went, what if, are scores honest.
 "use strict";
 (() => {
-  const probox = (window.probox = window.probox || {});
+  const { probox } = window;
   const { h, byId, percent, count } = probox;
   const { PARTS, WHAT_IF, FEW, SCORE_BINS, IOU } = probox.constants.WHY;
 
   probox.why = {};
 
   /** Return a detector's name, colour and shape, as charts take them. */
-  const named = (probox.why.named = (r) => ({ name: probox.store.results[r].name, colour: probox.lineColour(r), mark: r, r }));
+  const named = (probox.why.named = (r) => ({
+    name: probox.store.results[r].name,
+    colour: probox.lineColour(r),
+    mark: r,
+    r,
+  }));
 
   /** Return how many there are, and that few say little. */
-  probox.why.counted = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}${n < FEW ? ` (fewer than ${FEW} say little)` : ""}`;
+  probox.why.counted = (n, what) =>
+    `${count(n)} ${what}${n === 1 ? "" : "s"}${n < FEW ? ` (fewer than ${FEW} say little)` : ""}`;
 
   /** Fill the table of a card: what a chart shows, as text. Cells are texts, or numbers with their text. */
   probox.why.fill = (id, head, rows) => {
     byId(id).replaceChildren(
-      h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))),
-      h("tbody", {}, rows.map(([first, ...cells]) => h("tr", {}, h("th", { scope: "row" }, first), cells.map((cell) =>
-        (Array.isArray(cell) ? h("td", { "data-value": Number.isFinite(cell[0]) ? cell[0] : null }, cell[1]) : h("td", {}, cell)))))));
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map(([first, ...cells]) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, first),
+            cells.map((cell) =>
+              Array.isArray(cell)
+                ? h("td", { "data-value": Number.isFinite(cell[0]) ? cell[0] : null }, cell[1])
+                : h("td", {}, cell),
+            ),
+          ),
+        ),
+      ),
+    );
   };
 
   const share = (value, digits = 1) => [value, percent(value, digits)];
@@ -28,31 +57,61 @@
     const parts = keys.map((key) => ({ key, name: PARTS[key].name, colour: probox.lineColour(PARTS[key].line) }));
     const rows = store.results.map((result, r) => {
       const budget = probox.diagnosis.budget(store.view(r, state.t));
-      return { ...named(r), budget, values: budget && keys.map((key) => budget[key]), note: budget ? `PDQ ${percent(budget.pdq)}` : "nothing to score" };
+      return {
+        ...named(r),
+        budget,
+        values: budget && keys.map((key) => budget[key]),
+        note: budget ? `PDQ ${percent(budget.pdq)}` : "nothing to score",
+      };
     });
-    probox.partsChart(byId("chart-budget"), { rows, parts, format: (value) => percent(value, 1),
-      label: "where the points of PDQ went, in per cent of what could be reached" });
+    probox.partsChart(byId("chart-budget"), {
+      rows,
+      parts,
+      format: (value) => percent(value, 1),
+      label: "where the points of PDQ went, in per cent of what could be reached",
+    });
     byId("key-budget").replaceChildren(...parts.map((part, p) => h("span", {}, probox.partSwatch(part, p), part.name)));
-    byId("of-budget").textContent = "Per cent of what could be reached. Labels, foreground and background: what matched detections lack, split by Shapley values.";
-    probox.why.fill("table-budget", ["detector", ...parts.map((part) => part.name)],
-      rows.map((row) => [row.name, ...keys.map((key) => (row.budget ? share(row.budget[key], 2) : "–"))]));
+    byId("of-budget").textContent =
+      "Per cent of what could be reached. Labels, foreground and background: what matched detections lack, split by Shapley values.";
+    probox.why.fill(
+      "table-budget",
+      ["detector", ...parts.map((part) => part.name)],
+      rows.map((row) => [row.name, ...keys.map((key) => (row.budget ? share(row.budget[key], 2) : "–"))]),
+    );
   }
 
   /** Return the repairs that the page shows, in order: { key, name, values, notes }, and the value without each. */
   function repairs(store, state) {
     const now = store.results.map((_, r) => probox.diagnosis.whatIf(store.view(r, state.t)));
-    const rows = ["no_false_positives", "no_duplicates"].map((key) => ({ key, name: WHAT_IF[key], values: now.map((one) => one[key]),
-      base: now.map((one) => one.now), notes: now.map((one) => (key === "no_duplicates" ? `${count(one.duplicates)} FP fewer` : "")) }));
+    const rows = ["no_false_positives", "no_duplicates"].map((key) => ({
+      key,
+      name: WHAT_IF[key],
+      values: now.map((one) => one[key]),
+      base: now.map((one) => one.now),
+      notes: now.map((one) => (key === "no_duplicates" ? `${count(one.duplicates)} FP fewer` : "")),
+    }));
     const best = store.results.map(({ why }) => why.best);
     if (best.some(Boolean)) {
-      rows.push({ key: "best_threshold", name: WHAT_IF.best_threshold, base: now.map((one) => one.now), values: best.map((one) => one?.PDQ ?? NaN),
-        notes: best.map((one) => (!one ? "" : one.threshold === null ? "none is better" : `at ${+one.threshold.toPrecision(3)}`)) });
+      rows.push({
+        key: "best_threshold",
+        name: WHAT_IF.best_threshold,
+        base: now.map((one) => one.now),
+        values: best.map((one) => one?.PDQ ?? NaN),
+        notes: best.map((one) =>
+          !one ? "" : one.threshold === null ? "none is better" : `at ${+one.threshold.toPrecision(3)}`,
+        ),
+      });
     }
     for (const key of ["labels_right", "truth_boxes"]) {
       const values = store.results.map(({ why }) => why.whole.find((one) => one.key === key)?.PDQ ?? NaN);
       if (values.some(Number.isFinite)) {
-        rows.push({ key, name: `${WHAT_IF[key]}, ${state.t === null ? "of all detections" : `at no threshold, not at ${state.t}`}`, values,
-          base: store.results.map(({ why }) => why.now), notes: values.map(() => "") });
+        rows.push({
+          key,
+          name: `${WHAT_IF[key]}, ${state.t === null ? "of all detections" : `at no threshold, not at ${state.t}`}`,
+          values,
+          base: store.results.map(({ why }) => why.now),
+          notes: values.map(() => ""),
+        });
       }
     }
     return rows;
@@ -60,35 +119,80 @@
 
   function renderWhatIf(store, state) {
     const rows = repairs(store, state);
-    const gain = (row, r) => { const more = 100 * (row.values[r] - row.base[r]); return `${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(2)}`; };
-    probox.barChart(byId("chart-what-if"), { above: true, groups: rows.map((row) => row.name), label: "PDQ after each repair",
-      format: (value, g, { r }) => `${percent(value)} (${gain(rows[g], r)})${rows[g].notes[r] ? `, ${rows[g].notes[r]}` : ""}`,
-      series: store.results.map((_, r) => ({ ...named(r), values: rows.map((row) => row.values[r]) })) });
+    const gain = (row, r) => {
+      const more = 100 * (row.values[r] - row.base[r]);
+      return `${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(2)}`;
+    };
+    probox.barChart(byId("chart-what-if"), {
+      above: true,
+      groups: rows.map((row) => row.name),
+      label: "PDQ after each repair",
+      format: (value, g, { r }) =>
+        `${percent(value)} (${gain(rows[g], r)})${rows[g].notes[r] ? `, ${rows[g].notes[r]}` : ""}`,
+      series: store.results.map((_, r) => ({ ...named(r), values: rows.map((row) => row.values[r]) })),
+    });
     // Who has neither bar cannot be scored anew: no detections, or heatmaps, which results do not keep.
     const dear = store.results.filter(({ why }) => why.whole.length === 1).map(({ name }) => name);
-    byId("of-what-if").textContent = `PDQ if one thing were put right, and what that is more. ${dear.length && dear.length < store.results.length
-      ? `Without bars for labels (${dear.join(", ")}): their covariances take long to score anew. ` : ""}More: probox diagnose RESULT.`;
-    probox.why.fill("table-what-if", ["PDQ, if", ...store.results.flatMap(({ name }) => [name, `gain of ${name}`])], rows.map((row) => [row.name,
-      ...row.values.flatMap((value, r) => (Number.isFinite(value) ? [share(value, 2), [value - row.base[r], gain(row, r)]] : ["–", "–"]))]));
+    byId("of-what-if").textContent = `PDQ if one thing were put right, and what that is more. ${
+      dear.length && dear.length < store.results.length
+        ? `Without bars for labels (${dear.join(", ")}): their covariances take long to score anew. `
+        : ""
+    }More: probox diagnose RESULT.`;
+    probox.why.fill(
+      "table-what-if",
+      ["PDQ, if", ...store.results.flatMap(({ name }) => [name, `gain of ${name}`])],
+      rows.map((row) => [
+        row.name,
+        ...row.values.flatMap((value, r) =>
+          Number.isFinite(value) ? [share(value, 2), [value - row.base[r], gain(row, r)]] : ["–", "–"],
+        ),
+      ]),
+    );
   }
 
   function renderReliability(store, state) {
     const found = store.results.map((result) => probox.diagnosis.reliability(result, state.t));
     const bins = [...Array(SCORE_BINS).keys()];
     const rate = (one, bin) => (one.n[bin] ? one.hits[bin] / one.n[bin] : NaN);
-    probox.lineChart(byId("chart-reliability"), { xRange: [0, 1], yRange: [0, 100], xLabel: "score", yLabel: "precision, %", height: 300,
-      label: "precision of detections against their mean score, in ten bins", format: (value) => `${value.toFixed(1)} %`,
-      series: [...found.map((one, r) => {
-        const there = bins.filter((bin) => one.n[bin]);
-        return { ...named(r), marked: "all", name: named(r).name, x: there.map((bin) => one.sums[bin] / one.n[bin]), y: there.map((bin) => 100 * rate(one, bin)),
-          tip: (i) => `${(100 * rate(one, there[i])).toFixed(1)} % of ${count(one.n[there[i]])}` };
-      }), { reference: true, x: [0, 1], y: [0, 100] }] });
-    byId("of-reliability").textContent = `${found.map((one, r) => `${named(r).name}: D-ECE ${percent(one.error, 1)} %, ${probox.why.counted(one.total, "detection")}`).join("; ")}. `
-      + `Matched by COCO's rule at IoU ${IOU}; detections in crowds left out. Below the line: too sure.`;
+    probox.lineChart(byId("chart-reliability"), {
+      xRange: [0, 1],
+      yRange: [0, 100],
+      xLabel: "score",
+      yLabel: "precision, %",
+      height: 300,
+      label: "precision of detections against their mean score, in ten bins",
+      format: (value) => `${value.toFixed(1)} %`,
+      series: [
+        ...found.map((one, r) => {
+          const there = bins.filter((bin) => one.n[bin]);
+          return {
+            ...named(r),
+            marked: "all",
+            name: named(r).name,
+            x: there.map((bin) => one.sums[bin] / one.n[bin]),
+            y: there.map((bin) => 100 * rate(one, bin)),
+            tip: (i) => `${(100 * rate(one, there[i])).toFixed(1)} % of ${count(one.n[there[i]])}`,
+          };
+        }),
+        { reference: true, x: [0, 1], y: [0, 100] },
+      ],
+    });
+    byId("of-reliability").textContent =
+      `${found.map((one, r) => `${named(r).name}: D-ECE ${percent(one.error, 1)} %, ${probox.why.counted(one.total, "detection")}`).join("; ")}. ` +
+      `Matched by COCO's rule at IoU ${IOU}; detections in crowds left out. Below the line: too sure.`;
     const width = 1 / SCORE_BINS;
-    probox.why.fill("table-reliability", ["score", ...store.results.flatMap(({ name }) => [`${name}: detections`, "mean score", "precision, %"])],
-      bins.map((bin) => [`${(bin * width).toFixed(1)} to ${((bin + 1) * width).toFixed(1)}`, ...found.flatMap((one) => [count(one.n[bin]),
-        one.n[bin] ? [one.sums[bin] / one.n[bin], (one.sums[bin] / one.n[bin]).toFixed(3)] : "–", share(rate(one, bin))])]));
+    probox.why.fill(
+      "table-reliability",
+      ["score", ...store.results.flatMap(({ name }) => [`${name}: detections`, "mean score", "precision, %"])],
+      bins.map((bin) => [
+        `${(bin * width).toFixed(1)} to ${((bin + 1) * width).toFixed(1)}`,
+        ...found.flatMap((one) => [
+          count(one.n[bin]),
+          one.n[bin] ? [one.sums[bin] / one.n[bin], (one.sums[bin] / one.n[bin]).toFixed(3)] : "–",
+          share(rate(one, bin)),
+        ]),
+      ]),
+    );
   }
 
   probox.follow(["t"], renderBudget, "frame", "chart-budget");
@@ -97,12 +201,15 @@
 
   probox.follow(["t"], (store, state) => {
     const still = store.results.filter(({ why }) => !why.follows).map(({ name }) => name);
-    byId("why-of").textContent = `${state.t === null ? "Of all detections" : `Of detections above ${state.t}`}: all of this follows the threshold unless it says otherwise`
-      + `${still.length ? `, but for scores and sigmas of ${still.join(", ")}: which boxes match at other thresholds would take too long to find` : ""}.`;
+    byId("why-of").textContent =
+      `${state.t === null ? "Of all detections" : `Of detections above ${state.t}`}: all of this follows the threshold unless it says otherwise` +
+      `${still.length ? `, but for scores and sigmas of ${still.join(", ")}: which boxes match at other thresholds would take too long to find` : ""}.`;
   });
 
   probox.onStart((store) => {
-    byId("why-legend").replaceChildren(...store.results.map(({ name }, r) => h("span", {}, probox.glyph(probox.line(r), r), name)));
+    byId("why-legend").replaceChildren(
+      ...store.results.map(({ name }, r) => h("span", {}, probox.glyph(probox.line(r), r), name)),
+    );
     for (const key of ["budget", "what-if", "reliability", "coverage", "pit", "sparsification", "sigma"]) {
       probox.exportable(`table-${key}`, { name: key });
     }

@@ -317,7 +317,8 @@ class ParquetFile:
             raise InputError("expected JSON under the key 'probox' of the metadata", file=self.name, remedy=REMEDY)
         if type(words.get("format")) is not int or words["format"] != FORMAT:
             found = repr(words.get("format"))[:20]
-            raise InputError(f"is of format {found}, this probox reads {FORMAT}", file=self.name, remedy=REMEDY)
+            problem = f"is of format {found}, this probox reads {FORMAT}"
+            raise InputError(problem, file=self.name, remedy=f"use a newer probox, or {REMEDY}")
         if words.get("table") != table:
             names = {"detections": "detections", "truth": "ground truth"}
             raise InputError(

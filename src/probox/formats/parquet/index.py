@@ -241,9 +241,8 @@ def read_index(name: str) -> Index:
         problem.problem += f" ({' '.join(str(error).split())[:200]})"
         raise problem from None
     if words.get("format") != FORMAT:
-        raise InputError(
-            f"is of format {words.get('format')!r:.20}, this probox reads {FORMAT}", file=name, remedy=REMEDY
-        )
+        problem_of = f"is of format {words.get('format')!r:.20}, this probox reads {FORMAT}"
+        raise InputError(problem_of, file=name, remedy=f"use a newer probox, or {REMEDY}")
     if (
         words.get("table") != "index"
         or words.get("of") not in ("detections", "truth")

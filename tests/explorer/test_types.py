@@ -1,0 +1,57 @@
+"""The types of the page's scripts: what tsc says of them, and that they name what Python tells the page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probox import Evaluation
+from probox.explorer.constants import constants
+from probox.explorer.payload import chunk_payloads, index_payload
+
+ROOT = Path(__file__).resolve().parents[2]
+TYPES = ROOT / "tools" / "types" / "payload.d.ts"
+TSC = ROOT / "node_modules" / ".bin" / "tsc"
+
+
+@pytest.mark.skipif(shutil.which("node") is None or not TSC.exists(), reason="no node, or no `npm ci` here")
+def test_scripts_have_the_types_that_they_say() -> None:
+    done = subprocess.run([TSC, "-p", ROOT], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def keys_of(interface: str) -> tuple[set[str], set[str]]:
+    """Return the keys that an interface must have, and those that it may have, one level deep."""
+    text = TYPES.read_text(encoding="utf-8")
+    found = re.search(rf"^interface {interface}(?: extends \w+)? \{{\n(.*?)^\}}", text, re.MULTILINE | re.DOTALL)
+    assert found, interface
+    keys = re.findall(r"^  (\w+)(\??):", found[1], re.MULTILINE)
+    return {name for name, may in keys if not may}, {name for name, may in keys if may}
+
+
+def check(told: dict[str, Any], interface: str, *more: str) -> None:
+    must, may = keys_of(interface)
+    for base in more:
+        must |= keys_of(base)[0]
+    assert must <= set(told) <= must | may, interface
+
+
+def test_types_name_what_python_tells(results: dict[str, Evaluation]) -> None:
+    result = results["unsure"]
+    nothing = [""] * len(result.dataset)
+    index = index_payload({"unsure": result}, nothing, 50, nothing)
+    check(index, "Index")
+    check(index["columns"][0], "Column")
+    (told,) = index["results"]
+    check(told, "PackedResult")
+    check(told["boxes"], "PackedBoxes", "PackedOutcomes")
+    check(told["why"], "Why")
+    check(next(iter(chunk_payloads({"unsure": result}, result.masks, 50)))[0], "PackedImage")
+    check(constants(), "Constants")
+    # Of a convention the page names only what it needs.
+    assert keys_of("Convention")[0] <= set(told["convention"])

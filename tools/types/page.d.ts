@@ -1,0 +1,797 @@
+// What the page's scripts share: everything they hang on `window.probox`, and the shapes that go between them.
+// A script assigns its functions to members that are declared here, so their parameters have these types there too.
+
+interface Window {
+  probox: Probox;
+}
+
+/** What `h` and `s` take as children: elements, text, lists of these, and what a condition left out. */
+type Child = Node | string | false | null | undefined | readonly Child[];
+type Properties = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
+
+/** Elements that are more than an HTMLElement, by id. */
+interface ElementsById {
+  threshold: HTMLInputElement;
+  exact: HTMLInputElement;
+  find: HTMLInputElement;
+  from: HTMLInputElement;
+  to: HTMLInputElement;
+  "confusion-all": HTMLInputElement;
+  "confusion-shares": HTMLInputElement;
+  detector: HTMLSelectElement;
+  rival: HTMLSelectElement;
+  duel: HTMLSelectElement;
+  sort: HTMLSelectElement;
+  by: HTMLSelectElement;
+  class: HTMLSelectElement;
+  size: HTMLSelectElement;
+  verdict: HTMLSelectElement;
+  quality: HTMLSelectElement;
+  tagged: HTMLSelectElement;
+  of: HTMLSelectElement;
+  iou: HTMLSelectElement;
+  edge: HTMLSelectElement;
+  shown: HTMLSelectElement;
+  other: HTMLSelectElement;
+  "versus-main": HTMLSelectElement;
+  "versus-rival": HTMLSelectElement;
+  "confusion-detector": HTMLSelectElement;
+  viewer: HTMLDialogElement;
+  keys: HTMLDialogElement;
+  summary: HTMLTableElement;
+  classes: HTMLTableElement;
+  sizes: HTMLTableElement;
+  "versus-table": HTMLTableElement;
+  "confusion-table": HTMLTableElement;
+}
+
+type Numbers =
+  Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | Float32Array | Float64Array;
+type Groups = Int8Array | Int16Array | Uint16Array | Int32Array;
+type List = ArrayLike<number>;
+
+// --- the state ---
+
+interface State {
+  t: number | null;
+  main: number;
+  rival: number | null;
+  show: string;
+  sort: string;
+  by: string;
+  unseen: string;
+  class: number | null;
+  size: number | null;
+  verdict: string;
+  quality: Quality;
+  lo: number;
+  hi: number;
+  duel: string;
+  find: string;
+  tags: string;
+  tagged: string;
+  confused: string | null;
+  matrix: string;
+  shares: string;
+  of: Quality;
+  iou: string;
+  edge: string;
+  image: number | null;
+  other: number | null;
+  layers: string;
+  pick: string | null;
+}
+
+type Key = keyof State;
+type Work = (store: Store, state: State) => void;
+
+// --- the results ---
+
+interface Detections {
+  offsets: Uint32Array;
+  class: Int16Array;
+  size: Uint8Array;
+  confidence: Float32Array;
+  score: Float32Array;
+  pair: Int32Array;
+  cost?: Float32Array;
+}
+
+type Pairs = Record<Exclude<Quality, "pPDQ">, Float32Array> & { pPDQ: Float64Array; object: Int32Array };
+
+interface Result extends Omit<PackedResult, "detections" | "pairs" | "events" | "small" | "unseen"> {
+  detections: Detections;
+  pairs: Pairs;
+  events: { threshold: Float32Array; detection: Uint32Array; pair: Int32Array };
+  small: Uint8Array;
+  unseen: Uint8Array;
+  unpacked?: UnpackedBoxes;
+}
+
+interface Outcomes {
+  place: Uint32Array;
+  matched: Uint16Array;
+  ignored: Uint16Array;
+  iou: Float64Array;
+}
+
+interface UnpackedBoxes extends Outcomes {
+  order: Uint32Array;
+  starts: Uint32Array;
+  cuts: Uint32Array;
+  late: Uint32Array;
+  objects: Uint32Array;
+  sure: Float32Array;
+  wrong: Uint8Array;
+  sorted: boolean;
+  entry: Int32Array;
+  before: Uint32Array;
+  events: { threshold: Float32Array; place: Uint32Array; first: number };
+  values: Float64Array[];
+  totals: Uint32Array[];
+}
+
+/** Averages and counts of a group. */
+type Row = Record<Quality | "PDQ" | "TP" | "FP" | "FN" | "objects", number>;
+type BoxNumbers = Record<
+  "precision" | "recall" | "mAP" | "AP50" | "AP75" | "moLRP" | "moLRP_loc" | "moLRP_fp" | "moLRP_fn",
+  number
+>;
+
+interface BoxView {
+  ofClass(c: number): BoxNumbers;
+  total(): BoxNumbers;
+  curve(overlap: string, c?: number | null): number[] | null;
+}
+
+interface Store {
+  index: Index;
+  classes: string[];
+  images: Index["images"];
+  count: number;
+  rowOfImage: Map<number, number>;
+  objects: { offsets: Uint32Array; class: Uint16Array; size: Uint8Array };
+  results: Result[];
+  usedClasses(): number[];
+  view(r: number, threshold: number | null): View;
+}
+
+interface View {
+  store: Store;
+  result: Result;
+  threshold: number | null;
+  pair: Int32Array;
+  verdict: Uint8Array;
+  objectDetection: Int32Array;
+  objectVerdict: Uint8Array;
+  right: Uint32Array;
+  rightPair: Int32Array;
+  wrong: Uint32Array;
+  _boxes?: BoxView[];
+  total(): Row;
+  perClass(): Row[];
+  perSize(): Row[];
+  perImage(): Row[];
+  qualities(d: number): Record<Quality, number> | null;
+  partner(d: number): number;
+  boxes(size?: number | null): BoxView | null;
+}
+
+// --- geometry ---
+
+type Box = [x1: number, y1: number, x2: number, y2: number];
+type Point = [x: number, y: number];
+type Covariance = [xx: number, xy: number, yy: number];
+type Run = [y: number, begin: number, end: number];
+
+interface SceneObject {
+  row: number;
+  x0: number;
+  y0: number;
+  x1: number;
+  y1: number;
+  filled: boolean;
+  runs: Run[];
+  bitmaps?: Map<string, HTMLCanvasElement>;
+  area?: Path2D;
+  outline?: Path2D;
+}
+
+interface SceneDetection {
+  row: number;
+  box: Box;
+  corners: [Covariance, Covariance] | null;
+  map: { source: string; box: [x: number, y: number, width: number, height: number] } | null;
+  values?: Float32Array;
+  loading?: HTMLImageElement;
+}
+
+interface Geometry {
+  objects: SceneObject[];
+  results: SceneDetection[][];
+  width: number;
+  height: number;
+  heat?: Map<number, { key: string; canvas: HTMLCanvasElement }> | null;
+}
+
+type Focus = { object: number; detection: number } | null;
+type Context = CanvasRenderingContext2D;
+
+/** An object or a detection of a result. */
+interface Entry {
+  kind: string;
+  r: number;
+  row: number;
+}
+
+/** A match, a miss (d is -1) or a false positive (o is -1). */
+interface Item {
+  image: number;
+  d: number;
+  o: number;
+}
+
+interface Label {
+  w: number;
+  box: Box;
+  others: Box[];
+  objects: Box[];
+  far: boolean;
+  anchor(x: number, y: number, inner: boolean): Point;
+}
+
+interface PlacedLabel {
+  x: number;
+  y: number;
+  leader: Box | null;
+}
+
+interface Zoom {
+  scale: number;
+  x: number;
+  y: number;
+}
+
+interface Pane {
+  r: number;
+  canvas: HTMLCanvasElement;
+  over: HTMLCanvasElement;
+  names: HTMLCanvasElement;
+  box: HTMLElement;
+  text: HTMLElement;
+  scale: HTMLElement;
+  labels?: (PlacedLabel & { text: string })[];
+}
+
+// --- what the gallery selects ---
+
+interface ItemFilter {
+  keys: Key[];
+  make(store: Store, state: State, r: number, view: View): ((d: number, o: number) => boolean) | null;
+  words(store: Store, state: State): string;
+}
+
+interface Passing {
+  found: Uint8Array;
+  there: Uint8Array;
+  all: boolean;
+}
+
+interface ImageSums {
+  PDQ: Float64Array;
+  TP: Uint32Array;
+  FP: Uint32Array;
+  FN: Uint32Array;
+}
+
+// --- charts ---
+
+interface Series {
+  name?: string;
+  colour?: string;
+  mark?: number;
+  marked?: string;
+  dash?: string;
+  step?: boolean;
+  reference?: boolean;
+  x: number[];
+  y: (number | null)[];
+  tip?(i: number): string;
+}
+
+type Scale = "linear" | "log" | "decades";
+
+interface ChartOptions {
+  xRange: [low: number, high: number];
+  yRange: [low: number, high: number];
+  xLabel: string;
+  yLabel: string;
+  label: string;
+  height?: number;
+  xScale?: Scale;
+  yScale?: Scale;
+}
+
+interface LineOptions extends Omit<ChartOptions, "yRange"> {
+  yRange?: [low: number, high: number];
+  series: Series[];
+  format(value: number): string;
+  marker?: number;
+  level?: number;
+  band?: [low: number, high: number] | null;
+  brush?: Limits | null;
+  brushStep?: number;
+  onBrush?(low: number | null, high: number | null): void;
+  onPick?(x: number): void;
+}
+
+type Limits = [low: number, high: number];
+
+interface BrushOptions extends Pick<LineOptions, "brush" | "brushStep" | "xRange" | "xLabel"> {
+  onBrush(low: number | null, high: number | null): void;
+  x(value: number): number;
+  back(px: number): number;
+  top: number;
+  bottom: number;
+  cursor(): number | null;
+}
+
+interface CloudSeries {
+  name: string;
+  colour: string;
+  mark?: number;
+  r: number;
+  rows: List;
+  x: number[] | Float64Array;
+  y: number[] | Float64Array;
+}
+
+interface CloudOptions extends Omit<ChartOptions, "xRange" | "yRange"> {
+  xRange?: Limits;
+  yRange?: Limits;
+  series: CloudSeries[];
+  lines?: Series[];
+  levels?: boolean;
+  format?(value: number): string;
+  onPick(one: CloudSeries, i: number): void;
+}
+
+interface BarSeries {
+  name: string;
+  colour: string;
+  mark?: number;
+  values: number[];
+}
+
+interface BarOptions {
+  groups: string[];
+  series: BarSeries[];
+  label: string;
+  above?: boolean;
+  high?: number;
+  format(value: number, group: number, series: BarSeries): string;
+}
+
+interface Part {
+  key: string;
+  name: string;
+  colour: string;
+}
+
+interface PartsOptions {
+  rows: { name: string; colour: string; mark: number; values: number[] | null; note: string }[];
+  parts: Part[];
+  label: string;
+  format(value: number): string;
+}
+
+type TipLine = [text: string, colour?: string, mark?: number];
+interface Tip {
+  show(px: number, py: number, lines: TipLine[]): void;
+  hide(): void;
+}
+
+interface Frame {
+  svg: SVGSVGElement;
+  x(value: number): number;
+  y(value: number): number;
+  back(px: number): number;
+  width: number;
+  height: number;
+}
+
+// --- tables ---
+
+interface Ends {
+  low: number;
+  high: number;
+}
+
+interface GroupColumn {
+  key: string;
+  heading: string;
+  hint: string;
+  values: number[];
+  early?: boolean;
+  text(value: number, group: number): Child;
+  tone?(value: number, group: number): string | null;
+  ends?(group: number): Ends | null | undefined;
+}
+
+type SummaryRow = { number: number; name: string; [key: string]: number | string } & Row;
+
+interface Exporting {
+  name?: string;
+  more?: ((store: Store, state: State) => string) | null;
+  tools?: string | null;
+}
+
+// --- diagnosis and resampling ---
+
+interface WhyPairs {
+  detection: Uint32Array;
+  since: Float32Array;
+  until: Float32Array;
+  level: Uint8Array;
+  pit: Uint8Array;
+  box: Uint8Array;
+  sigma: Float64Array;
+  error: Float64Array;
+  plain: Uint8Array;
+  cut: Uint8Array;
+}
+
+interface PairsAt {
+  pairs: WhyPairs;
+  rows: number[];
+  judged: number;
+  plain: number;
+  cut: number;
+  why: string;
+}
+
+type Shares = { total: number; shares: number[] };
+
+interface Diagnosis {
+  budget(view: View): Record<string, number> | null;
+  whatIf(view: View): Record<"now" | "no_false_positives" | "no_duplicates" | "duplicates", number>;
+  reliability(
+    result: Result,
+    threshold: number | null,
+  ): { n: Float64Array; hits: Float64Array; sums: Float64Array; total: number; error: number };
+  pairsAt(result: Result, threshold: number | null): PairsAt;
+  coverage(at: PairsAt, edge?: number | null): { edges: number[]; boxes: number[]; judged: number; dense: number };
+  pit(at: PairsAt, edge: number): Shares;
+  sparsification(at: PairsAt): { own: Float64Array; best: Float64Array; random: number; ause: number };
+  sigmaError(at: PairsAt): { across: number[]; up: number[]; rows: Uint32Array; spearman: number };
+}
+
+interface Difference {
+  first: number;
+  second: number;
+  difference: number;
+  between: Ends | null;
+  p: number;
+  claimed: boolean;
+}
+
+interface ClassDifference extends Difference {
+  adjusted: number;
+  images: number;
+}
+
+interface Compared {
+  columns: Record<string, Difference>;
+  classes: (ClassDifference | null)[];
+}
+
+type ImageColumns = Record<string, Float64Array>;
+
+interface Sampled {
+  sums: ImageColumns;
+  values: Record<string, number>;
+  replicates: Record<string, Float64Array>;
+  intervals: Record<string, Ends | null>;
+}
+
+interface Swaps {
+  bits: Uint8Array;
+  count: number;
+}
+
+interface Samples {
+  images: number;
+  drawn(): Generator<undefined, Uint8Array>;
+  swapped(): Generator<undefined, Swaps[]>;
+}
+
+interface Resampling {
+  busy: boolean;
+  KEYS: string[];
+  PCG64: new (state: GeneratorState) => { step(): void; next32(): number; below(n: number): number; half(): boolean };
+  Samples: new (images: number, classes: number) => Samples;
+  addDrawn(sums: Float64Array, weights: Uint8Array, image: number, value: number): void;
+  addSwapped(sums: Float64Array, bits: Uint8Array, count: number, images: number[], values: List): void;
+  claimed(adjusted: number, between: Ends | null): boolean;
+  draws(images: number): Generator<undefined, Uint8Array>;
+  swaps(images: number, state: GeneratorState, count: number): Generator<undefined, Uint8Array>;
+  holm(p: number[]): number[];
+  inSlices<T>(work: Generator<undefined, T>, done: (result: T) => void): () => void;
+  interval(value: number, replicates: Float64Array, images: number, unit?: string): Ends | null;
+  normal(x: number): number;
+  pValue(difference: number, swapped: List & Iterable<number>, images: number): number;
+  quantile(ascending: Float64Array, q: number): number;
+  compared(
+    store: Store,
+    samples: Samples,
+    pair: [a: number, b: number],
+    threshold: number | null,
+    both: [Sampled, Sampled],
+  ): Generator<undefined, Compared>;
+  conclusion(names: string[], found: Difference | null, images: number): string;
+  pText(p: number): string;
+  sampled(store: Store, samples: Samples, r: number, threshold: number | null): Generator<undefined, Sampled>;
+  unitOf(key: string): string;
+}
+
+type Named = { name: string; colour: string; mark: number; r: number };
+/** A cell of a card's table: text, or a number with its text. */
+type Cell = string | [value: number, text: string];
+
+// --- the page ---
+
+interface Probox {
+  constants: Constants;
+  store: Store;
+
+  // dom.js
+  h<K extends keyof HTMLElementTagNameMap>(
+    tag: K,
+    properties?: Properties,
+    ...children: Child[]
+  ): HTMLElementTagNameMap[K];
+  s<K extends keyof SVGElementTagNameMap>(
+    tag: K,
+    properties?: Properties,
+    ...children: Child[]
+  ): SVGElementTagNameMap[K];
+  byId<K extends string>(id: K): K extends keyof ElementsById ? ElementsById[K] : HTMLElement;
+  percent(value: number, digits?: number): string;
+  count(value: number): string;
+  widthOf(element: Element): number;
+  say(text: string): void;
+  announce(text: string): void;
+  copy(text: string, what: string): Promise<void>;
+  copied?: string;
+  download(name: string, text: string, type?: string): void;
+  downloaded?: { name: string; text: string };
+  css(name: string): string;
+  forgetColours(): void;
+  line(number: number): string;
+  lineColour(number: number): string;
+  later(work: () => void): void;
+  eachFrame(work: () => void): () => void;
+
+  // store.js, boxes.js
+  Store: new (index: Index) => Store;
+  View: { prototype: View };
+  column(packed: Packed): Numbers;
+  columns<T>(table: object): T;
+  imageOfRows(offsets: Uint32Array): Int32Array;
+
+  // state.js
+  field<K extends Key>(
+    key: K,
+    initial: State[K],
+    word: string,
+    parse: (text: string, store: Store) => State[K] | undefined,
+    format?: (value: State[K], store: Store) => string,
+  ): void;
+  oneOf<T extends string>(words: readonly T[]): (text: string) => T | undefined;
+  numberIn(low: number, high: number): (text: string) => number | undefined;
+  wholeIn(low: number, high: number): (text: string) => number | undefined;
+  state(): State;
+  initial<K extends Key>(key: K): State[K];
+  follow(keys: Key[], work: Work, when?: "now" | "frame" | "rest", id?: string | null): void;
+  onStart(work: (store: Store) => void): void;
+  update(changes: Partial<State>, push?: boolean): void;
+  resting: boolean;
+  settle(): void;
+  redraw(): void;
+  start(index: Index): void;
+
+  // keys.js, nav.js
+  keys: [keys: string, what: string, where: string][];
+  showKeys(): void;
+  jump(to: string | HTMLElement): void;
+
+  // geometry.js, heatmap.js, heat.js, paint.js, labels.js, samples.js
+  receive(number: number, images: PackedImage[]): void;
+  withGeometry(store: Store, row: number, callback: (geometry: Geometry) => void): void;
+  contains(object: SceneObject, x: number, y: number): boolean;
+  maskCanvas(object: SceneObject, colour: string): HTMLCanvasElement;
+  area(object: SceneObject): Path2D;
+  outline(object: SceneObject): Path2D;
+  axes(covariance: Covariance): { long: number; short: number; angle: number };
+  heatmap(
+    detection: SceneDetection,
+    width: number,
+    height: number,
+    columns: number,
+    rows: number,
+    convention: Convention,
+  ): Float32Array | Float64Array;
+  heatColour(probability: number): number[];
+  paintHeatmap(
+    context: Context,
+    geometry: Geometry,
+    view: View,
+    r: number,
+    detections: SceneDetection[],
+    focus: Focus,
+  ): void;
+  heatScale(): HTMLElement;
+  verdictColour(verdict: number): string;
+  withPhoto(store: Store, row: number, small: boolean, callback: (image: HTMLImageElement) => void): void;
+  keptDetections(geometry: Geometry, view: View, r: number): SceneDetection[];
+  paintScene(
+    context: Context,
+    geometry: Geometry,
+    view: View,
+    r: number,
+    options: { zoom: number; layers: Set<string>; focus: Focus; fine: boolean },
+  ): void;
+  placeLabels(labels: Label[], size: Point): (PlacedLabel | null)[];
+  pointOfMask(object: SceneObject, x: number, y: number, inner: boolean): Point;
+  paintLabels(
+    context: Context,
+    geometry: Geometry,
+    view: View,
+    r: number,
+    options: {
+      toScreen(x: number, y: number): Point;
+      toImage(x: number, y: number): Point;
+      size: Point;
+      focus: Focus;
+    },
+  ): (PlacedLabel & { text: string })[];
+  sampleBox(detection: SceneDetection, seed: number, number: number): Box | null;
+  shownSamples(
+    detection: SceneDetection,
+    seed: number,
+    step: number,
+    still: boolean,
+  ): { box: Box | null; strength: number }[];
+  paintSamples(
+    context: Context,
+    detections: SceneDetection[],
+    options: {
+      seed(d: SceneDetection): number;
+      colour(d: SceneDetection): string;
+      step: number;
+      still: boolean;
+      zoom: number;
+    },
+  ): void;
+  sampleSeed(image: number, r: number, number: number): number;
+  sampler(
+    wanted: () => boolean,
+    paint: (step: number, still: boolean) => void,
+  ): { check(): void; reset(): void; now(): void };
+  sampling?: boolean;
+
+  // axes.js, brush.js, charts.js, bars.js
+  glyph(colour: string, mark?: number): HTMLElement | SVGElement;
+  chartParts: {
+    MARGIN: { left: number; right: number; top: number; bottom: number };
+    frame(container: HTMLElement, options: ChartOptions): Frame;
+    tooltip(container: HTMLElement): Tip;
+    shape(mark: number, x: number, y: number, colour: string | undefined): SVGElement;
+  };
+  brushOf(svg: SVGSVGElement, options: BrushOptions): { clicked(): boolean; key(event: KeyboardEvent): string | null };
+  lineChart(container: HTMLElement, options: LineOptions): void;
+  cloudChart(container: HTMLElement, options: CloudOptions): void;
+  barChart(container: HTMLElement, options: BarOptions): void;
+  partSwatch(part: Part, number: number): SVGElement;
+  partsChart(container: HTMLElement, options: PartsOptions): void;
+
+  // threshold.js, filters.js, ids.js, tags.js, captions.js, exports.js
+  setThreshold(value: number): void;
+  detectorOptions(store: Store): HTMLOptionElement[];
+  setMain(main: number): void;
+  packIds(ids: Iterable<number>): string;
+  unpackIds(text: string): Set<number> | undefined;
+  taggedIds(state: State): Set<number>;
+  toggleTag(id: number): void;
+  tagImages(ids: number[]): void;
+  thresholdText(store: Store, state: State): string;
+  caption(store: Store, state: State): string;
+  exported(id: string, form: "markdown" | "latex" | "csv"): string;
+  exportable(id: string, options?: Exporting): void;
+  captionsAgain(): void;
+
+  // selection.js
+  FILTERS: Key[];
+  GALLERY: Key[];
+  SORTS: string[];
+  ORDERS: string[];
+  DUELS: Record<string, (a: string, b: string) => string>;
+  addItemFilter(filter: ItemFilter): void;
+  rivalOf(state: State): number | null;
+  filterWords(store: Store, state: State): string;
+  passing(store: Store, state: State, r: number): Passing;
+  imageSums(store: Store, state: State, r: number, passing: Passing): ImageSums;
+  sortOf(state: State): string;
+  orderOf(state: State): string;
+  sortImages(
+    store: Store,
+    state: State,
+    rows: number[],
+    sums: ImageSums,
+    rivals: ImageSums | null,
+  ): { rows: number[]; apart: number };
+  itemList(
+    store: Store,
+    state: State,
+    passing: Passing,
+    most: number,
+    images: number[],
+  ): { items: Item[]; total: number };
+  histogram(view: View, quality: Quality, bins: number): number[];
+
+  // tables.js, comparing.js, resampling.js, versus.js, mixing.js
+  summaryRows(store: Store, threshold: number | null): SummaryRow[];
+  intervalOf(r: number, key: string, threshold: number | null): Ends | null;
+  intervalWords(store: Store, state: State): string;
+  renderSummaryAgain(): void;
+  groupColumns: ((id: "classes" | "sizes", store: Store, state: State) => GroupColumn[])[];
+  renderGroupsAgain(): void;
+  resampling: Resampling;
+  confusion(store: Store, view: View): Uint32Array[];
+  mostConfused(counts: Uint32Array[], most: number): number[];
+
+  // diagnosis.js, why.js, plots.js, recall.js
+  diagnosis: Diagnosis;
+  why: {
+    named(r: number): Named;
+    counted(n: number, what: string): string;
+    fill(id: string, head: string[], rows: Cell[][]): void;
+  };
+  openDetection(r: number, d: number): void;
+  recallCurves(store: Store, state: State): { r: number; name: string; curve: number[] | null }[];
+
+  // gallery.js, items.js, objects.js, gestures.js, viewer.js
+  order: number[];
+  signed(value: number): string;
+  focusTile(store: Store, state: State, image: number | null): void;
+  neighbour(step: number): { image: number; pick: string | null } | null;
+  placeInGallery(): string | null;
+  codeOf(store: Store, image: number, entry: Entry): string;
+  pickedIn(store: Store, image: number): Entry | null;
+  cardOf(store: Store, image: number, entry: Entry): HTMLElement[];
+  listItems(
+    store: Store,
+    image: number,
+    geometry: Geometry,
+    shown: number[],
+    hover: (entry: Entry | null) => void,
+  ): void;
+  cropAround(boxes: Box[], width: number, height: number): [x: number, y: number, side: number];
+  pickOf(store: Store, r: number, item: Item): string;
+  itemCaption(store: Store, state: State, item: Item, rival: number | null): { label: string; lines: Child[] };
+  paintCrop(store: Store, state: State, item: Item, canvas: HTMLCanvasElement, ratio: number): void;
+  zoomed(zoom: Zoom, factor: number, x: number, y: number): Zoom;
+  gestures(
+    canvas: HTMLCanvasElement,
+    told: {
+      zoom(): Zoom;
+      setZoom(zoom: Zoom): void;
+      hover(event: PointerEvent | null): void;
+      tap(event: PointerEvent): void;
+      swipe(step: number): void;
+    },
+  ): void;
+  repaint(): void;
+  paintForPaper(on: boolean): void;
+  panes(): Pane[];
+}
