@@ -139,3 +139,9 @@ def test_what_is_wrong_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     prose.cache_clear()
     anchors.cache_clear()
     test_links_lead_somewhere("page.md")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_not_two_versions_of_itself(name: str) -> None:
+    lines = PAGES[name].read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if line.startswith(("<<<<<<< ", ">>>>>>> "))]
