@@ -12,12 +12,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.docs.pages import DOCS, run_page
+from tests.docs.pages import DOCS
 
 import probox
 
 MACHINERY = DOCS / "machinery"
-PAGES = ("index.md", "faq.md", "parity.md", "design.md")
 
 
 def machinery(name: str) -> ModuleType:
@@ -215,15 +214,6 @@ def test_docstrings_as_markdown() -> None:
     shown = docstrings.with_literal_blocks(lines)
     assert shown[3:7] == ["", "::", "", "    x = |a|"]
     assert "    What \\|a\\| is," in shown
-
-
-# --- its own pages ---
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_snippets_of_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_page(DOCS / page, tmp_path)
 
 
 def test_a_failed_build_leaves_the_site_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
