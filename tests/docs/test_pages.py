@@ -13,6 +13,7 @@ ROOT = DOCS.parent
 OWN = {
     "i-have.md": "tests/docs/test_i_have.py",
     "cluster.md": "tests/docs/test_cluster_page.py",
+    "training.md": "tests/docs/test_training.py",
 }
 """Pages whose snippets a test of their own runs; so do tests/docs/test_readme.py and tests/test_contributing.py."""
 
