@@ -16,10 +16,11 @@ wheel=${PROBOX_WHEEL_FILE:-}
 if [ -z "$wheel" ]; then
   "$python" -m venv "$work/builder"
   "$work/builder/bin/pip" install --quiet --disable-pip-version-check build
-  rm -rf dist
   # As `build` does it: the wheel comes from the sdist, so what the sdist lacks is noticed.
-  PROBOX_WHEEL=1 "$work/builder/bin/python" -m build --outdir dist .
-  wheel=$(ls dist/*.whl)
+  PROBOX_WHEEL=1 "$work/builder/bin/python" -m build --outdir "$work/dist" .
+  mkdir -p dist
+  cp "$work"/dist/* dist
+  wheel=$root/dist/$(basename "$work"/dist/*.whl)
 fi
 
 "${PROBOX_TEST_PYTHON:-$python}" -m venv "$work/clean"

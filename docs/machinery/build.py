@@ -16,13 +16,18 @@ sys.path.insert(0, str(HERE))
 from links import problems_of  # noqa: E402
 from staging import stage_site  # noqa: E402
 
-__all__ = ["build_site"]
+__all__ = ["MARK", "build_site"]
+
+MARK = ".probox-site"
+"""The file that says that a folder was made here, and may be replaced."""
 
 
 def build_site(folder: Path) -> list[str]:
     """Write the site into a folder, which stays as it was if anything is wrong; return what is wrong."""
     from sphinx.cmd.build import build_main
 
+    if folder.exists() and not (folder / MARK).is_file() and any(folder.iterdir()):
+        return [f"{folder} has files that this site did not bring; name another folder, or empty it"]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".docs-") as made:
         staged, doctrees, html = (Path(made) / name for name in ("pages", "doctrees", "html"))
@@ -33,6 +38,7 @@ def build_site(folder: Path) -> list[str]:
         wrong = problems_of(html)
         if not wrong:
             (html / ".buildinfo").unlink(missing_ok=True)
+            (html / MARK).touch()
             if folder.exists():
                 folder.rename(Path(made) / "before")
             html.rename(folder)

@@ -222,6 +222,7 @@ def test_a_failed_build_leaves_the_site_that_was_there(tmp_path: Path, monkeypat
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "index.html").write_text("before")
+    (folder / build.MARK).touch()
     calls = {"code": 1}
 
     def without_pages(arguments: list[str]) -> int:
@@ -239,4 +240,9 @@ def test_a_failed_build_leaves_the_site_that_was_there(tmp_path: Path, monkeypat
     assert build.build_site(folder) == []
     assert (folder / "index.html").read_text() == "after"
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]
+    (folder / build.MARK).unlink()  # somebody's own folder
+    (folder / "index.html").write_text("mine")
+    (said,) = build.build_site(folder)
+    assert "did not bring" in said
+    assert (folder / "index.html").read_text() == "mine"
     shutil.rmtree(folder)
