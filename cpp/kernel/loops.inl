@@ -33,4 +33,16 @@ constexpr probox::MapLoops<T> map_loops_here() {
   return {log_sum_blocks<T>, log_sum_runs<T>, logs<T>, multiply_row<T>, scale_row<T>, finish_row<T>, transpose<T>};
 }
 
+constexpr probox::Loops loops_here(const char* name) {
+  return {name,
+          map_loops_here<float>(),
+          map_loops_here<double>(),
+          normal_cdfs,
+          tabulate,
+          start_weights,
+          next_moments,
+          add_taps,
+          plackett_row};
+}
+
 }  // namespace

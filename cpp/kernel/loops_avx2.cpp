@@ -4,13 +4,5 @@
 
 namespace probox {
 extern const Loops avx2_loops;
-const Loops avx2_loops = {"avx2",
-                          map_loops_here<float>(),
-                          map_loops_here<double>(),
-                          normal_cdfs,
-                          tabulate,
-                          start_weights,
-                          next_moments,
-                          add_taps,
-                          plackett_row};
+const Loops avx2_loops = loops_here("avx2");
 }  // namespace probox

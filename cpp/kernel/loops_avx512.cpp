@@ -4,13 +4,5 @@
 
 namespace probox {
 extern const Loops avx512_loops;
-const Loops avx512_loops = {"avx512",
-                            map_loops_here<float>(),
-                            map_loops_here<double>(),
-                            normal_cdfs,
-                            tabulate,
-                            start_weights,
-                            next_moments,
-                            add_taps,
-                            plackett_row};
+const Loops avx512_loops = loops_here("avx512");
 }  // namespace probox

@@ -4,13 +4,5 @@
 
 namespace probox {
 extern const Loops baseline_loops;
-const Loops baseline_loops = {"baseline",
-                              map_loops_here<float>(),
-                              map_loops_here<double>(),
-                              normal_cdfs,
-                              tabulate,
-                              start_weights,
-                              next_moments,
-                              add_taps,
-                              plackett_row};
+const Loops baseline_loops = loops_here("baseline");
 }  // namespace probox

@@ -4,13 +4,5 @@
 
 namespace probox {
 extern const Loops portable_loops;
-const Loops portable_loops = {"portable",
-                              map_loops_here<float>(),
-                              map_loops_here<double>(),
-                              normal_cdfs,
-                              tabulate,
-                              start_weights,
-                              next_moments,
-                              add_taps,
-                              plackett_row};
+const Loops portable_loops = loops_here("portable");
 }  // namespace probox
