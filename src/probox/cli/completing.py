@@ -43,10 +43,10 @@ def complete_measures(context: click.Context, parameter: click.Parameter, text: 
     """Complete the last name of a list that is separated by commas."""
     from click.shell_completion import CompletionItem
 
-    from probox.measures.registry import MEASURES
+    from probox.measures.registry import measure_names
 
     *before, start = text.split(",")
-    names = [measure.name for measure in MEASURES] + ([] if before else ["all"])
+    names = (*measure_names(), *(() if before else ("all",)))
     chosen = "".join(f"{name}," for name in before)
     return [
         CompletionItem(chosen + name) for name in names if name.startswith(start.strip().lower()) and name not in before
