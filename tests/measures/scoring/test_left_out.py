@@ -231,8 +231,8 @@ def labelled(classes: tuple[str, ...], probs: list[list[float]]) -> Evaluation:
 
 def test_what_scores_alone_leave_is_said_once() -> None:
     text = (
-        "1 of 2 detections state one score alone; to Brier score, ignorance, OCE and MUE by entropy what it leaves of "
-        "1 is spread over the other classes"
+        "1 of 2 detections state one score alone; to Brier score, OCE and MUE by entropy what it leaves of 1 is spread "
+        "over the other classes"
     )
     result = labelled(("cup", "dog", "hat"), [[0.8, 0.1, 0.1], [0.4, 0.4, 0.2]])
     assert [note for note in result.notes if "one score alone" in note] == [text]
@@ -240,7 +240,9 @@ def test_what_scores_alone_leave_is_said_once() -> None:
     for measure in OURS:
         if measure.name in ("brier", "ignorance", "oce", "mue"):
             assert measure.remarks is not None
-            assert text in measure.remarks(result), measure.name
+            # The true class of a pair is the named one: ignorance never looks at what was spread.
+            assert (text in measure.remarks(result)) == (measure.name != "ignorance"), measure.name
+    assert result.summary()["ignorance"] == pytest.approx(-np.log(0.8))
     honest = labelled(("cup", "dog", "hat"), [[0.8, 0.15, 0.05], [0.4, 0.4, 0.2]])
     assert not any("one score alone" in note for note in honest.notes)
 

@@ -57,6 +57,6 @@ def remarks_of_scores(evaluated: Evaluated) -> list[str]:
     if not alone:
         return []
     return [
-        f"{alone:,} of {len(found):,} detections state one score alone; to Brier score, ignorance, OCE and MUE by "
-        "entropy what it leaves of 1 is spread over the other classes"
+        f"{alone:,} of {len(found):,} detections state one score alone; to Brier score, OCE and MUE by entropy what it "
+        "leaves of 1 is spread over the other classes"
     ]

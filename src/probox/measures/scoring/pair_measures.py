@@ -11,7 +11,7 @@ from probox.measures.matched import MatchedPairs
 from probox.measures.measure import Column, Evaluated, Resampled
 from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
 from probox.measures.scoring.covariances import squared_distances
-from probox.measures.scoring.labels import brier_scores, ignorances, without_background
+from probox.measures.scoring.labels import brier_scores, ignorances, remarks_of_scores, without_background
 from probox.measures.scoring.pair_rows import (
     PAIRS,
     cut_off,
@@ -97,7 +97,7 @@ BRIER = measure_of_rows(
     _brier_rows,
     lambda rows, counts: {"Brier": counted_mean(counts, rows["brier"][:, None])[:, 0]},
     needs={"boxes", "labels"},
-    remarks=remarks_of_labels,
+    remarks=lambda evaluated: [*remarks_of_scores(evaluated), *remarks_of_labels(evaluated)],
 )
 
 

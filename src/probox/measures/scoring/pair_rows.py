@@ -12,7 +12,6 @@ from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.matched import FEW_PAIRS, MatchedPairs
 from probox.measures.measure import Evaluated
 from probox.measures.scoring.covariances import invertible
-from probox.measures.scoring.labels import remarks_of_scores
 from probox.measures.scoring.names import overlap_words
 from probox.measures.scoring.rows import Rows
 
@@ -93,7 +92,7 @@ def remarks_of_labels(evaluated: Evaluated) -> list[str]:
     pairs = evaluated.matched_pairs
     if pairs.label_probs is None:
         return ["label probabilities were not kept; evaluate anew to score labels"]
-    return [*remarks_of_scores(evaluated), *_few(pairs, len(pairs))]
+    return _few(pairs, len(pairs))
 
 
 def cut_off(remarks: Callable[[Evaluated], Sequence[str]]) -> Callable[[Evaluated], Sequence[str]]:
