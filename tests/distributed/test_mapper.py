@@ -12,7 +12,8 @@ from tests.distributed import pieces
 pytest.importorskip("distributed")
 
 from probox.convention import Convention
-from probox.distributed.mapper import ClusterMapper
+from probox.distributed.engine import DroppedError
+from probox.distributed.mapper import TRIES, ClusterMapper
 from probox.errors import InputError
 
 NUMBERS = np.arange(1000)
@@ -54,6 +55,29 @@ def test_a_piece_whose_process_dies_runs_again(client: Any, tmp_path: Path) -> N
     assert (tmp_path / "died").exists()
     assert (found == 3 * NUMBERS).all()
     assert len(list(mapper(pieces.scaled_after_a_death, list(range(6)), NUMBERS, str(tmp_path)))) == 6
+
+
+def test_what_the_only_worker_had_is_sent_again_when_it_dies(tmp_path: Path) -> None:
+    from probox.distributed import open_client
+
+    with open_client("local:1") as alone:
+        found = list(ClusterMapper(alone)(pieces.scaled_after_a_death, list(range(6)), NUMBERS, str(tmp_path)))
+    assert (tmp_path / "died").exists()
+    assert all((one == factor * NUMBERS).all() for factor, one in enumerate(found))
+    assert len(found) == 6
+
+
+def test_a_cluster_that_loses_everything_is_given_up(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+
+    def dropped(*_: Any, **__: Any) -> Any:
+        sent.append(1)
+        raise DroppedError("dropped the task", entry="piece 1 of 2", remedy="run it again")
+
+    monkeypatch.setattr("probox.distributed.mapper.watch_tasks", dropped)
+    with pytest.raises(InputError, match="piece 1 of 2: dropped the task; run it again"):
+        list(ClusterMapper(client)(pieces.scaled, [1, 2], NUMBERS, 7))
+    assert len(sent) == TRIES
 
 
 def test_without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

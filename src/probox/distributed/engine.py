@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 __all__ = [
+    "DroppedError",
     "cluster_errors",
     "current_client",
     "map_tasks",
@@ -34,6 +35,10 @@ __all__ = [
 Progress = Callable[[int, int], None]
 AGAIN = "run it again"
 """What to do after a failure of the cluster, where nothing better is known."""
+
+
+class DroppedError(InputError):
+    """The scheduler is gone, or has dropped a task: what it was to work on was lost with the processes that had it."""
 
 
 class Outcome:
@@ -294,7 +299,8 @@ def cluster_errors(client: Client, remedy: str, name: str | None = None) -> Iter
         problem = _problem_of(error, client)
         if problem is None:
             raise
-        raise InputError(problem, entry=name, remedy=remedy) from None
+        kind = DroppedError if _of_connection(error) else InputError
+        raise kind(problem, entry=name, remedy=remedy) from None
 
 
 def _problem_of_task(error: BaseException) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from probox.convention import Convention
 from probox.distributed.cluster import current_client, thread_total
-from probox.distributed.engine import AGAIN, cluster_errors, submit_tasks, watch_tasks
+from probox.distributed.engine import AGAIN, DroppedError, cluster_errors, submit_tasks, watch_tasks
 from probox.support.parallel import threads_at_most
 
 if TYPE_CHECKING:
@@ -21,13 +21,15 @@ Result = TypeVar("Result")
 
 _SMALL = (bool, int, float, str, bytes, type(None), Convention)
 """What is sent with each task: it takes no more than the task itself."""
+TRIES = 3
+"""How often what calls share is sent, at most, before a cluster that loses it is given up."""
 
 
 class ClusterMapper:
     """Calls functions on the workers of a cluster; a `probox.support.mapping.Mapper`.
 
     What calls share goes to each worker once, and stays there as long as this object is kept. A piece whose worker
-    dies runs again on another, which has what is shared, too.
+    dies runs again on another, which has what is shared, too; if none has it any more, it is sent again.
 
     Parameters
     ----------
@@ -45,12 +47,14 @@ class ClusterMapper:
 
     def __call__(self, function: Callable[..., Result], items: Sequence[Item], /, *shared: Any) -> Iterator[Result]:
         """Send the calls at once; yield their results in the order of the items, waiting for each."""
+        return self._in_order(self._send(function, items, shared), function, items, shared)
+
+    def _send(self, function: Callable[..., Any], items: Sequence[Any], shared: Sequence[Any]) -> list[Future]:
         given = [self._to_workers(value) for value in shared]
         tasks = [[_Sealed(item), *given] for item in items]
-        futures = submit_tasks(
+        return submit_tasks(
             self.client, partial(_call, function), tasks, key_prefix=f"probox-{function.__name__.strip('_')}"
         )
-        return self._in_order(futures)
 
     def _to_workers(self, value: Any) -> Any:
         """Return what stands for a value in a task: itself, or where it is on the workers."""
@@ -65,14 +69,27 @@ class ClusterMapper:
         self._sent.append((value, future))
         return future
 
-    def _in_order(self, futures: list[Future]) -> Iterator[Any]:
+    def _in_order(
+        self, futures: list[Future], function: Callable[..., Any], items: Sequence[Any], shared: Sequence[Any]
+    ) -> Iterator[Any]:
         waiting: dict[int, Any] = {}
         wanted = 0
-        for index, value in watch_tasks(self.client, futures, what=self.what, keep=False):
-            waiting[index] = value
-            while wanted in waiting:
-                yield waiting.pop(wanted)
-                wanted += 1
+        left = list(range(len(items)))  # which item each of the futures is about
+        for tried in range(1, TRIES + 1):
+            try:
+                for index, value in watch_tasks(self.client, futures, what=self.what, keep=False):
+                    waiting[left[index]] = value
+                    while wanted in waiting:
+                        yield waiting.pop(wanted)
+                        wanted += 1
+                return
+            except DroppedError:
+                if tried == TRIES or self.client.status != "running":
+                    raise
+            # The last process that had what is shared died with it: here it still is.
+            self._sent.clear()
+            left = [index for index in range(wanted, len(items)) if index not in waiting]
+            futures = self._send(function, [items[index] for index in left], shared)
 
 
 class _Sealed:
