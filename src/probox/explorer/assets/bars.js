@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const { probox } = window;
-  const { h, s } = probox;
+  const { s } = probox;
   const { shape } = probox.chartParts;
   const BAR = 18,
     LETTER = 6.8;
