@@ -40,10 +40,7 @@
    */
   const listed = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
 
-  /**
-   * @param {Store} store
-   * @param {State} state
-   */
+  /** @type {Work} */
   function renderTags(store, state) {
     const ids = probox.taggedIds(state);
     byId("tags").hidden = !ids.size;
