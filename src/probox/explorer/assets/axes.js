@@ -1,5 +1,4 @@
 // What charts have in common: axes with their scales, shapes of detectors, a box that tells values.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

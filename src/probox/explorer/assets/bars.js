@@ -1,5 +1,4 @@
 // Bars: lying ones in groups, and such that are made of parts. Parts differ by pattern, not by colour alone.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

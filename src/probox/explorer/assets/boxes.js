@@ -2,7 +2,6 @@
 //
 // The index tells the outcome of matching (see explorer/boxes.py); what a threshold drops changes no other outcome, or
 // the change is told as an event. So the numbers are those of measuring anew, at any threshold.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

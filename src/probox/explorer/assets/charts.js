@@ -1,5 +1,4 @@
 // Charts: lines and steps as SVG, clouds of points on a canvas; all tell their values under the pointer.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,6 +1,5 @@
 // How sure PDQ and its parts are, and whether two results differ: `probox.bootstrap` and `probox.compare` of the page.
 // Nothing here draws: generators give numbers, which are Python's since images are drawn and swapped as there.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // Which classes are taken for which, by PDQ's own matches at the threshold, with background; a cell chooses its items.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

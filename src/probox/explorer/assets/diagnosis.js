@@ -1,7 +1,6 @@
 // The numbers of the diagnosis at a label threshold: where the points went, whether scores and sigmas are honest.
 //
 // Nothing is matched here, and what may fall on an edge between two bins was put into its bin before.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // Small helpers: elements made of text, never of markup; numbers as the tables show them.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -2,7 +2,6 @@
 //
 // What is exported is read from the table as it is shown: its order, its columns. A cell whose text is rounded says its
 // number in `data-value`; one with an interval says `data-low` and `data-high`.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // What the gallery shows: the chosen detector, order and filters.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

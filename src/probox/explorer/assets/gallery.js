@@ -1,5 +1,4 @@
 // The gallery: images or single objects, filtered and sorted; only those in sight exist as elements.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

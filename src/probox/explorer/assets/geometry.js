@@ -1,5 +1,4 @@
 // Boxes, covariances and masks of images: loaded in chunks when they are needed, drawn on canvases.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

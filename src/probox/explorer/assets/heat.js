@@ -1,5 +1,4 @@
 // The layer of probabilities: P(x) in colours that everyone tells apart, with stored maps loaded when they are needed.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // What is in an image, in words: the list of objects and detections of each detector shown, and what one of them is.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

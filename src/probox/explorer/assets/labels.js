@@ -1,5 +1,4 @@
 // Labels in the large view: at what they name, off each other, and with a line to it where that is in doubt.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // Single objects and false positives as crops of their images: where each lies, how it is painted, what is said of it.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // Painting one image: photo, masks, boxes and ellipses on a canvas.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

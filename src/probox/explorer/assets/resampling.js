@@ -1,6 +1,5 @@
 // Images drawn anew and swapped between two results, by the very random numbers that Python has: what intervals and
 // tests of differences are made of. What takes long is a generator, done in slices so that the page stays smooth.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

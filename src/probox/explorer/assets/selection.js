@@ -4,7 +4,6 @@
 // miss. What a threshold drops and what is ignored is no item. A match counts by its object's class and size, as in the
 // tables. With filters, every number of an image is of the items that pass: PDQ is the sum of their pPDQ over their
 // matches, misses and what their false positives cost. Nothing here draws: it runs without a page.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // The diagnosis' cards about sigmas: coverage, PIT, sparsification, sigma against error. Plain boxes have words instead.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

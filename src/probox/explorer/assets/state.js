@@ -2,7 +2,6 @@
 //
 // Whoever adds something to see declares its part of the state (`field`) and what to do when a part changes (`follow`);
 // nothing else has to know of it.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

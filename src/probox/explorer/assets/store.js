@@ -1,5 +1,4 @@
 // The columns of all results, and every number that follows from them at a label threshold.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // Tables: the paper's Table 1 for all results, and classes and sizes that choose what the gallery shows.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // Tags: images that one wants to find again. One flag per image, kept in the link, and exported as a list of ids.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // How sure the summary's numbers are, and one detector against another: differences with intervals and tests.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // One image large: layers, hovering, neighbours by key, two detectors side by side, zoom and pan.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // The diagnosis' cards about points and scores: where they went, what if, are scores honest.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;
