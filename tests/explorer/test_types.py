@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +56,25 @@ def test_types_name_what_python_tells(results: dict[str, Evaluation]) -> None:
     check(constants(), "Constants")
     # Of a convention the page names only what it needs.
     assert keys_of("Convention")[0] <= set(told["convention"])
+
+
+def columns(told: Any) -> Iterator[tuple[str, str]]:
+    """Give the name and the kind of every packed column."""
+    kinds, _ = keys_of("Kinds")
+    for name, value in told.items() if isinstance(told, dict) else ():
+        match value:
+            case [str(kind), str()] if kind in kinds:
+                yield name, kind
+            case [*several]:
+                for one in several:
+                    yield from columns(one)
+            case _:
+                yield from columns(value)
+
+
+def test_types_name_the_kinds_of_columns(results: dict[str, Evaluation]) -> None:
+    nothing = [""] * len(results["unsure"].dataset)
+    told = set(columns(index_payload(results, nothing, 50, nothing)))
+    typed = set(re.findall(r'(\w+)\??: Packed<"(\w+)">', TYPES.read_text(encoding="utf-8")))
+    # Costs are told where a convention weighs false positives.
+    assert typed - {("cost", "f32")} <= told <= typed

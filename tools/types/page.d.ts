@@ -45,8 +45,10 @@ interface ElementsById {
   "confusion-table": HTMLTableElement;
 }
 
-type Numbers =
-  Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | Float32Array | Float64Array;
+type SelectId = {
+  [K in keyof ElementsById]: ElementsById[K] extends HTMLSelectElement ? K : never;
+}[keyof ElementsById];
+
 type Groups = Int8Array | Int16Array | Uint16Array | Int32Array;
 type List = ArrayLike<number>;
 
@@ -62,7 +64,7 @@ interface State {
   unseen: string;
   class: number | null;
   size: number | null;
-  verdict: string;
+  verdict: "" | "TP" | "FP" | "FN";
   quality: Quality;
   lo: number;
   hi: number;
@@ -85,42 +87,37 @@ interface State {
 type Key = keyof State;
 type Work = (store: Store, state: State) => void;
 
-// --- the results ---
-
-interface Detections {
-  offsets: Uint32Array;
-  class: Int16Array;
-  size: Uint8Array;
-  confidence: Float32Array;
-  score: Float32Array;
-  pair: Int32Array;
-  cost?: Float32Array;
+/** How a part of the state is written in the address. */
+interface Field {
+  word: string;
+  parse(text: string, store: Store): State[Key] | undefined;
+  format(value: State[Key], store: Store): string;
 }
 
-type Pairs = Record<Exclude<Quality, "pPDQ">, Float32Array> & { pPDQ: Float64Array; object: Int32Array };
+/** What is done when parts of the state change. */
+interface Follower {
+  keys: Key[];
+  work: Work;
+  when: "now" | "frame" | "rest";
+  id: string | null;
+}
+
+// --- the results ---
+
+/** A table's columns, unpacked. */
+type Unpacked<T> = { [K in keyof T]: UnpackedColumn<T[K]> };
+type UnpackedColumn<P> = P extends Packed<infer K> ? Kinds[K] : P;
 
 interface Result extends Omit<PackedResult, "detections" | "pairs" | "events" | "small" | "unseen"> {
-  detections: Detections;
-  pairs: Pairs;
-  events: { threshold: Float32Array; detection: Uint32Array; pair: Int32Array };
+  detections: Unpacked<PackedResult["detections"]>;
+  pairs: Unpacked<PackedResult["pairs"]>;
+  events: Unpacked<PackedResult["events"]>;
   small: Uint8Array;
   unseen: Uint8Array;
   unpacked?: UnpackedBoxes;
 }
 
-interface Outcomes {
-  place: Uint32Array;
-  matched: Uint16Array;
-  ignored: Uint16Array;
-  iou: Float64Array;
-}
-
-interface UnpackedBoxes extends Outcomes {
-  order: Uint32Array;
-  starts: Uint32Array;
-  cuts: Uint32Array;
-  late: Uint32Array;
-  objects: Uint32Array;
+interface UnpackedBoxes extends Unpacked<Omit<PackedBoxes, "events">> {
   sure: Float32Array;
   wrong: Uint8Array;
   sorted: boolean;
@@ -150,7 +147,7 @@ interface Store {
   images: Index["images"];
   count: number;
   rowOfImage: Map<number, number>;
-  objects: { offsets: Uint32Array; class: Uint16Array; size: Uint8Array };
+  objects: Unpacked<Index["objects"]>;
   results: Result[];
   usedClasses(): number[];
   view(r: number, threshold: number | null): View;
@@ -214,6 +211,11 @@ interface Geometry {
   heat?: Map<number, { key: string; canvas: HTMLCanvasElement }> | null;
 }
 
+/** An image of a chunk; its geometry is kept once it is unpacked. */
+interface KeptImage extends PackedImage {
+  ready?: Geometry;
+}
+
 type Focus = { object: number; detection: number } | null;
 type Context = CanvasRenderingContext2D;
 
@@ -240,6 +242,13 @@ interface Label {
   anchor(x: number, y: number, inner: boolean): Point;
 }
 
+/** What a label of the large view names, before its room is known. */
+interface NamedThing extends Omit<Label, "w" | "far"> {
+  text: string;
+  verdict: number;
+  chosen: boolean;
+}
+
 interface PlacedLabel {
   x: number;
   y: number;
@@ -257,6 +266,7 @@ interface Pane {
   canvas: HTMLCanvasElement;
   over: HTMLCanvasElement;
   names: HTMLCanvasElement;
+  stage: HTMLElement;
   box: HTMLElement;
   text: HTMLElement;
   scale: HTMLElement;
@@ -275,6 +285,18 @@ interface Passing {
   found: Uint8Array;
   there: Uint8Array;
   all: boolean;
+}
+
+/** What the gallery shows: images, or items of them, which are null where images are shown. */
+interface Shown {
+  t: number | null;
+  images: number[];
+  items: Item[] | null;
+  passed: Passing;
+  sums: ImageSums;
+  rival: number | null;
+  rivals: ImageSums | null;
+  words: string;
 }
 
 interface ImageSums {
@@ -363,13 +385,13 @@ interface BarSeries {
   values: number[];
 }
 
-interface BarOptions {
+interface BarOptions<S extends BarSeries = BarSeries> {
   groups: string[];
-  series: BarSeries[];
+  series: S[];
   label: string;
   above?: boolean;
   high?: number;
-  format(value: number, group: number, series: BarSeries): string;
+  format(value: number, group: number, series: S): string;
 }
 
 interface Part {
@@ -418,7 +440,46 @@ interface GroupColumn {
   ends?(group: number): Ends | null | undefined;
 }
 
-type SummaryRow = { number: number; name: string; [key: string]: number | string } & Row;
+/** A row of a table that can be sorted: by its name, or by one of its numbers. */
+interface TableRow {
+  name: string;
+  numbers: Record<string, number>;
+}
+
+/** A row of the summary, of result `number`. */
+interface SummaryRow extends TableRow {
+  number: number;
+}
+
+interface GroupRow extends TableRow {
+  group: number;
+}
+
+interface Sort {
+  key: string;
+  down: boolean;
+}
+
+/** Tables of classes and sizes, by their elements' ids. */
+type GroupTable = "classes" | "sizes";
+
+interface Grouping {
+  key: "class" | "size";
+  heading: string;
+  sort: string;
+  names(store: Store): string[];
+  rows(view: View): Row[];
+  boxes(view: View, group: number): BoxNumbers | undefined;
+}
+
+/** A column of COCO's numbers in these tables. */
+interface BoxColumn {
+  key: string;
+  heading: string;
+  measure: string;
+  of(own: BoxNumbers): number;
+  hint: string | Record<GroupTable, string>;
+}
 
 interface Exporting {
   name?: string;
@@ -428,18 +489,7 @@ interface Exporting {
 
 // --- diagnosis and resampling ---
 
-interface WhyPairs {
-  detection: Uint32Array;
-  since: Float32Array;
-  until: Float32Array;
-  level: Uint8Array;
-  pit: Uint8Array;
-  box: Uint8Array;
-  sigma: Float64Array;
-  error: Float64Array;
-  plain: Uint8Array;
-  cut: Uint8Array;
-}
+type WhyPairs = Unpacked<PackedPairs & PackedSigmas>;
 
 interface PairsAt {
   pairs: WhyPairs;
@@ -505,9 +555,15 @@ interface Samples {
   swapped(): Generator<undefined, Swaps[]>;
 }
 
-interface Resampling {
-  busy: boolean;
-  KEYS: string[];
+/** What PDQ of a class adds up in the images that hold anything of it, above and below the line, for two views. */
+interface ClassPart {
+  images: number[];
+  above: [number[], number[]];
+  below: [number[], number[]];
+}
+
+/** Images drawn and swapped, as resampling.js does it. */
+interface Drawing {
   PCG64: new (state: GeneratorState) => { step(): void; next32(): number; below(n: number): number; half(): boolean };
   Samples: new (images: number, classes: number) => Samples;
   addDrawn(sums: Float64Array, weights: Uint8Array, image: number, value: number): void;
@@ -521,6 +577,11 @@ interface Resampling {
   normal(x: number): number;
   pValue(difference: number, swapped: List & Iterable<number>, images: number): number;
   quantile(ascending: Float64Array, q: number): number;
+}
+
+/** What comparing.js adds to it. */
+interface Comparing {
+  KEYS: string[];
   compared(
     store: Store,
     samples: Samples,
@@ -532,6 +593,10 @@ interface Resampling {
   pText(p: number): string;
   sampled(store: Store, samples: Samples, r: number, threshold: number | null): Generator<undefined, Sampled>;
   unitOf(key: string): string;
+}
+
+interface Resampling extends Drawing, Comparing {
+  busy: boolean;
 }
 
 type Named = { name: string; colour: string; mark: number; r: number };
@@ -556,8 +621,11 @@ interface Probox {
     ...children: Child[]
   ): SVGElementTagNameMap[K];
   byId<K extends string>(id: K): K extends keyof ElementsById ? ElementsById[K] : HTMLElement;
+  showControl(id: SelectId | "confusion-all", shown: boolean): void;
+  focusIn(element: HTMLElement): HTMLElement | null;
   percent(value: number, digits?: number): string;
   count(value: number): string;
+  drawing(canvas: HTMLCanvasElement, settings?: CanvasRenderingContext2DSettings): Context;
   widthOf(element: Element): number;
   say(text: string): void;
   announce(text: string): void;
@@ -575,8 +643,8 @@ interface Probox {
   // store.js, boxes.js
   Store: new (index: Index) => Store;
   View: { prototype: View };
-  column(packed: Packed): Numbers;
-  columns<T>(table: object): T;
+  column<K extends Kind>(packed: Packed<K>): Kinds[K];
+  columns<T extends object>(table: T): Unpacked<T>;
   imageOfRows(offsets: Uint32Array): Int32Array;
 
   // state.js
@@ -691,7 +759,7 @@ interface Probox {
   brushOf(svg: SVGSVGElement, options: BrushOptions): { clicked(): boolean; key(event: KeyboardEvent): string | null };
   lineChart(container: HTMLElement, options: LineOptions): void;
   cloudChart(container: HTMLElement, options: CloudOptions): void;
-  barChart(container: HTMLElement, options: BarOptions): void;
+  barChart<S extends BarSeries>(container: HTMLElement, options: BarOptions<S>): void;
   partSwatch(part: Part, number: number): SVGElement;
   partsChart(container: HTMLElement, options: PartsOptions): void;
 
@@ -744,7 +812,7 @@ interface Probox {
   intervalOf(r: number, key: string, threshold: number | null): Ends | null;
   intervalWords(store: Store, state: State): string;
   renderSummaryAgain(): void;
-  groupColumns: ((id: "classes" | "sizes", store: Store, state: State) => GroupColumn[])[];
+  groupColumns: ((id: GroupTable, store: Store, state: State) => GroupColumn[])[];
   renderGroupsAgain(): void;
   resampling: Resampling;
   confusion(store: Store, view: View): Uint32Array[];
@@ -755,7 +823,8 @@ interface Probox {
   why: {
     named(r: number): Named;
     counted(n: number, what: string): string;
-    fill(id: string, head: string[], rows: Cell[][]): void;
+    share(value: number, digits?: number): Cell;
+    fill(id: string, head: string[], rows: [name: string, ...cells: Cell[]][]): void;
   };
   openDetection(r: number, d: number): void;
   recallCurves(store: Store, state: State): { r: number; name: string; curve: number[] | null }[];

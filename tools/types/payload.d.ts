@@ -1,10 +1,20 @@
 // What Python tells the page: explorer/payload.py, explorer/boxes.py, explorer/why.py and explorer/constants.py write it,
 // tests/explorer/test_types.py holds their keys to these.
 
-type Kind = "u8" | "i16" | "u16" | "i32" | "u32" | "f32" | "f64";
+interface Kinds {
+  u8: Uint8Array;
+  i16: Int16Array;
+  u16: Uint16Array;
+  i32: Int32Array;
+  u32: Uint32Array;
+  f32: Float32Array;
+  f64: Float64Array;
+}
+
+type Kind = keyof Kinds;
 
 /** A column: the type of its numbers, and their bytes in base64. */
-type Packed = [kind: Kind, text: string];
+type Packed<K extends Kind = Kind> = [kind: K, text: string];
 
 type Quality = "pPDQ" | "spatial" | "label" | "foreground" | "background";
 
@@ -16,7 +26,7 @@ interface Index {
   thresholds: number[];
   lowest: number;
   images: { id: number[]; w: number[]; h: number[]; name: string[]; photo: string[] };
-  objects: { offsets: Packed; class: Packed; size: Packed };
+  objects: { offsets: Packed<"u32">; class: Packed<"u16">; size: Packed<"u8"> };
   obstacles: Record<string, string>;
   results: PackedResult[];
 }
@@ -42,18 +52,25 @@ interface PackedResult {
   whole: Record<string, number | null>;
   intervals: Record<string, [low: number, high: number]>;
   detections: {
-    offsets: Packed;
-    class: Packed;
-    size: Packed;
-    confidence: Packed;
-    score: Packed;
-    pair: Packed;
-    cost?: Packed;
+    offsets: Packed<"u32">;
+    class: Packed<"i16">;
+    size: Packed<"u8">;
+    confidence: Packed<"f32">;
+    score: Packed<"f32">;
+    pair: Packed<"i32">;
+    cost?: Packed<"f32">;
   };
-  pairs: Record<Quality | "object", Packed>;
-  events: { threshold: Packed; detection: Packed; pair: Packed };
-  small: Packed;
-  unseen: Packed;
+  pairs: {
+    object: Packed<"i32">;
+    pPDQ: Packed<"f64">;
+    spatial: Packed<"f32">;
+    label: Packed<"f32">;
+    foreground: Packed<"f32">;
+    background: Packed<"f32">;
+  };
+  events: { threshold: Packed<"f32">; detection: Packed<"u32">; pair: Packed<"i32"> };
+  small: Packed<"u8">;
+  unseen: Packed<"u8">;
   curve: Record<"PDQ" | "TP" | "FP" | "FN", (number | null)[]>;
   boxes: PackedBoxes | null;
   why: Why;
@@ -72,43 +89,52 @@ interface Convention {
 }
 
 interface PackedOutcomes {
-  place: Packed;
-  matched: Packed;
-  ignored: Packed;
-  iou: Packed;
+  place: Packed<"u32">;
+  matched: Packed<"u16">;
+  ignored: Packed<"u16">;
+  iou: Packed<"f64">;
 }
 
 interface PackedBoxes extends PackedOutcomes {
-  order: Packed;
-  starts: Packed;
-  cuts: Packed;
-  late: Packed;
-  objects: Packed;
-  events: PackedOutcomes & { threshold: Packed };
+  order: Packed<"u32">;
+  starts: Packed<"u32">;
+  cuts: Packed<"u32">;
+  late: Packed<"u32">;
+  objects: Packed<"u32">;
+  events: PackedOutcomes & { threshold: Packed<"f32"> };
+}
+
+/** Pairs of detections and objects; where boxes have covariances, also how edges lie: all of that or nothing. */
+interface PackedPairs {
+  detection: Packed<"u32">;
+  since: Packed<"f32">;
+  until: Packed<"f32">;
+}
+
+interface PackedSigmas {
+  level: Packed<"u8">;
+  pit: Packed<"u8">;
+  box: Packed<"u8">;
+  sigma: Packed<"f64">;
+  error: Packed<"f64">;
+  plain: Packed<"u8">;
+  cut: Packed<"u8">;
 }
 
 interface Why {
   follows: boolean;
-  scores: { code: Packed; spans: { detection: Packed; since: Packed; until: Packed; code: Packed } };
-  pairs: {
-    detection: Packed;
-    since: Packed;
-    until: Packed;
-    level?: Packed;
-    pit?: Packed;
-    box?: Packed;
-    sigma?: Packed;
-    error?: Packed;
-    plain?: Packed;
-    cut?: Packed;
+  scores: {
+    code: Packed<"u8">;
+    spans: { detection: Packed<"u32">; since: Packed<"f32">; until: Packed<"f32">; code: Packed<"u8"> };
   };
-  twins: { detection: Packed; object: Packed };
+  pairs: PackedPairs & (PackedSigmas | { level?: undefined });
+  twins: { detection: Packed<"u32">; object: Packed<"u32"> };
   verdict: string[];
   remarks: string[];
   left_out: string[];
   threshold: number | null;
   now: number | null;
-  best: { threshold: number; PDQ: number | null } | null;
+  best: { threshold: number | null; PDQ: number | null } | null;
   whole: { key: string; PDQ: number | null }[];
 }
 

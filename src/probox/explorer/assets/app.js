@@ -1,5 +1,4 @@
 // The page's frame: heading, how it was measured, links to what one sees, light and dark.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -5,20 +5,33 @@
   const { h, s } = probox;
   const MARGIN = { left: 48, right: 14, top: 10, bottom: 40 };
 
-  /** Return about n round values from low to high. */
+  /**
+   * Return about n round values from low to high.
+   *
+   * @param {number} low
+   * @param {number} high
+   * @param {number} n
+   */
   function ticks(low, high, n) {
     const rough = (high - low) / Math.max(n, 1);
     const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((m) => m * power).find((value) => value >= rough * 0.999);
+    // Ten times the power is more than the rough step.
+    const step = [1, 2, 5].map((m) => m * power).find((value) => value >= rough * 0.999) ?? 10 * power;
     const values = [];
     for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); k++) values.push(k * step);
     return values;
   }
 
-  const short = (value) => (Math.abs(value) >= 10000 ? `${value / 1000}k` : `${+value.toPrecision(6)}`);
-  const shorter = (value) => (value >= 1e6 ? `${value / 1e6}M` : value >= 1000 ? `${value / 1000}k` : `${value}`);
+  const short = (/** @type {number} */ value) =>
+    Math.abs(value) >= 10000 ? `${value / 1000}k` : `${+value.toPrecision(6)}`;
+  const shorter = (/** @type {number} */ value) =>
+    value >= 1e6 ? `${value / 1e6}M` : value >= 1000 ? `${value / 1000}k` : `${value}`;
 
-  /** Where a value lies along an axis, which values are marked there, and how. */
+  /**
+   * Where a value lies along an axis, which values are marked there, and how.
+   *
+   * @type {Record<Scale, { place(value: number): number; ticks: typeof ticks; word(value: number): string }>}
+   */
   const SCALES = {
     linear: { place: (value) => value, ticks, word: short },
     // Logarithms from 1 on; half a decade below, so that 0 has a place of its own.
@@ -48,7 +61,13 @@
     },
   };
 
-  /** Draw axes into a new SVG of the container's size; return it with its scales. */
+  /**
+   * Draw axes into a new SVG of the container's size; return it with its scales.
+   *
+   * @param {HTMLElement} container
+   * @param {ChartOptions} options
+   * @returns {Frame}
+   */
   function frame(container, options) {
     const width = Math.max(probox.widthOf(container), 240),
       height = options.height || 260;
@@ -57,8 +76,9 @@
     const across = SCALES[options.xScale || "linear"],
       up = SCALES[options.yScale || "linear"];
     const [a0, a1, p0, p1] = [across.place(x0), across.place(x1), up.place(y0), up.place(y1)];
-    const x = (value) => MARGIN.left + ((across.place(value) - a0) / (a1 - a0)) * (width - MARGIN.left - MARGIN.right);
-    const y = (value) =>
+    const x = (/** @type {number} */ value) =>
+      MARGIN.left + ((across.place(value) - a0) / (a1 - a0)) * (width - MARGIN.left - MARGIN.right);
+    const y = (/** @type {number} */ value) =>
       height - MARGIN.bottom - ((up.place(value) - p0) / (p1 - p0)) * (height - MARGIN.top - MARGIN.bottom);
     const svg = s("svg", { width, height, role: "img", "aria-label": options.label });
     for (const value of up.ticks(y0, y1, 5)) {
@@ -81,7 +101,8 @@
         options.yLabel,
       ),
     );
-    const back = (px) => x0 + ((px - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * (x1 - x0);
+    const back = (/** @type {number} */ px) =>
+      x0 + ((px - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * (x1 - x0);
     return { svg, x, y, back, width, height };
   }
 
@@ -98,8 +119,12 @@
   ];
 
   /** Return the shape of a detector's number at a place. */
-  const shape = (mark, x, y, colour) =>
-    s("path", { class: "mark", d: SHAPES[mark % SHAPES.length], fill: colour, transform: `translate(${x} ${y})` });
+  const shape = (
+    /** @type {number} */ mark,
+    /** @type {number} */ x,
+    /** @type {number} */ y,
+    /** @type {string | undefined} */ colour,
+  ) => s("path", { class: "mark", d: SHAPES[mark % SHAPES.length], fill: colour, transform: `translate(${x} ${y})` });
 
   /** Return what stands before a name in legends: its colour and, with a number, its shape. */
   probox.glyph = (colour, mark) =>
@@ -112,6 +137,10 @@
           shape(mark, 10, 6, colour),
         );
 
+  /**
+   * @param {HTMLElement} container
+   * @returns {Tip}
+   */
   function tooltip(container) {
     const box = h("div", { class: "tip", hidden: true });
     container.append(box);

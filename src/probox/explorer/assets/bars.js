@@ -1,9 +1,8 @@
 // Bars: lying ones in groups, and such that are made of parts. Parts differ by pattern, not by colour alone.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;
-  const { h, s } = probox;
+  const { s } = probox;
   const { shape } = probox.chartParts;
   const BAR = 18,
     LETTER = 6.8;

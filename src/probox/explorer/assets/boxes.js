@@ -9,9 +9,14 @@
   const { IOUS } = probox.constants;
   const EPSILON = Number.EPSILON; // COCO's, against 0 / 0
 
-  /** Unpack one result's outcomes, once. */
-  function unpack(result) {
-    const told = result.boxes;
+  /**
+   * Unpack one result's outcomes, once.
+   *
+   * @param {Result} result
+   * @param {PackedBoxes} told
+   * @returns {UnpackedBoxes}
+   */
+  function unpack(result, told) {
     const own = probox.columns({
       order: told.order,
       starts: told.starts,
@@ -36,25 +41,21 @@
       }
     }
     for (let i = 0; i < own.late.length; i++) wrong[own.late[i]] = 0;
-    const join = (name) => {
-      const both = new first[name].constructor(first[name].length + later[name].length);
-      both.set(first[name]);
-      both.set(later[name], first[name].length);
-      return both;
-    };
     // Places with an outcome now or later; the entry of one without is -1, until an event gives it one.
-    const place = join("place")
+    const place = joined(Uint32Array, first.place, later.place)
       .sort()
       .filter((at, i, all) => !i || at !== all[i - 1]);
+    /** @type {Map<number, number>} */
     const index = new Map();
     place.forEach((at, i) => index.set(at, i));
+    const indexOf = (/** @type {number} */ at) => /** @type {number} */ (index.get(at)); // all of them are there
     const entry = new Int32Array(place.length).fill(-1);
     first.place.forEach((at, e) => {
-      entry[index.get(at)] = e;
+      entry[indexOf(at)] = e;
     });
     const events = {
       threshold: probox.column(told.events.threshold),
-      place: later.place.map((at) => index.get(at)),
+      place: later.place.map(indexOf),
       first: first.place.length,
     };
     const before = place.map((at) => wrong[at]);
@@ -71,13 +72,33 @@
       events,
       values,
       totals: [],
-      matched: join("matched"),
-      ignored: join("ignored"),
-      iou: join("iou"),
+      matched: joined(Uint16Array, first.matched, later.matched),
+      ignored: joined(Uint16Array, first.ignored, later.ignored),
+      iou: joined(Float64Array, first.iou, later.iou),
     };
   }
 
-  /** Return the entries of the outcomes that hold above a level. */
+  /**
+   * Return two columns as one.
+   *
+   * @template {Uint16Array | Uint32Array | Float64Array} Column
+   * @param {new (length: number) => Column} Kind
+   * @param {Column} first
+   * @param {Column} later
+   */
+  function joined(Kind, first, later) {
+    const both = new Kind(first.length + later.length);
+    both.set(first);
+    both.set(later, first.length);
+    return both;
+  }
+
+  /**
+   * Return the entries of the outcomes that hold above a level.
+   *
+   * @param {UnpackedBoxes} own
+   * @param {number} level
+   */
   function entriesAbove(own, level) {
     const { place, threshold, first } = own.events;
     if (!threshold.length || threshold[0] > level) return own.entry;
@@ -86,7 +107,13 @@
     return entry;
   }
 
-  /** Return how many of the first 0, 1 .. n are wrong without a match of their own, in one range of sizes. */
+  /**
+   * Return how many of the first 0, 1 .. n are wrong without a match of their own, in one range of sizes.
+   *
+   * @param {UnpackedBoxes} own
+   * @param {number} level
+   * @param {number} range
+   */
   function wrongTotals({ sure, wrong, sorted, totals }, level, range) {
     if (sorted && totals[range]) return totals[range];
     const sums = new Uint32Array(sure.length + 1);
@@ -99,7 +126,11 @@
     return (totals[range] = sums);
   }
 
-  /** Return outcomes with an overlap in every cell: that of what is right at the first overlap, else NaN. */
+  /**
+   * Return outcomes with an overlap in every cell: that of what is right at the first overlap, else NaN.
+   *
+   * @param {PackedOutcomes} told
+   */
   function outcomes(told) {
     const { place, matched, ignored, iou } = probox.columns({
       place: told.place,
@@ -114,7 +145,14 @@
     return { place, matched, ignored, iou: spread };
   }
 
-  /** Return the first place from `begin` on whose value is not above a level, values descending. */
+  /**
+   * Return the first place from `begin` on whose value is not above a level, values descending.
+   *
+   * @param {Float32Array} values
+   * @param {number} level
+   * @param {number} begin
+   * @param {number} end
+   */
   function firstNotAbove(values, level, begin, end) {
     while (begin < end) {
       const middle = (begin + end) >> 1;
@@ -124,20 +162,25 @@
     return begin;
   }
 
-  /** Return which true positive, from 0, reaches each recall with so many objects. */
+  /** @type {Map<number, Int32Array>} */
   const reached = new Map();
+
+  /**
+   * Return which true positive, from 0, reaches each recall with so many objects.
+   *
+   * @param {number} objects
+   */
   function needed(objects) {
-    if (!reached.has(objects)) {
+    let counts = reached.get(objects);
+    if (!counts) {
       let k = 0;
-      reached.set(
-        objects,
-        Int32Array.from(RECALLS, (recall) => {
-          while (k < objects && (k + 1) / objects < recall) k++;
-          return k;
-        }),
-      );
+      counts = Int32Array.from(RECALLS, (recall) => {
+        while (k < objects && (k + 1) / objects < recall) k++;
+        return k;
+      });
+      reached.set(objects, counts);
     }
-    return reached.get(objects);
+    return counts;
   }
 
   // What the walk through a class counts: right ones and wrong ones that match elsewhere by overlap; on LRP's grid the
@@ -147,6 +190,11 @@
   const tp = new Uint32Array(GRID.length),
     fp = new Uint32Array(GRID.length),
     error = new Float64Array(GRID.length);
+  /**
+   * @param {number} s
+   * @param {number} wrong
+   * @param {number} misplaced
+   */
   function keep(s, wrong, misplaced) {
     tp[s] = right[0];
     fp[s] = wrong + astray[0];
@@ -155,37 +203,40 @@
 
   /** Box measures of one result at one threshold among the objects of one range of sizes, 0 being all. */
   class Boxes {
-    constructor(result, threshold, range) {
-      const own = (result.unpacked ||= unpack(result));
+    /**
+     * @param {UnpackedBoxes} own
+     * @param {number | null} threshold
+     * @param {number} range
+     */
+    constructor(own, threshold, range) {
       const level = threshold === null ? -1 : Math.fround(threshold);
-      const entry = entriesAbove(own, level),
-        totals = wrongTotals(own, level, range);
       const classes = own.starts.length - 1;
       const column = () => new Float64Array(classes).fill(NaN);
-      Object.assign(this, {
-        own,
-        entry,
-        totals,
-        level,
-        range,
-        classes,
-        next: 0,
-        objects: Uint32Array.from({ length: classes }, (_, c) => own.objects[c * RANGES + range]),
-        AP: column(),
-        AP50: column(),
-        AP75: column(),
-        oLRP: column(),
-        loc: column(),
-        fp: column(),
-        fn: column(),
-        TP: new Uint32Array(classes),
-        FP: new Uint32Array(classes),
-        precision: new Float64Array(classes * OVERLAPS.length * RECALLS.length),
-      });
+      this.own = own;
+      this.entry = entriesAbove(own, level);
+      this.totals = wrongTotals(own, level, range);
+      this.level = level;
+      this.range = range;
+      this.next = 0;
+      this.objects = Uint32Array.from({ length: classes }, (_, c) => own.objects[c * RANGES + range]);
+      this.AP = column();
+      this.AP50 = column();
+      this.AP75 = column();
+      this.oLRP = column();
+      this.loc = column();
+      this.fp = column();
+      this.fn = column();
+      this.TP = new Uint32Array(classes);
+      this.FP = new Uint32Array(classes);
+      this.precision = new Float64Array(classes * OVERLAPS.length * RECALLS.length);
       for (let c = 0; c < classes; c++) this.measure(c);
     }
 
-    /** Walk through the outcomes of a class from the highest score down. */
+    /**
+     * Walk through the outcomes of a class from the highest score down.
+     *
+     * @param {number} c
+     */
     measure(c) {
       const { own, entry, totals, level, range } = this;
       const { place, matched, ignored, values, cuts, sure } = own;
@@ -232,7 +283,13 @@
       this.optimum(c, objects);
     }
 
-    /** Keep the highest precision at each recall or a higher one, and its means. */
+    /**
+     * Keep the highest precision at each recall or a higher one, and its means.
+     *
+     * @param {number} c
+     * @param {Float64Array[]} values
+     * @param {Int32Array} counts
+     */
     average(c, values, counts) {
       const recalls = RECALLS.length;
       let total = 0;
@@ -250,7 +307,12 @@
       this.AP[c] = total / (recalls * OVERLAPS.length);
     }
 
-    /** Keep the lowest LRP on the grid of scores, the lowest score of equal ones, and its components. */
+    /**
+     * Keep the lowest LRP on the grid of scores, the lowest score of equal ones, and its components.
+     *
+     * @param {number} c
+     * @param {number} objects
+     */
     optimum(c, objects) {
       const slack = 1 - Number(OVERLAPS[0]);
       let at = 0,
@@ -269,7 +331,12 @@
       this.fn[c] = (objects - tp[at]) / objects;
     }
 
-    /** Return the numbers of a class by the keys of columns, and precision and recall of all that the threshold keeps. */
+    /**
+     * Return the numbers of a class by the keys of columns, and precision and recall of all that the threshold keeps.
+     *
+     * @param {number} c
+     * @returns {BoxNumbers}
+     */
     ofClass(c) {
       return {
         ...shares(this.TP[c], this.FP[c], this.objects[c]),
@@ -285,7 +352,7 @@
 
     /** Return the means over classes that have objects; precision and recall are of all classes together. */
     total() {
-      const sum = (values) => values.reduce((total, value) => total + value, 0);
+      const sum = (/** @type {Uint32Array} */ values) => values.reduce((total, value) => total + value, 0);
       return {
         ...shares(sum(this.TP), sum(this.FP), sum(this.objects)),
         mAP: mean(this.AP),
@@ -298,22 +365,28 @@
       };
     }
 
-    /** Return precision at each recall at an overlap, of a class or the mean over classes that have objects; or null. */
+    /**
+     * Return precision at each recall at an overlap, of a class or the mean over classes that have objects; or null.
+     *
+     * @param {string} overlap
+     * @param {number | null} [c]
+     */
     curve(overlap, c = null) {
       const k = OVERLAPS.indexOf(overlap);
       const rows =
         c === null ? [...this.objects.keys()].filter((row) => this.objects[row]) : this.objects[c] ? [c] : [];
       if (!rows.length) return null;
-      const at = (row) => (row * OVERLAPS.length + k) * RECALLS.length;
+      const at = (/** @type {number} */ row) => (row * OVERLAPS.length + k) * RECALLS.length;
       return RECALLS.map((_, r) => rows.reduce((sum, row) => sum + this.precision[at(row) + r], 0) / rows.length);
     }
   }
 
-  const shares = (tp, fp, objects) => ({
+  const shares = (/** @type {number} */ tp, /** @type {number} */ fp, /** @type {number} */ objects) => ({
     precision: tp + fp ? tp / (tp + fp) : NaN,
     recall: objects ? tp / objects : NaN,
   });
 
+  /** @param {Float64Array} values */
   function mean(values) {
     let sum = 0,
       n = 0;
@@ -327,9 +400,11 @@
 
   /** Return box measures at the view's threshold, among objects of one of the sizes or, by default, all; null: unknown. */
   probox.View.prototype.boxes = function boxes(size = null) {
-    if (!this.result.boxes) return null;
+    const { result } = this;
+    if (!result.boxes) return null;
     const range = size === null ? 0 : size + 1;
     this._boxes ||= [];
-    return (this._boxes[range] ||= new Boxes(this.result, this.threshold, range));
+    const own = (result.unpacked ||= unpack(result, result.boxes));
+    return (this._boxes[range] ||= new Boxes(own, this.threshold, range));
   };
 })();

@@ -1,5 +1,4 @@
 // A range of a chart's x, chosen by dragging or with the keys.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

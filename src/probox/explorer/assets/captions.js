@@ -1,5 +1,4 @@
 // What stands under every table, shown or exported: threshold, convention, how many images, which probox.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -5,7 +5,16 @@
   const { h, s } = probox;
   const { MARGIN, frame, tooltip, shape } = probox.chartParts;
 
-  /** Return a path through a series, broken where it has no value. */
+  /** Return a series' value at one of its points, NaN where it has none. */
+  const valueAt = (/** @type {Series} */ one, /** @type {number} */ i) => one.y[i] ?? NaN;
+
+  /**
+   * Return a path through a series, broken where it has no value.
+   *
+   * @param {Series} one
+   * @param {Frame["x"]} x
+   * @param {Frame["y"]} y
+   */
   function pathOf(one, x, y) {
     let path = "",
       open = false;
@@ -15,45 +24,63 @@
         return;
       }
       const next = one.step && i + 1 < one.x.length ? ` H ${x(one.x[i + 1])}` : "";
-      path += `${open ? "L" : "M"} ${x(value)} ${y(one.y[i])}${next} `;
+      path += `${open ? "L" : "M"} ${x(value)} ${y(valueAt(one, i))}${next} `;
       open = true;
     });
     return path;
   }
 
-  /** Return a series' shape at some of its points, each detector's at places of their own. */
-  function marksOf(one, x, y) {
+  /**
+   * Return a series' shape at some of its points, each detector's at places of their own.
+   *
+   * @param {Series} one
+   * @param {number} mark
+   * @param {Frame["x"]} x
+   * @param {Frame["y"]} y
+   */
+  function marksOf(one, mark, x, y) {
     const there = Array.from(one.x.keys()).filter(
       (i) => Number.isFinite(one.y[i]) && !(one.step && i + 1 === one.x.length),
     );
     const every = one.marked === "all" ? 1 : Math.max(1, Math.ceil(there.length / 6));
-    const middle = (i) => (one.step ? (one.x[i] + one.x[i + 1]) / 2 : one.x[i]);
+    const middle = (/** @type {number} */ i) => (one.step ? (one.x[i] + one.x[i + 1]) / 2 : one.x[i]);
     return there
-      .filter((_, n) => n % every === Math.floor((every * (1 + 2 * (one.mark % 4))) / 8) % every)
-      .map((i) => shape(one.mark, x(middle(i)), y(one.y[i]), one.colour));
+      .filter((_, n) => n % every === Math.floor((every * (1 + 2 * (mark % 4))) / 8) % every)
+      .map((i) => shape(mark, x(middle(i)), y(valueAt(one, i)), one.colour));
   }
 
+  /** @type {WeakMap<HTMLElement, { live: HTMLElement; at: number | null }>} */
   const kept = new WeakMap(); // by container: what outlasts a redraw, the place of the keys and words for screen readers
-  const number = (value) => `${+value.toFixed(3)}`;
+  const number = (/** @type {number} */ value) => `${+value.toFixed(3)}`;
 
-  /** Return a chart's label with its main numbers: those at the marker, else the highest of each series. */
+  /**
+   * Return a chart's label with its main numbers: those at the marker, else the highest of each series.
+   *
+   * @param {LineOptions} options
+   */
   function told(options) {
+    const { marker = NaN } = options;
     const parts = options.series
       .filter((one) => !one.reference)
       .map((one) => {
         const finite = one.y.map((value, i) => i).filter((i) => Number.isFinite(one.y[i]));
         if (!finite.length) return `${one.name}: none`;
-        const at = Number.isFinite(options.marker)
-          ? nearest(one, options.marker)
-          : finite.reduce((best, i) => (one.y[i] > one.y[best] ? i : best));
-        const where = Number.isFinite(options.marker) ? "" : ` at ${number(one.x[at])}`;
-        return `${one.name}: ${options.format(one.y[at])}${where}`;
+        const at = Number.isFinite(marker)
+          ? nearest(one, marker)
+          : finite.reduce((best, i) => (valueAt(one, i) > valueAt(one, best) ? i : best));
+        const where = Number.isFinite(marker) ? "" : ` at ${number(one.x[at])}`;
+        return `${one.name}: ${options.format(valueAt(one, at))}${where}`;
       });
-    const which = Number.isFinite(options.marker) ? `at ${number(options.marker)}` : "highest";
+    const which = Number.isFinite(marker) ? `at ${number(marker)}` : "highest";
     return parts.length ? `${options.label}; ${which}: ${parts.join(", ")}` : `${options.label}; nothing to show`;
   }
 
-  /** Return which of a series' points one means at x: the nearest, or the step that x lies on. */
+  /**
+   * Return which of a series' points one means at x: the nearest, or the step that x lies on.
+   *
+   * @param {Series} one
+   * @param {number} value
+   */
   function nearest(one, value) {
     let at = 0;
     one.x.forEach((candidate, i) => {
@@ -79,18 +106,19 @@
    * it; Escape clears it.
    */
   probox.lineChart = (container, options) => {
+    const { marker = NaN, level = NaN, onBrush, onPick } = options;
     const focused = container.contains(document.activeElement);
     const own = kept.get(container) || { live: h("div", { class: "offscreen", "aria-live": "polite" }), at: null };
     kept.set(container, own);
     container.replaceChildren();
     const [low, high] = options.yRange || [
       0,
-      Math.max(...options.series.flatMap((one) => one.y.filter(Number.isFinite)), 1e-9) *
+      Math.max(...options.series.flatMap((one) => one.y.map((_, i) => valueAt(one, i)).filter(Number.isFinite)), 1e-9) *
         (options.yScale === "log" ? 1.6 : 1.06),
     ];
     const { svg, x, y, back, height } = frame(container, { ...options, label: told(options), yRange: [low, high] });
     const [first, last] = options.xRange;
-    const inside = (value) => Math.min(Math.max(value, first), last);
+    const inside = (/** @type {number} */ value) => Math.min(Math.max(value, first), last);
     if (options.band) {
       const [bottom, top] = options.band.map((value) => y(Math.min(Math.max(value, low), high)));
       svg.append(
@@ -103,10 +131,8 @@
         }),
       );
     }
-    if (Number.isFinite(options.level)) {
-      svg.append(
-        s("line", { class: "reference", x1: x(first), x2: x(last), y1: y(options.level), y2: y(options.level) }),
-      );
+    if (Number.isFinite(level)) {
+      svg.append(s("line", { class: "reference", x1: x(first), x2: x(last), y1: y(level), y2: y(level) }));
     }
     for (const one of options.series) {
       svg.append(
@@ -118,13 +144,13 @@
         }),
       );
     }
-    for (const one of options.series) if (one.mark !== undefined) svg.append(...marksOf(one, x, y));
-    if (Number.isFinite(options.marker)) {
+    for (const one of options.series) if (one.mark !== undefined) svg.append(...marksOf(one, one.mark, x, y));
+    if (Number.isFinite(marker)) {
       svg.append(
         s("line", {
           class: "marker",
-          x1: x(options.marker),
-          x2: x(options.marker),
+          x1: x(marker),
+          x2: x(marker),
           y1: MARGIN.top,
           y2: height - MARGIN.bottom,
         }),
@@ -136,22 +162,25 @@
     container.append(svg, own.live);
     const tip = tooltip(container);
     const xs = options.series.length ? options.series[0].x : [];
+    /** @type {(at: number) => TipLine[]} */
     const linesAt = (at) => [
       [`${options.xLabel} ${number(xs[at])}`],
       ...options.series
         .filter((one) => !one.reference)
-        .map((one) => {
-          const i = one.x === xs || (one.x.length === xs.length && one.x[at] === xs[at]) ? at : nearest(one, xs[at]);
-          return [
-            one.tip ? `${one.name} ${one.tip(i)}` : `${one.name} ${options.format(one.y[i])}`,
-            one.colour,
-            one.mark,
-          ];
-        }),
+        .map(
+          /** @returns {TipLine} */ (one) => {
+            const i = one.x === xs || (one.x.length === xs.length && one.x[at] === xs[at]) ? at : nearest(one, xs[at]);
+            return [
+              one.tip ? `${one.name} ${one.tip(i)}` : `${one.name} ${options.format(valueAt(one, i))}`,
+              one.colour,
+              one.mark,
+            ];
+          },
+        ),
     ];
-    const point = (at, px, py) => {
-      cross.setAttribute("x1", x(xs[at]));
-      cross.setAttribute("x2", x(xs[at]));
+    const point = (/** @type {number} */ at, /** @type {number} */ px, /** @type {number} */ py) => {
+      cross.setAttribute("x1", String(x(xs[at])));
+      cross.setAttribute("x2", String(x(xs[at])));
       cross.setAttribute("visibility", "visible");
       tip.show(px, py, linesAt(at));
     };
@@ -167,9 +196,10 @@
     svg.addEventListener("pointerleave", unpoint);
     svg.addEventListener("blur", unpoint);
 
-    const brush = options.onBrush
+    const brush = onBrush
       ? probox.brushOf(svg, {
           ...options,
+          onBrush,
           x,
           back,
           top: MARGIN.top,
@@ -177,20 +207,20 @@
           cursor: () => (own.at === null ? null : xs[own.at]),
         })
       : null;
-    if (options.onPick) {
+    if (onPick) {
       svg.classList.add("pickable");
       svg.addEventListener("click", (event) => {
-        if (!brush || !brush.clicked()) options.onPick(inside(back(event.offsetX)));
+        if (!brush || !brush.clicked()) onPick(inside(back(event.offsetX)));
       });
     }
     const hints = [
       xs.length && "arrow keys read values",
-      options.onBrush && "Shift and arrow keys choose a range, Escape clears it",
-      options.onPick && "Enter sets the threshold",
+      onBrush && "Shift and arrow keys choose a range, Escape clears it",
+      onPick && "Enter sets the threshold",
     ].filter(Boolean);
     svg.setAttribute("aria-description", hints.join("; "));
     svg.addEventListener("keydown", (event) => {
-      const steps = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      const steps = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
       const words = brush && brush.key(event);
       if (words) {
         event.preventDefault();
@@ -199,14 +229,14 @@
         return;
       }
       if (event.altKey || event.ctrlKey || event.metaKey || !xs.length) return;
-      if (event.key === "Enter" && options.onPick && own.at !== null) {
-        options.onPick(inside(xs[Math.min(own.at, xs.length - 1)]));
+      if (event.key === "Enter" && onPick && own.at !== null) {
+        onPick(inside(xs[Math.min(own.at, xs.length - 1)]));
         return;
       }
       if (!steps && event.key !== "Home" && event.key !== "End") return;
       event.preventDefault();
       event.stopPropagation();
-      const from = own.at ?? nearest(options.series[0], Number.isFinite(options.marker) ? options.marker : first);
+      const from = own.at ?? nearest(options.series[0], Number.isFinite(marker) ? marker : first);
       const by = steps * Math.max(1, Math.round(xs.length / 50));
       own.at =
         event.key === "Home"
@@ -231,7 +261,8 @@
   probox.cloudChart = (container, options) => {
     container.replaceChildren();
     const format = options.format || probox.percent;
-    const middle = (values) => format(values.reduce((sum, value) => sum + value, 0) / values.length);
+    const middle = (/** @type {CloudSeries["x"]} */ values) =>
+      format(Array.from(values).reduce((sum, value) => sum + value, 0) / values.length);
     const points = options.series.map(
       (one) =>
         `${one.name}: ${
@@ -253,7 +284,7 @@
       class: "cloud",
       style: `width:${width}px;height:${height}px`,
     });
-    const context = canvas.getContext("2d");
+    const context = probox.drawing(canvas);
     context.scale(ratio, ratio);
     const words = [];
     if (options.levels) {
@@ -294,14 +325,15 @@
         d: pathOf(one, x, y),
         stroke: one.colour || null,
       }),
-      one.mark === undefined ? null : marksOf(one, x, y),
+      one.mark === undefined ? null : marksOf(one, one.mark, x, y),
     ]);
     const over = s("svg", { width, height, class: "over" }, words, lines, ring);
     container.append(svg, canvas, over);
     const tip = tooltip(container);
-    const nearest = (event) => {
-      let best = null,
-        distance = 100;
+    const nearest = (/** @type {MouseEvent} */ event) => {
+      /** @type {{ one: CloudSeries; i: number } | null} */
+      let best = null;
+      let distance = 100;
       for (const one of options.series) {
         for (let i = 0; i < one.x.length; i++) {
           const away = (x(one.x[i]) - event.offsetX) ** 2 + (y(one.y[i]) - event.offsetY) ** 2;
@@ -319,8 +351,8 @@
       ring.setAttribute("visibility", best ? "visible" : "hidden");
       if (!best) return tip.hide();
       const { one, i } = best;
-      ring.setAttribute("cx", x(one.x[i]));
-      ring.setAttribute("cy", y(one.y[i]));
+      ring.setAttribute("cx", String(x(one.x[i])));
+      ring.setAttribute("cy", String(y(one.y[i])));
       tip.show(event.offsetX, event.offsetY, [
         [one.name, one.colour, one.mark],
         [`${options.xLabel} ${format(one.x[i])}`],

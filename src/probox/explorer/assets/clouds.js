@@ -1,5 +1,4 @@
 // The qualities of every true positive as clouds of points.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -12,21 +12,28 @@
   const COUNTS = ["TP", "FP", "FN"];
   /** What intervals are of, by the keys of columns. */
   const KEYS = ["PDQ", ...QUALITIES, ...COUNTS];
-  const unitOf = (key) => (COUNTS.includes(key) ? "count" : "per cent");
+  const unitOf = (/** @type {string} */ key) => (COUNTS.includes(key) ? "count" : "per cent");
 
-  /** Return what PDQ adds up, image by image; `cost` is that of FP, whatever the convention counts. */
+  /**
+   * Return what PDQ adds up, image by image; `cost` is that of FP, whatever the convention counts.
+   *
+   * @param {Store} store
+   * @param {View} view
+   * @returns {ImageColumns}
+   */
   function sumsPerImage(store, view) {
     const { detections, pairs } = view.result;
+    /** @type {ImageColumns} */
     const sums = Object.fromEntries([...QUALITIES, ...COUNTS].map((name) => [name, new Float64Array(store.count)]));
     const cost = detections.cost ? new Float64Array(store.count) : sums.FP;
     const there = store.objects.offsets,
       found = detections.offsets;
-    const added = QUALITIES.map((name) => [sums[name], pairs[name]]);
+    const added = QUALITIES.map((name) => ({ sum: sums[name], values: pairs[name] }));
     for (let i = 0; i < store.count; i++) {
       for (let d = found[i]; d < found[i + 1]; d++) {
         if (view.verdict[d] === TP) {
           sums.TP[i]++;
-          for (const [sum, values] of added) sum[i] += values[view.pair[d]];
+          for (const { sum, values } of added) sum[i] += values[view.pair[d]];
         } else if (view.verdict[d] === FP) {
           sums.FP[i]++;
           if (detections.cost) cost[i] += detections.cost[d];
@@ -37,30 +44,57 @@
     return { ...sums, cost };
   }
 
-  /** Return the number of a column that follows from sums: arrays with a place for each replicate. */
+  /**
+   * Return the number of a column that follows from sums: arrays with a place for each replicate.
+   *
+   * @param {Record<string, List>} sums
+   * @param {string} key
+   * @param {number} n
+   */
   function numberAt(sums, key, n) {
     if (key === "PDQ") return sums.pPDQ[n] / (sums.TP[n] + sums.cost[n] + sums.FN[n]);
     return COUNTS.includes(key) ? sums[key][n] : sums[key][n] / sums.TP[n];
   }
 
-  const numbers = (sums, length) =>
+  const numbers = (/** @type {ImageColumns} */ sums, /** @type {number} */ length) =>
     Object.fromEntries(KEYS.map((key) => [key, Float64Array.from({ length }, (_, n) => numberAt(sums, key, n))]));
 
-  /** Do something with each different array of sums, once; FP and its cost may be one. */
+  /**
+   * Do something with each different array of sums, once; FP and its cost may be one.
+   *
+   * @param {ImageColumns} sums
+   * @param {(values: Float64Array, name: string) => Generator<undefined, Float64Array>} work
+   * @returns {Generator<undefined, ImageColumns>}
+   */
   function* eachSum(sums, work) {
-    const done = new Map(),
-      made = {};
+    /** @type {Map<Float64Array, Float64Array>} */
+    const done = new Map();
+    /** @type {ImageColumns} */
+    const made = {};
     for (const [name, values] of Object.entries(sums)) {
-      if (!done.has(values)) done.set(values, yield* work(values, name));
-      made[name] = done.get(values);
+      made[name] = done.get(values) ?? (yield* work(values, name));
+      done.set(values, made[name]);
     }
     return made;
   }
 
-  const total = (values) => values.reduce((sum, value) => sum + value, 0);
-  const totals = (sums) => Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, [total(values)]]));
+  const total = (/** @type {Float64Array | number[]} */ values) => {
+    let sum = 0;
+    for (const value of values) sum += value;
+    return sum;
+  };
+  const totals = (/** @type {ImageColumns} */ sums) =>
+    Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, [total(values)]]));
 
-  /** Make the numbers of a result at a threshold, as they are and of drawn images, and their intervals. */
+  /**
+   * Make the numbers of a result at a threshold, as they are and of drawn images, and their intervals.
+   *
+   * @param {Store} store
+   * @param {Samples} samples
+   * @param {number} r
+   * @param {number | null} threshold
+   * @returns {Generator<undefined, Sampled>}
+   */
   function* sampled(store, samples, r, threshold) {
     const view = store.view(r, threshold);
     const sums = sumsPerImage(store, view);
@@ -82,7 +116,14 @@
     return { sums, values, replicates, intervals };
   }
 
-  /** Make the differences of numbers when images are swapped; sums are those of both results. */
+  /**
+   * Make the differences of numbers when images are swapped; sums are those of both results.
+   *
+   * @param {ImageColumns} a
+   * @param {ImageColumns} b
+   * @param {Samples} samples
+   * @returns {Generator<undefined, ImageColumns>}
+   */
   function* swappedNumbers(a, b, samples) {
     const [{ bits, count }] = yield* samples.swapped();
     const all = Array.from({ length: samples.images }, (_, i) => i);
@@ -98,6 +139,7 @@
       yield;
       return added;
     });
+    /** @type {[ImageColumns, ImageColumns]} */
     const sides = [{}, {}];
     for (const name of Object.keys(a)) {
       const [first, second] = [total(a[name]), total(b[name])];
@@ -111,10 +153,14 @@
   /**
    * Return what PDQ of each class adds up for two views, image by image: the images that hold anything of the class, and
    * for each side the sums above and below the line. A match counts under its object's class, whatever it names.
+   *
+   * @param {Store} store
+   * @param {[View, View]} views
    */
   function classParts(store, views) {
+    /** @type {ClassPart[]} */
     const parts = store.classes.map(() => ({ images: [], above: [[], []], below: [[], []] }));
-    const placeOf = (label, image) => {
+    const placeOf = (/** @type {number} */ label, /** @type {number} */ image) => {
       const { images, above, below } = parts[label];
       if (!images.length || images[images.length - 1] !== image) {
         images.push(image);
@@ -150,11 +196,19 @@
     return parts;
   }
 
-  /** Make the difference of one class: null where one of the two has no PDQ of it. */
+  /**
+   * Make the difference of one class: null where one of the two has no PDQ of it.
+   *
+   * @param {ClassPart} part
+   * @param {Uint8Array} weights
+   * @param {Swaps[]} swaps
+   * @returns {Generator<undefined, Omit<ClassDifference, "adjusted" | "claimed"> | null>}
+   */
   function* classDifference({ images, above, below }, weights, swaps) {
     const sums = [above[0], below[0], above[1], below[1]];
     const [a, b, c, d] = sums.map(total);
     if (!b || !d) return null;
+    /** @type {Float64Array[]} */
     const drawn = [];
     for (const own of sums) {
       const added = new Float64Array(REPLICATES);
@@ -165,6 +219,7 @@
       drawn.push(added);
     }
     const replicates = drawn[0].map((value, r) => value / drawn[1][r] - drawn[2][r] / drawn[3][r]);
+    /** @type {number[]} */
     const swapped = [];
     for (const { bits, count } of swaps) {
       const up = new Float64Array(count),
@@ -197,7 +252,16 @@
     };
   }
 
-  /** Make the differences of two results at a threshold, of all classes (by key) and of each class (PDQ, by number). */
+  /**
+   * Make the differences of two results at a threshold, of all classes (by key) and of each class (PDQ, by number).
+   *
+   * @param {Store} store
+   * @param {Samples} samples
+   * @param {[a: number, b: number]} pair
+   * @param {number | null} threshold
+   * @param {[Sampled, Sampled]} both
+   * @returns {Generator<undefined, Compared>}
+   */
   function* compared(store, samples, [a, b], threshold, [first, second]) {
     const swapped = yield* swappedNumbers(first.sums, second.sums, samples);
     const columns = Object.fromEntries(
@@ -223,20 +287,25 @@
     yield;
     const weights = yield* samples.drawn(),
       swaps = yield* samples.swapped();
-    const classes = [];
-    for (const part of parts) classes.push(yield* classDifference(part, weights, swaps));
-    const adjusted = holm(classes.map((one) => one?.p ?? NaN));
-    classes.forEach(
-      (one, n) => one && Object.assign(one, { adjusted: adjusted[n], claimed: claimed(adjusted[n], one.between) }),
+    const found = [];
+    for (const part of parts) found.push(yield* classDifference(part, weights, swaps));
+    const adjusted = holm(found.map((one) => one?.p ?? NaN));
+    const classes = found.map(
+      (one, n) => one && { ...one, adjusted: adjusted[n], claimed: claimed(adjusted[n], one.between) },
     );
     return { columns, classes };
   }
 
   // --- words ---
 
-  const pText = (p) => (p < 0.0005 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
+  const pText = (/** @type {number} */ p) => (p < 0.0005 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
 
-  /** Return how many decimals the ends of an interval in points need, as Python's tables have them. */
+  /**
+   * Return how many decimals the ends of an interval in points need, as Python's tables have them.
+   *
+   * @param {number} low
+   * @param {number} high
+   */
   function digitsOf(low, high) {
     let digits = 1;
     const width = Number((100 * (high - low)).toFixed(9));
@@ -245,15 +314,21 @@
     return digits;
   }
 
-  /** Return what may be concluded from a difference of PDQ, in one sentence. */
-  const conclusion = ([a, b], { difference, between, p, claimed }, images) => {
-    if (images < 2)
+  /**
+   * Return what may be concluded from a difference of PDQ, in one sentence.
+   *
+   * @type {Comparing["conclusion"]}
+   */
+  const conclusion = ([a, b], found, images) => {
+    if (images < 2 || !found)
       return `Nothing can be concluded about ${a} and ${b} from ${images} image${images === 1 ? "" : "s"}.`;
+    const { difference, between, p, claimed } = found;
     if (!Number.isFinite(difference)) return "In PDQ one of them has no finite number.";
     if (difference === 0 && between?.low === 0 && between.high === 0) return "In PDQ they are equal.";
     const many = `${count(images)} images`;
     const sign = claimed && difference < 0 ? -1 : 1;
-    const points = (value, digits) => (Number((100 * value).toFixed(digits)) + 0).toFixed(digits);
+    const points = (/** @type {number} */ value, /** @type {number} */ digits) =>
+      (Number((100 * value).toFixed(digits)) + 0).toFixed(digits);
     let amount = `${points(sign * difference, 2)} points (without an interval, ${many})`;
     if (between) {
       const [low, high] = [sign * between.low, sign * between.high].sort((x, y) => x - y);
@@ -265,5 +340,7 @@
     return `${ahead} is better than ${behind} in PDQ by ${amount}.`;
   };
 
-  Object.assign(probox.resampling, { KEYS, compared, conclusion, pText, sampled, unitOf });
+  /** @type {Comparing} */
+  const comparing = { KEYS, compared, conclusion, pText, sampled, unitOf };
+  Object.assign(probox.resampling, comparing);
 })();

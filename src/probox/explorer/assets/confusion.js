@@ -5,12 +5,13 @@
   const { h, byId, count, percent } = probox;
   const { BACKGROUND, UNNAMED, MOST } = probox.constants.CONFUSION;
 
-  const total = (values) => values.reduce((sum, value) => sum + value, 0);
+  const total = (/** @type {Uint32Array | number[]} */ values) =>
+    Array.from(values).reduce((sum, value) => sum + value, 0);
 
   // --- the state: what the matrix shows, and the cell that the gallery shows ---
 
   // In the address a class is its number, "-" is background and "?" no class of the truth.
-  const label = (store) => (text) =>
+  const label = (/** @type {Store} */ store) => (/** @type {string} */ text) =>
     text === "-"
       ? store.classes.length
       : text === "?"
@@ -18,8 +19,10 @@
         : /^\d+$/.test(text) && Number(text) < store.classes.length
           ? Number(text)
           : -1;
-  const signs = (store, n) => (n < store.classes.length ? String(n) : n === store.classes.length ? "-" : "?");
-  const nameOf = (store, n) => store.classes[n] ?? (n === store.classes.length ? BACKGROUND : UNNAMED);
+  const signs = (/** @type {Store} */ store, /** @type {number} */ n) =>
+    n < store.classes.length ? String(n) : n === store.classes.length ? "-" : "?";
+  const nameOf = (/** @type {Store} */ store, /** @type {number} */ n) =>
+    store.classes[n] ?? (n === store.classes.length ? BACKGROUND : UNNAMED);
 
   probox.field("confused", null, "confused", (text, store) => {
     const [truth, named, more] = text.split(">").map(label(store));
@@ -35,10 +38,24 @@
   probox.field("matrix", "most", "matrix", probox.oneOf(["most", "all"]));
   probox.field("shares", "no", "shares", probox.oneOf(["no", "yes"]));
 
-  /** Return the cell that is chosen, as classes, or null. */
-  const chosen = (store, state) => state.confused?.split(">").map(label(store)) ?? null;
+  /**
+   * Return the cell that is chosen, as classes, or null.
+   *
+   * @type {(store: Store, state: State) => [truth: number, named: number] | null}
+   */
+  const chosen = (store, { confused }) => {
+    if (confused === null) return null;
+    const [truth, named] = confused.split(">").map(label(store));
+    return [truth, named];
+  };
 
-  /** Return what a cell stands for. */
+  /**
+   * Return what a cell stands for.
+   *
+   * @param {Store} store
+   * @param {number} truth
+   * @param {number} named
+   */
   function cellWords(store, truth, named) {
     const background = store.classes.length;
     if (truth === background) return `false positives named ${nameOf(store, named)}`;
@@ -61,11 +78,15 @@
         (o < 0 ? background : there[o]) === truth &&
         (d < 0 ? background : own[d] < 0 ? background + 1 : own[d]) === named;
     },
-    words: (store, state) => (state.confused ? cellWords(store, ...chosen(store, state)) : ""),
+    words: (store, state) => {
+      const cell = chosen(store, state);
+      return cell ? cellWords(store, ...cell) : "";
+    },
   });
 
   // --- the section ---
 
+  /** @type {Work} */
   function render(store, state) {
     const classes = store.classes.length;
     const counts = probox.confusion(store, store.view(state.main, state.t));
@@ -73,7 +94,7 @@
     const rows = state.matrix === "all" ? there : probox.mostConfused(counts, MOST);
     const unnamed = counts.some((row) => row[classes + 1] > 0);
     const columns = [...rows, classes, ...(unnamed ? [classes + 1] : [])];
-    const cell = (truth, named) => {
+    const cell = (/** @type {number} */ truth, /** @type {number} */ named) => {
       const value = counts[truth][named],
         sum = total(counts[truth]);
       if (truth === classes && named === classes) return h("td", { class: "none" }, "–");
@@ -111,7 +132,7 @@
       );
     };
     const table = byId("confusion-table");
-    const focused = table.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const focused = probox.focusIn(table)?.dataset.key;
     table.replaceChildren(
       h(
         "caption",
@@ -142,28 +163,46 @@
       ),
     );
     offer(table, state.confused ?? active);
-    if (focused) table.querySelector(`[data-key="${focused}"]`)?.focus();
+    if (focused)
+      buttonsOf(table)
+        .find((button) => button.dataset.key === focused)
+        ?.focus();
     byId("confusion-detector").value = String(state.main);
     byId("confusion-all").checked = state.matrix === "all";
-    byId("confusion-all").closest("label").hidden = there.length <= MOST;
+    probox.showControl("confusion-all", there.length > MOST);
     byId("confusion-shares").checked = state.shares === "yes";
     byId("confusion-note").textContent = words(store, counts, rows, there);
   }
 
   // Of so many buttons one is reached by tab, the others by arrows.
+  /** @type {string | null} */
   let active = null;
+  /** @type {Record<string, [down: number, right: number]>} */
   const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
 
+  const buttonsOf = (/** @type {HTMLTableElement} */ table) => [...table.querySelectorAll("button")];
+
+  /**
+   * @param {HTMLTableElement} table
+   * @param {string | null | undefined} key
+   */
   function offer(table, key) {
-    const buttons = [...table.querySelectorAll("td button")];
+    const buttons = buttonsOf(table);
     const reached = buttons.find((button) => button.dataset.key === key) ?? buttons[0];
     for (const button of buttons) button.tabIndex = button === reached ? 0 : -1;
     active = reached?.dataset.key ?? null;
   }
 
-  /** Go to the next cell that way which has something in it. */
-  function move(table, cell, [down, right]) {
-    let row = cell.parentElement.rowIndex + down,
+  /**
+   * Go to the next cell that way which has something in it.
+   *
+   * @param {HTMLTableElement} table
+   * @param {HTMLTableCellElement} cell
+   * @param {HTMLTableRowElement} line
+   * @param {[down: number, right: number]} steps
+   */
+  function move(table, cell, line, [down, right]) {
+    let row = line.rowIndex + down,
       column = cell.cellIndex + right;
     for (; table.rows[row]?.cells[column]; row += down, column += right) {
       const button = table.rows[row].cells[column].querySelector("button");
@@ -174,7 +213,14 @@
     }
   }
 
-  /** Return what the matrix shows and leaves out. */
+  /**
+   * Return what the matrix shows and leaves out.
+   *
+   * @param {Store} store
+   * @param {Uint32Array[]} counts
+   * @param {number[]} rows
+   * @param {number[]} there
+   */
   function words(store, counts, rows, there) {
     const classes = store.classes.length;
     const mixed = total(counts.slice(0, classes).map((row, c) => total(row) - row[c] - row[classes]));
@@ -190,7 +236,11 @@
       .join(" ");
   }
 
-  /** Choose a cell, and go where its images are. */
+  /**
+   * Choose a cell, and go where its images are.
+   *
+   * @param {string | null} confused
+   */
   function choose(confused) {
     probox.update({ confused }, confused !== null);
     if (confused !== null) probox.jump("gallery");
@@ -200,20 +250,26 @@
 
   probox.onStart((store) => {
     byId("confusion-detector").append(...probox.detectorOptions(store));
-    byId("confusion-detector").closest("label").hidden = store.results.length < 2;
-    byId("confusion-detector").addEventListener("change", (event) => probox.setMain(Number(event.target.value)));
-    byId("confusion-all").addEventListener("change", (event) =>
-      probox.update({ matrix: event.target.checked ? "all" : "most" }),
+    probox.showControl("confusion-detector", store.results.length > 1);
+    byId("confusion-detector").addEventListener("change", () =>
+      probox.setMain(Number(byId("confusion-detector").value)),
     );
-    byId("confusion-shares").addEventListener("change", (event) =>
-      probox.update({ shares: event.target.checked ? "yes" : "no" }),
+    byId("confusion-all").addEventListener("change", () =>
+      probox.update({ matrix: byId("confusion-all").checked ? "all" : "most" }),
+    );
+    byId("confusion-shares").addEventListener("change", () =>
+      probox.update({ shares: byId("confusion-shares").checked ? "yes" : "no" }),
     );
     const table = byId("confusion-table");
-    table.addEventListener("focusin", (event) => offer(table, event.target.dataset.key));
+    table.addEventListener("focusin", (event) => {
+      if (event.target instanceof HTMLElement) offer(table, event.target.dataset.key);
+    });
     table.addEventListener("keydown", (event) => {
       if (!(event.key in STEPS)) return;
       event.preventDefault();
-      move(table, event.target.closest("td"), STEPS[event.key]);
+      const cell = event.target instanceof Element ? event.target.closest("td") : null;
+      const line = cell?.closest("tr");
+      if (cell && line) move(table, cell, line, STEPS[event.key]);
     });
     probox.exportable("confusion-table", {
       name: "confusion",

@@ -8,30 +8,36 @@
   const { FP, TP } = probox.constants.VERDICT;
   const EDGES = 4;
 
-  /** Return the columns of a result's diagnosis. */
+  const decode = (/** @type {Why} */ { scores, pairs, twins }) => ({
+    code: probox.column(scores.code),
+    spans: probox.columns(scores.spans),
+    pairs: probox.columns(pairs),
+    twins: probox.columns(twins),
+  });
+
+  /** @type {WeakMap<Result, ReturnType<typeof decode>>} */
   const decoded = new WeakMap();
-  function columnsOf(result) {
-    if (!decoded.has(result)) {
-      const { scores, pairs, twins } = result.why;
-      decoded.set(result, {
-        code: probox.column(scores.code),
-        spans: probox.columns(scores.spans),
-        pairs: probox.columns(pairs),
-        twins: probox.columns(twins),
-      });
-    }
-    return decoded.get(result);
+
+  /** Return the columns of a result's diagnosis. */
+  function columnsOf(/** @type {Result} */ result) {
+    const columns = decoded.get(result) ?? decode(result.why);
+    decoded.set(result, columns);
+    return columns;
   }
 
   /** Return the level above which detections count: none is -1, also where pairs cannot follow a threshold. */
-  const levelOf = (result, threshold) => (threshold === null || !result.why.follows ? -1 : Math.fround(threshold));
+  const levelOf = (/** @type {Result} */ result, /** @type {number | null} */ threshold) =>
+    threshold === null || !result.why.follows ? -1 : Math.fround(threshold);
 
   // --- where the points went ---
 
-  /** Return what each pair of a result loses by its label, foreground and background: three numbers in a row each. */
+  /** @type {WeakMap<Result, Float64Array>} */
   const lost = new WeakMap();
-  function lossesOf(result) {
-    if (lost.has(result)) return lost.get(result);
+
+  /** Return what each pair of a result loses by its label, foreground and background: three numbers in a row each. */
+  function lossesOf(/** @type {Result} */ result) {
+    const known = lost.get(result);
+    if (known) return known;
     const { label, foreground, background } = result.pairs;
     const weight = result.convention.label_weight;
     const losses = new Float64Array(3 * label.length);
@@ -48,7 +54,11 @@
     return losses;
   }
 
-  /** Return the sum of a view's pairwise qualities, its counts, and what its false positives cost. */
+  /**
+   * Return the sum of a view's pairwise qualities, its counts, and what its false positives cost.
+   *
+   * @param {View} view
+   */
   function accounts(view) {
     const { TP: found, FP: wrong, FN: missed } = view.total();
     const { cost } = view.result.detections,
@@ -63,7 +73,12 @@
     return { quality, found, missed, wrong: price };
   }
 
-  /** Return shares of 1 that add up to 1: what was reached, and where the rest went; null if there is nothing. */
+  /**
+   * Return shares of 1 that add up to 1: what was reached, and where the rest went; null if there is nothing.
+   *
+   * @param {View} view
+   * @returns {Record<string, number> | null}
+   */
   function budget(view) {
     const { quality, found, missed, wrong } = accounts(view);
     const counted = found + wrong + missed;
@@ -87,7 +102,11 @@
     return Object.fromEntries(Object.entries(parts).map(([name, value]) => [name, value / counted]));
   }
 
-  /** Return the false positives that repeat the detection of an object that was found, and what they cost. */
+  /**
+   * Return the false positives that repeat the detection of an object that was found, and what they cost.
+   *
+   * @param {View} view
+   */
   function duplicates(view) {
     const { twins } = columnsOf(view.result);
     const { cost } = view.result.detections;
@@ -105,7 +124,11 @@
     return { count, price };
   }
 
-  /** Return PDQ after repairs that need no new scores. Who is wrong matches nobody, so without them all matches stay. */
+  /**
+   * Return PDQ after repairs that need no new scores. Who is wrong matches nobody, so without them all matches stay.
+   *
+   * @param {View} view
+   */
   function whatIf(view) {
     const { quality, found, missed, wrong } = accounts(view);
     const twice = duplicates(view);
@@ -119,7 +142,12 @@
 
   // --- scores ---
 
-  /** Return how many detections are in each bin of scores, how many hit, the sum of scores, and D-ECE. */
+  /**
+   * Return how many detections are in each bin of scores, how many hit, the sum of scores, and D-ECE.
+   *
+   * @param {Result} result
+   * @param {number | null} threshold
+   */
   function reliability(result, threshold) {
     const { code, spans } = columnsOf(result);
     const { confidence, score } = result.detections;
@@ -127,7 +155,7 @@
     const n = new Float64Array(SCORE_BINS),
       hits = new Float64Array(SCORE_BINS),
       sums = new Float64Array(SCORE_BINS);
-    const add = (what, value) => {
+    const add = (/** @type {number} */ what, /** @type {number} */ value) => {
       n[what >> 1]++;
       hits[what >> 1] += what & 1;
       sums[what >> 1] += value;
@@ -149,10 +177,17 @@
 
   // --- sigmas ---
 
-  /** Return the pairs of a result at a threshold: which there are, how many can be judged and what was left out. */
+  /**
+   * Return the pairs of a result at a threshold: which there are, how many can be judged and what was left out.
+   *
+   * @param {Result} result
+   * @param {number | null} threshold
+   * @returns {PairsAt}
+   */
   function pairsAt(result, threshold) {
     const { pairs } = columnsOf(result);
     const level = levelOf(result, threshold);
+    /** @type {number[]} */
     const rows = [];
     let judged = 0,
       plain = 0,
@@ -173,17 +208,33 @@
         }
       }
     }
-    return { pairs, rows, judged, plain, cut, why: why(rows.length, plain, judged) };
+    // Without sigmas `why` says so, and nobody asks for them.
+    const all = /** @type {WhyPairs} */ (pairs);
+    return { pairs: all, rows, judged, plain, cut, why: why(rows.length, plain, judged) };
   }
 
-  /** Return why there is no sigma to judge; nothing if there is one. */
+  /**
+   * Return why there is no sigma to judge; nothing if there is one.
+   *
+   * @param {number} there
+   * @param {number} plain
+   * @param {number} judged
+   */
   function why(there, plain, judged) {
     if (!there) return "no pairs to judge";
     if (plain === there) return "plain boxes: no sigma to judge";
     return judged ? "" : "all edges lie on the image's border";
   }
 
-  /** Count values below `size` of the pairs' edges, or of one of them. */
+  /**
+   * Count values below `size` of the pairs' edges, or of one of them.
+   *
+   * @param {PairsAt} at
+   * @param {Uint8Array} values
+   * @param {number} size
+   * @param {number | null} [edge]
+   * @param {number} [per]
+   */
   function histogram(at, values, size, edge = null, per = EDGES) {
     const counts = new Float64Array(size);
     for (const p of at.rows) {
@@ -195,17 +246,24 @@
     return counts;
   }
 
+  /** @param {Float64Array} counts */
   function shares(counts) {
     const total = counts.reduce((sum, count) => sum + count, 0);
     return { total, shares: Array.from(counts, (count) => (total ? count / total : NaN)) };
   }
 
+  /** @param {number[]} values */
   function running(values) {
     let sum = 0;
     return values.map((value) => (sum += value));
   }
 
-  /** Return which share of truths lies in regions that should hold 0, 1 .. 100 %: of edges (or one), and of boxes. */
+  /**
+   * Return which share of truths lies in regions that should hold 0, 1 .. 100 %: of edges (or one), and of boxes.
+   *
+   * @param {PairsAt} at
+   * @param {number | null} [edge]
+   */
   function coverage(at, edge = null) {
     const edges = shares(histogram(at, at.pairs.level, SHARES, edge));
     const boxes = shares(histogram(at, at.pairs.box, SHARES, null, 1));
@@ -213,28 +271,40 @@
   }
 
   /** Return the shares of an edge's PIT values in bins, and how many there are. */
-  const pit = (at, edge) => shares(histogram(at, at.pairs.pit, PIT_BINS, edge));
+  const pit = (/** @type {PairsAt} */ at, /** @type {number} */ edge) =>
+    shares(histogram(at, at.pairs.pit, PIT_BINS, edge));
+
+  /** @type {WeakMap<Float64Array, Uint32Array>} */
+  const orders = new WeakMap();
 
   /** Return edges with a sigma and a side, in the order of one of their columns. */
-  const orders = new WeakMap();
-  function order(column) {
-    if (!orders.has(column)) {
-      const rows = Uint32Array.from(column.keys()).filter((row) => !Number.isNaN(column[row]));
-      orders.set(
-        column,
-        rows.sort((a, b) => column[a] - column[b]),
-      );
+  function order(/** @type {Float64Array} */ column) {
+    let rows = orders.get(column);
+    if (!rows) {
+      rows = Uint32Array.from(column.keys()).filter((row) => !Number.isNaN(column[row]));
+      rows.sort((a, b) => column[a] - column[b]);
+      orders.set(column, rows);
     }
-    return orders.get(column);
+    return rows;
   }
 
+  /**
+   * @param {PairsAt} at
+   * @param {Float64Array} column
+   */
   function kept(at, column) {
     const there = new Uint8Array(at.pairs.since.length);
     for (const p of at.rows) there[p] = 1;
     return order(column).filter((row) => there[(row / EDGES) | 0]);
   }
 
-  /** Call with the first and the one after the last of each run of equal values. */
+  /**
+   * Call with the first and the one after the last of each run of equal values.
+   *
+   * @param {Uint32Array} rows
+   * @param {Float64Array} values
+   * @param {(first: number, end: number) => void} work
+   */
   function runs(rows, values, work) {
     for (let first = 0; first < rows.length;) {
       let end = first + 1;
@@ -244,7 +314,13 @@
     }
   }
 
-  /** Return the mean error of the first 1, 2 .. rows, those of equal value in random order. */
+  /**
+   * Return the mean error of the first 1, 2 .. rows, those of equal value in random order.
+   *
+   * @param {Uint32Array} rows
+   * @param {Float64Array} values
+   * @param {Float64Array} errors
+   */
   function meansOf(rows, values, errors) {
     const means = new Float64Array(rows.length);
     let sum = 0;
@@ -256,9 +332,13 @@
     return means;
   }
 
-  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const mean = (/** @type {Float64Array} */ values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-  /** Return the mean error that is left when the k most unsure edges are gone, in the own and the true order; AUSE. */
+  /**
+   * Return the mean error that is left when the k most unsure edges are gone, in the own and the true order; AUSE.
+   *
+   * @param {PairsAt} at
+   */
   function sparsification(at) {
     const { sigma, error } = at.pairs;
     const bySigma = kept(at, sigma),
@@ -276,7 +356,11 @@
     };
   }
 
-  /** Return root mean squares of sigma and error in bins of equal mass of sigma, Spearman's correlation, and edges. */
+  /**
+   * Return root mean squares of sigma and error in bins of equal mass of sigma, Spearman's correlation, and edges.
+   *
+   * @param {PairsAt} at
+   */
   function sigmaError(at) {
     const { sigma, error } = at.pairs;
     const rows = kept(at, sigma),
@@ -311,6 +395,12 @@
     return { across, up, rows, spearman: spearman(rows, sigma, kept(at, error), error) };
   }
 
+  /**
+   * @param {Uint32Array} byX
+   * @param {Float64Array} x
+   * @param {Uint32Array} byY
+   * @param {Float64Array} y
+   */
   function spearman(byX, x, byY, y) {
     const n = byX.length,
       ranks = new Float64Array(x.length);

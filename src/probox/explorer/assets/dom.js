@@ -1,5 +1,4 @@
 // Small helpers: elements made of text, never of markup; numbers as the tables show them.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;
@@ -38,11 +37,26 @@
   // Scripts ask for what the page has; a test compares ids.
   probox.byId = (id) => /** @type {any} */ (document.getElementById(id));
 
+  /** Show a control with its label, or hide both; no control of the page is without one. */
+  probox.showControl = (id, shown) => {
+    const label = /** @type {HTMLLabelElement} */ (probox.byId(id).closest("label"));
+    label.hidden = !shown;
+  };
+
+  /** Return the element in another one that has the focus; null if none has. */
+  probox.focusIn = (element) => {
+    const { activeElement } = document;
+    return activeElement instanceof HTMLElement && element.contains(activeElement) ? activeElement : null;
+  };
+
   /** Show a quality in per cent, or a dash. */
   probox.percent = (value, digits = 2) => (Number.isFinite(value) ? (100 * value).toFixed(digits) : "–");
 
   const grouped = new Intl.NumberFormat("en-US");
   probox.count = (value) => grouped.format(value);
+
+  // Every browser draws in two dimensions, and no canvas of the page is asked for anything else.
+  probox.drawing = (canvas, settings) => /** @type {Context} */ (canvas.getContext("2d", settings));
 
   /** Return an element's width inside; asked anew only when it changes, since asking makes the browser lay out the page. */
   const widths = new WeakMap();

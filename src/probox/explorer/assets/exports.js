@@ -7,14 +7,22 @@
   const { probox } = window;
   const { h, byId } = probox;
 
-  const made = new Map(); // table's id: { name, more }
+  /** @type {Map<string, Exporting>} */
+  const made = new Map(); // by the table's id
 
-  /** Return what a cell shows, its interval aside. */
+  /** @typedef {ReturnType<typeof read>} CellText */
+  /** @typedef {ReturnType<typeof content>} TableText */
+
+  /**
+   * Return what a cell shows, its interval aside.
+   *
+   * @param {HTMLTableCellElement} cell
+   */
   function read(cell) {
-    const copy = cell.cloneNode(true);
+    const copy = /** @type {HTMLElement} */ (cell.cloneNode(true)); // what copies say of themselves is less
     const aside = copy.querySelector(".interval");
     aside?.remove();
-    const number = (text) => (text === undefined || text === "" ? NaN : Number(text));
+    const number = (/** @type {string | undefined} */ text) => (text === undefined || text === "" ? NaN : Number(text));
     return {
       text: copy.textContent.replace(/\s+/g, " ").trim(),
       interval: aside?.textContent || "",
@@ -25,9 +33,13 @@
     };
   }
 
-  /** Return a table's headings and rows of cells. */
+  /**
+   * Return a table's headings and rows of cells.
+   *
+   * @param {HTMLTableElement} table
+   */
   function content(table) {
-    const cells = (row) => [...row.cells].map(read);
+    const cells = (/** @type {HTMLTableRowElement} */ row) => [...row.cells].map(read);
     const head = [...(table.tHead?.rows || [])].at(-1);
     return {
       head: head ? cells(head).map((cell) => cell.text) : [],
@@ -35,9 +47,13 @@
     };
   }
 
+  /**
+   * @param {TableText} table
+   * @param {string} caption
+   */
   function asMarkdown({ head, rows }, caption) {
-    const escape = (text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
-    const cell = (one) =>
+    const escape = (/** @type {string} */ text) => text.replace(/[\\|*_`<>[\]]/g, "\\$&");
+    const cell = (/** @type {CellText} */ one) =>
       (one.best ? `**${escape(one.text)}**` : escape(one.text)) + (one.interval ? ` (${one.interval})` : "");
     return (
       [head.map(escape), head.map((_, c) => (c ? "---:" : "---")), ...rows.map((row) => row.map(cell))]
@@ -46,6 +62,7 @@
     );
   }
 
+  /** @type {Record<string, string>} */
   const LATEX = {
     "\\": "\\textbackslash{}",
     "~": "\\textasciitilde{}",
@@ -59,12 +76,17 @@
     ">": "\\textgreater{}",
   };
 
+  /**
+   * @param {TableText} table
+   * @param {string} caption
+   */
   function asLatex({ head, rows }, caption) {
-    const escape = (text) => text.replace(/[\\~^&%$#_{}–−±σΔ<>]/g, (sign) => LATEX[sign] || `\\${sign}`);
-    const cell = (one) =>
+    const escape = (/** @type {string} */ text) =>
+      text.replace(/[\\~^&%$#_{}–−±σΔ<>]/g, (sign) => LATEX[sign] || `\\${sign}`);
+    const cell = (/** @type {CellText} */ one) =>
       (one.best ? `\\textbf{${escape(one.text)}}` : escape(one.text)) +
       (one.interval ? ` (${escape(one.interval)})` : "");
-    const line = (cells) => `  ${cells.join(" & ")} \\\\`;
+    const line = (/** @type {string[]} */ cells) => `  ${cells.join(" & ")} \\\\`;
     return (
       [
         `\\begin{tabular}{l${"r".repeat(Math.max(head.length - 1, 0))}}`,
@@ -83,16 +105,22 @@
   const FORMULA = /^[=+\-@\t\r]/;
   const COUNT = /^\d{1,3}(,\d{3})*(\.\d+)?$/;
 
+  /** @param {string} text */
   function quoted(text) {
     const safe = FORMULA.test(text) ? `'${text}` : text;
     return /[",\r\n]/.test(safe) || safe !== safe.trim() ? `"${safe.replace(/"/g, '""')}"` : safe;
   }
 
-  /** Return a table as CSV: numbers as they are, shares between 0 and 1; an interval's ends are columns of their own. */
+  /**
+   * Return a table as CSV: numbers as they are, shares between 0 and 1; an interval's ends are columns of their own.
+   *
+   * @param {TableText} table
+   * @param {string} caption
+   */
   function asCsv({ head, rows }, caption) {
     const ends = head.map((_, c) => rows.some((row) => Number.isFinite(row[c]?.low)));
-    const plain = (value) => (Number.isFinite(value) ? String(value) : "");
-    const own = (cell) => {
+    const plain = (/** @type {number} */ value) => (Number.isFinite(value) ? String(value) : "");
+    const own = (/** @type {CellText} */ cell) => {
       if (Number.isFinite(cell.value)) return String(cell.value);
       if (cell.text === "–") return "";
       return COUNT.test(cell.text) ? cell.text.replaceAll(",", "") : quoted(cell.text);
@@ -106,9 +134,15 @@
     return [`# ${caption}; shares between 0 and 1`, ...lines.map((cells) => cells.join(","))].join("\r\n") + "\r\n";
   }
 
-  /** Return the line under a table; one line whatever is in names, since CSV has it as a comment. */
+  /**
+   * Return the line under a table; one line whatever is in names, since CSV has it as a comment.
+   *
+   * @param {string} id
+   * @param {Store} store
+   * @param {State} state
+   */
   function captionOf(id, store, state) {
-    const extra = made.get(id).more?.(store, state);
+    const extra = made.get(id)?.more?.(store, state);
     return (probox.caption(store, state) + (extra ? `; ${extra}` : "")).replace(/\s+/g, " ");
   }
 
@@ -116,12 +150,19 @@
   probox.exported = (id, form) => {
     probox.settle();
     const forms = { markdown: asMarkdown, latex: asLatex, csv: asCsv };
-    return forms[form](content(byId(id)), captionOf(id, probox.store, probox.state()));
+    // What was made exportable is a table.
+    const table = /** @type {HTMLTableElement} */ (byId(id));
+    return forms[form](content(table), captionOf(id, probox.store, probox.state()));
   };
 
-  /** Put tools beside the heading of a table's card or section, or into a line of their own. */
+  /**
+   * Put tools beside the heading of a table's card or section, or into a line of their own.
+   *
+   * @param {Element} place
+   * @param {HTMLElement} tools
+   */
   function beside(place, tools) {
-    const head = place.parentElement.querySelector(":scope > .head, :scope > .heading, :scope > h3");
+    const head = place.parentElement?.querySelector(":scope > .head, :scope > .heading, :scope > h3");
     if (!head) return place.before(tools);
     if (head.tagName === "DIV") return head.append(tools);
     head.replaceWith(h("div", { class: "head" }, head.cloneNode(true), tools));
@@ -135,7 +176,12 @@
    */
   probox.exportable = (id, { name = id, more = null, tools = null } = {}) => {
     made.set(id, { name, more });
-    const button = (text, key, label, work) =>
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ key,
+      /** @type {string} */ label,
+      /** @type {() => void} */ work,
+    ) =>
       h(
         "button",
         { type: "button", id: `${id}-${key}`, title: label, "aria-label": `${name}: ${label}`, onclick: work },
@@ -159,6 +205,7 @@
     if (probox.store) captions(probox.store, probox.state());
   };
 
+  /** @type {Work} */
   function captions(store, state) {
     for (const id of made.keys()) {
       const place = document.querySelector(`[data-caption="${id}"]`);

@@ -4,8 +4,10 @@
   const { probox } = window;
   const { h, byId } = probox;
   const { QUALITIES, SIZES, VERDICT, VERDICTS } = probox.constants;
+  /** @type {("TP" | "FP" | "FN")[]} */
   const FILTERED = ["TP", "FP", "FN"];
-  const indexIn = (names) => (text) => (names.indexOf(text) < 0 ? undefined : names.indexOf(text));
+  const indexIn = (/** @type {string[]} */ names) => (/** @type {string} */ text) =>
+    names.indexOf(text) < 0 ? undefined : names.indexOf(text);
 
   probox.field("main", 0, "detector", (text, store) => probox.wholeIn(0, store.results.length - 1)(text));
   probox.field("rival", null, "against", (text, store) => probox.wholeIn(0, store.results.length - 1)(text));
@@ -18,9 +20,9 @@
     null,
     "class",
     (text, store) => indexIn(store.classes)(text),
-    (value, store) => store.classes[value],
+    (value, store) => (value === null ? "" : store.classes[value]),
   );
-  probox.field("size", null, "size", indexIn(SIZES), (value) => SIZES[value]);
+  probox.field("size", null, "size", indexIn(SIZES), (value) => (value === null ? "" : SIZES[value]));
   probox.field("verdict", "", "verdict", probox.oneOf(FILTERED));
   probox.field("quality", "pPDQ", "quality", probox.oneOf(QUALITIES));
   probox.field("lo", 0, "from", probox.numberIn(0, 1));
@@ -29,20 +31,13 @@
   probox.field("find", "", "find", (text) => text);
 
   probox.follow(probox.GALLERY, (store, state) => {
-    for (const [id, key] of [
-      ["detector", "main"],
-      ["verdict", "verdict"],
-      ["quality", "quality"],
-      ["duel", "duel"],
-      ["tagged", "tagged"],
-    ]) {
-      byId(id).value = String(state[key]);
-    }
+    byId("detector").value = String(state.main);
+    for (const key of /** @type {const} */ (["verdict", "quality", "duel", "tagged"])) byId(key).value = state[key];
     byId("sort").value = probox.sortOf(state);
     byId("by").value = probox.orderOf(state);
-    byId("sort").closest("label").hidden = state.show !== "images";
-    byId("by").closest("label").hidden = state.show !== "objects";
-    for (const button of document.querySelectorAll("#show button"))
+    probox.showControl("sort", state.show === "images");
+    probox.showControl("by", state.show === "objects");
+    for (const button of byId("show").querySelectorAll("button"))
       button.setAttribute("aria-pressed", String(button.value === state.show));
     nameBoth(store, state);
     byId("class").value = state.class === null ? "" : String(state.class);
@@ -60,22 +55,29 @@
   probox.setMain = (main) =>
     probox.update({ main, rival: probox.state().rival === main ? null : probox.state().rival });
 
-  /** Name both detectors where their difference is a choice; hide such choices without a second one. */
+  /**
+   * Name both detectors where their difference is a choice; hide such choices without a second one.
+   *
+   * @param {Store} store
+   * @param {State} state
+   */
   function nameBoth(store, state) {
     const rival = probox.rivalOf(state);
     byId("rival").value = rival === null ? "" : String(rival);
     for (const option of byId("rival").options) option.disabled = option.value === String(state.main);
-    byId("duel").closest("label").hidden = rival === null;
+    probox.showControl("duel", rival !== null);
     const [a, b] = [state.main, rival].map((r) => (r === null ? "" : store.results[r].name));
     for (const option of byId("duel").options) if (option.value) option.textContent = probox.DUELS[option.value](a, b);
-    for (const option of document.querySelectorAll("option[data-ahead]")) {
+    for (const option of [...byId("sort").options, ...byId("by").options]) {
+      if (!option.dataset.ahead) continue;
       option.hidden = option.disabled = rival === null;
       option.textContent = option.dataset.ahead === "a" ? `${a} better than ${b}` : `${b} better than ${a}`;
     }
   }
 
+  /** @param {Store} store */
   function fillChoices(store) {
-    const offer = (id, choices) =>
+    const offer = (/** @type {SelectId} */ id, /** @type {[value: string | number, text: string][]} */ choices) =>
       byId(id).append(...choices.map(([value, text]) => h("option", { value: String(value) }, text)));
     offer(
       "quality",
@@ -93,45 +95,48 @@
       "duel",
       Object.keys(probox.DUELS).map((name) => [name, ""]),
     );
-    for (const id of ["detector", "rival"]) {
+    for (const id of /** @type {const} */ (["detector", "rival"])) {
       byId(id).append(...probox.detectorOptions(store));
-      byId(id).closest("label").hidden = store.results.length < 2;
+      probox.showControl(id, store.results.length > 1);
     }
     offer(
       "class",
       store
         .usedClasses()
-        .map((number) => [number, store.classes[number]])
-        .sort((a, b) => a[1].localeCompare(b[1])),
+        .sort((a, b) => store.classes[a].localeCompare(store.classes[b]))
+        .map((number) => [number, store.classes[number]]),
     );
   }
 
   probox.onStart((store) => {
     fillChoices(store);
-    const on = (id, event, work) => byId(id).addEventListener(event, work);
-    const choose = (id, key, convert = (text) => text) =>
-      on(id, "change", (event) => probox.update({ [key]: convert(event.target.value) }));
-    const orNull = (text) => (text === "" ? null : Number(text));
-    on("detector", "change", (event) => probox.setMain(Number(event.target.value)));
-    choose("rival", "rival", orNull);
-    choose("duel", "duel");
-    choose("sort", "sort");
-    choose("by", "by");
-    choose("tagged", "tagged");
-    for (const button of document.querySelectorAll("#show button")) {
+    /** @type {(id: SelectId, changes: (value: string) => Partial<State>) => void} */
+    const choose = (id, changes) => {
+      const list = byId(id);
+      list.addEventListener("change", () => probox.update(changes(list.value)));
+    };
+    const orNull = (/** @type {string} */ text) => (text === "" ? null : Number(text));
+    byId("detector").addEventListener("change", () => probox.setMain(Number(byId("detector").value)));
+    choose("rival", (value) => ({ rival: orNull(value) }));
+    choose("duel", (duel) => ({ duel }));
+    choose("sort", (sort) => ({ sort }));
+    choose("by", (by) => ({ by }));
+    choose("tagged", (tagged) => ({ tagged }));
+    for (const button of byId("show").querySelectorAll("button")) {
       button.addEventListener("click", () => probox.update({ show: button.value }, true));
     }
-    choose("verdict", "verdict");
-    choose("quality", "quality");
-    choose("class", "class", orNull);
-    choose("size", "size", orNull);
-    on("filters", "submit", (event) => event.preventDefault());
-    on("find", "input", (event) => probox.update({ find: event.target.value }));
-    const share = (text, otherwise) =>
+    // Lists have no other values than those that they were filled with.
+    choose("verdict", (value) => ({ verdict: /** @type {State["verdict"]} */ (value) }));
+    choose("quality", (value) => ({ quality: /** @type {Quality} */ (value) }));
+    choose("class", (value) => ({ class: orNull(value) }));
+    choose("size", (value) => ({ size: orNull(value) }));
+    byId("filters").addEventListener("submit", (event) => event.preventDefault());
+    byId("find").addEventListener("input", () => probox.update({ find: byId("find").value }));
+    const share = (/** @type {string} */ text, /** @type {number} */ otherwise) =>
       text === "" || !(Number(text) >= 0 && Number(text) <= 100) ? otherwise : Number(text) / 100;
-    on("from", "input", (event) => probox.update({ lo: share(event.target.value, 0) }));
-    on("to", "input", (event) => probox.update({ hi: share(event.target.value, 1) }));
-    on("clear", "click", () =>
+    byId("from").addEventListener("input", () => probox.update({ lo: share(byId("from").value, 0) }));
+    byId("to").addEventListener("input", () => probox.update({ hi: share(byId("to").value, 1) }));
+    byId("clear").addEventListener("click", () =>
       probox.update(Object.fromEntries(probox.FILTERS.map((key) => [key, probox.initial(key)]))),
     );
   });

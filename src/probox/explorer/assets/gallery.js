@@ -8,12 +8,23 @@
     LINE = 18,
     CAPTION = 28; // pixels: between tiles, of a line of a caption, of its first line with its rims
   const MOST = 5000; // objects in the grid; nobody scrolls further, and a grid has a height that browsers bear
-  let layout = null; // { count, columns, tile, picture, step }
-  let shown = null; // what renderGallery found: { t, images, items, passed, sums, rival, rivals, words }
-  const tiles = new Map(); // place in the list: element
+  // What renderGallery found, and how it laid it out: nothing else is asked for before it was called.
+  /** @type {{ count: number; columns: number; tile: number; picture: number; step: number }} */
+  let layout;
+  /** @type {Shown} */
+  let shown;
+  /** @type {Map<number, HTMLElement>} */
+  const tiles = new Map(); // by place in the list
   let active = 0;
 
-  /** Return the images that have something that passes, and that name and tags let through. */
+  /**
+   * Return the images that have something that passes, and that name and tags let through.
+   *
+   * @param {Store} store
+   * @param {State} state
+   * @param {ImageSums} sums
+   * @param {boolean} all
+   */
   function chosenImages(store, state, sums, all) {
     const wanted = state.find.trim().toLowerCase();
     const tags = probox.taggedIds(state);
@@ -28,8 +39,10 @@
     return rows;
   }
 
-  const plural = (n, one, many) => `${probox.count(n)} ${n === 1 ? one : many}`;
+  const plural = (/** @type {number} */ n, /** @type {string} */ one, /** @type {string} */ many) =>
+    `${probox.count(n)} ${n === 1 ? one : many}`;
 
+  /** @type {Work} */
   function renderGallery(store, state) {
     const before = shown;
     const passed = probox.passing(store, state, state.main);
@@ -58,7 +71,7 @@
         : `${images} with ${items}${shown.words ? "; PDQ, counts and order are of these alone." : "."}`;
     if (state.show === "objects") listItems(store, state, rows);
     else probox.order = rows;
-    sayApart(store, state, rows, apart);
+    sayApart(store, state, apart);
     byId("h-gallery").textContent = state.show === "objects" ? "Objects" : "Images";
     byId("grid").setAttribute("aria-label", state.show);
     active = 0;
@@ -72,7 +85,13 @@
     if (before && before.t === state.t) probox.announce(byId("found").textContent);
   }
 
-  /** Find the objects and false positives to show; neighbours in the large view are then theirs. */
+  /**
+   * Find the objects and false positives to show; neighbours in the large view are then theirs.
+   *
+   * @param {Store} store
+   * @param {State} state
+   * @param {number[]} rows
+   */
   function listItems(store, state, rows) {
     const { items, total } = probox.itemList(store, state, shown.passed, MOST, rows);
     shown.items = items;
@@ -80,8 +99,14 @@
     if (total > items.length) byId("found").textContent += ` The first ${probox.count(items.length)} are shown.`;
   }
 
-  /** Say how many images come last since a detector seems not to have been run on them, and offer the other way. */
-  function sayApart(store, state, rows, apart) {
+  /**
+   * Say how many images come last since a detector seems not to have been run on them, and offer the other way.
+   *
+   * @param {Store} store
+   * @param {State} state
+   * @param {number} apart
+   */
+  function sayApart(store, state, apart) {
     const names = [state.main, shown.rival]
       .filter((r) => r !== null)
       .map((r) => store.results[r].name)
@@ -94,6 +119,7 @@
     byId("unseen").textContent = last ? "Put them among the others" : "Put images never seen last";
   }
 
+  /** @param {State} state */
   function measure(state) {
     const grid = byId("grid");
     const width = grid.clientWidth;
@@ -106,12 +132,16 @@
       : 1 + Number(shown.words !== "") + Number(shown.rival !== null);
     const picture = Math.round(tile * (crops ? 1 : 0.75)),
       caption = CAPTION + LINE * lines;
-    const count = crops ? shown.items.length : shown.images.length;
-    layout = { count, columns, tile, picture, caption, step: picture + caption + GAP };
+    const count = (shown.items ?? shown.images).length;
+    layout = { count, columns, tile, picture, step: picture + caption + GAP };
     grid.style.height = `${Math.max(0, Math.ceil(count / columns) * layout.step - GAP)}px`;
   }
 
-  /** Make the tiles in and around the window, remove the others. */
+  /**
+   * Make the tiles in and around the window, remove the others.
+   *
+   * @type {Work}
+   */
   function place(store, state) {
     if (!layout) return;
     const top = byId("grid").getBoundingClientRect().top;
@@ -129,9 +159,15 @@
     }
   }
 
-  const imageAt = (number) => (shown.items ? shown.items[number].image : shown.images[number]);
+  const imageAt = (/** @type {number} */ number) => (shown.items ? shown.items[number].image : shown.images[number]);
 
-  /** Return what opens a place in the list: with a second detector, both stand beside each other. */
+  /**
+   * Return what opens a place in the list: with a second detector, both stand beside each other.
+   *
+   * @param {Store} store
+   * @param {State} state
+   * @param {number} number
+   */
   function opening(store, state, number) {
     const item = shown.items && shown.items[number];
     return {
@@ -141,6 +177,11 @@
     };
   }
 
+  /**
+   * @param {Store} store
+   * @param {State} state
+   * @param {number} number
+   */
   function makeTile(store, state, number) {
     const { columns, tile, picture, step } = layout;
     const row = imageAt(number),
@@ -154,7 +195,7 @@
     const name = store.images.name[row] || `image ${id}`;
     const { label, lines } = shown.items
       ? probox.itemCaption(store, state, shown.items[number], shown.rival)
-      : imageCaption(store, state, row);
+      : imageCaption(store, row);
     const element = h(
       "div",
       {
@@ -189,22 +230,34 @@
     return element;
   }
 
-  /** Show whether a tile's image is tagged. */
+  /**
+   * Show whether a tile's image is tagged.
+   *
+   * @param {HTMLElement} element
+   * @param {number} id
+   * @param {State} state
+   */
   function mark(element, id, state) {
     const tagged = probox.taggedIds(state).has(id);
-    const [tile, flag] = element.children;
-    tile.setAttribute("aria-label", tile.dataset.label + (tagged ? "; tagged" : ""));
+    const [tile, flag] = element.querySelectorAll("button");
+    const { label = "" } = tile.dataset;
+    tile.setAttribute("aria-label", label + (tagged ? "; tagged" : ""));
     flag.setAttribute("aria-pressed", String(tagged));
-    flag.setAttribute("aria-label", `tag ${tile.dataset.label.split(":")[0]}`);
+    flag.setAttribute("aria-label", `tag ${label.split(":")[0]}`);
     flag.textContent = tagged ? "★" : "☆";
   }
 
-  /** Return the words of an image: what its numbers are of, the numbers, and those of the second detector. */
-  function imageCaption(store, state, row) {
+  /**
+   * Return the words of an image: what its numbers are of, the numbers, and those of the second detector.
+   *
+   * @param {Store} store
+   * @param {number} row
+   */
+  function imageCaption(store, row) {
     const { sums, rival, rivals, words } = shown;
     const PDQ = percent(sums.PDQ[row], 1);
     const against =
-      rival === null
+      rival === null || rivals === null
         ? null
         : `${probox.signed(sums.PDQ[row] - rivals.PDQ[row])} against ${percent(rivals.PDQ[row], 1)} of ${store.results[rival].name}`;
     const what = words ? `PDQ of ${words}` : "PDQ";
@@ -231,7 +284,13 @@
   /** Show a difference in per cent points with its sign. */
   probox.signed = (value) => (Number.isFinite(value) ? `${value < 0 ? "−" : "+"}${percent(Math.abs(value), 1)}` : "–");
 
-  /** Return an image's geometry with what passes alone; all of it if there is no filter. */
+  /**
+   * Return an image's geometry with what passes alone; all of it if there is no filter.
+   *
+   * @param {Geometry} geometry
+   * @param {State} state
+   * @returns {Geometry}
+   */
   function visible(geometry, state) {
     const { passed } = shown;
     if (passed.all) return geometry;
@@ -243,15 +302,24 @@
     };
   }
 
+  /**
+   * @param {Store} store
+   * @param {State} state
+   * @param {number} row
+   * @param {HTMLCanvasElement} canvas
+   * @param {number} ratio
+   */
   function paintTile(store, state, row, canvas, ratio) {
-    const context = canvas.getContext("2d");
+    const context = probox.drawing(canvas);
     const width = store.images.w[row],
       height = store.images.h[row];
     const zoom = Math.min(canvas.width / width, canvas.height / height);
     const left = (canvas.width - zoom * width) / 2,
       top = (canvas.height - zoom * height) / 2;
-    let photo = null,
-      geometry = null;
+    /** @type {HTMLImageElement | null} */
+    let photo = null;
+    /** @type {Geometry | null} */
+    let geometry = null;
     const paint = () => {
       if (!canvas.isConnected) return;
       context.setTransform(1, 0, 0, 1, 0, 0);
@@ -289,12 +357,18 @@
     soon();
   }
 
-  /** Move the focus among tiles, making those that are out of sight. */
+  /**
+   * Move the focus among tiles, making those that are out of sight.
+   *
+   * @param {Store} store
+   * @param {State} state
+   * @param {number} to
+   */
   function move(store, state, to) {
     const { count, columns, step } = layout;
     const target = Math.min(Math.max(to, 0), count - 1);
     if (target < 0) return;
-    const focusOf = (number) => tiles.get(number)?.querySelector(".tile");
+    const focusOf = (/** @type {number} */ number) => tiles.get(number)?.querySelector("button");
     focusOf(active)?.setAttribute("tabindex", "-1");
     active = target;
     const top = byId("grid").getBoundingClientRect().top + window.scrollY + Math.floor(target / columns) * step;
@@ -304,11 +378,15 @@
       window.scrollTo({ top: top + step - window.innerHeight });
     place(store, state);
     if (!tiles.has(target)) tiles.set(target, makeTile(store, state, target));
-    focusOf(target).setAttribute("tabindex", "0");
-    focusOf(target).focus({ preventScroll: true });
+    focusOf(target)?.setAttribute("tabindex", "0");
+    focusOf(target)?.focus({ preventScroll: true });
   }
 
-  /** Tag an image; if that takes it from the list, the focus goes to what stands in its place. */
+  /**
+   * Tag an image; if that takes it from the list, the focus goes to what stands in its place.
+   *
+   * @param {number} id
+   */
   function toggle(id) {
     const inside = byId("grid").contains(document.activeElement),
       number = active;
@@ -327,7 +405,7 @@
   );
   probox.follow(["tags"], (store, state) => {
     if (state.tagged) renderGallery(store, state);
-    else for (const element of tiles.values()) mark(element, Number(element.firstChild.dataset.image), state);
+    else for (const [number, element] of tiles) mark(element, store.images.id[imageAt(number)], state);
   });
 
   // Scrolling, resizing and keys.
@@ -355,6 +433,7 @@
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "t") return toggle(store.images.id[imageAt(active)]);
       const page = layout.columns * Math.max(1, Math.floor(window.innerHeight / layout.step) - 1);
+      /** @type {Record<string, number>} */
       const steps = {
         ArrowRight: 1,
         ArrowLeft: -1,
@@ -370,18 +449,25 @@
       move(store, current(), active + steps[event.key]);
     });
     byId("grid").addEventListener("focusin", (event) => {
-      const tile = event.target.closest(".cell")?.querySelector(".tile");
+      const cell = event.target instanceof Element ? event.target.closest(".cell") : null;
+      const tile = cell?.querySelector("button");
       if (tile) active = Number(tile.dataset.number);
     });
   });
 
+  /** Return the row of an image's id; -1 of one that is not there. */
+  const rowOf = (/** @type {Store} */ store, /** @type {number | null} */ image) =>
+    (image === null ? undefined : store.rowOfImage.get(image)) ?? -1;
+
   /** Put the focus back on the tile of an image, if it is in the list; of several objects, on the one last opened. */
   probox.focusTile = (store, state, image) => {
-    const row = store.rowOfImage.get(image);
+    const row = rowOf(store, image);
     const number =
       layout && active < layout.count && imageAt(active) === row
         ? active
-        : (shown.items || shown.images).findIndex((one) => (shown.items ? one.image : one) === row);
+        : shown.items
+          ? shown.items.findIndex((item) => item.image === row)
+          : shown.images.indexOf(row);
     if (number >= 0) move(store, state, number);
   };
 
@@ -392,7 +478,7 @@
   probox.neighbour = (step) => {
     const state = probox.state(),
       { store } = probox;
-    const row = store.rowOfImage.get(state.image);
+    const row = rowOf(store, state.image);
     const here = placeOf(store, state, row);
     const to = Math.min(Math.max(here < 0 ? 0 : here + step, 0), layout.count - 1);
     if (to < 0 || to === here) return null;
@@ -405,17 +491,23 @@
   probox.placeInGallery = () => {
     const state = probox.state(),
       { store } = probox;
-    const here = placeOf(store, state, store.rowOfImage.get(state.image));
+    const here = placeOf(store, state, rowOf(store, state.image));
     return here < 0 ? null : `${probox.count(here + 1)} of ${probox.count(layout.count)}`;
   };
 
+  /**
+   * @param {Store} store
+   * @param {State} state
+   * @param {number} row
+   */
   function placeOf(store, state, row) {
-    if (!shown.items) return shown.images.indexOf(row);
-    const picked = (number) =>
-      shown.items[number].image === row && probox.pickOf(store, state.main, shown.items[number]) === state.pick;
-    if (active < layout.count && (picked(active) || (state.pick === null && shown.items[active].image === row)))
+    const { items } = shown;
+    if (!items) return shown.images.indexOf(row);
+    const picked = (/** @type {Item} */ item) =>
+      item.image === row && probox.pickOf(store, state.main, item) === state.pick;
+    if (active < items.length && (picked(items[active]) || (state.pick === null && items[active].image === row)))
       return active;
-    const exact = shown.items.findIndex((_, number) => picked(number));
-    return exact >= 0 ? exact : shown.items.findIndex((item) => item.image === row);
+    const exact = items.findIndex(picked);
+    return exact >= 0 ? exact : items.findIndex((item) => item.image === row);
   }
 })();

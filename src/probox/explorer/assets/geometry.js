@@ -2,14 +2,14 @@
 "use strict";
 (() => {
   const { probox } = window;
-  const chunks = new Map(); // number: { images, waiting: [callbacks] }
+  /** @type {Map<number, { images?: KeptImage[]; waiting: ((images: KeptImage[]) => void)[] }>} */
+  const chunks = new Map(); // by number
 
   /** Called by each data file as it is loaded. */
   probox.receive = (number, images) => {
-    const chunk = chunks.get(number) || { waiting: [] };
-    chunk.images = images;
-    chunks.set(number, chunk);
-    for (const callback of chunk.waiting.splice(0)) callback();
+    const waiting = chunks.get(number)?.waiting ?? [];
+    chunks.set(number, { images, waiting });
+    for (const callback of waiting.splice(0)) callback(images);
   };
 
   /** Call back with an image's geometry, at once if it is here. */
@@ -17,16 +17,19 @@
     const size = store.index.chunk;
     const number = Math.floor(row / size);
     let chunk = chunks.get(number);
-    const hand = () => callback(unpack(store, chunk.images[row % size], row));
-    if (chunk && chunk.images) return hand();
+    const hand = (/** @type {KeptImage[]} */ images) => callback(unpack(store, images[row % size], row));
+    if (chunk?.images) {
+      hand(chunk.images);
+      return;
+    }
     if (!chunk) {
       chunks.set(number, (chunk = { waiting: [] }));
       load(number);
     }
     chunk.waiting.push(hand);
-    return undefined;
   };
 
+  /** @param {number} number */
   function load(number) {
     const embedded = document.getElementById(`chunk-${number}`);
     if (embedded) {
@@ -39,7 +42,14 @@
     document.head.append(script);
   }
 
-  /** Return an image's geometry with rows counted in the columns' rows. */
+  /**
+   * Return an image's geometry with rows counted in the columns' rows.
+   *
+   * @param {Store} store
+   * @param {KeptImage} packed
+   * @param {number} row
+   * @returns {Geometry}
+   */
   function unpack(store, packed, row) {
     if (packed.ready) return packed.ready;
     const first = store.objects.offsets[row];
@@ -60,26 +70,43 @@
     return packed.ready;
   }
 
-  /** Return an image's detections: four numbers each, or ten with the corners' covariances; or with stored heatmaps. */
+  /**
+   * Return an image's detections: four numbers each, or ten with the corners' covariances; or with stored heatmaps.
+   *
+   * @param {PackedImage["d"][number]} told
+   * @param {number} first
+   * @param {number} count
+   * @returns {SceneDetection[]}
+   */
   function detectionsOf(told, first, count) {
+    /** @type {[numbers: string, maps: Record<string, StoredMap>]} */
     const [text, maps] = typeof told === "string" ? [told, {}] : told;
+    const covariance = (/** @type {number[]} */ three) => /** @type {Covariance} */ (three);
+    const unpackMap = (/** @type {StoredMap} */ [source, ...box]) => ({ source, box });
     const numbers = probox.column(["f32", text]);
     const width = count ? numbers.length / count : 0;
     return Array.from({ length: count }, (_, n) => {
       const own = Array.from(numbers.subarray(n * width, (n + 1) * width));
-      const map = maps[n] ? { source: maps[n][0], box: maps[n].slice(1) } : null;
+      const map = maps[n] ? unpackMap(maps[n]) : null;
       const uncertain = !map && own.slice(4).some((value) => value !== 0);
       return {
         row: first + n,
-        box: own.slice(0, 4),
-        corners: uncertain ? [own.slice(4, 7), own.slice(7, 10)] : null,
+        box: /** @type {Box} */ (own.slice(0, 4)),
+        corners: uncertain ? [covariance(own.slice(4, 7)), covariance(own.slice(7, 10))] : null,
         map,
-      }; // xx, xy, yy
+      };
     });
   }
 
-  /** Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box. */
+  /**
+   * Return [y, begin, end] of every run of a mask; none if there is no text: the mask fills its box.
+   *
+   * @param {string | undefined} text
+   * @param {number} x0
+   * @param {number} y0
+   */
   function decodeRuns(text, x0, y0) {
+    /** @type {Run[]} */
     const runs = [];
     if (!text) return runs;
     const binary = atob(text);
@@ -117,18 +144,19 @@
   /** Return the mask as a small canvas of one colour, to be drawn at the object's box. */
   probox.maskCanvas = (object, colour) => {
     object.bitmaps ||= new Map();
-    if (!object.bitmaps.has(colour)) {
-      const canvas = document.createElement("canvas");
+    let canvas = object.bitmaps.get(colour);
+    if (!canvas) {
+      canvas = document.createElement("canvas");
       // A mask without pixels has no width; a canvas without any could not be drawn.
       canvas.width = Math.max(1, object.x1 - object.x0 + 1);
       canvas.height = Math.max(1, object.y1 - object.y0 + 1);
-      const context = canvas.getContext("2d");
+      const context = probox.drawing(canvas);
       context.fillStyle = colour;
       if (object.filled && object.x1 >= object.x0) context.fillRect(0, 0, canvas.width, canvas.height);
       for (const [y, begin, end] of object.runs) context.fillRect(begin - object.x0, y - object.y0, end - begin, 1);
       object.bitmaps.set(colour, canvas);
     }
-    return object.bitmaps.get(colour);
+    return canvas;
   };
 
   /** Return the mask's area as a path, for pictures so small that its pixels cannot be told apart. */
@@ -146,14 +174,16 @@
     if (object.outline) return object.outline;
     if (object.filled) return (object.outline = probox.area(object));
     const path = new Path2D();
-    const rows = new Map();
+    /** @type {Map<number, number[]>} */
+    const rows = new Map(); // by y, where its runs begin and end
     for (const [y, begin, end] of object.runs) {
       path.moveTo(begin, y);
       path.lineTo(begin, y + 1);
       path.moveTo(end, y);
       path.lineTo(end, y + 1);
-      if (!rows.has(y)) rows.set(y, []);
-      rows.get(y).push(begin, end);
+      const ends = rows.get(y) ?? [];
+      ends.push(begin, end);
+      rows.set(y, ends);
     }
     for (let y = object.y0; y <= object.y1 + 1; y++) {
       // Where one of two neighbouring rows is inside and the other is not, there is an edge between them.

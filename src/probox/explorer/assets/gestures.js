@@ -1,5 +1,4 @@
 // Zoom and pan by wheel, drag and pinch; a swipe goes to the neighbour.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

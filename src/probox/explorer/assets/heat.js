@@ -20,7 +20,14 @@
 
   const TABLE = Array.from({ length: 256 }, (_, i) => probox.heatColour(i / 255));
 
-  /** Return a picture of the highest of some detections' probabilities at every cell; maps that are not here are asked for. */
+  /**
+   * Return a picture of the highest of some detections' probabilities at every cell; maps that are not here are asked for.
+   *
+   * @param {SceneDetection[]} shown
+   * @param {number} width
+   * @param {number} height
+   * @param {Convention} convention
+   */
   function compose(shown, width, height, convention) {
     const scale = Math.min(1, RASTER / Math.max(width, height));
     const columns = Math.max(1, Math.round(width * scale)),
@@ -28,16 +35,16 @@
     const highest = new Float32Array(columns * rows);
     for (const d of shown) {
       if (d.map && !d.values) {
-        loadMap(d, width, height, columns, rows);
+        loadMap(d, d.map, width, height, columns, rows);
         continue;
       }
-      const values = d.map ? d.values : probox.heatmap(d, width, height, columns, rows, convention);
+      const values = d.values ?? probox.heatmap(d, width, height, columns, rows, convention);
       for (let i = 0; i < values.length; i++) if (values[i] > highest[i]) highest[i] = values[i];
     }
     const canvas = document.createElement("canvas");
     canvas.width = columns;
     canvas.height = rows;
-    const target = canvas.getContext("2d");
+    const target = probox.drawing(canvas);
     const picture = target.createImageData(columns, rows);
     for (let i = 0; i < highest.length; i++) {
       if (highest[i] > 0) picture.data.set(TABLE[Math.round(255 * Math.min(highest[i], 1))], 4 * i);
@@ -54,34 +61,46 @@
     const here = shown.filter((d) => d.map && d.values).length;
     const key = `${view.threshold} ${shown === detections ? "all" : shown.map((d) => d.row)} ${here}`;
     geometry.heat ||= new Map();
-    if (geometry.heat.get(r)?.key !== key) {
-      geometry.heat.set(r, { key, canvas: compose(shown, width, height, view.result.convention) });
+    let heat = geometry.heat.get(r);
+    if (heat?.key !== key) {
+      heat = { key, canvas: compose(shown, width, height, view.result.convention) };
+      geometry.heat.set(r, heat);
     }
     context.globalAlpha = 1;
     const smooth = context.imageSmoothingEnabled;
     context.imageSmoothingEnabled = true;
-    context.drawImage(geometry.heat.get(r).canvas, 0, 0, width, height);
+    context.drawImage(heat.canvas, 0, 0, width, height);
     context.imageSmoothingEnabled = smooth;
   };
 
-  /** Load a stored heatmap (a grey picture of a part of the image) and paint anew when it is there. */
-  function loadMap(d, width, height, columns, rows) {
+  /**
+   * Load a stored heatmap (a grey picture of a part of the image) and paint anew when it is there.
+   *
+   * @param {SceneDetection} d
+   * @param {NonNullable<SceneDetection["map"]>} map
+   * @param {number} width
+   * @param {number} height
+   * @param {number} columns
+   * @param {number} rows
+   */
+  function loadMap(d, map, width, height, columns, rows) {
     if (d.loading) return;
-    d.loading = new Image();
-    d.loading.onload = () => {
+    const image = new Image();
+    d.loading = image;
+    image.onload = () => {
       const canvas = document.createElement("canvas");
       canvas.width = columns;
       canvas.height = rows;
-      const context = canvas.getContext("2d", { willReadFrequently: true });
+      const context = probox.drawing(canvas, { willReadFrequently: true });
       context.scale(columns / width, rows / height);
-      const [x, y, w, h] = d.map.box;
-      context.drawImage(d.loading, x, y, w, h);
+      const [x, y, w, h] = map.box;
+      context.drawImage(image, x, y, w, h);
       const { data } = context.getImageData(0, 0, columns, rows);
       d.values = Float32Array.from({ length: columns * rows }, (_, i) => data[4 * i] / 255);
       probox.repaint();
     };
-    d.loading.onerror = () => probox.say("a heatmap of this image cannot be read");
-    d.loading.src = d.map.source;
+    image.onerror = () => probox.say("a heatmap of this image cannot be read");
+    image.src = map.source;
   }
 
   /** Make the scale of the colours, from 0 to 1, as they look on a light ground. */

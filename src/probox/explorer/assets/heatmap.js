@@ -8,7 +8,11 @@
   // last digit of any probability, under every convention.
   const FAR = 9;
 
-  /** The standard normal distribution function, to the last digits of a double. */
+  /**
+   * The standard normal distribution function, to the last digits of a double.
+   *
+   * @param {number} z
+   */
   function cumulative(z) {
     const x = Math.abs(z);
     if (x > 38) return z > 0 ? 1 : 0;
@@ -34,7 +38,13 @@
     [0.9602898564975363, 0.1012285362903763],
   ];
 
-  /** Return Pr(X <= h, Y <= k) minus Pr(X <= h) Pr(Y <= k) of standard normal variables (Plackett's integral). */
+  /**
+   * Return Pr(X <= h, Y <= k) minus Pr(X <= h) Pr(Y <= k) of standard normal variables (Plackett's integral).
+   *
+   * @param {number} h
+   * @param {number} k
+   * @param {number} correlation
+   */
   function together(h, k, correlation) {
     const end = Math.asin(Math.abs(correlation)),
       sign = Math.sign(correlation);
@@ -56,12 +66,19 @@
     return (sign * sum) / (2 * Math.PI);
   }
 
-  /** Return Pr(X <= x, Y <= y) of a Gaussian corner at the edges `xs` and `ys` of pixels, row by row. */
+  /**
+   * Return Pr(X <= x, Y <= y) of a Gaussian corner at the edges `xs` and `ys` of pixels, row by row.
+   *
+   * @param {number[]} xs
+   * @param {number[]} ys
+   * @param {Point} mean
+   * @param {Covariance} covariance
+   */
   function distribution(xs, ys, mean, [xx, xy, yy]) {
     const sx = Math.sqrt(Math.max(xx, 0)),
       sy = Math.sqrt(Math.max(yy, 0));
     // An axis without variance is a step at its mean.
-    const standard = (edge, centre, sigma) => {
+    const standard = (/** @type {number} */ edge, /** @type {number} */ centre, /** @type {number} */ sigma) => {
       const offset = edge - EDGE - centre;
       return sigma > 0 ? offset / sigma : offset >= 0 ? Infinity : -Infinity;
     };
@@ -82,7 +99,15 @@
     );
   }
 
-  /** Return the inclusive pixels [x0, y0, x1, y1] where a corner's map is computed; null if there are none. */
+  /**
+   * Return the inclusive pixels [x0, y0, x1, y1] where a corner's map is computed; null if there are none.
+   *
+   * @param {Point} mean
+   * @param {Covariance} covariance
+   * @param {Point} size
+   * @param {Convention} convention
+   * @returns {Box | null}
+   */
   function regionOfInterest(mean, [xx, xy, yy], size, convention) {
     if (!convention.region_of_interest) return [0, 0, size[0] - 1, size[1] - 1];
     const low = [],
@@ -102,11 +127,12 @@
     // Before the mean, the corner of a pixel that is nearest to the mean is the next pixel's own.
     const shiftX = column > 0 && column < size[0] - 1 ? column : 0,
       shiftY = row > 0 && row < size[1] - 1 ? row : 0;
+    /** @type {Box} */
     const kept = [x0 + column, y0 + row, x0 + column, y0 + row];
     for (let y = y0; y <= y1; y++) {
-      const dy = y + (y - y0 < shiftY) - mean[1];
+      const dy = y + (y - y0 < shiftY ? 1 : 0) - mean[1];
       for (let x = x0; x <= x1; x++) {
-        const dx = x + (x - x0 < shiftX) - mean[0];
+        const dx = x + (x - x0 < shiftX ? 1 : 0) - mean[0];
         const squared = (yy * dx * dx - 2 * xy * dx * dy + xx * dy * dy) / determinant;
         if (squared > convention.mahalanobis ** 2) continue;
         if (x < kept[0]) kept[0] = x;
@@ -118,14 +144,26 @@
     return kept;
   }
 
-  const rounding = (convention) => (convention.single_precision ? Math.fround : (value) => value);
+  const rounding = (/** @type {Convention} */ convention) =>
+    convention.single_precision ? Math.fround : (/** @type {number} */ value) => value;
 
-  /** Return one corner's map at some pixels: how likely the corner lies in the image, left of and above their ends. */
+  /**
+   * Return one corner's map at some pixels: how likely the corner lies in the image, left of and above their ends.
+   *
+   * @param {number[]} xs
+   * @param {number[]} ys
+   * @param {Point} mean
+   * @param {Covariance} covariance
+   * @param {Box} region
+   * @param {Convention} convention
+   */
   function cornerMap(xs, ys, mean, covariance, [x0, y0, x1, y1], convention) {
     const round = rounding(convention),
       least = round(convention.min_probability);
     // Beyond the region everything is as at its end: few edges are left, the image's own first.
-    const edges = (pixels, last) => [...new Set([0, ...pixels.map((pixel) => Math.min(pixel, last) + 1)])];
+    const edges = (/** @type {number[]} */ pixels, /** @type {number} */ last) => [
+      ...new Set([0, ...pixels.map((pixel) => Math.min(pixel, last) + 1)]),
+    ];
     const xEdges = edges(xs, x1),
       yEdges = edges(ys, y1);
     const table = distribution(xEdges, yEdges, mean, covariance).map((row) => row.map(round));
@@ -145,7 +183,13 @@
     );
   }
 
-  /** Return how much of a pixel a plain box covers along one axis. */
+  /**
+   * Return how much of a pixel a plain box covers along one axis.
+   *
+   * @param {number} pixel
+   * @param {number} low
+   * @param {number} high
+   */
   function cover(pixel, low, high) {
     const first = Math.ceil(low),
       last = Math.floor(high);
@@ -159,7 +203,8 @@
     const [x1, y1, x2, y2] = detection.box;
     const { corners } = detection;
     const values = convention.single_precision ? new Float32Array(columns * rows) : new Float64Array(columns * rows);
-    const pixels = (count, size) => Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
+    const pixels = (/** @type {number} */ count, /** @type {number} */ size) =>
+      Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * size) / count));
     const xs = pixels(columns, width),
       ys = pixels(rows, height);
     if (!corners) {
@@ -169,8 +214,10 @@
       for (let j = 0; j < rows; j++) for (let i = 0; i < columns; i++) values[j * columns + i] = across[i] * down[j];
       return values;
     }
+    /** @type {Point} */
     const size = [width, height];
     // The second corner is the same thing as the first in the image turned by half a turn.
+    /** @type {Point} */
     const other = [width - (x2 + 1), height - (y2 + 1)];
     const [near, far] = [
       regionOfInterest([x1, y1], corners[0], size, convention),

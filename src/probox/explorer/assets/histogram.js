@@ -1,5 +1,4 @@
 // How the qualities of true positives are distributed; a range that is drawn there is the gallery's filter.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

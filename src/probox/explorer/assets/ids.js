@@ -1,5 +1,4 @@
 // Lists of image ids as a short text, for links.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -5,6 +5,7 @@
   const { h, percent, byId } = probox;
   const { QUALITIES, VERDICTS } = probox.constants;
   const { TP, FP, FN, IGNORED, DROPPED } = probox.constants.VERDICT;
+  /** @type {Record<number, number>} */
   const ORDER = { [TP]: 0, [FN]: 1, [FP]: 2, [IGNORED]: 3 };
 
   // "d3" is the third detection of the main detector, "d3.1" that of detector 1, "o2" the image's second object.
@@ -29,16 +30,23 @@
     return { kind: pick[0], r, row: offsets[image] + number };
   };
 
-  /** Return a description of an object or detection: heading, sentence, qualities. */
+  /**
+   * Return a description of an object or detection: heading, sentence, qualities.
+   *
+   * @param {Store} store
+   * @param {number} image
+   * @param {Entry} entry
+   */
   function describe(store, image, { kind, r, row: item }) {
     const view = store.view(r, probox.state().t);
-    const name = (number) => (number < 0 ? "unknown class" : store.classes[number]);
+    const name = (/** @type {number} */ number) => (number < 0 ? "unknown class" : store.classes[number]);
     const { detections } = view.result;
     const found = kind === "d" ? item : view.objectDetection[item];
     const object = kind === "d" ? view.partner(item) : item;
     const verdict = kind === "d" ? view.verdict[item] : view.objectVerdict[item];
-    const said = (d) => `${name(detections.class[d])} ${percent(detections.score[d], 1)}`;
-    const there = (o) => `${name(store.objects.class[o])} ${o - store.objects.offsets[image] + 1}`;
+    const said = (/** @type {number} */ d) => `${name(detections.class[d])} ${percent(detections.score[d], 1)}`;
+    const there = (/** @type {number} */ o) =>
+      `${name(store.objects.class[o])} ${o - store.objects.offsets[image] + 1}`;
     return {
       verdict,
       heading: kind === "d" ? `detection: ${said(item)}` : `object: ${there(item)}`,
@@ -54,7 +62,8 @@
     };
   }
 
-  const toneOf = (verdict) => (verdict === TP ? "right" : verdict === IGNORED ? "neutral" : "wrong");
+  const toneOf = (/** @type {number} */ verdict) =>
+    verdict === TP ? "right" : verdict === IGNORED ? "neutral" : "wrong";
 
   /** Return the elements that tell what is hovered or picked. */
   probox.cardOf = (store, image, found) => {
@@ -75,10 +84,17 @@
             ]),
           )
         : null,
-    ].filter(Boolean);
+    ].filter((element) => element !== null);
   };
 
-  /** Return one detector's entries: matches, misses, false positives, each the surest first. */
+  /**
+   * Return one detector's entries: matches, misses, false positives, each the surest first.
+   *
+   * @param {Store} store
+   * @param {number} image
+   * @param {Geometry} geometry
+   * @param {number} r
+   */
   function entriesOf(store, image, geometry, r) {
     const view = store.view(r, probox.state().t);
     return [
@@ -96,9 +112,9 @@
    */
   probox.listItems = (store, image, geometry, shown, hover) => {
     const items = byId("items"),
-      held = items.contains(document.activeElement) ? document.activeElement : null;
+      held = probox.focusIn(items);
     const { pick } = probox.state();
-    const button = ({ entry, told }) => {
+    const button = (/** @type {ReturnType<typeof entriesOf>[number]} */ { entry, told }) => {
       const code = probox.codeOf(store, image, entry);
       return h(
         "button",
@@ -146,10 +162,10 @@
       );
     });
     items.replaceChildren(...groups);
-    items.dataset.count = groups.length;
+    items.dataset.count = String(groups.length);
     // A list that is made anew must not take the focus away.
     if (held) {
-      [...items.querySelectorAll(".item")]
+      [...items.querySelectorAll("button")]
         .find((one) => one.dataset.code === held.dataset.code && one.dataset.of === held.dataset.of)
         ?.focus();
     }

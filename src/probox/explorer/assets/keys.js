@@ -1,5 +1,4 @@
 // The list of keys, on ? or by a button.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -9,16 +9,24 @@
   const WRONG = 12; // and of the false positives only the surest have one
 
   /** Return how many square pixels two boxes [left, top, right, bottom] share. */
-  const shared = (a, b) =>
+  const shared = (/** @type {Box} */ a, /** @type {Box} */ b) =>
     Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
-  const holds = (outer, inner) =>
+  const holds = (/** @type {Box} */ outer, /** @type {Box} */ inner) =>
     outer[0] <= inner[0] && outer[1] <= inner[1] && outer[2] >= inner[2] && outer[3] >= inner[3];
-  const apart = (a, [x, y]) => Math.hypot(Math.max(a[0] - x, 0, x - a[2]), Math.max(a[1] - y, 0, y - a[3]));
+  const apart = (/** @type {Box} */ a, /** @type {Point} */ [x, y]) =>
+    Math.hypot(Math.max(a[0] - x, 0, x - a[2]), Math.max(a[1] - y, 0, y - a[3]));
 
-  /** Return places for a label of width w: at its box first, then farther and farther around it. */
+  /**
+   * Return places for a label of width w: at its box first, then farther and farther around it.
+   *
+   * @param {Box} box
+   * @param {number} w
+   * @param {boolean} far
+   */
   function places([left, top, right, bottom], w, far) {
     const h = HEIGHT;
-    const near = [
+    /** @type {Point[]} */
+    const corners = [
       [left, top - h],
       [right - w, top - h],
       [left, bottom],
@@ -27,7 +35,8 @@
       [right - w, top],
       [left, bottom - h],
       [right - w, bottom - h],
-    ].map(([x, y], i) => ({ x, y, cost: i < 4 ? 0 : 0.3, near: true }));
+    ];
+    const near = corners.map(([x, y], i) => ({ x, y, cost: i < 4 ? 0 : 0.3 }));
     if (!far) return near;
     const x = (left + right - w) / 2,
       y = (top + bottom - h) / 2;
@@ -51,10 +60,13 @@
    * not at its thing, or lies on another object.
    */
   probox.placeLabels = (labels, size) => {
+    /** @type {Box[]} */
     const taken = [];
     return labels.map(({ w, box, others, objects, far, anchor }) => {
+      /** @type {{ x: number; y: number; cost: number; area: Box } | null} */
       let best = null;
       for (const place of places(box, w, far)) {
+        /** @type {Box} */
         const area = [place.x, place.y, place.x + w, place.y + HEIGHT];
         if (!holds([0, 0, ...size], area) || taken.some((other) => shared(area, other) > 0)) continue;
         // What holds the whole thing lies under every place at it.
@@ -66,6 +78,7 @@
       if (!best) return null;
       taken.push(best.area);
       const { area } = best;
+      /** @type {Point} */
       const middle = [(area[0] + area[2]) / 2, (area[1] + area[3]) / 2];
       const doubtful = objects.some((other) => shared(area, other) > 0.15 * w * HEIGHT);
       let end = anchor(...middle, false);
@@ -74,6 +87,7 @@
         end = anchor(...middle, true);
         if (apart(area, end) <= TOUCH) return { x: best.x, y: best.y, leader: null };
       }
+      /** @type {Point} */
       const start = [Math.min(Math.max(end[0], area[0]), area[2]), Math.min(Math.max(end[1], area[1]), area[3])];
       return { x: best.x, y: best.y, leader: [...start, ...end] };
     });
@@ -87,10 +101,12 @@
       if (inner) return [(x0 + x1 + 1) / 2, (y0 + y1 + 1) / 2];
       return [Math.min(Math.max(x, x0), x1 + 1), Math.min(Math.max(y, y0), y1 + 1)];
     }
-    let best = null,
-      least = Infinity;
+    /** @type {Point} */
+    let best = [x, y]; // until the first run is looked at
+    let least = Infinity;
     const centre = (object.y0 + object.y1 + 1) / 2;
     for (const [row, begin, end] of runs) {
+      /** @type {Point} */
       const point = inner
         ? [(begin + end) / 2, row + 0.5]
         : [Math.min(Math.max(x, begin), end), Math.min(Math.max(y, row), row + 1)];
@@ -105,12 +121,21 @@
     return best;
   };
 
-  /** Return the point of a box's border nearest to x, y; its middle if `inner`. */
+  /**
+   * Return the point of a box's border nearest to x, y; its middle if `inner`.
+   *
+   * @param {Box} box
+   * @param {number} x
+   * @param {number} y
+   * @param {boolean} inner
+   * @returns {Point}
+   */
   function pointOfBox([left, top, right, bottom], x, y, inner) {
     if (inner) return [(left + right) / 2, (top + bottom) / 2];
     if (x <= left || x >= right || y <= top || y >= bottom) {
       return [Math.min(Math.max(x, left), right), Math.min(Math.max(y, top), bottom)];
     }
+    /** @type {[away: number, to: Point][]} */
     const ways = [
       [x - left, [left, y]],
       [right - x, [right, y]],
@@ -120,34 +145,43 @@
     return ways.sort((a, b) => a[0] - b[0])[0][1];
   }
 
-  /** Return which labels are shown: of what is in focus, or of all but the many false positives that nearly nothing speaks for. */
+  /**
+   * Return which labels are shown: of what is in focus, or of all but the many false positives that nearly nothing speaks for.
+   *
+   * @param {Focus} focus
+   */
   function shownOf(focus) {
     let wrong = 0;
-    return (label, _, all) => (focus ? label.chosen : label.verdict !== FP || all.length <= CROWD || wrong++ < WRONG);
+    return (/** @type {NamedThing} */ label, /** @type {number} */ _, /** @type {NamedThing[]} */ all) =>
+      focus ? label.chosen : label.verdict !== FP || all.length <= CROWD || wrong++ < WRONG;
   }
 
   /** Write class names at detections and missed objects where there is room, on a canvas in CSS pixels. */
   probox.paintLabels = (context, geometry, view, r, { toScreen, toImage, size, focus }) => {
     const { store } = view;
-    const name = (number) => (number < 0 ? "unknown class" : store.classes[number]);
+    const name = (/** @type {number} */ number) => (number < 0 ? "unknown class" : store.classes[number]);
     const { detections } = view.result;
+    /** @type {(box: Box) => Box} */
     const onScreen = ([x1, y1, x2, y2]) => [...toScreen(x1 + 0.5, y1 + 0.5), ...toScreen(x2 + 0.5, y2 + 0.5)];
     const kept = probox.keptDetections(geometry, view, r).reverse();
     const objects = geometry.objects.map((o) => ({ row: o.row, o, box: onScreen([o.x0, o.y0, o.x1, o.y1]) }));
     const boxes = kept.filter((d) => view.verdict[d.row] !== FP).map((d) => ({ row: d.row, box: onScreen(d.box) }));
-    const boxesBut = (list, row) => list.filter((one) => one.row !== row).map((one) => one.box);
+    const boxesBut = (/** @type {{ row: number; box: Box }[]} */ list, /** @type {number} */ row) =>
+      list.filter((one) => one.row !== row).map((one) => one.box);
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
-    const labels = [
+    /** @type {NamedThing[]} */
+    const things = [
       ...kept.map((d) => {
         const box = onScreen(d.box);
         return {
           text: `${name(detections.class[d.row])} ${Math.round(100 * detections.score[d.row])}`,
           box,
           verdict: view.verdict[d.row],
-          chosen: focus && focus.detection === d.row,
+          chosen: focus?.detection === d.row,
           objects: [],
           others: boxesBut(boxes, d.row),
+          /** @type {Label["anchor"]} */
           anchor: (x, y, inner) => pointOfBox(box, x, y, inner),
         };
       }),
@@ -157,20 +191,23 @@
           text: `missed ${name(store.objects.class[row])}`,
           box,
           verdict: FN,
-          chosen: focus && focus.object === row,
+          chosen: focus?.object === row,
           objects: boxesBut(objects, row),
           others: [...boxesBut(objects, row), ...boxes.map((one) => one.box)],
+          /** @type {Label["anchor"]} */
           anchor: (x, y, inner) => toScreen(...probox.pointOfMask(o, ...toImage(x, y), inner)),
         })),
-    ]
-      .filter(shownOf(focus))
-      .sort((a, b) => (b.verdict === TP) - (a.verdict === TP) || (b.verdict === FN) - (a.verdict === FN));
+    ];
+    const rank = (/** @type {NamedThing} */ { verdict }) => (verdict === TP ? 0 : verdict === FN ? 1 : 2);
+    const named = things.filter(shownOf(focus)).sort((a, b) => rank(a) - rank(b));
     // What lies outside the window, being zoomed, needs no label.
-    const seen = labels.filter(({ box }) => shared(box, [-1, -1, size[0] + 1, size[1] + 1]) > 0);
-    for (const label of seen) {
-      label.w = context.measureText(label.text).width + 10;
-      label.far = label.verdict === FN || seen.length <= CROWD;
-    }
+    const seen = named
+      .filter(({ box }) => shared(box, [-1, -1, size[0] + 1, size[1] + 1]) > 0)
+      .map((thing, _, all) => ({
+        ...thing,
+        w: context.measureText(thing.text).width + 10,
+        far: thing.verdict === FN || all.length <= CROWD,
+      }));
     const placed = probox.placeLabels(seen, size);
     placed.forEach((place, i) => {
       if (place?.leader) paintLeader(context, place.leader, probox.verdictColour(seen[i].verdict));
@@ -181,10 +218,15 @@
     return placed.flatMap((place, i) => (place ? [{ ...place, text: seen[i].text }] : []));
   };
 
+  /**
+   * @param {Context} context
+   * @param {Box} leader
+   * @param {string} colour
+   */
   function paintLeader(context, [x, y, toX, toY], colour) {
-    for (const [width, ink] of [
-      [3.5, "#fff"],
-      [1.5, colour],
+    for (const { width, ink } of [
+      { width: 3.5, ink: "#fff" },
+      { width: 1.5, ink: colour },
     ]) {
       context.strokeStyle = ink;
       context.lineWidth = width;
@@ -199,6 +241,11 @@
     }
   }
 
+  /**
+   * @param {Context} context
+   * @param {PlacedLabel} place
+   * @param {NamedThing & { w: number }} label
+   */
   function paintLabel(context, { x, y }, { text, w, verdict }) {
     context.fillStyle = probox.css("--panel");
     context.globalAlpha = 0.9;

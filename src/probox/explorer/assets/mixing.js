@@ -1,5 +1,4 @@
 // Which classes are taken for which, in counts: `probox.analysis.confusion` of the page. Nothing here draws.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

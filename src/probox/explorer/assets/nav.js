@@ -1,6 +1,5 @@
 // The line of sections, and going to one: below the bar, which stays on top, and without touching the address, which
 // holds the state.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -17,7 +17,7 @@
     const longer = Math.max(high[0] - low[0], high[1] - low[1]);
     const side = Math.max(longer, Math.min(longer + 2 * Math.max(0.25 * longer, 12), Math.max(width, height)));
     // An edge of the image is passed only by what does so itself.
-    const inside = (from, to, size) => {
+    const inside = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ size) => {
       const middle = (from + to) / 2 - side / 2;
       if (side >= size) return Math.min(Math.max((size - side) / 2, to - side), from);
       return Math.min(Math.max(middle, Math.min(0, from)), Math.max(size, to) - side);
@@ -33,7 +33,7 @@
   probox.itemCaption = (store, state, { d, o }, rival) => {
     const view = store.view(state.main, state.t);
     const { detections, pairs } = view.result;
-    const name = (number) => (number < 0 ? "unknown class" : store.classes[number]);
+    const name = (/** @type {number} */ number) => (number < 0 ? "unknown class" : store.classes[number]);
     const score = d < 0 ? "" : percent(detections.score[d], 0);
     const said = d < 0 ? "" : name(detections.class[d]);
     const there = o < 0 ? said : name(store.objects.class[o]);
@@ -60,7 +60,7 @@
     };
   };
 
-  const againstWords = (view, o) =>
+  const againstWords = (/** @type {View} */ view, /** @type {number} */ o) =>
     view.objectVerdict[o] === TP
       ? `pPDQ ${percent(view.result.pairs.pPDQ[view.pair[view.objectDetection[o]]], 1)}`
       : "missed";
@@ -68,17 +68,19 @@
   /** Paint the part of an image around an item: its object and its detection, of the others only the objects, faintly. */
   probox.paintCrop = (store, state, item, canvas, ratio) => {
     const { image: row, d, o } = item;
-    const context = canvas.getContext("2d");
+    const context = probox.drawing(canvas);
     const width = store.images.w[row],
       height = store.images.h[row];
-    let photo = null,
-      scene = null,
-      crop = null;
+    /** @type {HTMLImageElement | null} */
+    let photo = null;
+    /** @type {{ geometry: Geometry; crop: [x: number, y: number, side: number] } | null} */
+    let scene = null;
     const paint = () => {
       if (!canvas.isConnected) return;
       context.setTransform(1, 0, 0, 1, 0, 0);
       context.clearRect(0, 0, canvas.width, canvas.height);
-      if (!crop) return;
+      if (!scene) return;
+      const { geometry, crop } = scene;
       const zoom = canvas.width / crop[2];
       context.setTransform(zoom, 0, 0, zoom, -zoom * crop[0], -zoom * crop[1]);
       context.fillStyle = probox.css("--ground");
@@ -88,7 +90,7 @@
       context.beginPath();
       context.rect(0, 0, width, height);
       context.clip();
-      probox.paintScene(context, scene, store.view(state.main, state.t), state.main, {
+      probox.paintScene(context, geometry, store.view(state.main, state.t), state.main, {
         zoom: zoom / ratio,
         layers: new Set("mbe"),
         focus: { object: o, detection: d },
@@ -103,21 +105,14 @@
       probox.withGeometry(store, row, (geometry) => {
         const own = geometry.results[state.main].filter((one) => one.row === d);
         const objects = geometry.objects.filter((one) => one.row === o);
-        crop = probox.cropAround(
-          [...own.map((one) => one.box), ...objects.map((one) => [one.x0, one.y0, one.x1, one.y1])],
-          width,
-          height,
-        );
+        const boxOf = (/** @type {SceneObject} */ { x0, y0, x1, y1 }) => /** @type {Box} */ ([x0, y0, x1, y1]);
+        const crop = probox.cropAround([...own.map((one) => one.box), ...objects.map(boxOf)], width, height);
         const near = geometry.objects.filter(
           (one) =>
             one.x0 < crop[0] + crop[2] && one.x1 >= crop[0] - 1 && one.y0 < crop[1] + crop[2] && one.y1 >= crop[1] - 1,
         );
-        scene = {
-          ...geometry,
-          heat: null,
-          objects: near,
-          results: geometry.results.map((_, r) => (r === state.main ? own : [])),
-        };
+        const results = geometry.results.map((_, r) => (r === state.main ? own : []));
+        scene = { geometry: { ...geometry, heat: null, objects: near, results }, crop };
         soon();
         probox.withPhoto(store, row, true, (small) => {
           photo ||= small;

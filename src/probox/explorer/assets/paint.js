@@ -8,8 +8,11 @@
   const verdictColour = (probox.verdictColour = (verdict) =>
     probox.css(verdict === TP ? "--right" : verdict === FP || verdict === FN ? "--wrong" : "--neutral"));
 
-  /** Load a photo once; call back when it can be drawn, and not at all if there is none. */
+  /** @typedef {{ image: HTMLImageElement; waiting: ((image: HTMLImageElement) => void)[]; ready: boolean }} Photo */
+  /** @type {Map<string, Photo>} */
   const photos = new Map();
+
+  /** Load a photo once; call back when it can be drawn, and not at all if there is none. */
   probox.withPhoto = (store, row, small, callback) => {
     const ending = store.images.photo[row];
     if (!ending) return;
@@ -18,14 +21,17 @@
     let entry = photos.get(source);
     if (!entry) {
       const image = new Image();
-      entry = { image, waiting: [], ready: false };
-      photos.set(source, entry);
+      /** @type {Photo} */
+      const made = { image, waiting: [], ready: false };
+      entry = made;
+      photos.set(source, made);
       image.onload = () => {
-        entry.ready = true;
-        for (const one of entry.waiting.splice(0)) one(image);
+        made.ready = true;
+        for (const one of made.waiting.splice(0)) one(image);
       };
       image.src = source;
-      if (photos.size > 300) photos.delete(photos.keys().next().value); // decoded photos are large
+      const [oldest] = photos.keys();
+      if (photos.size > 300) photos.delete(oldest); // decoded photos are large
     }
     if (entry.ready) callback(entry.image);
     else entry.waiting.push(callback);
@@ -78,7 +84,7 @@
       const sure = verdict === TP ? 1 : (0.45 + 0.55 * view.result.detections.confidence[d.row]) * thin;
       const colour = verdictColour(verdict);
       const strength = chosen ? 1 : focus ? 0.22 : sure;
-      if (layers.has("e") && d.corners) paintCorners(context, d, colour, strength, line, fine);
+      if (layers.has("e") && d.corners) paintCorners(context, d, d.corners, colour, strength, line, fine);
       if (layers.has("b"))
         paintBox(
           context,
@@ -93,6 +99,15 @@
     context.globalAlpha = 1;
   };
 
+  /**
+   * @param {Context} context
+   * @param {SceneDetection} d
+   * @param {string} colour
+   * @param {number} strength
+   * @param {number} width
+   * @param {boolean} fine
+   * @param {number[]} dash
+   */
   function paintBox(context, d, colour, strength, width, fine, dash) {
     // Pixel x is the square from x to x + 1: a corner at x lies in its middle.
     const [x1, y1, x2, y2] = d.box;
@@ -110,7 +125,14 @@
     context.setLineDash([]);
   }
 
-  /** Hatch a mask, so that a missed object is not told by its colour alone. */
+  /**
+   * Hatch a mask, so that a missed object is not told by its colour alone.
+   *
+   * @param {Context} context
+   * @param {SceneObject} object
+   * @param {string} colour
+   * @param {number} line
+   */
   function hatch(context, object, colour, line) {
     const { x0, y0, x1, y1 } = object;
     const high = y1 - y0 + 1,
@@ -129,8 +151,17 @@
     context.restore();
   }
 
-  function paintCorners(context, d, colour, strength, line, fine) {
-    d.corners.forEach((covariance, corner) => {
+  /**
+   * @param {Context} context
+   * @param {SceneDetection} d
+   * @param {Covariance[]} corners
+   * @param {string} colour
+   * @param {number} strength
+   * @param {number} line
+   * @param {boolean} fine
+   */
+  function paintCorners(context, d, corners, colour, strength, line, fine) {
+    corners.forEach((covariance, corner) => {
       const { long, short, angle } = probox.axes(covariance);
       const x = d.box[2 * corner] + 0.5,
         y = d.box[2 * corner + 1] + 0.5;

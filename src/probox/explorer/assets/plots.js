@@ -1,5 +1,4 @@
 // The section of plots: what the threshold does, and the qualities of true positives.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // Printing: light colours, and charts that fit whatever the paper's width is.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

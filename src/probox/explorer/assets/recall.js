@@ -1,5 +1,4 @@
 // COCO's precision against recall at the threshold: the mean over classes, or that of the chosen class.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -9,11 +9,12 @@
 
   const LIMB = 2 ** 24,
     BACK = 2 ** -24;
-  const limbs = (hex) =>
+  const limbs = (/** @type {string} */ hex) =>
     Array.from({ length: 6 }, (_, i) => parseInt(hex.slice(Math.max(0, 26 - 6 * i), 32 - 6 * i), 16));
   const [m0, m1, m2, m3, m4, m5] = limbs("2360ed051fc65da44385df649fccf645");
 
   class PCG64 {
+    /** @param {GeneratorState} start */
     constructor([state, increment]) {
       this.x = Float64Array.from(limbs(state));
       this.c = Float64Array.from(limbs(increment));
@@ -77,7 +78,11 @@
       return this.low;
     }
 
-    /** Return a whole number below `n` (Lemire's way). */
+    /**
+     * Return a whole number below `n` (Lemire's way).
+     *
+     * @param {number} n
+     */
     below(n) {
       if (n === 1) return 0;
       for (;;) {
@@ -95,7 +100,12 @@
     }
   }
 
-  /** Make how often each image is drawn in each replicate: a row per image. */
+  /**
+   * Make how often each image is drawn in each replicate: a row per image.
+   *
+   * @param {number} images
+   * @returns {Generator<undefined, Uint8Array>}
+   */
   function* draws(images) {
     const random = new PCG64(DRAWS);
     const weights = new Uint8Array(images * REPLICATES);
@@ -106,7 +116,14 @@
     return weights;
   }
 
-  /** Make which images change sides in `count` swaps: a row per eight images, a byte per swap, the first image lowest. */
+  /**
+   * Make which images change sides in `count` swaps: a row per eight images, a byte per swap, the first image lowest.
+   *
+   * @param {number} images
+   * @param {GeneratorState} state
+   * @param {number} count
+   * @returns {Generator<undefined, Uint8Array>}
+   */
   function* swaps(images, state, count) {
     const random = new PCG64(state);
     const bits = new Uint8Array(Math.ceil(images / 8) * count);
@@ -119,18 +136,32 @@
 
   // --- sums of what was drawn or swapped ---
 
-  /** Add an image's value to every replicate's sum. */
+  /**
+   * Add an image's value to every replicate's sum.
+   *
+   * @param {Float64Array} sums
+   * @param {Uint8Array} weights
+   * @param {number} image
+   * @param {number} value
+   */
   function addDrawn(sums, weights, image, value) {
     if (!value) return;
     for (let r = 0, at = image * REPLICATES; r < REPLICATES; r++, at++) sums[r] += value * weights[at];
   }
 
+  const table = new Float64Array(256);
+
   /**
    * Add to every swap's sum the values of the images that it swaps; `images` ascend.
    *
    * Eight images at a time: a swap of them is a byte, and there are 256 sums to choose from.
+   *
+   * @param {Float64Array} sums
+   * @param {Uint8Array} bits
+   * @param {number} count
+   * @param {number[]} images
+   * @param {List} values
    */
-  const table = new Float64Array(256);
   function addSwapped(sums, bits, count, images, values) {
     for (let n = 0; n < images.length;) {
       const block = images[n] >> 3;
@@ -150,7 +181,11 @@
 
   // --- intervals and p, as `probox.analysis` defines them ---
 
-  /** Return the normal distribution's probability of at most x. */
+  /**
+   * Return the normal distribution's probability of at most x.
+   *
+   * @param {number} x
+   */
   function normal(x) {
     if (Math.abs(x) > 10) return x > 0 ? 1 : 0;
     let sum = x,
@@ -160,12 +195,16 @@
   }
 
   /** Return Student's quantile where the normal one has z. */
-  const student = (z, n) =>
+  const student = (/** @type {number} */ z, /** @type {number} */ n) =>
     z +
     (z ** 3 + z) / 4 / n +
     (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96 / n ** 2 +
     (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / 384 / n ** 3;
 
+  /**
+   * @param {Float64Array} ascending
+   * @param {number} q
+   */
   function quantile(ascending, q) {
     const place = q * (ascending.length - 1),
       before = Math.floor(place);
@@ -174,7 +213,15 @@
     return low + (place - before) * (high - low);
   }
 
-  /** Return the interval that follows from replicates, or null; shares end at 0 and 1, counts at 0. */
+  /**
+   * Return the interval that follows from replicates, or null; shares end at 0 and 1, counts at 0.
+   *
+   * @param {number} value
+   * @param {Float64Array} replicates
+   * @param {number} images
+   * @param {string} [unit]
+   * @returns {Ends | null}
+   */
   function interval(value, replicates, images, unit = "plain") {
     const defined = Float64Array.from(replicates).filter(Number.isFinite).sort();
     if (images < 2 || defined.length < 2 || !Number.isFinite(value)) return null;
@@ -187,16 +234,26 @@
     return { low: Math.max(low, least), high: Math.min(high, most) };
   }
 
-  /** Return the share of swaps that do as much as the difference, which is one of them; `images` hold what it is about. */
+  /**
+   * Return the share of swaps that do as much as the difference, which is one of them; `images` hold what it is about.
+   *
+   * @param {number} difference
+   * @param {List & Iterable<number>} swapped
+   * @param {number} images
+   */
   function pValue(difference, swapped, images) {
     if (!Number.isFinite(difference) || !swapped.length) return NaN;
     const limit = Math.abs(difference) - 1e-12 * Math.max(1, Math.abs(difference));
     let many = 1;
-    for (const one of swapped) many += !(Math.abs(one) < limit);
+    for (const one of swapped) many += Math.abs(one) < limit ? 0 : 1;
     return Math.max(many / (swapped.length + 1), images ? 2 ** (1 - images) : 1);
   }
 
-  /** Return p by Holm's correction; NaN stays and is no test. */
+  /**
+   * Return p by Holm's correction; NaN stays and is no test.
+   *
+   * @param {number[]} p
+   */
   function holm(p) {
     const order = p
       .map((_, n) => n)
@@ -211,10 +268,16 @@
   }
 
   /** Whether a difference may be claimed. */
-  const claimed = (adjusted, between) =>
+  const claimed = (/** @type {number} */ adjusted, /** @type {Ends | null} */ between) =>
     adjusted <= 1 - LEVEL + 1e-12 && between !== null && (between.low > 0 || between.high < 0);
 
-  /** Do a generator's work a few milliseconds at a time, then `done(result)`; return a function that stops it. */
+  /**
+   * Do a generator's work a few milliseconds at a time, then `done(result)`; return a function that stops it.
+   *
+   * @template T
+   * @param {Generator<undefined, T>} work
+   * @param {(result: T) => void} done
+   */
   function inSlices(work, done) {
     let timer = 0;
     const slice = () => {
@@ -231,16 +294,27 @@
 
   /** The draws and swaps of a number of images, made when first asked for. */
   class Samples {
+    /** @type {Uint8Array | undefined} */
+    weights;
+    /** @type {Swaps[] | undefined} */
+    swaps;
+
+    /**
+     * @param {number} images
+     * @param {number} classes
+     */
     constructor(images, classes) {
       this.images = images;
       // Holm's p of a class is p times all classes: with so many swaps a class needs no luck to be claimed.
       this.more = Math.max(0, Math.ceil((2 * classes) / (1 - LEVEL)) - REPLICATES);
     }
 
+    /** @returns {Generator<undefined, Uint8Array>} */
     *drawn() {
       return (this.weights ||= yield* draws(this.images));
     }
 
+    /** @returns {Generator<undefined, Swaps[]>} */
     *swapped() {
       this.swaps ||= [
         { bits: yield* swaps(this.images, SWAPS, REPLICATES), count: REPLICATES },
@@ -250,7 +324,8 @@
     }
   }
 
-  probox.resampling = {
+  /** @type {Drawing} */
+  const drawing = {
     PCG64,
     Samples,
     addDrawn,
@@ -265,4 +340,5 @@
     quantile,
     swaps,
   };
+  probox.resampling = /** @type {Resampling} */ (drawing); // comparing.js adds the rest
 })();

@@ -1,6 +1,5 @@
 // Boxes drawn from a detection's Gaussians: what it thinks might be. The same seed and number give the same box, so
 // that a link shows what its sender saw.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

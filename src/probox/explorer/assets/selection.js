@@ -15,6 +15,7 @@
   /** All that the gallery follows besides the threshold; whoever holds this list sees what joins later. */
   probox.GALLERY = ["main", "rival", "show", "sort", "by", "unseen", ...probox.FILTERS];
 
+  /** @type {ItemFilter[]} */
   const itemFilters = [];
 
   /**
@@ -30,7 +31,7 @@
   /** Return the detector that the chosen one is held against, or null. */
   probox.rivalOf = (state) => (state.rival === state.main ? null : state.rival);
 
-  const inRange = (state) => state.lo <= 0 && state.hi >= 1;
+  const inRange = (/** @type {State} */ state) => state.lo <= 0 && state.hi >= 1;
 
   probox.addItemFilter({
     keys: [],
@@ -49,10 +50,11 @@
   probox.addItemFilter({
     keys: [],
     make: (store, state, r, view) => {
-      if (state.size === null) return null;
+      const { size } = state;
+      if (size === null) return null;
       const own = view.result.detections.size,
         there = store.objects.size;
-      return (d, o) => Boolean(((o < 0 ? own[d] : there[o]) >> state.size) & 1);
+      return (d, o) => Boolean(((o < 0 ? own[d] : there[o]) >> size) & 1);
     },
     words: () => "", // with the class
   });
@@ -80,7 +82,7 @@
       };
     },
     words: (store, state) => {
-      const share = (value) => String(Math.round(1e4 * value) / 100);
+      const share = (/** @type {number} */ value) => String(Math.round(1e4 * value) / 100);
       return inRange(state) ? "" : `${state.quality} ${share(state.lo)} to ${share(state.hi)} %`;
     },
   });
@@ -92,6 +94,7 @@
     neither: (a, b) => `missed by ${a} and ${b}`,
     alone: (a, b) => `false positive of ${a}, none of its class of ${b} in the image`,
   };
+  /** @type {Record<string, string>} */
   const MIRRORED = { won: "lost", lost: "won" };
 
   probox.addItemFilter({
@@ -136,8 +139,8 @@
   /** Return which detections and objects of result `r` belong to items that pass all filters: 0 or 1 for each row. */
   probox.passing = (store, state, r) => {
     const view = store.view(r, state.t);
-    const tests = itemFilters.map((filter) => filter.make(store, state, r, view)).filter(Boolean);
-    const passes = (d, o) => {
+    const tests = itemFilters.map((filter) => filter.make(store, state, r, view)).filter((test) => test !== null);
+    const passes = (/** @type {number} */ d, /** @type {number} */ o) => {
       for (const test of tests) if (!test(d, o)) return 0;
       return 1;
     };
@@ -176,6 +179,7 @@
   };
 
   // What comes first has the least of these; `a` and `b` are sums of the chosen detector and of its rival.
+  /** @type {Record<string, (a: ImageSums, b: ImageSums) => (i: number) => number>} */
   const SORTS = {
     worst: (a) => (i) => a.PDQ[i],
     best: (a) => (i) => -a.PDQ[i],
@@ -197,10 +201,10 @@
   probox.orderOf = (state) => (DIFFERENCES.includes(state.by) && probox.rivalOf(state) === null ? "missed" : state.by);
 
   // Images that a detector seems never to have been run on: the evaluation's own rule, which is told.
-  const neverSeen = (store, state, sort) => {
+  const neverSeen = (/** @type {Store} */ store, /** @type {State} */ state, /** @type {string} */ sort) => {
     const rival = probox.rivalOf(state);
     const own = store.results[state.main].unseen;
-    if (!DIFFERENCES.includes(sort)) return own;
+    if (!DIFFERENCES.includes(sort) || rival === null) return own;
     const others = store.results[rival].unseen;
     return own.map((value, image) => value | others[image]);
   };
@@ -213,12 +217,12 @@
    */
   probox.sortImages = (store, state, rows, sums, rivals) => {
     const sort = probox.sortOf(state);
-    const value = SORTS[sort](sums, rivals);
+    const value = SORTS[sort](sums, rivals ?? sums); // without a rival no order is by differences
     const key = Float64Array.from({ length: store.count }, (_, i) => value(i));
     const apart =
       JUDGING.includes(sort) && state.unseen === "last" ? neverSeen(store, state, sort) : new Uint8Array(store.count);
-    const mistakes = (i) => (sort === "worst" ? sums.FP[i] + sums.FN[i] : 0);
-    const group = (i) => (Number.isNaN(key[i]) ? 2 : apart[i]);
+    const mistakes = (/** @type {number} */ i) => (sort === "worst" ? sums.FP[i] + sums.FN[i] : 0);
+    const group = (/** @type {number} */ i) => (Number.isNaN(key[i]) ? 2 : apart[i]);
     const sorted = [...rows].sort(
       (i, j) => group(i) - group(j) || key[i] - key[j] || mistakes(j) - mistakes(i) || i - j,
     );
@@ -226,7 +230,8 @@
   };
 
   // The order of single items: the group of a match, a miss and a false positive, and what decides within it.
-  const bigness = (bits) => 31 - Math.clz32(bits || 1);
+  const bigness = (/** @type {number} */ bits) => 31 - Math.clz32(bits || 1);
+  /** @type {Record<string, { groups: [match: number, miss: number, wrong: number]; sign: number }>} */
   const ORDERS = {
     missed: { groups: [1, 0, 2], sign: 1 },
     worst: { groups: [0, 1, 2], sign: 1 },
@@ -249,13 +254,14 @@
     const by = probox.orderOf(state);
     const { groups, sign } = ORDERS[by];
     const view = store.view(state.main, state.t);
-    const rival = DIFFERENCES.includes(by) ? store.view(probox.rivalOf(state), state.t) : null;
+    const number = probox.rivalOf(state);
+    const rival = DIFFERENCES.includes(by) && number !== null ? store.view(number, state.t) : null;
     const { detections, pairs } = view.result;
     const apart = by !== "number" && state.unseen === "last" ? neverSeen(store, state, by) : null;
-    const pPDQ = (one, o) =>
+    const pPDQ = (/** @type {View} */ one, /** @type {number} */ o) =>
       one.objectVerdict[o] === TP ? one.result.pairs.pPDQ[one.pair[one.objectDetection[o]]] : 0;
     const quality = pairs[state.quality];
-    const value = (d, o) => {
+    const value = (/** @type {number} */ d, /** @type {number} */ o) => {
       if (by === "number") return 0;
       if (o < 0) return -detections.score[d];
       if (rival) return (by === "ahead" ? -1 : 1) * (pPDQ(view, o) - pPDQ(rival, o));
@@ -271,7 +277,7 @@
       value: new Float64Array(size),
     };
     let total = 0;
-    const add = (image, d, o) => {
+    const add = (/** @type {number} */ image, /** @type {number} */ d, /** @type {number} */ o) => {
       table.image[total] = image;
       table.d[total] = d;
       table.o[total] = o;
@@ -286,13 +292,21 @@
         if (there[o] && view.objectVerdict[o] === FN) add(image, -1, o);
       }
     }
+    /** @type {number[]} */
     const places = [];
     for (let group = 0; group < 6 && places.length < most; group++)
       places.push(...first(table, total, group, most - places.length));
     return { items: places.map((i) => ({ image: table.image[i], d: table.d[i], o: table.o[i] })), total };
   };
 
-  /** Return the places of the `most` items of a group with least values, in order; ties as they stand. */
+  /**
+   * Return the places of the `most` items of a group with least values, in order; ties as they stand.
+   *
+   * @param {{ group: Uint8Array; value: Float64Array }} table
+   * @param {number} total
+   * @param {number} wanted
+   * @param {number} most
+   */
   function first({ group, value }, total, wanted, most) {
     let count = 0;
     for (let i = 0; i < total; i++) if (group[i] === wanted) count++;

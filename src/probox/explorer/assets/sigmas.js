@@ -4,22 +4,28 @@
   const { probox } = window;
   const { h, byId, percent } = probox;
   const { EDGES, SHARES, PIT_BINS, SHAPES, BAND, LEAST, IOU, SIGMA_BINS } = probox.constants.WHY;
-  const { named, counted, fill } = probox.why;
+  const { named, counted, fill, share } = probox.why;
   const CUT = `Pairs: COCO IoU ${IOU}, which cuts off large errors.`;
   const POINTS = 1500; // of one detector's cloud
 
   probox.field("edge", "", "edge", probox.oneOf(["", ...EDGES]));
 
+  /** @type {{ store: Store; t: number | null; all: PairsAt[] } | null} */
+  let last = null;
+
   /** Return the pairs of all results at the threshold, made once for all cards. */
-  let last = { store: null };
-  function pairsOf(store, state) {
-    if (last.store !== store || last.t !== state.t) {
+  function pairsOf(/** @type {Store} */ store, /** @type {State} */ state) {
+    if (last?.store !== store || last.t !== state.t) {
       last = { store, t: state.t, all: store.results.map((result) => probox.diagnosis.pairsAt(result, state.t)) };
     }
     return last.all;
   }
 
-  /** Return what was judged of each detector, or why nothing was. */
+  /**
+   * Return what was judged of each detector, or why nothing was.
+   *
+   * @type {(all: PairsAt[], more?: (r: number) => string) => string}
+   */
   const judged = (all, more = () => "") =>
     all
       .map((at, r) => {
@@ -29,21 +35,27 @@
             !at.why &&
             `${probox.count(at.cut)} ${at.cut === 1 ? "edge" : "edges"} on the image's border left out`,
         ];
-        return `${named(r).name}: ${[more(at, r), at.why || counted(at.judged, "pair"), ...left].filter(Boolean).join(", ")}`;
+        return `${named(r).name}: ${[more(r), at.why || counted(at.judged, "pair"), ...left].filter(Boolean).join(", ")}`;
       })
       .join("; ");
 
-  /** Say in place of a chart why there is none; return whether it is so. */
+  /**
+   * Say in place of a chart why there is none; return whether it is so.
+   *
+   * @param {PairsAt[]} all
+   * @param {...string} ids
+   */
   function nothing(all, ...ids) {
     if (!all.every((at) => at.why)) return false;
     for (const id of ids) byId(id).replaceChildren(h("p", { class: "none" }, all[0].why));
     return true;
   }
 
-  const withSigma = (all) => all.map((at, r) => ({ at, r })).filter(({ at }) => !at.why);
+  const withSigma = (/** @type {PairsAt[]} */ all) => all.map((at, r) => ({ at, r })).filter(({ at }) => !at.why);
   const range = [...Array(SHARES).keys()].map((k) => (100 * k) / (SHARES - 1));
-  const inPercent = (values) => values.map((value) => 100 * value);
+  const inPercent = (/** @type {number[]} */ values) => values.map((value) => 100 * value);
 
+  /** @type {Work} */
   function renderCoverage(store, state) {
     const all = pairsOf(store, state),
       edge = state.edge ? EDGES.indexOf(state.edge) : null;
@@ -54,10 +66,7 @@
     fill(
       "table-coverage",
       ["regions that should hold", ...found.flatMap(({ r }) => [`${named(r).name}: edges, %`, "boxes, %"])],
-      shown.map((k) => [
-        `${k} %`,
-        ...found.flatMap((one) => [one.edges, one.boxes].map((values) => [values[k], percent(values[k], 1)])),
-      ]),
+      shown.map((k) => [`${k} %`, ...found.flatMap((one) => [one.edges, one.boxes].map((values) => share(values[k])))]),
     );
     if (nothing(all, "chart-coverage")) return;
     const what = state.edge ? `edge ${state.edge}` : "edges";
@@ -87,6 +96,7 @@
     });
   }
 
+  /** @type {Work} */
   function renderPit(store, state) {
     const all = pairsOf(store, state),
       there = withSigma(all);
@@ -101,7 +111,7 @@
       ["PIT", ...panels.flatMap(({ name, found }) => found.map(({ r }) => `${named(r).name}: ${name}, %`))],
       [...Array(PIT_BINS).keys()].map((bin) => [
         `${(bin / PIT_BINS).toFixed(1)} to ${((bin + 1) / PIT_BINS).toFixed(1)}`,
-        ...panels.flatMap(({ found }) => found.map(({ shares }) => [shares[bin], percent(shares[bin], 1)])),
+        ...panels.flatMap(({ found }) => found.map(({ shares }) => share(shares[bin]))),
       ]),
     );
     if (nothing(all, "chart-pit")) return;
@@ -138,22 +148,23 @@
     });
   }
 
+  /** @type {Work} */
   function renderSparsification(store, state) {
     const all = pairsOf(store, state);
     const found = new Map(withSigma(all).map(({ at, r }) => [r, probox.diagnosis.sparsification(at)]));
-    const area = (r) =>
-      found.has(r) ? `AUSE ${Number.isFinite(found.get(r).ause) ? found.get(r).ause.toFixed(2) : "none"}` : "";
-    byId("of-sparsification").textContent =
-      `${judged(all, (_, r) => area(r))}. AUSE: 0 is perfect, 1 knows nothing. ${CUT}`;
-    const at = (values, part) => values[Math.min(Math.floor(part * values.length), values.length - 1)];
+    const area = (/** @type {number} */ r) => {
+      const one = found.get(r);
+      return one ? `AUSE ${Number.isFinite(one.ause) ? one.ause.toFixed(2) : "none"}` : "";
+    };
+    byId("of-sparsification").textContent = `${judged(all, area)}. AUSE: 0 is perfect, 1 knows nothing. ${CUT}`;
+    const at = (/** @type {Float64Array} */ values, /** @type {number} */ part) =>
+      values[Math.min(Math.floor(part * values.length), values.length - 1)];
     fill(
       "table-sparsification",
       ["taken away", ...[...found.keys()].flatMap((r) => [`${named(r).name}: own order, %`, "true order, %"])],
       [0, 0.1, 0.25, 0.5, 0.75, 0.9].map((part) => [
         percent(part, 0) + " %",
-        ...[...found.values()].flatMap(({ own, best }) =>
-          [own, best].map((values) => [at(values, part), percent(at(values, part), 2)]),
-        ),
+        ...[...found.values()].flatMap(({ own, best }) => [own, best].map((values) => share(at(values, part), 2))),
       ]),
     );
     if (nothing(all, "chart-sparsification")) return;
@@ -161,6 +172,7 @@
       const n = own.length,
         rows = [...new Set([...Array(100).keys()].map((k) => Math.floor((k / 100) * n)))];
       const x = rows.map((k) => (100 * k) / n);
+      /** @type {(name: string, values: (k: number) => number, dash: string, mark?: number) => Series} */
       const one = (name, values, dash, mark) => ({
         ...named(r),
         name: `${named(r).name} ${name}`,
@@ -186,6 +198,7 @@
     });
   }
 
+  /** @type {Work} */
   function renderSigma(store, state) {
     const all = pairsOf(store, state);
     const found = withSigma(all).map(({ at, r }) => ({ at, r, ...probox.diagnosis.sigmaError(at) }));
@@ -196,7 +209,7 @@
       ]),
     );
     byId("of-sigma").textContent =
-      `${judged(all, (_, r) => rho.get(r) || "")}. Lines: root mean squares in ${SIGMA_BINS} bins of equal mass. ` +
+      `${judged(all, (r) => rho.get(r) || "")}. Lines: root mean squares in ${SIGMA_BINS} bins of equal mass. ` +
       `Above the diagonal: too sure. Errors below ${100 * LEAST} % are drawn there. ${CUT}`;
     fill(
       "table-sigma",
@@ -204,7 +217,7 @@
       [...Array(Math.max(0, ...found.map(({ across }) => across.length))).keys()].map((bin) => [
         String(bin + 1),
         ...found.flatMap(({ across, up }) =>
-          [across, up].map((values) => (bin < values.length ? [values[bin], percent(values[bin], 2)] : "–")),
+          [across, up].map((values) => (bin < values.length ? share(values[bin], 2) : "–")),
         ),
       ]),
     );
@@ -212,7 +225,7 @@
     const clouds = found.map(({ at, r, rows }) => {
       const every = Math.max(1, Math.ceil(rows.length / POINTS)),
         some = [...rows].filter((_, i) => i % every === 0);
-      const above = (value) => 100 * Math.max(value, LEAST);
+      const above = (/** @type {number} */ value) => 100 * Math.max(value, LEAST);
       return {
         ...named(r),
         rows: some.map((row) => at.pairs.detection[Math.floor(row / EDGES.length)]),
@@ -220,6 +233,7 @@
         y: some.map((row) => above(at.pairs.error[row])),
       };
     });
+    /** @type {(key: "x" | "y") => Limits} */
     const ends = (key) => {
       const values = clouds.flatMap((one) => one[key]);
       const [low, high] = [Math.min(...values) / 1.3, Math.max(...values) * 1.3],
@@ -259,22 +273,24 @@
       h("option", { value: "" }, "all four"),
       ...EDGES.map((edge) => h("option", { value: edge }, edge)),
     );
-    byId("edge").addEventListener("change", (event) => probox.update({ edge: event.target.value }));
+    byId("edge").addEventListener("change", () => probox.update({ edge: byId("edge").value }));
     if (store.results.some(({ why }) => why.pairs.level)) return;
     // Nobody claims a sigma: one card says so, in place of four empty ones.
-    for (const card of document.querySelectorAll("#why .sigma")) card.hidden = true;
+    for (const card of document.querySelectorAll("#why .sigma")) card.toggleAttribute("hidden", true);
     byId("no-sigma").hidden = false;
-    byId("no-sigma").querySelector("p").textContent =
+    byId("no-sigma-words").textContent =
       "All boxes are plain: no sigma to judge. Coverage, PIT, sparsification and sigma against error " +
       "appear here for detectors whose boxes come with covariances.";
   });
 
-  for (const [keys, work, id] of [
+  /** @type {[keys: Key[], work: Work, id: string][]} */
+  const cards = [
     [["t", "edge"], renderCoverage, "coverage"],
     [["t"], renderPit, "pit"],
     [["t"], renderSparsification, "sparsification"],
     [["t"], renderSigma, "sigma"],
-  ]) {
+  ];
+  for (const [keys, work, id] of cards) {
     probox.follow(
       keys,
       (store, state) => {

@@ -6,10 +6,15 @@
 (() => {
   const { probox } = window;
 
-  const fields = new Map(); // key: { word, initial, parse, format }
-  const works = []; // { keys, work, when }
+  /** @type {Map<Key, Field>} */
+  const fields = new Map();
+  /** @type {Follower[]} */
+  const works = [];
+  /** @type {((store: Store) => void)[]} */
   const starts = [];
-  let state = {};
+  // Both are empty until scripts declare their fields, which they do before anybody asks for the state.
+  const defaults = /** @type {State} */ ({});
+  let state = /** @type {State} */ ({});
 
   /**
    * Declare a part of the state.
@@ -18,12 +23,12 @@
    * sense, and `format(value, store)` gives the text back.
    */
   probox.field = (key, initial, word, parse, format = String) => {
-    fields.set(key, { word, initial, parse, format });
-    state[key] = initial;
+    fields.set(key, { word, parse, format });
+    defaults[key] = state[key] = initial;
   };
 
   /** Ways to parse: one of some words, a number within limits, anything. */
-  probox.oneOf = (words) => (text) => (words.includes(text) ? text : undefined);
+  probox.oneOf = (words) => (text) => words.find((word) => word === text);
   probox.numberIn = (low, high) => (text) =>
     text !== "" && Number(text) >= low && Number(text) <= high ? Number(text) : undefined;
   probox.wholeIn = (low, high) => (text) =>
@@ -32,7 +37,7 @@
   probox.state = () => state;
 
   /** Return the default of a part of the state. */
-  probox.initial = (key) => fields.get(key).initial;
+  probox.initial = (key) => defaults[key];
 
   /**
    * Do `work(store, state)` whenever one of `keys` changes, and at the start.
@@ -48,10 +53,10 @@
 
   function read() {
     const words = new URLSearchParams(location.hash.slice(1));
-    const next = {};
-    for (const [key, { word, initial, parse }] of fields) {
+    const next = { ...defaults };
+    for (const [key, { word, parse }] of fields) {
       const text = words.get(word);
-      next[key] = text === null ? initial : (parse(text, probox.store) ?? initial);
+      if (text !== null) Object.assign(next, { [key]: parse(text, probox.store) ?? defaults[key] });
     }
     return next;
   }
@@ -59,8 +64,8 @@
   /** Return the part of the address that brings the state back. */
   function written() {
     const words = new URLSearchParams();
-    for (const [key, { word, initial, format }] of fields) {
-      if (state[key] !== initial) words.set(word, format(state[key], probox.store));
+    for (const [key, { word, format }] of fields) {
+      if (state[key] !== defaults[key]) words.set(word, format(state[key], probox.store));
     }
     return words.toString();
   }
@@ -88,7 +93,7 @@
 
   // What is in sight, or nearly.
   const seen = new Set();
-  const placeOf = (id) => probox.byId(id)?.closest(".card, section");
+  const placeOf = (/** @type {string} */ id) => probox.byId(id)?.closest(".card, section");
   function watch() {
     const watcher = new IntersectionObserver(
       (entries) => {
@@ -102,9 +107,11 @@
     for (const place of new Set(works.map(({ id }) => id && placeOf(id)))) if (place) watcher.observe(place);
   }
 
-  const inFrame = new Set(),
-    atRest = new Set();
-  const doAll = (waiting) => {
+  /** @type {Set<Follower>} */
+  const inFrame = new Set();
+  /** @type {Set<Follower>} */
+  const atRest = new Set();
+  const doAll = (/** @type {Set<Follower>} */ waiting) => {
     const due = works.filter((one) => waiting.has(one));
     waiting.clear();
     for (const { work } of due) work(probox.store, state);
@@ -131,10 +138,12 @@
     probox.resting = true;
   };
 
+  /** @param {State | null} before */
   function render(before) {
-    const changed = new Set(Object.keys(state).filter((key) => !before || before[key] !== state[key]));
-    let now = [],
-      frames = false,
+    const changed = new Set([...fields.keys()].filter((key) => !before || before[key] !== state[key]));
+    /** @type {Follower[]} */
+    const now = [];
+    let frames = false,
       rests = false;
     for (const one of works) {
       if (!one.keys.some((key) => changed.has(key))) continue;

@@ -3,6 +3,7 @@
 (() => {
   const { probox } = window;
 
+  /** @type {{ [K in Kind]: new (buffer: ArrayBufferLike) => Kinds[K] }} */
   const KINDS = {
     u8: Uint8Array,
     i16: Int16Array,
@@ -16,7 +17,12 @@
   const { IGNORED, TP, FP, FN, DROPPED } = probox.constants.VERDICT;
   const KEPT = 4; // views of a result that are kept: that of the slider, and what others look at beside it
 
-  /** Return the typed array that a column's [kind, base64] stands for. */
+  /**
+   * Return the typed array that a column's [kind, base64] stands for.
+   *
+   * @template {Kind} K
+   * @param {Packed<K>} packed
+   */
   function column([kind, text]) {
     if (Uint8Array.fromBase64) return new KINDS[kind](Uint8Array.fromBase64(text).buffer);
     const binary = atob(text);
@@ -25,11 +31,18 @@
     return new KINDS[kind](bytes.buffer);
   }
 
+  /**
+   * @template {object} T
+   * @param {T} table
+   */
   function columns(table) {
-    return Object.fromEntries(Object.entries(table).map(([name, packed]) => [name, column(packed)]));
+    const unpacked = Object.entries(table).map(([name, packed]) => [name, column(packed)]);
+    // An object's type is lost where it is taken apart.
+    return /** @type {Unpacked<T>} */ (Object.fromEntries(unpacked));
   }
 
   class Store {
+    /** @param {Index} index */
     constructor(index) {
       this.index = index;
       this.classes = index.classes;
@@ -37,6 +50,7 @@
       this.count = index.images.id.length;
       this.rowOfImage = new Map(index.images.id.map((id, row) => [id, row]));
       this.objects = columns(index.objects);
+      /** @type {Result[]} */
       this.results = index.results.map((result) => ({
         ...result,
         detections: columns(result.detections),
@@ -45,6 +59,7 @@
         small: column(result.small),
         unseen: column(result.unseen),
       }));
+      /** @type {View[][]} */
       this.cache = index.results.map(() => []); // of each result, the newest first
     }
 
@@ -57,7 +72,12 @@
       return this.classes.map((_, number) => number).filter((number) => used[number]);
     }
 
-    /** Return result `r` as it is when only detections surer than `threshold` count; null: all of them. */
+    /**
+     * Return result `r` as it is when only detections surer than `threshold` count; null: all of them.
+     *
+     * @param {number} r
+     * @param {number | null} threshold
+     */
     view(r, threshold) {
       const kept = this.cache[r];
       const at = kept.findIndex((view) => view.threshold === threshold);
@@ -71,6 +91,20 @@
 
   /** One result at one threshold: verdicts, partners, and sums by whatever one asks for. */
   class View {
+    /** @type {Row | undefined} */
+    _total;
+    /** @type {Row[] | undefined} */
+    _perClass;
+    /** @type {Row[] | undefined} */
+    _perSize;
+    /** @type {Row[] | undefined} */
+    _perImage;
+
+    /**
+     * @param {Store} store
+     * @param {number} r
+     * @param {number | null} threshold
+     */
     constructor(store, r, threshold) {
       const result = store.results[r];
       const { confidence } = result.detections;
@@ -117,18 +151,22 @@
       const rows = right.subarray(0, rights),
         rightPair = new Int32Array(rights);
       for (let i = 0; i < rights; i++) rightPair[i] = pair[rows[i]];
-      Object.assign(this, {
-        pair,
-        verdict,
-        objectDetection,
-        objectVerdict,
-        right: rows,
-        rightPair,
-        wrong: wrong.slice(0, wrongs),
-      });
+      this.pair = pair;
+      this.verdict = verdict;
+      this.objectDetection = objectDetection;
+      this.objectVerdict = objectVerdict;
+      this.right = rows;
+      this.rightPair = rightPair;
+      this.wrong = wrong.slice(0, wrongs);
     }
 
-    /** Return sums in `groups` groups, from columns with a detection's or an object's group, or -1. */
+    /**
+     * Return sums in `groups` groups, from columns with a detection's or an object's group, or -1.
+     *
+     * @param {number} groups
+     * @param {Groups} ofDetection
+     * @param {Groups} ofObject
+     */
     sums(groups, ofDetection, ofObject) {
       const { pairs } = this.result,
         { cost } = this.result.detections;
@@ -147,7 +185,7 @@
         if (groupOf[i] >= 0) sums.TP[groupOf[i]]++;
       }
       for (const quality of QUALITIES) {
-        const own = sums[quality],
+        const own = sums.qualities[quality],
           values = pairs[quality];
         for (let i = 0; i < groupOf.length; i++) if (groupOf[i] >= 0) own[groupOf[i]] += values[rightPair[i]];
       }
@@ -173,9 +211,9 @@
     }
 
     perSize() {
-      const own = this.result.detections.size,
-        there = this.store.objects.size;
-      return (this._perSize ||= SIZES.map((_, size) => this.sums(1, ofSize(own, size), ofSize(there, size))[0]));
+      const own = ofEachSize(this.result.detections.size),
+        there = ofEachSize(this.store.objects.size);
+      return (this._perSize ||= SIZES.map((_, size) => this.sums(1, own[size], there[size])[0]));
     }
 
     perImage() {
@@ -184,24 +222,52 @@
       return (this._perImage ||= this.sums(this.store.count, own, there));
     }
 
-    /** Return a true positive's or object's five qualities by the detection, or null. */
+    /**
+     * Return a true positive's or object's five qualities by the detection, or null.
+     *
+     * @param {number} d
+     */
     qualities(d) {
       const p = d < 0 ? -1 : this.pair[d];
       if (p < 0) return null;
-      return Object.fromEntries(QUALITIES.map((name) => [name, this.result.pairs[name][p]]));
+      return byQuality((name) => this.result.pairs[name][p]);
     }
 
+    /** @param {number} d */
     partner(d) {
       return this.pair[d] < 0 ? -1 : this.result.pairs.object[this.pair[d]];
     }
+
+    /**
+     * Return box measures, or null where they are not known; boxes.js, which knows them, replaces it.
+     *
+     * @returns {BoxView | null}
+     */
+    boxes() {
+      return null;
+    }
   }
+
+  /**
+   * Return something for each quality.
+   *
+   * @template T
+   * @param {(name: Quality) => T} make
+   */
+  const byQuality = (make) =>
+    /** @type {Record<Quality, T>} */ (Object.fromEntries(QUALITIES.map((name) => [name, make(name)])));
 
   /** Counts, costs and sums of qualities of groups. */
   class Sums {
+    /** @param {number} groups */
     constructor(groups) {
       this.groups = groups;
-      for (const name of ["TP", "FP", "FN", "objects"]) this[name] = new Uint32Array(groups);
-      for (const name of ["cost", ...QUALITIES]) this[name] = new Float64Array(groups);
+      this.TP = new Uint32Array(groups);
+      this.FP = new Uint32Array(groups);
+      this.FN = new Uint32Array(groups);
+      this.objects = new Uint32Array(groups);
+      this.cost = new Float64Array(groups);
+      this.qualities = byQuality(() => new Float64Array(groups));
     }
 
     /** Return averages over true positives, and PDQ, of each group; NaN where there is nothing to average. */
@@ -209,45 +275,63 @@
       return Array.from({ length: this.groups }, (_, group) => {
         const tp = this.TP[group],
           counted = tp + this.cost[group] + this.FN[group];
+        /** @type {Row} */
         const row = {
-          PDQ: counted ? this.pPDQ[group] / counted : NaN,
+          PDQ: counted ? this.qualities.pPDQ[group] / counted : NaN,
           TP: tp,
           FP: this.FP[group],
           FN: this.FN[group],
           objects: this.objects[group],
+          pPDQ: NaN,
+          spatial: NaN,
+          label: NaN,
+          foreground: NaN,
+          background: NaN,
         };
-        for (const name of QUALITIES) row[name] = tp ? this[name][group] / tp : NaN;
+        if (tp) for (const name of QUALITIES) row[name] = this.qualities[name][group] / tp;
         return row;
       });
     }
   }
 
   // Columns of groups do not change with the threshold: they are made once, and kept by the column they come from.
-  const made = new WeakMap();
-  function once(source, key, make) {
-    if (!made.has(source)) made.set(source, new Map());
-    const own = made.get(source);
-    if (!own.has(key)) own.set(key, make());
-    return own.get(key);
+  /**
+   * @template {object} Source
+   * @template Column
+   * @param {(source: Source) => Column} make
+   * @returns {(source: Source) => Column}
+   */
+  function once(make) {
+    /** @type {WeakMap<Source, Column>} */
+    const made = new WeakMap();
+    return (source) => {
+      const column = made.get(source) ?? make(source);
+      made.set(source, column);
+      return column;
+    };
   }
 
   let zero = new Int8Array(0);
-  const zeros = (n) => (zero.length >= n ? zero : (zero = new Int8Array(n)));
+  const zeros = (/** @type {number} */ n) => (zero.length >= n ? zero : (zero = new Int8Array(n)));
 
   // Sizes are bits: COCO's ranges include both ends, so what lies on a limit is of two sizes.
-  const ofSize = (sizes, size) =>
-    once(sizes, size, () => {
+  const ofEachSize = once((/** @type {Uint8Array} */ sizes) =>
+    SIZES.map((_, size) => {
       const groups = new Int8Array(sizes.length);
       for (let i = 0; i < sizes.length; i++) groups[i] = ((sizes[i] >> size) & 1) - 1;
       return groups;
-    });
+    }),
+  );
 
-  const imageOfRows = (offsets) =>
-    once(offsets, "rows", () => {
-      const rows = new Int32Array(offsets[offsets.length - 1] || 0);
-      for (let i = 0; i + 1 < offsets.length; i++) rows.fill(i, offsets[i], offsets[i + 1]);
-      return rows;
-    });
+  const imageOfRows = once((/** @type {Uint32Array} */ offsets) => {
+    const rows = new Int32Array(offsets[offsets.length - 1] || 0);
+    for (let i = 0; i + 1 < offsets.length; i++) rows.fill(i, offsets[i], offsets[i + 1]);
+    return rows;
+  });
 
-  Object.assign(probox, { Store, View, column, columns, imageOfRows });
+  probox.Store = Store;
+  probox.View = View;
+  probox.column = column;
+  probox.columns = columns;
+  probox.imageOfRows = imageOfRows;
 })();

@@ -6,59 +6,85 @@
 
   // What the columns are, the index says: key, heading, hint, unit, which end is better ("high", "low" or null), whether
   // 1 minus the number is shown, and whether the page can make it follow the threshold.
+  /** @type {Record<Column["unit"], (value: number) => string>} */
   const WRITTEN = {
     "per cent": percent,
     count: (value) => count(Math.round(value)),
     plain: (value) => value.toFixed(4),
   };
-  const show = (column, value) => (Number.isFinite(value) ? WRITTEN[column.unit](value) : "–");
-  const full = (value) => (Number.isFinite(value) ? value : null);
+  const show = (/** @type {Column} */ column, /** @type {number} */ value) =>
+    Number.isFinite(value) ? WRITTEN[column.unit](value) : "–";
+  const full = (/** @type {number} */ value) => (Number.isFinite(value) ? value : null);
 
   /** Return the rows of Table 1 at a threshold; what cannot follow it has no number there. */
   probox.summaryRows = (store, threshold) =>
     store.results.map((result, r) => {
       const view = store.view(r, threshold);
-      const row = { number: r, name: result.name, ...view.total() };
+      /** @type {Record<string, number>} */
+      const numbers = { ...view.total() };
+      /** @type {Record<string, number> | null | undefined} */
       const boxes = threshold === null ? null : view.boxes()?.total();
       for (const { key, measure, complement } of store.index.columns) {
         if (!(key in result.whole)) continue;
         const asked = result.measures.includes(measure);
         const own = boxes && asked && key in boxes ? boxes[key] : NaN;
-        row[key] = threshold === null ? (result.whole[key] ?? NaN) : complement ? 1 - own : own;
+        numbers[key] = threshold === null ? (result.whole[key] ?? NaN) : complement ? 1 - own : own;
       }
-      return row;
+      return { number: r, name: result.name, numbers };
     });
 
-  /** Return the columns of measures that all results were asked for. */
+  /**
+   * Return the columns of measures that all results were asked for.
+   *
+   * @param {Store} store
+   */
   function shownColumns(store) {
     return store.index.columns.filter((column) =>
       store.results.every((result) => !(column.key in result.whole) || result.whole[column.key] !== null),
     );
   }
 
-  /** Return the best value of each column, compared as it is shown; none if there is nothing to compare. */
+  /**
+   * Return the best value of each column, compared as it is shown; none if there is nothing to compare.
+   *
+   * @param {Column[]} columns
+   * @param {TableRow[]} rows
+   */
   function bestOf(columns, rows) {
     return Object.fromEntries(
       columns.map((column) => {
-        const values = rows.map((row) => row[column.key]).filter(Number.isFinite);
+        const values = rows.map((row) => row.numbers[column.key]).filter(Number.isFinite);
         if (rows.length < 2 || !values.length || !column.better) return [column.key, null];
         return [column.key, show(column, column.better === "low" ? Math.min(...values) : Math.max(...values))];
       }),
     );
   }
 
+  /**
+   * @template {TableRow} T
+   * @param {T[]} rows
+   * @param {Sort} sort
+   */
   function sorted(rows, { key, down }) {
-    const value = (row) => row[key];
     return [...rows].sort((a, b) => {
-      const [p, q] = [value(a), value(b)];
-      if (typeof p === "string") return (down ? -1 : 1) * p.localeCompare(q);
-      if (!Number.isFinite(p) || !Number.isFinite(q)) return Number.isFinite(q) - Number.isFinite(p);
+      if (key === "name") return (down ? -1 : 1) * a.name.localeCompare(b.name);
+      const [p, q] = [a.numbers[key], b.numbers[key]];
+      if (!Number.isFinite(p) || !Number.isFinite(q)) return Number(Number.isFinite(q)) - Number(Number.isFinite(p));
       return down ? q - p : p - q;
     });
   }
 
-  /** Make a heading that sorts when pressed. */
-  function sortable(title, key, sort, change, hint, first = true) {
+  /**
+   * Make a heading that sorts when pressed.
+   *
+   * @param {string} title
+   * @param {string} key
+   * @param {Sort} sort
+   * @param {(next: Sort) => void} change
+   * @param {string | null} [hint]
+   * @param {boolean} [first]
+   */
+  function sortable(title, key, sort, change, hint = null, first = true) {
     const active = sort.key === key;
     const button = h(
       "button",
@@ -73,11 +99,16 @@
     return h("th", { scope: "col", "aria-sort": active ? (sort.down ? "descending" : "ascending") : "none" }, button);
   }
 
-  /** Put new content into a table; the heading that had the focus keeps it. */
+  /**
+   * Put new content into a table; the heading that had the focus keeps it.
+   *
+   * @param {HTMLTableElement} table
+   * @param {...Node} content
+   */
   function replace(table, ...content) {
-    const focused = table.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const focused = probox.focusIn(table)?.dataset.key;
     table.replaceChildren(...content);
-    if (focused) [...table.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
+    if (focused) [...table.querySelectorAll("button")].find((one) => one.dataset.key === focused)?.focus();
   }
 
   /** Return the interval of a result's number at a threshold, as { low, high }, or null; whoever has some replaces it. */
@@ -89,20 +120,30 @@
   /** Draw the summary again, say because intervals have come. */
   probox.renderSummaryAgain = () => renderSummary(probox.store, probox.state());
 
+  /** @type {Sort} */
   let order = { key: "PDQ", down: true };
 
-  /** Return why a number does not follow the threshold, or null if it does. */
+  /**
+   * Return why a number does not follow the threshold, or null if it does.
+   *
+   * @param {Store} store
+   * @param {Column} column
+   * @param {SummaryRow} row
+   * @param {number | null} threshold
+   */
   function missing(store, column, row, threshold) {
     const whole = store.results[row.number].whole[column.key];
-    if (threshold === null || Number.isFinite(row[column.key]) || whole === undefined || whole === null) return null;
+    if (threshold === null || Number.isFinite(row.numbers[column.key]) || whole === undefined || whole === null)
+      return null;
     return `not known at a threshold; ${show(column, whole)} of all detections`;
   }
 
+  /** @type {Work} */
   function renderSummary(store, state) {
     const rows = sorted(probox.summaryRows(store, state.t), order);
     const columns = shownColumns(store);
     const best = bestOf(columns, rows);
-    const change = (next) => {
+    const change = (/** @type {Sort} */ next) => {
       order = next;
       renderSummary(store, probox.state());
     };
@@ -131,13 +172,14 @@
           row.name,
         ),
         columns.map((column) => {
-          const text = show(column, row[column.key]);
-          const interval = Number.isFinite(row[column.key]) ? probox.intervalOf(row.number, column.key, state.t) : null;
+          const value = row.numbers[column.key];
+          const text = show(column, value);
+          const interval = Number.isFinite(value) ? probox.intervalOf(row.number, column.key, state.t) : null;
           return h(
             "td",
             {
               "data-column": column.key,
-              "data-value": full(row[column.key]),
+              "data-value": full(value),
               "data-low": interval?.low,
               "data-high": interval?.high,
               class: best[column.key] === text ? "best" : null,
@@ -160,8 +202,13 @@
    */
   probox.groupColumns = [];
 
+  /** @type {GroupTable[]} */
+  const TABLES = ["classes", "sizes"];
+
+  /** @type {Record<GroupTable, Sort>} */
   const groupOrder = { classes: { key: "objects", down: true }, sizes: { key: "group", down: false } };
 
+  /** @type {Record<GroupTable, Grouping>} */
   const GROUPS = {
     classes: {
       key: "class",
@@ -169,7 +216,7 @@
       sort: "name",
       names: (store) => store.classes,
       rows: (view) => view.perClass(),
-      boxes: (view, group) => view.boxes().ofClass(group),
+      boxes: (view, group) => view.boxes()?.ofClass(group),
     },
     sizes: {
       key: "size",
@@ -177,12 +224,13 @@
       sort: "group",
       names: () => probox.constants.SIZES,
       rows: (view) => view.perSize(),
-      boxes: (view, group) => view.boxes(group).total(),
+      boxes: (view, group) => view.boxes(group)?.total(),
     },
   };
 
   // COCO's numbers of a class or size. Precision and recall stand for what the threshold leaves, not for an optimum.
   const AT = `IoU ${probox.constants.BOXES.OVERLAPS[0]}`;
+  /** @type {BoxColumn[]} */
   const BOX_COLUMNS = [
     {
       key: "AP",
@@ -224,19 +272,23 @@
     const view = store.view(state.main, state.t);
     const own = GROUPS[id].names(store).map((_, group) => GROUPS[id].boxes(view, group));
     return BOX_COLUMNS.filter((column) => result.measures.includes(column.measure)).map((column) => {
-      const hint = column.hint[id] || column.hint;
+      const hint = typeof column.hint === "string" ? column.hint : column.hint[id];
       return {
         key: column.key,
         heading: column.heading,
-        values: own.map(column.of),
+        values: own.map((one) => (one ? column.of(one) : NaN)),
         text: (value) => percent(value),
         hint: store.results.length > 1 ? `${hint}, ${result.name}` : hint,
       };
     });
   });
 
+  /**
+   * @param {GroupColumn} column
+   * @param {GroupRow} row
+   */
   function furtherCell(column, row) {
-    const value = row[column.key],
+    const value = row.numbers[column.key],
       ends = column.ends?.(row.group);
     return h(
       "td",
@@ -251,7 +303,13 @@
     );
   }
 
-  /** Draw the table of classes or sizes: PDQ of every result, the details of the chosen one. */
+  /**
+   * Draw the table of classes or sizes: PDQ of every result, the details of the chosen one.
+   *
+   * @param {GroupTable} id
+   * @param {Store} store
+   * @param {State} state
+   */
   function renderGroups(id, store, state) {
     const { key, heading, sort: first, names, rows: rowsOf } = GROUPS[id];
     const tables = store.results.map((_, r) => rowsOf(store.view(r, state.t)));
@@ -263,16 +321,19 @@
       .map((name, group) => ({
         group,
         name,
-        ...main[group],
-        ...Object.fromEntries(further.map((column) => [column.key, column.values[group]])),
-        ...Object.fromEntries(tables.map((table, r) => [`PDQ-${r}`, table[group].PDQ])),
+        numbers: /** @type {Record<string, number>} */ ({
+          group,
+          ...main[group],
+          ...Object.fromEntries(further.map((column) => [column.key, column.values[group]])),
+          ...Object.fromEntries(tables.map((table, r) => [`PDQ-${r}`, table[group].PDQ])),
+        }),
       }))
       .filter((row) => tables.some((table) => Number.isFinite(table[row.group].PDQ)));
     const high = Math.max(
-      ...rows.flatMap((row) => tables.map((_, r) => row[`PDQ-${r}`]).filter(Number.isFinite)),
+      ...rows.flatMap((row) => tables.map((_, r) => row.numbers[`PDQ-${r}`]).filter(Number.isFinite)),
       1e-9,
     );
-    const change = (next) => {
+    const change = (/** @type {Sort} */ next) => {
       groupOrder[id] = next;
       renderGroups(id, store, probox.state());
     };
@@ -320,21 +381,25 @@
             row.name,
           ),
         ),
-        h("td", { "data-value": row.objects }, count(row.objects)),
+        h("td", { "data-value": row.numbers.objects }, count(row.numbers.objects)),
         tables.map((_, r) =>
           h(
             "td",
             {
               class: "bar",
-              "data-value": full(row[`PDQ-${r}`]),
-              style: `--share:${Math.max(0, row[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}`,
+              "data-value": full(row.numbers[`PDQ-${r}`]),
+              style: `--share:${Math.max(0, row.numbers[`PDQ-${r}`] / high || 0)};--colour:${probox.line(r)}`,
             },
-            percent(row[`PDQ-${r}`]),
+            percent(row.numbers[`PDQ-${r}`]),
           ),
         ),
         early.map((column) => furtherCell(column, row)),
         details.map((column) =>
-          h("td", { "data-column": column.key, "data-value": full(row[column.key]) }, show(column, row[column.key])),
+          h(
+            "td",
+            { "data-column": column.key, "data-value": full(row.numbers[column.key]) },
+            show(column, row.numbers[column.key]),
+          ),
         ),
         late.map((column) => furtherCell(column, row)),
       ),
@@ -344,22 +409,27 @@
 
   /** Draw the tables of classes and sizes again, say because further columns know more. */
   probox.renderGroupsAgain = () => {
-    for (const id of Object.keys(GROUPS)) renderGroups(id, probox.store, probox.state());
+    for (const id of TABLES) renderGroups(id, probox.store, probox.state());
   };
 
   /** Choose a group, and go where its images are. */
-  const choose = (key) => (group) => {
+  const choose = (/** @type {"class" | "size"} */ key) => (/** @type {number | null} */ group) => {
     probox.update({ [key]: group });
     if (group !== null) probox.byId("gallery").scrollIntoView({ behavior: "smooth" });
   };
 
   probox.follow(["t"], renderSummary);
-  for (const [id, { key }] of Object.entries(GROUPS)) {
-    probox.follow(["t", "main", "rival", key], (store, state) => renderGroups(id, store, state), "frame", id);
+  for (const id of TABLES) {
+    probox.follow(
+      ["t", "main", "rival", GROUPS[id].key],
+      (store, state) => renderGroups(id, store, state),
+      "frame",
+      id,
+    );
   }
 
   /** Return whose details a table of groups has, where that is a question. */
-  const whose = (store, state) =>
+  const whose = (/** @type {Store} */ store, /** @type {State} */ state) =>
     store.results.length > 1 ? `columns after PDQ: ${store.results[state.main].name}` : "";
 
   probox.onStart(() => {

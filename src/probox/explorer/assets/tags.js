@@ -1,5 +1,4 @@
 // Tags: images that one wants to find again. One flag per image, kept in the link, and exported as a list of ids.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;
@@ -40,10 +39,7 @@
    */
   const listed = (state) => [...probox.taggedIds(state)].sort((a, b) => a - b).join("\n");
 
-  /**
-   * @param {Store} store
-   * @param {State} state
-   */
+  /** @type {Work} */
   function renderTags(store, state) {
     const ids = probox.taggedIds(state);
     byId("tags").hidden = !ids.size;

@@ -1,5 +1,4 @@
 // The bar at the top: the label threshold, and what PDQ and counts are at it.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -1,5 +1,4 @@
 // The verdict in words, on top: sentences of Python's diagnosis, which are of the threshold that was measured with.
-// @ts-check
 "use strict";
 (() => {
   const { probox } = window;

@@ -13,23 +13,38 @@
   // --- what is known: the numbers of drawn images, and comparisons, of the last thresholds ---
 
   const KEPT = 8;
-  const thresholds = new Map(); // threshold: { numbers, by result; complete; differences, by pair }; the newest last
-  let samples = null,
-    stop = null;
+  /** @typedef {{ numbers: Map<number, Sampled>; complete: boolean; differences: Map<string, Compared> }} Known */
+  /** @type {Map<number | null, Known>} */
+  const thresholds = new Map(); // numbers by result, differences by pair; the newest threshold is the last
+  /** @type {Samples | null} */
+  let samples = null;
+  /** @type {(() => void) | null} */
+  let stop = null;
   probox.resampling.busy = false; // whether numbers are still being made
 
-  /** Return what is known at a threshold, which is then the newest: what is being made is never forgotten meanwhile. */
+  /**
+   * Return what is known at a threshold, which is then the newest: what is being made is never forgotten meanwhile.
+   *
+   * @param {number | null} threshold
+   */
   function knownAt(threshold) {
+    /** @type {Known} */
     const known = thresholds.get(threshold) ?? { numbers: new Map(), complete: false, differences: new Map() };
     thresholds.delete(threshold);
     thresholds.set(threshold, known);
-    if (thresholds.size > KEPT) thresholds.delete(thresholds.keys().next().value);
+    const [oldest] = thresholds.keys();
+    if (thresholds.size > KEPT) thresholds.delete(oldest);
     return known;
   }
 
-  const measured = (result) => result.measures.includes("pdq");
+  const measured = (/** @type {Result} */ result) => result.measures.includes("pdq");
 
-  /** Return the interval of mAP or LRP of all detections, which Python made; null if there is none. */
+  /**
+   * Return the interval of mAP or LRP of all detections, which Python made; null if there is none.
+   *
+   * @param {number} r
+   * @param {string} key
+   */
   function givenInterval(r, key) {
     const ends = probox.store.results[r].intervals[key];
     return ends ? { low: ends[0], high: ends[1] } : null;
@@ -50,19 +65,25 @@
   };
 
   /** Return why two results cannot be compared, or null. */
-  const obstacle = (store, a, b) =>
+  const obstacle = (/** @type {Store} */ store, /** @type {number} */ a, /** @type {number} */ b) =>
     store.index.obstacles[`${Math.min(a, b)},${Math.max(a, b)}`] ??
     (measured(store.results[a]) && measured(store.results[b]) ? null : "PDQ was not measured of both");
 
   /** Return what is known of the chosen detector against its rival, or null. */
-  const comparison = (state) =>
+  const comparison = (/** @type {State} */ state) =>
     thresholds.get(state.t)?.differences.get(`${state.main} ${probox.rivalOf(state)}`) ?? null;
 
-  function* everything(store, state) {
+  /**
+   * @param {Store} store
+   * @param {State} state
+   * @param {Samples} drawn
+   * @returns {Generator<undefined, void>}
+   */
+  function* everything(store, state, drawn) {
     const known = knownAt(state.t),
       { numbers, differences } = known;
     for (const [r, result] of store.results.entries()) {
-      if (measured(result) && !numbers.has(r)) numbers.set(r, yield* sampled(store, samples, r, state.t));
+      if (measured(result) && !numbers.has(r)) numbers.set(r, yield* sampled(store, drawn, r, state.t));
     }
     known.complete = numbers.size > 0;
     probox.renderSummaryAgain();
@@ -70,37 +91,43 @@
     const a = state.main,
       b = probox.rivalOf(state);
     if (b === null || obstacle(store, a, b)) return;
-    if (!comparison(state)) {
-      const both = [a, b].map((r) => numbers.get(r));
-      differences.set(`${a} ${b}`, yield* compared(store, samples, [a, b], state.t, both));
+    const own = numbers.get(a),
+      other = numbers.get(b);
+    if (!comparison(state) && own && other) {
+      differences.set(`${a} ${b}`, yield* compared(store, drawn, [a, b], state.t, [own, other]));
     }
     renderVersus(store, state);
     probox.renderGroupsAgain();
   }
 
-  /** Make what is not known yet, a little at a time; what was under way for another state is given up. */
+  /**
+   * Make what is not known yet, a little at a time; what was under way for another state is given up.
+   *
+   * @type {Work}
+   */
   function resample(store, state) {
     stop?.();
     if (store.count < 2) return;
     samples ||= new Samples(store.count, store.classes.length);
     probox.resampling.busy = true;
-    stop = inSlices(everything(store, state), () => {
+    stop = inSlices(everything(store, state, samples), () => {
       probox.resampling.busy = false;
     });
   }
 
   // --- words ---
 
-  const signed = (value, write) => (value < 0 ? `−${write(-value)}` : `+${write(value)}`);
-  const whole = (value) => count(Math.round(value));
-  const written = (key) => (unitOf(key) === "count" ? whole : percent);
+  const signed = (/** @type {number} */ value, /** @type {(value: number) => string} */ write) =>
+    value < 0 ? `−${write(-value)}` : `+${write(value)}`;
+  const whole = (/** @type {number} */ value) => count(Math.round(value));
+  const written = (/** @type {string} */ key) => (unitOf(key) === "count" ? whole : percent);
 
   const METHOD = `images drawn anew ${count(REPLICATES)} times (intervals) and swapped between the two (p), as probox compare does`;
 
   // --- the section ---
 
   const RULE = `p at most ${ERROR}, and an interval without 0`;
-  const markOf = (one) =>
+  const markOf = (/** @type {Difference} */ one) =>
     one.claimed &&
     h(
       "span",
@@ -108,20 +135,32 @@
       ` ${MARK}`,
       h("span", { class: "offscreen" }, "may be claimed"),
     );
-  const betweenText = (between, write) =>
+  const betweenText = (/** @type {Ends | null} */ between, /** @type {(value: number) => string} */ write) =>
     between ? `${signed(between.low, write)} to ${signed(between.high, write)}` : "–";
 
-  /** Return the tone of a difference that may be claimed: whether the chosen detector is ahead. */
+  /**
+   * Return the tone of a difference that may be claimed: whether the chosen detector is ahead.
+   *
+   * @param {Difference | null | undefined} one
+   * @param {"high" | "low" | null} better
+   */
   function tone(one, better) {
     if (!one?.claimed || !better) return null;
     return one.difference > 0 === (better === "high") ? "right" : "wrong";
   }
 
-  /** Return a row of the table; `one` may be a plain difference, of which neither interval nor p is known. */
+  /**
+   * Return a row of the table; `one` may be a plain difference, of which neither interval nor p is known.
+   *
+   * @param {Column} column
+   * @param {[first: number, second: number]} both
+   * @param {Difference | null | undefined} one
+   */
   function row(column, [first, second], one) {
     const write = written(column.key),
-      value = first - second;
-    const shown = (number) => (Number.isFinite(number) ? write(number) : "–");
+      value = first - second,
+      p = one?.p ?? NaN;
+    const shown = (/** @type {number} */ number) => (Number.isFinite(number) ? write(number) : "–");
     return h(
       "tr",
       { "data-key": column.key },
@@ -140,14 +179,11 @@
         one && markOf(one),
       ),
       h("td", {}, betweenText(one?.between ?? null, write)),
-      h(
-        "td",
-        { "data-value": Number.isFinite(one?.p) ? one.p : null },
-        Number.isFinite(one?.p) ? pText(one.p).replace("p = ", "") : "–",
-      ),
+      h("td", { "data-value": Number.isFinite(p) ? p : null }, Number.isFinite(p) ? pText(p).replace("p = ", "") : "–"),
     );
   }
 
+  /** @type {Work} */
   function renderVersus(store, state) {
     const a = state.main,
       b = probox.rivalOf(state);
@@ -155,7 +191,7 @@
     byId("versus-rival").value = b === null ? "" : String(b);
     for (const option of byId("versus-rival").options) option.disabled = option.value === String(a);
     const reason = b === null ? null : obstacle(store, a, b);
-    byId("versus-table").closest(".scroll").parentElement.hidden = b === null || reason !== null;
+    byId("versus-card").hidden = b === null || reason !== null;
     const found = comparison(state);
     const names = b === null ? [] : [store.results[a].name, store.results[b].name];
     const notes =
@@ -165,7 +201,7 @@
           ? [`They cannot be compared: ${reason}.`]
           : [
               store.count < 2
-                ? conclusion(names, {}, store.count)
+                ? conclusion(names, null, store.count)
                 : found
                   ? conclusion(names, found.columns.PDQ, store.count)
                   : "…",
@@ -179,13 +215,13 @@
             store.count >= 2 && store.count < FEW
               ? `${store.count} images are few: intervals of fewer than ${FEW} tend to be too narrow.`
               : "",
-            found ? classWords(store, names, found) : "",
+            found ? classWords(names, found) : "",
           ]
             .filter(Boolean)
             .join(" ");
     if (b === null || reason) return;
     const rows = probox.summaryRows(store, state.t);
-    const columns = store.index.columns.filter(({ key }) => [a, b].every((r) => Number.isFinite(rows[r][key])));
+    const columns = store.index.columns.filter(({ key }) => [a, b].every((r) => Number.isFinite(rows[r].numbers[key])));
     byId("versus-table").replaceChildren(
       h(
         "thead",
@@ -202,7 +238,7 @@
         columns.map((column) =>
           row(
             column,
-            [rows[a][column.key], rows[b][column.key]],
+            [rows[a].numbers[column.key], rows[b].numbers[column.key]],
             KEYS.includes(column.key) ? found?.columns[column.key] : null,
           ),
         ),
@@ -210,13 +246,18 @@
     );
   }
 
-  /** Return how many classes differ, in words. */
-  function classWords(store, [a, b], { classes }) {
-    const sure = classes.filter((one) => one?.claimed);
-    const tested = classes.filter(Boolean).length;
-    if (!sure.length) return `Of ${tested} classes, none differs in PDQ beyond chance (Holm's correction).`;
+  /**
+   * Return how many classes differ, in words.
+   *
+   * @param {string[]} names
+   * @param {Compared} found
+   */
+  function classWords([a, b], { classes }) {
+    const tested = classes.filter((one) => one !== null);
+    const sure = tested.filter((one) => one.claimed);
+    if (!sure.length) return `Of ${tested.length} classes, none differs in PDQ beyond chance (Holm's correction).`;
     const ahead = sure.filter((one) => one.difference > 0).length;
-    return `Of ${tested} classes, ${a} is ahead in ${ahead} and ${b} in ${sure.length - ahead} beyond chance (PDQ, Holm's correction).`;
+    return `Of ${tested.length} classes, ${a} is ahead in ${ahead} and ${b} in ${sure.length - ahead} beyond chance (PDQ, Holm's correction).`;
   }
 
   // --- the table of classes ---
@@ -263,13 +304,14 @@
   probox.onStart((store) => {
     byId("versus").hidden = store.results.length < 2;
     byId("summary").classList.toggle("sampled", store.count > 1);
-    for (const id of ["versus-main", "versus-rival"]) {
+    for (const id of /** @type {const} */ (["versus-main", "versus-rival"])) {
       byId(id).append(...probox.detectorOptions(store));
     }
-    byId("versus-main").addEventListener("change", (event) => probox.setMain(Number(event.target.value)));
-    byId("versus-rival").addEventListener("change", (event) =>
-      probox.update({ rival: event.target.value === "" ? null : Number(event.target.value) }),
-    );
+    byId("versus-main").addEventListener("change", () => probox.setMain(Number(byId("versus-main").value)));
+    byId("versus-rival").addEventListener("change", () => {
+      const { value } = byId("versus-rival");
+      probox.update({ rival: value === "" ? null : Number(value) });
+    });
     probox.exportable("versus-table", { name: "versus", more: () => METHOD });
   });
 })();

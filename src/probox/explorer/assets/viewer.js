@@ -7,15 +7,21 @@
   const VEIL = "rgba(255,255,255,0.3)";
 
   const current = probox.state;
-  let store;
-  let panes = []; // { r, canvas, over, names, box, text, scale, labels }
-  let geometry = null,
-    photo = null,
-    row = -1;
+  /** @type {Store} */
+  let store; // from the start on
+  /** @type {Pane[]} */
+  let panes = [];
+  /** @type {Geometry | null} */
+  let geometry = null;
+  /** @type {HTMLImageElement | null} */
+  let photo = null;
+  let row = -1;
   const whole = { scale: 1, x: 0, y: 0 };
   let zoom = whole; // of the fitted picture, about its top left, in CSS pixels
-  let hover = null; // { kind: "d" | "o", r, row }
-  let sampler = null;
+  /** @type {Entry | null} */
+  let hover = null;
+  /** @type {ReturnType<Probox["sampler"]>} */
+  let sampler; // from the start on
   const PAPER = 900; // CSS pixels across, so that labels can be read on paper
   let paper = false; // whether the page is being printed
   const pixelRatio = () => (paper ? 2 : window.devicePixelRatio || 1);
@@ -26,7 +32,11 @@
     [...text].every((layer) => LAYERS.includes(layer)) ? text : undefined,
   );
 
-  /** Open, change or close the view, as the state says. */
+  /**
+   * Open, change or close the view, as the state says.
+   *
+   * @type {Work}
+   */
   function renderViewer(theStore, state) {
     const dialog = byId("viewer");
     if (state.image === null) {
@@ -84,10 +94,10 @@
     if (panes.map((pane) => pane.r).join() !== shown.join()) {
       panes = shown.map(makePane);
       byId("panes").replaceChildren(...panes.map((pane) => pane.box));
-      byId("panes").dataset.count = panes.length;
+      byId("panes").dataset.count = String(panes.length);
     }
     for (const pane of panes) {
-      pane.box.style.setProperty("--ratio", store.images.w[row] / store.images.h[row]);
+      pane.box.style.setProperty("--ratio", String(store.images.w[row] / store.images.h[row]));
       const sum = store.view(pane.r, state.t).perImage()[row];
       pane.text.textContent = `PDQ ${percent(sum.PDQ)}, ${sum.TP} TP, ${sum.FP} FP, ${sum.FN} FN`;
       pane.scale.hidden = !state.layers.includes("h");
@@ -112,12 +122,14 @@
     const width = store.images.w[row],
       height = store.images.h[row],
       caption = 40;
-    const scale = (w, high) => Math.min(w / width, (high - caption) / height);
+    const scale = (/** @type {number} */ w, /** @type {number} */ high) =>
+      Math.min(w / width, (high - caption) / height);
     const beside = scale(place.clientWidth / panes.length, place.clientHeight);
     const above = scale(place.clientWidth, place.clientHeight / panes.length);
     place.dataset.way = panes.length > 1 && above > 1.05 * beside ? "rows" : "columns";
   }
 
+  /** @param {number} r */
   function makePane(r) {
     const { name } = store.results[r];
     const canvas = h("canvas", {
@@ -129,6 +141,7 @@
     const [over, names] = [0, 1].map(() => h("canvas", { class: "over", "aria-hidden": "true" }));
     const text = h("span", {}),
       scale = probox.heatScale();
+    const stage = h("div", { class: "stage" }, canvas, over, names);
     const box = h(
       "figure",
       { class: "pane" },
@@ -140,9 +153,10 @@
         text,
         scale,
       ),
-      h("div", { class: "stage" }, canvas, over, names),
+      stage,
     );
-    const pane = { r, canvas, over, names, box, text, scale };
+    /** @type {Pane} */
+    const pane = { r, canvas, over, names, stage, box, text, scale };
     probox.gestures(canvas, {
       zoom: () => zoom,
       setZoom,
@@ -158,6 +172,7 @@
     return pane;
   }
 
+  /** @param {Zoom} next */
   function setZoom(next) {
     zoom = next;
     // A finger scrolls a phone's page past the picture, unless there is a part of the picture to go to.
@@ -165,14 +180,22 @@
     probox.repaint();
   }
 
-  /** Return a pane's width and height in CSS pixels; on paper it has the image's shape. */
+  /**
+   * Return a pane's width and height in CSS pixels; on paper it has the image's shape.
+   *
+   * @param {Pane} pane
+   * @returns {Point}
+   */
   function sizeOf(pane) {
     if (paper) return [PAPER, Math.round((PAPER * store.images.h[row]) / store.images.w[row])];
-    const stage = pane.canvas.parentElement;
-    return [stage.clientWidth, stage.clientHeight];
+    return [pane.stage.clientWidth, pane.stage.clientHeight];
   }
 
-  /** Return how a pane's canvas shows the image: CSS pixels per pixel, left, top. */
+  /**
+   * Return how a pane's canvas shows the image: CSS pixels per pixel, left, top.
+   *
+   * @param {Pane} pane
+   */
   function fit(pane) {
     const [across, down] = sizeOf(pane),
       { scale, x, y } = paper ? whole : zoom;
@@ -197,7 +220,12 @@
     else probox.repaint();
   };
 
-  /** Give a canvas the stage's size and return a context on which a pixel of the image is 1 wide. */
+  /**
+   * Give a canvas the stage's size and return a context on which a pixel of the image is 1 wide.
+   *
+   * @param {Pane} pane
+   * @param {HTMLCanvasElement} canvas
+   */
   function contextOf(pane, canvas) {
     const [width, height] = sizeOf(pane);
     const ratio = pixelRatio();
@@ -205,12 +233,16 @@
     canvas.height = Math.max(1, Math.round(height * ratio));
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    const context = canvas.getContext("2d");
+    const context = probox.drawing(canvas);
     const { scale, left, top } = fit(pane);
     context.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * left, ratio * top);
     return context;
   }
 
+  /**
+   * @param {Context} context
+   * @param {() => void} paintIt
+   */
   function clipped(context, paintIt) {
     context.save();
     context.beginPath();
@@ -220,6 +252,7 @@
     context.restore();
   }
 
+  /** @param {Pane} pane */
   function paint(pane) {
     const state = current();
     const context = contextOf(pane, pane.canvas);
@@ -237,16 +270,17 @@
     }
     const above = contextOf(pane, pane.names);
     pane.labels = [];
-    if (!geometry) return;
+    const scene = geometry;
+    if (!scene) return;
     const view = store.view(pane.r, state.t);
     const focus = focusOf(pane, view);
     clipped(context, () =>
-      probox.paintScene(context, geometry, view, pane.r, { zoom: scale, layers, focus, fine: false }),
+      probox.paintScene(context, scene, view, pane.r, { zoom: scale, layers, focus, fine: false }),
     );
     if (layers.has("l")) {
       const ratio = pixelRatio();
       above.setTransform(ratio, 0, 0, ratio, 0, 0);
-      pane.labels = probox.paintLabels(above, geometry, view, pane.r, {
+      pane.labels = probox.paintLabels(above, scene, view, pane.r, {
         toScreen: (x, y) => [x * scale + left, y * scale + top],
         toImage: (x, y) => [(x - left) / scale, (y - top) / scale],
         size: sizeOf(pane),
@@ -257,7 +291,12 @@
 
   const samplesWanted = () => row >= 0 && byId("viewer").open && current().layers.includes("s");
 
-  /** Paint the layer of samples, which lies on a canvas of its own: the scene below stays as it is. */
+  /**
+   * Paint the layer of samples, which lies on a canvas of its own: the scene below stays as it is.
+   *
+   * @param {number} step
+   * @param {boolean} still
+   */
   function paintSamples(step, still) {
     for (const pane of row >= 0 ? panes : []) {
       const context = contextOf(pane, pane.over); // emptied by being sized
@@ -278,7 +317,13 @@
     }
   }
 
-  /** Return what is brought out: what is hovered or picked, and its partner. */
+  /**
+   * Return what is brought out: what is hovered or picked, and its partner.
+   *
+   * @param {Pane} pane
+   * @param {View} view
+   * @returns {Focus}
+   */
   function focusOf(pane, view) {
     const chosen = hover || probox.pickedIn(store, row);
     if (!chosen) return null;
@@ -289,7 +334,13 @@
     return { object, detection: object < 0 ? -2 : view.objectDetection[object] };
   }
 
-  /** Return the smallest thing under a point. */
+  /**
+   * Return the smallest thing under a point.
+   *
+   * @param {Pane} pane
+   * @param {PointerEvent} event
+   * @returns {Entry | null}
+   */
   function hit(pane, event) {
     if (!geometry) return null;
     const { scale, left, top } = fit(pane);
@@ -299,9 +350,10 @@
     const layers = new Set(state.layers);
     const view = store.view(pane.r, state.t);
     const slack = (event.pointerType === "touch" ? 10 : 4) / scale;
-    let best = null,
-      least = Infinity;
-    const offer = (area, found) => {
+    /** @type {Entry | null} */
+    let best = null;
+    let least = Infinity;
+    const offer = (/** @type {number} */ area, /** @type {Entry} */ found) => {
       if (area < least) {
         least = area;
         best = found;
@@ -326,8 +378,14 @@
     return best;
   }
 
-  const same = (a, b) => (a && b ? a.kind === b.kind && a.row === b.row && a.r === b.r : a === b);
+  const same = (/** @type {Entry | null} */ a, /** @type {Entry | null} */ b) =>
+    a && b ? a.kind === b.kind && a.row === b.row && a.r === b.r : a === b;
 
+  /**
+   * @param {Entry | null} found
+   * @param {PointerEvent | null} event
+   * @param {Pane} pane
+   */
   function setHover(found, event, pane) {
     const changed = !same(found, hover);
     hover = found;
@@ -336,6 +394,11 @@
     else byId("card").hidden = true;
   }
 
+  /**
+   * @param {Entry} found
+   * @param {PointerEvent} event
+   * @param {Pane} pane
+   */
   function showCard(found, event, pane) {
     const box = byId("card");
     box.replaceChildren(...probox.cardOf(store, row, found));
@@ -349,7 +412,11 @@
     box.style.top = `${Math.max(4, Math.min(y + 12, edge.bottom - box.offsetHeight - 8))}px`;
   }
 
-  /** Go that many places on in the gallery's order. */
+  /**
+   * Go that many places on in the gallery's order.
+   *
+   * @param {number} step
+   */
   function go(step) {
     const next = probox.neighbour(step);
     if (next) probox.update(next);
@@ -374,23 +441,23 @@
     byId("link").addEventListener("click", () => probox.copy(location.href, "link"));
     byId("viewer-keys").addEventListener("click", () => probox.showKeys());
     byId("layers").addEventListener("change", () => {
-      const on = [...byId("layers").querySelectorAll("input:checked")].map((input) => input.value);
-      probox.update({ layers: on.join("") });
+      const on = [...byId("layers").querySelectorAll("input")].filter((input) => input.checked);
+      probox.update({ layers: on.map((input) => input.value).join("") });
     });
     byId("shown").append(...probox.detectorOptions(store));
     byId("other").append(h("option", { value: "" }, "none"), ...probox.detectorOptions(store));
-    byId("shown").addEventListener("change", (event) =>
-      probox.update({ main: Number(event.target.value), pick: null }),
-    );
-    byId("other").addEventListener("change", (event) =>
-      probox.update({ other: event.target.value === "" ? null : Number(event.target.value) }),
-    );
-    for (const label of dialog.querySelectorAll(".several")) label.hidden = store.results.length < 2;
-    const zoomAbout = (factor) =>
+    byId("shown").addEventListener("change", () => probox.update({ main: Number(byId("shown").value), pick: null }));
+    byId("other").addEventListener("change", () => {
+      const { value } = byId("other");
+      probox.update({ other: value === "" ? null : Number(value) });
+    });
+    for (const id of /** @type {const} */ (["shown", "other"])) probox.showControl(id, store.results.length > 1);
+    const zoomAbout = (/** @type {number} */ factor) =>
       setZoom(probox.zoomed(zoom, factor, panes[0].canvas.clientWidth / 2, panes[0].canvas.clientHeight / 2));
-    const pan = (x, y) => {
+    const pan = (/** @type {number} */ x, /** @type {number} */ y) => {
       if (zoom.scale > 1) setZoom({ ...zoom, x: zoom.x + x, y: zoom.y + y });
     };
+    /** @type {Record<string, () => void>} */
     const keys = {
       ArrowRight: () => go(1),
       ArrowLeft: () => go(-1),
@@ -409,9 +476,12 @@
         probox.update({ other: other === null ? (main + 1) % store.results.length : null });
       },
     };
-    for (const input of byId("layers").querySelectorAll("input")) keys[input.dataset.key] = () => input.click();
+    for (const input of byId("layers").querySelectorAll("input")) {
+      if (input.dataset.key) keys[input.dataset.key] = () => input.click();
+    }
     dialog.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input[type=text]")) return;
+      const writing = event.target instanceof Element && event.target.matches("select, input[type=text]");
+      if (event.ctrlKey || event.metaKey || event.altKey || writing) return;
       const work = keys[event.shiftKey && event.key.startsWith("Arrow") ? `Shift ${event.key}` : event.key];
       if (!work) return;
       event.preventDefault();

@@ -5,22 +5,24 @@
   const { h, byId, percent, count } = probox;
   const { PARTS, WHAT_IF, FEW, SCORE_BINS, IOU } = probox.constants.WHY;
 
-  probox.why = {};
-
   /** Return a detector's name, colour and shape, as charts take them. */
-  const named = (probox.why.named = (r) => ({
+  const named = (/** @type {number} */ r) => ({
     name: probox.store.results[r].name,
     colour: probox.lineColour(r),
     mark: r,
     r,
-  }));
+  });
 
   /** Return how many there are, and that few say little. */
-  probox.why.counted = (n, what) =>
+  const counted = (/** @type {number} */ n, /** @type {string} */ what) =>
     `${count(n)} ${what}${n === 1 ? "" : "s"}${n < FEW ? ` (fewer than ${FEW} say little)` : ""}`;
 
-  /** Fill the table of a card: what a chart shows, as text. Cells are texts, or numbers with their text. */
-  probox.why.fill = (id, head, rows) => {
+  /**
+   * Fill the table of a card: what a chart shows, as text. Cells are texts, or numbers with their text.
+   *
+   * @type {Probox["why"]["fill"]}
+   */
+  const fill = (id, head, rows) => {
     byId(id).replaceChildren(
       h(
         "thead",
@@ -50,8 +52,16 @@
     );
   };
 
+  /**
+   * Return the cell of a share.
+   *
+   * @type {Probox["why"]["share"]}
+   */
   const share = (value, digits = 1) => [value, percent(value, digits)];
 
+  probox.why = { named, counted, fill, share };
+
+  /** @type {Work} */
   function renderBudget(store, state) {
     const keys = Object.keys(PARTS);
     const parts = keys.map((key) => ({ key, name: PARTS[key].name, colour: probox.lineColour(PARTS[key].line) }));
@@ -73,18 +83,22 @@
     byId("key-budget").replaceChildren(...parts.map((part, p) => h("span", {}, probox.partSwatch(part, p), part.name)));
     byId("of-budget").textContent =
       "Per cent of what could be reached. Labels, foreground and background: what matched detections lack, split by Shapley values.";
-    probox.why.fill(
+    fill(
       "table-budget",
       ["detector", ...parts.map((part) => part.name)],
       rows.map((row) => [row.name, ...keys.map((key) => (row.budget ? share(row.budget[key], 2) : "–"))]),
     );
   }
 
-  /** Return the repairs that the page shows, in order: { key, name, values, notes }, and the value without each. */
+  /**
+   * Return the repairs that the page shows, in order: { name, values, notes }, and the value without each.
+   *
+   * @param {Store} store
+   * @param {State} state
+   */
   function repairs(store, state) {
     const now = store.results.map((_, r) => probox.diagnosis.whatIf(store.view(r, state.t)));
-    const rows = ["no_false_positives", "no_duplicates"].map((key) => ({
-      key,
+    const rows = /** @type {const} */ (["no_false_positives", "no_duplicates"]).map((key) => ({
       name: WHAT_IF[key],
       values: now.map((one) => one[key]),
       base: now.map((one) => one.now),
@@ -93,7 +107,6 @@
     const best = store.results.map(({ why }) => why.best);
     if (best.some(Boolean)) {
       rows.push({
-        key: "best_threshold",
         name: WHAT_IF.best_threshold,
         base: now.map((one) => one.now),
         values: best.map((one) => one?.PDQ ?? NaN),
@@ -106,10 +119,9 @@
       const values = store.results.map(({ why }) => why.whole.find((one) => one.key === key)?.PDQ ?? NaN);
       if (values.some(Number.isFinite)) {
         rows.push({
-          key,
           name: `${WHAT_IF[key]}, ${state.t === null ? "of all detections" : `at no threshold, not at ${state.t}`}`,
           values,
-          base: store.results.map(({ why }) => why.now),
+          base: store.results.map(({ why }) => why.now ?? NaN),
           notes: values.map(() => ""),
         });
       }
@@ -117,9 +129,10 @@
     return rows;
   }
 
+  /** @type {Work} */
   function renderWhatIf(store, state) {
     const rows = repairs(store, state);
-    const gain = (row, r) => {
+    const gain = (/** @type {ReturnType<typeof repairs>[number]} */ row, /** @type {number} */ r) => {
       const more = 100 * (row.values[r] - row.base[r]);
       return `${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(2)}`;
     };
@@ -138,22 +151,25 @@
         ? `Without bars for labels (${dear.join(", ")}): their covariances take long to score anew. `
         : ""
     }More: probox diagnose RESULT.`;
-    probox.why.fill(
+    fill(
       "table-what-if",
       ["PDQ, if", ...store.results.flatMap(({ name }) => [name, `gain of ${name}`])],
       rows.map((row) => [
         row.name,
-        ...row.values.flatMap((value, r) =>
-          Number.isFinite(value) ? [share(value, 2), [value - row.base[r], gain(row, r)]] : ["–", "–"],
+        ...row.values.flatMap(
+          /** @returns {Cell[]} */ (value, r) =>
+            Number.isFinite(value) ? [share(value, 2), [value - row.base[r], gain(row, r)]] : ["–", "–"],
         ),
       ]),
     );
   }
 
+  /** @type {Work} */
   function renderReliability(store, state) {
     const found = store.results.map((result) => probox.diagnosis.reliability(result, state.t));
     const bins = [...Array(SCORE_BINS).keys()];
-    const rate = (one, bin) => (one.n[bin] ? one.hits[bin] / one.n[bin] : NaN);
+    const rate = (/** @type {{ n: Float64Array; hits: Float64Array }} */ one, /** @type {number} */ bin) =>
+      one.n[bin] ? one.hits[bin] / one.n[bin] : NaN;
     probox.lineChart(byId("chart-reliability"), {
       xRange: [0, 1],
       yRange: [0, 100],
@@ -171,26 +187,29 @@
             name: named(r).name,
             x: there.map((bin) => one.sums[bin] / one.n[bin]),
             y: there.map((bin) => 100 * rate(one, bin)),
-            tip: (i) => `${(100 * rate(one, there[i])).toFixed(1)} % of ${count(one.n[there[i]])}`,
+            tip: (/** @type {number} */ i) =>
+              `${(100 * rate(one, there[i])).toFixed(1)} % of ${count(one.n[there[i]])}`,
           };
         }),
         { reference: true, x: [0, 1], y: [0, 100] },
       ],
     });
     byId("of-reliability").textContent =
-      `${found.map((one, r) => `${named(r).name}: D-ECE ${percent(one.error, 1)} %, ${probox.why.counted(one.total, "detection")}`).join("; ")}. ` +
+      `${found.map((one, r) => `${named(r).name}: D-ECE ${percent(one.error, 1)} %, ${counted(one.total, "detection")}`).join("; ")}. ` +
       `Matched by COCO's rule at IoU ${IOU}; detections in crowds left out. Below the line: too sure.`;
     const width = 1 / SCORE_BINS;
-    probox.why.fill(
+    fill(
       "table-reliability",
       ["score", ...store.results.flatMap(({ name }) => [`${name}: detections`, "mean score", "precision, %"])],
       bins.map((bin) => [
         `${(bin * width).toFixed(1)} to ${((bin + 1) * width).toFixed(1)}`,
-        ...found.flatMap((one) => [
-          count(one.n[bin]),
-          one.n[bin] ? [one.sums[bin] / one.n[bin], (one.sums[bin] / one.n[bin]).toFixed(3)] : "–",
-          share(rate(one, bin)),
-        ]),
+        ...found.flatMap(
+          /** @returns {Cell[]} */ (one) => [
+            count(one.n[bin]),
+            one.n[bin] ? [one.sums[bin] / one.n[bin], (one.sums[bin] / one.n[bin]).toFixed(3)] : "–",
+            share(rate(one, bin)),
+          ],
+        ),
       ]),
     );
   }
