@@ -16,7 +16,15 @@ from probox.measures.scoring.edge_scores import crps
 from probox.measures.scoring.honesty import coverage, edge_levels, variance_scale
 from probox.measures.scoring.pair_rows import with_sigma
 
-__all__ = ["CalibrationRow", "WorstEdge", "calibration_table", "edge_rows", "last_pixels", "worst_edge"]
+__all__ = [
+    "CalibrationRow",
+    "WorstEdge",
+    "calibration_table",
+    "edge_rows",
+    "last_pixels",
+    "shifted_edges",
+    "worst_edge",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +111,19 @@ def worst_edge(evaluation: Evaluation) -> WorstEdge | None:
             if factor > 0 and (worst is None or abs(math.log(factor)) > abs(math.log(worst.too_sure))):
                 worst = WorstEdge(edge, name, factor)
     return worst
+
+
+def shifted_edges(rows: Sequence[CalibrationRow]) -> dict[str, float]:
+    """Return the mean errors of those edges that err mostly in one direction, which no sigma can say.
+
+    The mean square error of an edge is bias^2 + variance. These have more than half of it from the bias, more than a
+    pixel of it, and enough pairs for it to be no accident.
+    """
+    return {
+        row.name: row.bias
+        for row in rows
+        if row.group == "edge" and row.edges >= FEW_PAIRS and abs(row.bias) > 1.0 and 2.0 * row.bias**2 > row.rmse**2
+    }
 
 
 def last_pixels(rows: Sequence[CalibrationRow]) -> tuple[str, ...]:

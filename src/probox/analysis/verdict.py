@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from probox.analysis.budget import PARTS
-from probox.analysis.calibration_table import WorstEdge
+from probox.analysis.calibration_table import WorstEdge, shifted_edges
 from probox.analysis.intervals import Interval
 from probox.measures.matched import FEW_PAIRS
 
@@ -18,8 +18,8 @@ __all__ = ["verdict_of"]
 
 def verdict_of(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -> tuple[str, ...]:
     """Return the short of it: are sigmas honest, are they worth anything, where the points went, what to do."""
-    said = [_honest(diagnosis, too_sure, worst), _worth(diagnosis), _lost(diagnosis), _threshold(diagnosis)]
-    return tuple(text for text in said if text)
+    said = [_honest(diagnosis, too_sure, worst), _shifted(diagnosis), _worth(diagnosis), _lost(diagnosis)]
+    return tuple(text for text in [*said, _threshold(diagnosis)] if text)
 
 
 def _honest(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -> str:
@@ -54,6 +54,17 @@ def _honest(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -
     if judged < FEW_PAIRS:
         text += f"; but {judged} pairs are too few to say much"
     return text
+
+
+def _shifted(diagnosis: Diagnosis) -> str:
+    aside = shifted_edges(diagnosis.calibration)
+    if not aside:
+        return ""
+    edges = ", ".join(f"{edge} by {bias:+.1f} px" for edge, bias in aside.items())
+    return (
+        f"the truth lies to one side of the boxes, {edges} on average, which is most of their error and "
+        "nothing a sigma can say: mend the boxes first"
+    )
 
 
 def _worth(diagnosis: Diagnosis) -> str:
