@@ -56,7 +56,7 @@ def entries_of(site: Path) -> set[str]:
 
 
 def test_every_public_name_is_on_a_page_and_has_a_docstring() -> None:
-    listed = {name for page in api.PAGES.values() for name in (*page.names, *page.data)}
+    listed = {name for page in api.PAGES.values() for name in page.listed}
     for name in probox.__all__:
         assert f"probox.{name}" in listed, f"docs/machinery/api.py has no {name}"
         assert name.startswith("__") or getattr(probox, name).__doc__, f"probox.{name} has no docstring"
@@ -99,6 +99,20 @@ def test_the_reference_is_also_markdown(site: Path) -> None:
     assert "- `label_threshold`: float, optional" in text
     assert "```pycon\n>>> import probox" in text
     assert "{eval-rst}" not in text
+
+
+def test_signatures_are_in_the_words_of_the_source(site: Path) -> None:
+    for page in (site / "api").glob("*.md"):
+        text = page.read_text("utf-8")
+        for noise in ("_SupportsArray", "<factory>", "<function", " object>", "ndarray[", "(*args", "Alias for field"):
+            assert noise not in text, f"{page.name}: {noise}"
+    assert "corner_covariances(cov: ArrayLike) -> NDArray[float64]" in (site / "api" / "fusion.md").read_text("utf-8")
+    assert "GaussianCorners(in_features: int, *, full: bool" in (site / "api" / "torch.md").read_text("utf-8")
+
+
+def test_what_is_said_of_attributes_is_whole(site: Path) -> None:
+    page = unescape(re.sub(r"<[^>]+>", "", (site / "api" / "results.html").read_text("utf-8")))
+    assert "Return PDQ: the sum of the matches' pPDQ" in page
 
 
 # --- the site ---
