@@ -246,6 +246,13 @@ PAGES: dict[str, Page] = {
         "Many machines",
         "The same work over a Dask cluster. [The guide](../cluster.md) shows how.",
         modules=("probox.distributed",),
+        further=(
+            (
+                "Tasks of one's own",
+                "What `tree_reduce` combines.",
+                ("probox.distributed.engine.submit_tasks",),
+            ),
+        ),
         first=("open_client", "evaluate", "compare", "diagnose", "detect_images"),
     ),
     "api/measures": Page(

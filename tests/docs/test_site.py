@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import shutil
 import subprocess
@@ -15,8 +16,11 @@ import pytest
 from tests.docs.pages import DOCS
 
 import probox
+from probox.options import Settings
 
 MACHINERY = DOCS / "machinery"
+SETTINGS = set(Settings.__annotations__)
+"""What functions that score take as `**settings`: described once, with `probox.evaluate`."""
 
 
 def machinery(name: str) -> ModuleType:
@@ -71,6 +75,31 @@ def test_every_public_name_of_the_rooms_for_users_is_on_a_page() -> None:
         module = importlib.import_module(room)
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{room}.{name} has no docstring"
+
+
+def described(text: str) -> list[str]:
+    """Return the parameters that a docstring describes."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", inspect.cleandoc(text), re.S | re.M)
+    heads = [line.split(" : ")[0] for line in (section[1] if section else "").splitlines() if line[:1].strip()]
+    return [name.strip().lstrip("*") for head in heads for name in head.split(",")]
+
+
+def test_docstrings_describe_the_parameters_that_there_are() -> None:
+    named = {name for page in api.PAGES.values() for name in page.listed if not name.startswith("probox.torch")}
+    for room in set(api.ROOMS) - {"probox.torch"}:
+        named |= {f"{room}.{name}" for name in importlib.import_module(room).__all__}
+    for name in sorted(named):
+        owner, _, last = name.rpartition(".")
+        thing = getattr(importlib.import_module(owner), last)
+        own = vars(thing).items() if inspect.isclass(thing) else ()
+        things = {name: thing} | {f"{name}.{key}": getattr(thing, key) for key, value in own if key[0] != "_"}
+        for place, one in things.items():
+            told = described(one.__doc__ or "") if callable(one) else []
+            taken = set(inspect.signature(one).parameters) if told else set()
+            wrong = [parameter for parameter in told if parameter not in {*taken, "settings"}]
+            assert not wrong, f"{place} describes {wrong}, which it does not take"
+            left = taken - {*told, "self"} - (SETTINGS if "settings" in told else set())
+            assert not left, f"{place} does not describe {sorted(left)}"
 
 
 def test_every_public_name_has_an_entry_in_the_site(site: Path) -> None:
