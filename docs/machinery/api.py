@@ -173,7 +173,12 @@ PAGES: dict[str, Page] = {
         "Drawing",
         "Pictures of images, plots of results, and the explorer's page; [Pictures and plots](../pictures.md) and "
         "[The explorer](../explorer.md) show them. Needs the extra `report`.",
-        (*_probox("draw"), "probox.plots.Plots", "probox.explorer.write_report"),
+        (
+            *_probox("draw"),
+            "probox.plots.Plots",
+            "probox.explorer.write_report",
+            "probox.pictures.saving.text_stays_text",
+        ),
     ),
     "api/errors": Page(
         "Errors and version",
