@@ -220,7 +220,8 @@ PAGES: dict[str, Page] = {
     ),
     "api/detect": Page(
         "Running detectors",
-        "`Detector` opens an ONNX file, `detect_images` runs it over photos, `detect` over arrays. "
+        "`probox.detect.Detector` opens an ONNX file, `probox.detect.detect_images` runs it over photos, "
+        "`probox.detect.detect` over arrays. "
         "[The guide](../detect.md) shows how.",
         modules=("probox.detect",),
         further=(
@@ -274,7 +275,7 @@ PAGES: dict[str, Page] = {
             "probox.measures.pmb.definition",
             "probox.fusion.definition",
         ),
-        first=("MEASURES", "named_measures", "Measure", "Column"),
+        first=("MEASURES", "named_measures", "measure_names"),
     ),
     "api/demo": Page(
         "Demo and simulated detectors",
@@ -298,7 +299,11 @@ def index_page() -> str:
         "| --- | --- |",
     ]
     for name, page in PAGES.items():
-        shown = page.first or tuple(full.rsplit(".", 1)[-1] for full in page.listed)
-        names = ", ".join(f"`{one}`" for one in shown[:5]) + (", ..." if len(shown) > 5 or page.first else "")
+        full = [f"{page.modules[0]}.{one}" for one in page.first] or list(page.listed)
+        own = [one for one in full if one.count(".") == 1] if len(full) > 5 else []  # of probox itself, where many are
+        names = ", ".join(
+            f"`{one.removeprefix('probox.') if one.count('.') == 1 else one}`" for one in (own or full)[:5]
+        )
+        names += ", ..." if page.first or len(full) > 5 else ""
         lines.append(f"| [{page.title}]({name.removeprefix('api/')}.md) | {names} |")
     return "\n".join(lines) + "\n"

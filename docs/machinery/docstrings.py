@@ -35,8 +35,17 @@ ALIASES = (
     (r"~?(?:numpy\.)?ndarray\[tuple\[[~\w.]*Any, \.\.\.\], ~?(?:numpy\.)?dtype\[([~\w.]+)\]\]", r"NDArray[\1]"),
     (r"<[^<>]*(?:<[^<>]*>)?[^<>]*>", "..."),  # what has no short form, such as a function: no Python, so no signature
 )
-UNTOLD = ("adopts", "extra_repr")
-"""Members that are there for those who write such classes."""
+UNTOLD = (
+    "adopts",
+    "chosen_rows",
+    "columns_at",
+    "extra_repr",
+    "known_of_objects",
+    "object_images",
+    "offsets",
+    "rematched",
+)
+"""Members that parts of probox use among themselves, or that frameworks ask for."""
 
 
 def note_signature(
