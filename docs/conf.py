@@ -33,6 +33,7 @@ nitpick_ignore_regex = [
         "py:.*",
         r"probox\..*\.(BoxMatches|MatchedPairs|BoxColumns|Totals|Scene|Cost|Graph|FlatTable|Given|Metadata|Placement)",
     ),
+    ("py:.*", r"probox\..*\.(CornerMap|LabelMap|Done|Tensor)"),
 ]
 default_role = "code"
 smartquotes = False
@@ -48,7 +49,10 @@ html_math_renderer = "mathml"
 autodoc_mock_imports = ["torch"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "inherited-members": "object,BaseException,Exception,Module,tuple,dict"}
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "object,BaseException,Exception,Module,tuple,dict,Mapping",
+}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True

@@ -29,15 +29,19 @@ class Page:
     """Constants, which have no docstring that Python could find at run time."""
     elsewhere: tuple[str, ...] = ()
     """Names of the modules that stand on another page."""
+    further: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """Sections after all that: a heading, what is to be said, and names; those in capitals are constants."""
+    first: tuple[str, ...] = ()
+    """What the index names of a page of modules."""
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """Return the single names of the page, in its order."""
+        return (*self.data, *self.names, *(name for _, _, names in self.further for name in names))
 
     def source(self) -> str:
         """Return the page as MyST."""
-        lines = [f"# {self.title}", "", self.about, ""]
-        directives = [f".. autodata:: {name}\n   :no-value:" for name in self.data]
-        # A capital begins a class; `auto` directives must be told.
-        directives += [f".. auto{_kind_of(name)}:: {name}" for name in self.names]
-        if directives:
-            lines += ["```{eval-rst}", "\n\n".join(directives), "```", ""]
+        lines = [f"# {self.title}", "", self.about, "", *_directives((*self.data, *self.names))]
         for module in self.modules:
             if len(self.modules) > 1 or self.names:
                 lines += [f"## `{module}`", ""]
@@ -46,11 +50,23 @@ class Page:
                 lines += [f"The source: [{path}](../../src/{path})", ""]
             options = "\n   :members:" + "".join(f"\n   :exclude-members: {name}" for name in self.elsewhere)
             lines += ["```{eval-rst}", f".. automodule:: {module}{options}", "```", ""]
+        for heading, words, names in self.further:
+            lines += [f"## {heading}", "", words, "", *_directives(names)]
         return "\n".join(lines)
 
 
+def _directives(names: tuple[str, ...]) -> list[str]:
+    """Return the lines that fetch what is said of single names."""
+    fetched = [f".. auto{_kind_of(name)}:: {name}" for name in names]
+    fetched = [f"{one}\n   :no-value:" if "autodata" in one else one for one in fetched]
+    return ["```{eval-rst}", "\n\n".join(fetched), "```", ""] if names else []
+
+
 def _kind_of(name: str) -> str:
+    """Return which directive fetches a name, as they must be told: a capital begins a class."""
     last = name.rsplit(".", 1)[-1]
+    if (last.isupper() and len(last) > 3) or last.startswith("__"):
+        return "data"
     if last.endswith("Error"):
         return "exception"
     return "class" if last[0].isupper() else "function"
@@ -68,7 +84,9 @@ PAGES: dict[str, Page] = {
     ),
     "api/results": Page(
         "Results",
-        "What an evaluation gives: numbers, and tables of who was matched with whom.",
+        "What `probox.evaluate` gives: numbers, and tables of who was matched with whom. Nobody makes these by hand: "
+        "`result.detections`, `result.objects` and `result.pairs` are the tables, `result.per_class()` and "
+        "`result.per_image()` the groups.",
         (
             *_probox("Evaluation"),
             "probox.tables.results.DetectionTable",
@@ -84,7 +102,8 @@ PAGES: dict[str, Page] = {
     "api/reading": Page(
         "Reading and writing files",
         "`probox.read_truth` and `probox.read_detections` tell formats by their content; the others are for one format "
-        "each. [Formats](../formats.md) says what the files look like.",
+        "each, and `probox.write_parquet`, `probox.formats.write_coco_results` and `probox.formats.write_rvc1` "
+        "write. [Formats](../formats.md) says what the files look like.",
         _probox(
             "read_truth",
             "read_detections",
@@ -95,6 +114,8 @@ PAGES: dict[str, Page] = {
             "read_parquet_truth",
             "read_parquet",
             "write_parquet",
+            "formats.write_coco_results",
+            "formats.write_rvc1",
             "read_yolo_truth",
             "read_yolo",
             "read_voc_truth",
@@ -107,7 +128,8 @@ PAGES: dict[str, Page] = {
     ),
     "api/tables": Page(
         "Tables",
-        "What is evaluated, as frozen tables of plain arrays.",
+        "What is evaluated, as frozen tables of plain arrays: read from files, or made of what you hold by "
+        "`probox.Detections.from_scores` and `probox.GroundTruth.from_boxes`.",
         _probox("Detections", "GroundTruth", "Dataset", "Masks"),
     ),
     "api/analysing": Page(
@@ -115,6 +137,8 @@ PAGES: dict[str, Page] = {
         "Why a result has its numbers, how sure they are, which of two is better, and what to annotate next.",
         (
             *_probox("diagnose", "best_threshold", "bootstrap", "compare", "stories", "rank", "Ranking"),
+            "probox.analysis.confusion.confusion",
+            "probox.analysis.confusion.Confusion",
             "probox.analysis.diagnosis.Diagnosis",
             "probox.analysis.budget.Budget",
             "probox.analysis.calibration_table.CalibrationRow",
@@ -147,38 +171,96 @@ PAGES: dict[str, Page] = {
     ),
     "api/drawing": Page(
         "Drawing",
-        "Pictures of images, plots of results, and the explorer's page. Needs the extra `report`.",
-        (*_probox("draw"), "probox.plots.Plots", "probox.explorer.write_report"),
+        "Pictures of images, plots of results, and the explorer's page; [Pictures and plots](../pictures.md) and "
+        "[The explorer](../explorer.md) show them. Needs the extra `report`.",
+        (
+            *_probox("draw"),
+            "probox.plots.Plots",
+            "probox.explorer.write_report",
+            "probox.pictures.saving.text_stays_text",
+        ),
     ),
     "api/errors": Page(
         "Errors and version",
-        "What goes wrong is a `probox.ProboxError`; what is wrong with an input, a `probox.InputError` of one line.",
+        "What probox raises on purpose is a `probox.ProboxError`; what is wrong with an input or an argument, a "
+        "`probox.InputError` of one line. Every function may raise it. `probox.__version__` is the version as text, "
+        "such as `0.1.0`.",
         _probox("ProboxError", "InputError"),
         data=_probox("__version__"),
     ),
     "api/adapters": Page(
         "Adapters of frameworks",
-        "Outputs of detectors in memory, and callbacks.",
+        "What detectors of other frameworks return, as tables, and callbacks for their trainings. "
+        "[I have ... → do this](../i-have.md) shows each in a few lines.",
         modules=("probox.adapters",),
         elsewhere=("PDQ",),
+        first=("from_ultralytics", "from_transformers", "from_torchvision", "from_detectron2", "UltralyticsPDQ"),
     ),
     "api/torch": Page(
         "Losses for training",
         "For PyTorch. Needs the extra `torch`. [Training](../training.md) shows how.",
         modules=("probox.torch",),
+        further=(
+            ("What the head returns", "Nobody makes it by hand: the head does.", ("probox.torch.head.CornerSpread",)),
+        ),
+        first=("GaussianCorners", "ppdq_loss", "nll_loss", "energy_score_loss", "SpreadNetwork"),
     ),
     "api/calibration": Page(
-        "Calibration", "[The guide](../calibration.md) shows how.", modules=("probox.calibration",)
+        "Calibration",
+        "Sigmas and scores put right. [The guide](../calibration.md) shows how.",
+        modules=("probox.calibration",),
+        first=("fit", "Calibration", "SpreadHead", "fit_spread"),
     ),
-    "api/fusion": Page("Fusion", "[The guide](../fusion.md) shows how.", modules=("probox.fusion",)),
+    "api/fusion": Page(
+        "Fusion",
+        "Passes, members of an ensemble, or candidates, as one probabilistic detection each. "
+        "[The guide](../fusion.md) shows how.",
+        modules=("probox.fusion",),
+        first=("fuse_samples", "fuse_candidates", "fuse_detections", "convert_boxes", "from_edge_distributions"),
+    ),
     "api/detect": Page(
         "Running detectors",
+        "`probox.detect.Detector` opens an ONNX file, `probox.detect.detect_images` runs it over photos, "
+        "`probox.detect.detect` over arrays. "
         "[The guide](../detect.md) shows how.",
-        ("probox.detect.families.base.Family", "probox.detect.families.base.Signature"),
         modules=("probox.detect",),
-        data=("probox.detect.families.FAMILIES", "probox.detect.uncertainty.UNCERTAINTIES"),
+        further=(
+            (
+                "Models held in torch",
+                "Detectors for `detect` and `detect_images`, around a model that you hold or by its name. "
+                "`probox.adapters.UltralyticsDetector` is another.",
+                (
+                    "probox.detect.opening.open_detector",
+                    "probox.detect.torchvision.TorchvisionDetector",
+                    "probox.detect.transformers.TransformersDetector",
+                ),
+            ),
+            (
+                "Choices by name",
+                "What `--family` and `--uncertainty` take.",
+                ("probox.detect.families.FAMILIES", "probox.detect.uncertainty.UNCERTAINTIES"),
+            ),
+            (
+                "A family of one's own",
+                "For whoever adds a kind of graph: [how](../../CONTRIBUTING.md#a-detector-family).",
+                ("probox.detect.families.base.Family", "probox.detect.families.base.Signature"),
+            ),
+        ),
+        first=("Detector", "Options", "Dropout", "detect_images", "detect"),
     ),
-    "api/distributed": Page("Many machines", "[The guide](../cluster.md) shows how.", modules=("probox.distributed",)),
+    "api/distributed": Page(
+        "Many machines",
+        "The same work over a Dask cluster. [The guide](../cluster.md) shows how.",
+        modules=("probox.distributed",),
+        further=(
+            (
+                "Tasks of one's own",
+                "What `tree_reduce` combines.",
+                ("probox.distributed.engine.submit_tasks",),
+            ),
+        ),
+        first=("open_client", "evaluate", "compare", "diagnose", "detect_images"),
+    ),
     "api/measures": Page(
         "Measures and their definitions",
         "The registry that says which measures there are, and each measure as plain NumPy that reads like its "
@@ -193,6 +275,7 @@ PAGES: dict[str, Page] = {
             "probox.measures.pmb.definition",
             "probox.fusion.definition",
         ),
+        first=("MEASURES", "named_measures", "measure_names"),
     ),
     "api/demo": Page(
         "Demo and simulated detectors",
@@ -209,15 +292,18 @@ def index_page() -> str:
         "# API reference",
         "",
         "Everything that a program may call, from the docstrings. The names of `probox` itself load when they are "
-        "first used; `help(probox.evaluate)` says the same as these pages. Commands have `--help` instead.",
+        "first used; `help(probox.evaluate)` says the same as these pages. Commands have `--help` instead. "
+        "[What stays](../stability.md) says what you may build on.",
         "",
         "| page | what it has |",
         "| --- | --- |",
     ]
     for name, page in PAGES.items():
-        shown = ", ".join(f"`{full.removeprefix('probox.')}`" for full in (*page.names, *page.data)[:5])
-        if len(page.names) > 5:
-            shown += ", ..."
-        shown = shown or ", ".join(f"`{module}`" for module in page.modules[:3])
-        lines.append(f"| [{page.title}]({name.removeprefix('api/')}.md) | {shown} |")
+        full = [f"{page.modules[0]}.{one}" for one in page.first] or list(page.listed)
+        own = [one for one in full if one.count(".") == 1] if len(full) > 5 else []  # of probox itself, where many are
+        names = ", ".join(
+            f"`{one.removeprefix('probox.') if one.count('.') == 1 else one}`" for one in (own or full)[:5]
+        )
+        names += ", ..." if page.first or len(full) > 5 else ""
+        lines.append(f"| [{page.title}]({name.removeprefix('api/')}.md) | {names} |")
     return "\n".join(lines) + "\n"

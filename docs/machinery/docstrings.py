@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -27,12 +28,50 @@ entries: dict[str, list[Entry]] = defaultdict(list)
 """What autodoc put on each page, in the page's order."""
 
 
+# What types of NumPy are called where people write them: Sphinx is told what they consist of.
+ALIASES = (
+    (r"~?(?:\w+\.)*_Buffer \| .*?_NestedSequence\[complex \| bytes \| str\]", "ArrayLike"),
+    (r"type\[[~\w.]*Any\] \| .*?_DTypeDict \| str", "DTypeLike"),
+    (r"~?(?:numpy\.)?ndarray\[tuple\[[~\w.]*Any, \.\.\.\], ~?(?:numpy\.)?dtype\[([~\w.]+)\]\]", r"NDArray[\1]"),
+    (r"<[^<>]*(?:<[^<>]*>)?[^<>]*>", "..."),  # what has no short form, such as a function: no Python, so no signature
+)
+UNTOLD = (
+    "adopts",
+    "chosen_rows",
+    "columns_at",
+    "extra_repr",
+    "known_of_objects",
+    "object_images",
+    "offsets",
+    "rematched",
+)
+"""Members that parts of probox use among themselves, or that frameworks ask for."""
+
+
 def note_signature(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str | None
-) -> None:
-    """Keep the signature of an object whose docstring comes next."""
+) -> tuple[str | None, str | None]:
+    """Keep the signature of an object whose docstring comes next, and return it in the words of its source."""
+    if what == "class" and signature and signature.startswith("(*args"):
+        signature = _own_signature(obj)
+    signature, returns = _named(signature), _named(returns)
     arrow = f" -> {_short(returns)}" if returns else ""
     entries[app.env.docname].append(Entry(what, name, _short(signature or "") + arrow, []))
+    return signature, returns
+
+
+def _own_signature(kind: Any) -> str | None:
+    """Return what a class takes whose base hides it: torch, which is not imported; None for a protocol."""
+    if getattr(kind, "_is_protocol", False) or "__init__" not in vars(kind):
+        return None
+    taken = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    return str(inspect.Signature(taken)).replace("'", "")
+
+
+def _named(text: str | None) -> str | None:
+    for pattern, alias in ALIASES if text else ():
+        text = re.sub(pattern, alias, text)
+    return text
 
 
 def note_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -40,15 +79,31 @@ def note_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, li
     page = entries[app.env.docname]
     if not page or page[-1].name != name:
         page.append(Entry(what, name, "", []))
+    if what == "data" and inspect.cleandoc("\n".join(lines)) == inspect.getdoc(type(obj)):
+        lines.clear()  # what a text or a number is, everybody knows
     page[-1].lines = list(lines)
     lines[:] = with_literal_blocks(lines)
 
 
+def mend_attribute(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Bring back a docstring in whose first line the words before a colon were taken for a type."""
+    if what in ("attribute", "property", "data"):
+        lines[:] = with_literal_blocks(entries[app.env.docname][-1].lines)
+
+
+def skip_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what is no use to those who read: machinery, and fields of named tuples, which the signature has."""
+    untold = name in UNTOLD or (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if untold else None
+
+
 def _short(text: str) -> str:
-    return re.sub(r"\b(?:probox|numpy|collections|typing|os)(?:\.\w+)*\.(?=\w)", "", text).replace("~", "")
+    return re.sub(r"\b(?:probox|numpy|collections|typing|os|pathlib)(?:\.\w+)*\.(?=\w)", "", text).replace("~", "")
 
 
 def setup(app: Sphinx) -> None:
-    """Listen to autodoc, before the extension that reads NumPy's sections."""
+    """Listen to autodoc, before the extension that reads NumPy's sections, and after it."""
     app.connect("autodoc-process-signature", note_signature)
     app.connect("autodoc-process-docstring", note_docstring, priority=100)
+    app.connect("autodoc-process-docstring", mend_attribute, priority=900)
+    app.connect("autodoc-skip-member", skip_member)

@@ -6,6 +6,7 @@ import re
 from fnmatch import fnmatchcase
 from typing import Any
 
+from api import PAGES
 from docutils import nodes
 from navigation import CHILDREN, MENU
 from sphinx.application import Sphinx
@@ -64,7 +65,8 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for literal in list(doctree.findall(nodes.literal)):
         if _is_within(literal, (nodes.reference, nodes.title, nodes.raw)) or "code-block" in literal["classes"]:
             continue
-        target = _target_of(literal.astext(), domain.data["objects"], in_reference=docname.startswith("api/"))
+        rooms = PAGES[docname].modules if docname in PAGES else ()
+        target = _target_of(literal.astext(), domain.data["objects"], rooms, in_reference=docname.startswith("api/"))
         if target is None:
             continue
         name, entry = target
@@ -74,16 +76,19 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         literal.replace_self(link)
 
 
-def _target_of(text: str, objects: Any, *, in_reference: bool) -> tuple[str, Any] | None:
+def _target_of(text: str, objects: Any, rooms: tuple[str, ...], *, in_reference: bool) -> tuple[str, Any] | None:
     name = text.partition("(")[0]
     if not NAME.fullmatch(name):
         return None
     if name in objects and "." in name:
         return name, objects[name]
-    # In prose, a name alone may also be a word, or a measure; classes are not.
-    full = f"probox.{name}"
-    if full in objects and (in_reference or (name[0].isupper() and not name.isupper())):
-        return full, objects[full]
+    # In prose, a name alone may also be a word, or a measure; classes are not. A page of a package speaks of its own
+    # names first, but for single words, which are as often parameters, or names of `probox` itself.
+    owners = [*rooms, "probox"] if name[0].isupper() or "_" in name else ["probox"]
+    for full in (f"{owner}.{name}" for owner in owners):
+        is_class = name[0].isupper() and not name.isupper()
+        if full in objects and objects[full].objtype != "module" and (in_reference or is_class):
+            return full, objects[full]
     return None
 
 

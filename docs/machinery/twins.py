@@ -49,15 +49,17 @@ def write_twins(app: Sphinx, error: Exception | None) -> None:
 def _reference(docname: str, text: str) -> str:
     """Return a page of the reference with docstrings in place of the directives that fetch them."""
     given = _in_page_order(entries[docname])
+    asked = re.findall(r"^\.\. auto\w+:: (\S+)", text, re.M)
     made = []
+    top = 2
     for piece in re.split(r"^(```\{eval-rst\}.*?^```)\n", text, flags=re.M | re.S):
         if not piece.startswith("```{eval-rst}"):
             made.append(piece)
+            top = 3 if re.search("^## ", piece, re.M) else top
             continue
         modules = re.findall(r"automodule:: (\S+)", piece)
         names = set(re.findall(r"^\.\. auto\w+:: (\S+)", piece, re.M))
-        top = 3 if "\n## " in text and modules else 2
-        while given and any(_belongs(given[0], name) for name in names):
+        while given and _asked_as(given[0], asked) in names:
             entry = given.pop(0)
             if entry.name not in modules:
                 made.append(f"{'#' * (top + (entry.kind not in TOP))} `{entry.name}`\n\n")
@@ -80,8 +82,10 @@ def _in_page_order(found: list[Entry]) -> list[Entry]:
     return [one for entry in rest for one in (entry, *members.pop(entry.name, []))]
 
 
-def _belongs(entry: Entry, name: str) -> bool:
-    return entry.name == name or entry.name.startswith(f"{name}.")
+def _asked_as(entry: Entry, asked: list[str]) -> str:
+    """Return the directive's name that fetched an entry: its own, its class's or its module's."""
+    fits = [name for name in asked if entry.name == name or entry.name.startswith(f"{name}.")]
+    return max(fits, key=len, default="")
 
 
 def _index(app: Sphinx) -> str:

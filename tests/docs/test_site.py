@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import shutil
 import subprocess
@@ -15,8 +16,11 @@ import pytest
 from tests.docs.pages import DOCS
 
 import probox
+from probox.options import Settings
 
 MACHINERY = DOCS / "machinery"
+SETTINGS = set(Settings.__annotations__)
+"""What functions that score take as `**settings`: described once, with `probox.evaluate`."""
 
 
 def machinery(name: str) -> ModuleType:
@@ -56,7 +60,7 @@ def entries_of(site: Path) -> set[str]:
 
 
 def test_every_public_name_is_on_a_page_and_has_a_docstring() -> None:
-    listed = {name for page in api.PAGES.values() for name in (*page.names, *page.data)}
+    listed = {name for page in api.PAGES.values() for name in page.listed}
     for name in probox.__all__:
         assert f"probox.{name}" in listed, f"docs/machinery/api.py has no {name}"
         assert name.startswith("__") or getattr(probox, name).__doc__, f"probox.{name} has no docstring"
@@ -71,6 +75,31 @@ def test_every_public_name_of_the_rooms_for_users_is_on_a_page() -> None:
         module = importlib.import_module(room)
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{room}.{name} has no docstring"
+
+
+def described(text: str) -> list[str]:
+    """Return the parameters that a docstring describes."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", inspect.cleandoc(text), re.S | re.M)
+    heads = [line.split(" : ")[0] for line in (section[1] if section else "").splitlines() if line[:1].strip()]
+    return [name.strip().lstrip("*") for head in heads for name in head.split(",")]
+
+
+def test_docstrings_describe_the_parameters_that_there_are() -> None:
+    named = {name for page in api.PAGES.values() for name in page.listed if not name.startswith("probox.torch")}
+    for room in set(api.ROOMS) - {"probox.torch"}:
+        named |= {f"{room}.{name}" for name in importlib.import_module(room).__all__}
+    for name in sorted(named):
+        owner, _, last = name.rpartition(".")
+        thing = getattr(importlib.import_module(owner), last)
+        own = vars(thing).items() if inspect.isclass(thing) else ()
+        things = {name: thing} | {f"{name}.{key}": getattr(thing, key) for key, value in own if key[0] != "_"}
+        for place, one in things.items():
+            told = described(one.__doc__ or "") if callable(one) else []
+            taken = set(inspect.signature(one).parameters) if told else set()
+            wrong = [parameter for parameter in told if parameter not in {*taken, "settings"}]
+            assert not wrong, f"{place} describes {wrong}, which it does not take"
+            left = taken - {*told, "self"} - (SETTINGS if "settings" in told else set())
+            assert not left, f"{place} does not describe {sorted(left)}"
 
 
 def test_every_public_name_has_an_entry_in_the_site(site: Path) -> None:
@@ -101,11 +130,28 @@ def test_the_reference_is_also_markdown(site: Path) -> None:
     assert "{eval-rst}" not in text
 
 
+def test_signatures_are_in_the_words_of_the_source(site: Path) -> None:
+    for page in (site / "api").glob("*.md"):
+        text = page.read_text("utf-8")
+        for noise in ("_SupportsArray", "<factory>", "<function", " object>", "ndarray[", "(*args", "Alias for field"):
+            assert noise not in text, f"{page.name}: {noise}"
+    assert "corner_covariances(cov: ArrayLike) -> NDArray[float64]" in (site / "api" / "fusion.md").read_text("utf-8")
+    assert "GaussianCorners(in_features: int, *, full: bool" in (site / "api" / "torch.md").read_text("utf-8")
+
+
+def test_what_is_said_of_attributes_is_whole(site: Path) -> None:
+    page = unescape(re.sub(r"<[^>]+>", "", (site / "api" / "results.html").read_text("utf-8")))
+    assert "Return PDQ: the sum of the matches' pPDQ" in page
+
+
 # --- the site ---
 
 
 def test_names_in_prose_lead_to_the_reference(site: Path) -> None:
     assert 'href="api/evaluating.html#probox.evaluate"' in (site / "i-have.html").read_text("utf-8")
+    index = (site / "api" / "index.html").read_text("utf-8")
+    assert 'href="distributed.html#probox.distributed.evaluate"' in index  # not the one of a single machine
+    assert 'href="#probox.detect.choose_images"' in (site / "api" / "detect.html").read_text("utf-8")
 
 
 def test_equations_are_mathml_and_nothing_is_fetched_for_them(site: Path) -> None:

@@ -28,6 +28,8 @@ def from_mmdet(
 ) -> Detections:
     """Return the detections of mmdet's samples.
 
+    Boxes must be those of the original image, as ``rescale=True`` gives them.
+
     Parameters
     ----------
     outputs : DetDataSample, dict with "pred_instances", list of arrays of mmdet 2, or list of these
@@ -41,8 +43,6 @@ def from_mmdet(
         The probabilities of all classes of each image's instances, background last.
     above_one : {"limit", "normalise", "refuse"}
         What happens to probabilities that add up to more than 1, see `Detections.from_scores`.
-
-    Boxes must be those of the original image, as ``rescale=True`` gives them.
     """
     meta = entry_of(classes, "dataset_meta") or classes
     names = check_classes(meta.get("classes", meta.get("CLASSES")) if isinstance(meta, Mapping) else meta)

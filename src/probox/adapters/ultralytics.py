@@ -29,7 +29,7 @@ def from_ultralytics(
 ) -> Detections:
     """Return the detections of Ultralytics' results: each box's class gets its score, the others share the rest.
 
-    `Results` hold one label and no uncertainty; `probox.detect.ultralytics.UltralyticsDetector` gets both from the
+    `Results` hold one label and no uncertainty; `probox.adapters.UltralyticsDetector` gets both from the
     model.
 
     Parameters

@@ -79,7 +79,19 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PairOfResults:
-    """Two results: their differences by the keys of columns, those of classes by key and class, and one sentence."""
+    """Two results and how they differ: an entry of `Comparison.pairs`.
+
+    Parameters
+    ----------
+    first, second : str
+        Their names.
+    columns : dict of str to Difference
+        By the keys of the columns, such as ``"PDQ"``.
+    classes : dict of str to dict of str to Difference
+        By key and then class; empty unless `compare` was asked for classes.
+    conclusion : str
+        What may be claimed, in one sentence.
+    """
 
     first: str
     second: str
@@ -177,7 +189,7 @@ def compare(
     progress : callable, optional
         Called with the numbers of steps done and in all.
     mapper : Mapper
-        Who measures blocks of replicates. Default: this process.
+        Who measures blocks of replicates. Default: this process; `probox.distributed` has a cluster do it.
 
     Examples
     --------

@@ -171,7 +171,7 @@ def diagnose(
     progress : callable, optional
         Called with the numbers of steps done and in all.
     mapper : Mapper
-        Who works out the pieces that take time. Default: this process.
+        Who works out the pieces that take time. Default: this process; `probox.distributed` has a cluster do it.
 
     Examples
     --------

@@ -125,8 +125,8 @@ def bootstrap(
     """Return an interval for each number of an evaluation, by drawing its images anew.
 
     A replicate draws as many images as there are, with replacement, and is measured as if it were the data set; nothing
-    is matched again, and the number is exactly what evaluating those images would give. `interval_of` says what becomes
-    of the replicates.
+    is matched again, and the number is exactly what evaluating those images would give. ``docs/comparing.md`` says how
+    intervals follow from the replicates.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def bootstrap(
     level : float
         Between 0 and 1.
     mapper : Mapper
-        Who measures blocks of replicates. Default: this process.
+        Who measures blocks of replicates. Default: this process; `probox.distributed` has a cluster do it.
 
     Examples
     --------

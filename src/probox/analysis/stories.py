@@ -60,7 +60,7 @@ class Story:
     Parameters
     ----------
     kind : str
-        One of `KINDS`.
+        ``over-sure``, ``under-sure``, ``well-sure`` or ``wrong-label``; of plain boxes alone ``off`` and ``close``.
     image_id : int
         The image.
     detection, object : int
@@ -82,7 +82,15 @@ class Story:
 
 @dataclasses.dataclass(frozen=True)
 class Stories:
-    """Stories, by kind and then the most telling first, and what must be said of how they were found."""
+    """What `probox.stories` returns; a loop over it gives each `Story`.
+
+    Parameters
+    ----------
+    stories : tuple of Story
+        By kind, and then the most telling first.
+    notes : tuple of str
+        What must be said of how they were found, one sentence each.
+    """
 
     stories: tuple[Story, ...]
     notes: tuple[str, ...]
@@ -95,7 +103,7 @@ class Stories:
 
 
 def stories(result: Evaluation, n: int = 3) -> Stories:
-    """Return detections that were over-sure, under-sure and well-sure, and why: see `probox.analysis.stories`.
+    """Return detections that were over-sure, under-sure and well-sure, and why.
 
     Parameters
     ----------

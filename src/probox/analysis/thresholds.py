@@ -77,6 +77,15 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
     PDQ's is exact: each threshold that changes anything is tried. Other measures are tried at 0, 0.01 .. 0.99. The
     lowest of equally good thresholds is returned.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was measured, best without a label threshold.
+    measure : str
+        Its name in `probox.measures.registry.MEASURES`: ``"pdq"``, ``"lrp"``, ``"d-ece"``...
+
+    Examples
+    --------
     >>> import probox
     >>> from probox.demo import make_demo
     >>> demo = make_demo()

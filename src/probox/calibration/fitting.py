@@ -88,9 +88,11 @@ def fit(
     found : Detections or path
         What the detector says, or its file; all of it is fitted to.
     method : {"scale", "edge-scale", "class-scale", "isotonic", "learned", "constant", "conformal"}
-        What happens to the corners' standard deviations; see `probox.calibration.corners`.
+        What happens to the corners' standard deviations: one factor for all, for each edge, or for each class; for each
+        edge a curve from sigma to error; a law learned from score, size and class; one share of the box's sides for
+        all, the control; a factor with a promise of coverage. ``docs/calibration.md`` says more of each.
     labels : {"none", "temperature", "isotonic"}
-        What happens to label probabilities; see `probox.calibration.labels`.
+        What happens to label probabilities: nothing, one temperature, or scores that become precisions.
     target : {"pdq", "nll", "coverage"}, optional
         What the corners are fitted for. Default: ``"pdq"``; a conformal factor is for coverage.
     folds : int
@@ -112,7 +114,7 @@ def fit(
     progress : callable, optional
         Called with the numbers of fits done and in all.
     mapper : Mapper
-        Who makes the fits and measures them. Default: this process.
+        Who makes the fits and measures them. Default: this process; `probox.distributed` has a cluster do it.
     **settings
         ``preset``, ``label_threshold`` and so on, as for `probox.evaluate`: they say how PDQ is measured. Not
         ``set_cov``, by which sigmas would not matter.

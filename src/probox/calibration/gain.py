@@ -60,10 +60,16 @@ COLUMNS = columns()
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A number on held-out images: before, after, and how much better, above 0 being better.
+    """A number on held-out images: before, after, and how much better.
 
-    `low` and `high` are the ends of the 95 % interval of the gain; NaN where there is none. For a coverage the gain is
-    how much nearer it is to what it should be.
+    Parameters
+    ----------
+    before, after : float
+        The number.
+    gain : float
+        Above 0 where after is better. For a coverage it is how much nearer it is to what it should be.
+    low, high : float
+        The ends of the 95 % interval of the gain; NaN where there is none.
     """
 
     before: float

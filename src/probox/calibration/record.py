@@ -38,9 +38,11 @@ class Calibration:
     Parameters
     ----------
     corners : CornerMap
-        What happens to standard deviations; see `probox.calibration.corners`.
+        What happens to standard deviations: what `fit` found, or by hand ``Scale(2.0)`` or ``Constant(0.1)``, a share
+        of the box's sides, of ``probox.calibration.corners``.
     labels : LabelMap
-        What happens to label probabilities; see `probox.calibration.labels`. Default: nothing.
+        What happens to label probabilities: what `fit` found, or by hand ``Temperature(1.5)`` of
+        ``probox.calibration.labels``. Default: nothing.
     target : {"pdq", "nll", "coverage"}
         What the corners were fitted for. For PDQ they are kept inside the image.
     classes : tuple of (str, int)

@@ -32,7 +32,7 @@ _LONGEST_NUMBER = 18
 
 @dataclasses.dataclass(frozen=True)
 class ImageFile:
-    """An image to look at, and the id its detections get."""
+    """An image to look at, and the id its detections get; `find_images` returns a list of them."""
 
     image_id: int
     path: Path
@@ -46,7 +46,7 @@ class ImageFile:
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """Images to look at, in order of their ids, and what is to be said of the choice."""
+    """What `choose_images` returns: images to look at, in order of their ids, and what is to be said of the choice."""
 
     images: tuple[ImageFile, ...]
     notes: tuple[str, ...] = ()
@@ -64,7 +64,14 @@ class _Known:
 
 
 def find_images(images: Places, truth: str | Path | None = None) -> list[ImageFile]:
-    """Return the images of a folder, or of other places, in order of their ids; see `choose_images`."""
+    """Return the images of a folder, or of other places, in order of their ids.
+
+    Parameters are those of `choose_images`, which also says what is odd about the choice.
+
+    Examples
+    --------
+    >>> photos = find_images("photos", "truth.json")                                              # doctest: +SKIP
+    """
     return list(choose_images(images, truth).images)
 
 

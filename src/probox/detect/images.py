@@ -21,7 +21,13 @@ Floats = npt.NDArray[np.float64]
 def read_image(path: str | Path, size: tuple[int, int] | None = None) -> Pixels:
     """Return an image as (H, W, 3) RGB, as people see it; raise `InputError` if it can't be read.
 
-    `size` is the width and height that ground truth says, where it is known; see `probox.files.photos.read_photo`.
+    Parameters
+    ----------
+    path : path
+        The photo.
+    size : (width, height), optional
+        What ground truth says. A photo that its camera marked to be turned (EXIF) is turned upright, unless this fits
+        the pixels as they are stored.
     """
     require("PIL.Image", extra="detect", purpose="reading photos needs")
     return load_photo(Path(path), size)

@@ -40,14 +40,14 @@ class Dropout:
     ----------
     rate : float, optional
         Probability that a channel or element is dropped. Default: the ratio of the network's own dropout layers where
-        these are masked, else `DEFAULT_RATE`.
+        these are masked, else 0.05.
     layers : str
         ``heads``: the last layers before the outputs; ``backbone``: all others but the first; ``existing``: the
         network's own dropout layers; ``auto``: existing ones, or the heads of a network that has none; anything else is
         a regular expression on the names of layers.
     masks : {"channels", "elements"}, optional
         What one random number decides about: a whole channel, shared by all cells, or a single element. Default:
-        `DEFAULT_MASKS`; existing dropout layers keep their own way.
+        elements; existing dropout layers keep their own way.
     seed : int
         Seed of the masks.
 

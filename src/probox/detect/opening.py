@@ -75,12 +75,12 @@ def open_detector(
     Parameters
     ----------
     model : str
-        An ONNX file; ``torchvision:NAME``, a detector of torchvision or of the paper (see
-        `probox.detect.torchvision_models`), whose weights are in a file; ``ultralytics:FILE.pt``;
+        An ONNX file; ``torchvision:NAME``, a detector of torchvision or of the paper (``ssd300``, ``frcnn_r``,
+        ``frcnn_r_fpn``, ``frcnn_x_fpn``), whose weights are in a file; ``ultralytics:FILE.pt``;
         ``transformers:DIR``, a folder written by ``save_pretrained``; or one's own, ``python:FILE.py:FUNCTION``: what
         this function returns, which is called with those of the keywords below that are given.
     family : str
-        Of ONNX graphs: one of `probox.detect.FAMILIES`, or ``auto``.
+        Of ONNX graphs: one of `probox.detect.families.FAMILIES`, or ``auto``.
     classes : sequence of str, optional
         Class names in the order of the model's scores. Default: the model's own, or COCO's if their number fits.
     dropout : Dropout, optional

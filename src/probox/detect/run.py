@@ -37,10 +37,12 @@ _REMARKS = {
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a run over images found."""
+    """What `detect_images` returns: what was found, and how the run went."""
 
     found: Detections
+    """All detections, which are in the file, too."""
     images: int
+    """How many images there were to look at."""
     resumed: int
     """Images that an interrupted run had already done."""
     skipped: tuple[str, ...]
@@ -99,8 +101,15 @@ def detect_images(
     progress : callable
         Called with the number of images done and of all.
     looking : callable, optional
-        Looks at the images in place of `detector`, which must be as if it had: see `Looking`. An attribute `notes` may
-        hold what looked odd, as that of detectors does.
+        Looks at the images in place of `detector`, as `probox.distributed.detect_images` has workers do.
+
+    Examples
+    --------
+    >>> import probox
+    >>> from probox.detect import Detector, Options, detect_images, find_images
+    >>> options = Options(uncertainty="nms-clusters")
+    >>> run = detect_images(Detector("yolox_nano.onnx"), find_images("photos"), "found.json", options)  # doctest: +SKIP
+    >>> print(probox.evaluate("truth.json", run.found))                                                 # doctest: +SKIP
     """
     require("PIL.Image", extra="detect", purpose="reading photos needs")
     check_output(out, heatmaps=options.uncertainty == "masks", shards=shards)

@@ -33,6 +33,8 @@ class Traits:
     clips_first : bool
         Whether boxes are clipped to the image before suppression, not after it.
 
+    Examples
+    --------
     >>> Traits("blobs", ("red", "green")).nms_iou
     0.6
     """

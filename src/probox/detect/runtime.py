@@ -57,7 +57,7 @@ class Detector:
     model : path
         The ONNX file.
     family : str
-        One of `probox.detect.FAMILIES`, or ``auto`` to tell it from the graph's outputs.
+        One of `probox.detect.families.FAMILIES`, or ``auto`` to tell it from the graph's outputs.
     classes : sequence of str, optional
         Class names in the order of the graph's scores. Default: COCO's, if their number fits.
     dropout : Dropout, optional

@@ -89,7 +89,7 @@ class Options:
         Covariances of small clusters; its `min_std` is also the least of an edge distribution.
     above_one : {"limit", "normalise", "refuse"}
         What happens to a box's label probabilities that add up to more than 1, as one sigmoid per class gives them: see
-        `probox.tables.distributions.to_distribution`. Scores stay as they are.
+        `probox.Detections.from_scores`. Scores stay as they are.
     """
 
     uncertainty: Uncertainty = "none"
@@ -180,7 +180,19 @@ class Found:
 
 
 def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Detections]:
-    """Return the detections of each image."""
+    """Return the detections of each image, for images in memory; `detect_images` is for files.
+
+    Parameters
+    ----------
+    detector : Runner
+        A `Detector`, a model held in torch, or one's own.
+    images : sequence of (H, W, 3) uint8 arrays
+        RGB, each of its own size; `read_image` reads one.
+    image_ids : sequence of int
+        The id of each, which its detections get, and which random masks are drawn from.
+    options : Options
+        How detections are made.
+    """
     check_options(detector.family, options)
     seen = look(detector, images, image_ids, options)
     return [

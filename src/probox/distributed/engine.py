@@ -102,7 +102,21 @@ def submit_tasks(
     retries: int = 2,
     key_prefix: str = "probox",
 ) -> list[Future]:
-    """Send tasks to a cluster, and return a future for the `Outcome` of each: for `watch_tasks` and `tree_reduce`."""
+    """Send tasks to a cluster, and return a future of each, for `tree_reduce`; `map_tasks` is for values one by one.
+
+    Parameters
+    ----------
+    client : Client
+        The cluster.
+    function : callable
+        Takes one item. Workers import it by its name.
+    items : iterable
+        What the tasks are about, sent with them.
+    retries : int
+        How often a task runs again that failed with another error than a `ProboxError`.
+    key_prefix : str
+        What Dask's pages call these tasks.
+    """
     import dask
 
     listed = list(items)
@@ -198,11 +212,16 @@ def tree_reduce(
     client : Client
         The cluster.
     futures : list of Future
-        What `submit_tasks` returned; the list is emptied, so that results are released once they are combined.
+        What `probox.distributed.engine.submit_tasks` returned; the list is emptied, so that results are released once
+        they are combined.
     join : callable
         Makes one value out of a list of values. The order of combining must not matter to it.
     fan_in : int
         How many are combined at a time.
+    remedy : str
+        What to do if the cluster fails.
+    key_prefix : str
+        What Dask's pages call these tasks.
     """
     if not futures:
         raise InputError("there is nothing to join")

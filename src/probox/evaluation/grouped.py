@@ -52,7 +52,8 @@ class Measured(Evaluated, Protocol):
 class GroupTable(dict[str, Summary], Readable):
     """A summary for each class or size by its name: a dictionary that shows itself as a table.
 
-    Tables show the keys that are `asked` for, all of them by default.
+    `Evaluation.per_class` and `Evaluation.per_size` return it. Tables show the keys that are `asked` for, by default
+    all of them.
 
     >>> table = GroupTable("class", {"cup": {"objects": 3, "PDQ": 0.5}, "dog": {"objects": 0, "PDQ": math.nan}})
     >>> table["cup"]["PDQ"]

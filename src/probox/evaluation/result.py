@@ -49,7 +49,7 @@ __all__ = ["Evaluation"]
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation(AnyResult):
-    """The result of `probox.evaluate`.
+    """The result of `probox.evaluate`, which `probox.load` brings back: numbers, and the tables that they follow from.
 
     `objects`, `detections` and `pairs` are tables with one row each, and point at the images of `dataset`; everything
     else is derived from them. Two evaluations of different images add up: ``a + b``.
@@ -60,8 +60,12 @@ class Evaluation(AnyResult):
         What produced the numbers.
     dataset : Dataset
         The truth's images and classes.
-    objects, detections, pairs : tables
-        See `probox.tables.results`.
+    objects : ObjectTable
+        What became of each object.
+    detections : DetectionTable
+        What became of each detection.
+    pairs : PairTable
+        The qualities of all pairs that could be matched.
     masks : Masks
         The objects' pixels as they were scored.
     measures : tuple of str
@@ -74,6 +78,18 @@ class Evaluation(AnyResult):
         The probox that made it.
     part : Part, optional
         Of what it is a part; None where it is a whole.
+
+    Examples
+    --------
+    >>> import probox
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> round(result.pdq, 4), round(result.summary()["mAP"], 4), result.tp, result.fp, result.fn
+    (0.5757, 0.6245, 145, 22, 19)
+    >>> missed = result.objects.verdicts == probox.tables.results.Verdict.FN
+    >>> result.objects.boxes[missed].shape
+    (19, 4)
     """
 
     convention: Convention
@@ -125,7 +141,7 @@ class Evaluation(AnyResult):
         return pdq_summary(self)["PDQ"]
 
     def summary_of(self, measure: Measure) -> dict[str, float]:
-        """Return the numbers of one measure, also of one that was not asked for."""
+        """Return the numbers of one measure of the registry, also of one that was not asked for."""
         return measure.summary(self)
 
     @cached_property
@@ -259,32 +275,37 @@ class Evaluation(AnyResult):
     plot = Upstairs(
         "probox.plots",
         "Plots",
-        "Return what plots it: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`.",
+        "What plots it: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`.",
     )
 
     intervals = Upstairs(
         "probox.analysis.intervals",
         "bootstrap",
-        "Return how sure its numbers are: ``result.intervals()['PDQ'].low``, see `probox.bootstrap`.",
+        "A method: how sure its numbers are. ``result.intervals()['PDQ'].low``; it takes what `probox.bootstrap` takes "
+        "after the evaluation, and returns the same.",
         method=True,
     )
 
     diagnose = Upstairs(
         "probox.analysis.diagnosis",
         "diagnose",
-        "Say why it has these numbers, whether sigmas can be trusted and what would help: see `probox.diagnose`.",
+        "A method: why it has these numbers, whether sigmas can be trusted and what would help. "
+        "``print(result.diagnose())``; it takes the keywords of `probox.diagnose`, and returns the same.",
         method=True,
     )
     confusion = Upstairs(
         "probox.analysis.confusion",
         "confusion",
-        "Count which classes are taken for which, with background: see `probox.analysis.confusion`.",
+        "A method: which classes are taken for which, with background. ``result.confusion().matrix``; see "
+        "`probox.analysis.confusion.Confusion`.",
         method=True,
     )
     best_threshold = Upstairs(
         "probox.analysis.thresholds",
         "best_threshold",
-        "Return the label threshold at which a measure is best, and what it costs: see `probox.best_threshold`.",
+        "A method: the label threshold at which a measure is best, and what it costs elsewhere. "
+        "``result.best_threshold()``, or of another measure ``result.best_threshold('lrp')``; see "
+        "`probox.best_threshold`.",
         method=True,
     )
 
@@ -316,7 +337,7 @@ class Evaluation(AnyResult):
         return join_evaluations([self, other])
 
     def on(self, images: npt.ArrayLike) -> Evaluation:
-        """Return the evaluation of these images alone, given by their ids.
+        """Return the evaluation of these images alone, given by their ids (a list or an array).
 
         The same as evaluating anew with ``truth.select_images(images)``, without touching pixels.
         """

@@ -53,9 +53,10 @@ def evaluate(
     repair: bool = False,
     **settings: Unpack[Settings],
 ) -> Evaluation:
-    """Measure detections against ground truth.
+    """Measure detections against ground truth: PDQ, mAP and moLRP, or the measures that are asked for.
 
-    Keywords are called what the options of ``probox evaluate`` are called.
+    Keywords are called what the options of ``probox evaluate`` are called; those that are None leave the convention as
+    it is.
 
     Parameters
     ----------
@@ -97,6 +98,17 @@ def evaluate(
         ``"corners"`` moves box corners that lie outside the image onto its border first.
     object_filter : bool, optional
         Ignore small objects; default: as the truth asks.
+
+    Returns
+    -------
+    Evaluation
+        Numbers (``result.pdq``, ``result.summary()``), the tables behind them, and what is odd (``result.notes``);
+        ``print(result)`` shows a row of the paper's Table 1.
+
+    Raises
+    ------
+    InputError
+        What is wrong with a file or an argument, in one line.
 
     Examples
     --------
@@ -188,7 +200,17 @@ class Evaluator:
         self._images: set[int] = set()
 
     def update(self, truth: GroundTruth, found: Detections, *, progress: Progress | None = None) -> None:
-        """Add images, their objects and detections; each image once."""
+        """Add images, their objects and detections; each image once.
+
+        Parameters
+        ----------
+        truth : GroundTruth
+            Some images with all their objects, of the evaluator's classes.
+        found : Detections
+            What was found in these images; detections in others are left out and counted.
+        progress : callable, optional
+            Called with the numbers of images done and in all.
+        """
         check_tables(truth, found, "update")
         if truth.classes != self.classes:
             raise InputError(

@@ -72,6 +72,11 @@ def write_report(
     -------
     path, list of str
         The page, and what could not be shown.
+
+    Examples
+    --------
+    >>> from probox.explorer import write_report
+    >>> page, notes = write_report({"ssd": ssd, "yolo": yolo}, "report", images="val2017")  # doctest: +SKIP
     """
     _check_same_truth(results)
     results = label_results(results)

@@ -20,11 +20,21 @@ __all__ = ["load_detections", "load_truth", "read_detections", "read_detections_
 def read_truth(path: Paths) -> GroundTruth:
     """Read ground truth, whatever its format: COCO, Parquet, a challenge folder, YOLO, Pascal VOC, KITTI, Open Images.
 
-    A part of a data set of YOLO or Pascal VOC is named behind a colon: ``data.yaml:test``, ``VOC2007:val``.
+    Parameters
+    ----------
+    path : path
+        The file or folder; of Parquet also a URL. A part of a data set of YOLO or Pascal VOC is named behind a colon:
+        ``data.yaml:test``, ``VOC2007:val``.
+
+    Raises
+    ------
+    InputError
+        What is wrong, and where: file, image and entry.
 
     Examples
     --------
-    >>> truth = read_truth("instances_val2017.json")  # doctest: +SKIP
+    >>> import probox
+    >>> truth = probox.read_truth("instances_val2017.json")  # doctest: +SKIP
     """
     expect_path(path)
     return load_truth(path, Problems())
@@ -37,11 +47,22 @@ def read_detections(path: Paths, truth: GroundTruth | Dataset, *, repair: bool =
     ----------
     path : path
         A ``.json`` or ``.json.gz`` file with a list (COCO results) or an object (RVC1), a Parquet file, a CSV file of
-        Open Images, or a folder: of sequences (RVC1), or of text files (YOLO, Pascal VOC, KITTI).
+        Open Images, or a folder: of sequences (RVC1), of text files (YOLO, Pascal VOC, KITTI) or of Parquet files.
     truth : GroundTruth or Dataset
         What the detector was run on: tells images, their order and the classes.
     repair : bool
         Replace covariances that are not symmetric or not positive semi-definite by the nearest that are.
+
+    Raises
+    ------
+    InputError
+        What is wrong, and where: file, image and entry.
+
+    Examples
+    --------
+    >>> import probox
+    >>> truth = probox.read_truth("instances_val2017.json")  # doctest: +SKIP
+    >>> found = probox.read_detections("detections.json", truth)  # doctest: +SKIP
     """
     dataset = check_reading(path, truth, "read_detections")
     return load_detections(path, dataset, Problems()).to_table(repair=repair)

@@ -101,9 +101,28 @@ def keep_inside(
 
         Sigma' = R Sigma R,    R = diag(r_x, r_y),    r = min(1, distance to the border / (sigmas std))
 
-    The top-left corner's borders are the left and upper ones, the bottom-right corner's the others. `image_size` is
-    width and height, of all boxes or of each, (N, 2).
+    The top-left corner's borders are the left and upper ones, the bottom-right corner's the others.
 
+    Parameters
+    ----------
+    boxes : (N, 4) float64
+        ``x1, y1, x2, y2``, the last pixel being x2, y2.
+    covariances : (N, 2, 2, 2) float64
+        Of the corners, in square pixels.
+    image_size : (width, height) or (N, 2) array
+        In pixels, of all boxes or of each.
+    sigmas : float
+        How many standard deviations a border is away at least.
+    margin : float
+        How far inside a corner is at least, in pixels.
+
+    Returns
+    -------
+    boxes, covariances
+        New ones, of the same shapes.
+
+    Examples
+    --------
     >>> boxes, covariances = keep_inside(np.array([[-3.0, 20.0, 60.0, 80.0]]), np.full((1, 2, 2, 2), 16.0), (100, 100))
     >>> boxes.tolist(), covariances[0, 0].tolist()
     ([[0.5, 20.0, 60.0, 80.0]], [[0.0625, 1.0], [1.0, 16.0]])

@@ -162,7 +162,7 @@ class Measure:
         What `summary` holds, in this order; the first is the measure's own number.
     summary : callable
         Returns the numbers of an evaluation.
-    needs : set of {"pairs", "boxes"}
+    needs : set of {"pairs", "boxes", "labels"}
         What it reads. Only if a measure needs pairs, pixels are looked at and verdicts are given.
     per_class, per_size : callable, optional
         Return the numbers of each class, and of small, medium and large objects.

@@ -147,7 +147,8 @@ class CompactEvaluation(AnyResult):
     intervals = Upstairs(
         "probox.analysis.intervals",
         "bootstrap",
-        "Return how sure its numbers are: ``result.intervals()['PDQ'].low``, see `probox.bootstrap`.",
+        "A method: how sure its numbers are. ``result.intervals()['PDQ'].low``; it takes what `probox.bootstrap` takes "
+        "after the evaluation, and returns the same.",
         method=True,
     )
 

@@ -24,7 +24,7 @@ def join(results: Iterable[Result | str | os.PathLike[str]], *, complete: bool =
     """Return one result of the parts of a whole, equal to the bit to that of one machine, whatever their order.
 
     Parts of `evaluate_part` know of what they are parts: missing and foreign ones are named, and such that are there
-    twice. Result that are no parts are joined too, if they were measured alike and share no image.
+    twice. Results that are no parts are joined too, if they were measured alike and share no image.
 
     Parameters
     ----------
@@ -32,6 +32,11 @@ def join(results: Iterable[Result | str | os.PathLike[str]], *, complete: bool =
         What `evaluate_part` returned, or where it was saved.
     complete : bool
         Raise if parts are missing. Otherwise the result is a part itself, to be joined with the rest later.
+
+    Returns
+    -------
+    Evaluation or CompactEvaluation
+        Of the kind that the parts are.
 
     Examples
     --------

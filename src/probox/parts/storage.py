@@ -41,6 +41,11 @@ Result = Evaluation | CompactEvaluation
 def load(folder: Paths) -> Result:
     """Return the result in a folder, whatever was kept of it.
 
+    Parameters
+    ----------
+    folder : path
+        What ``probox evaluate --out`` (with several files, a folder in it for each) or ``save`` of a result wrote.
+
     Examples
     --------
     >>> import probox
@@ -53,7 +58,17 @@ def load(folder: Paths) -> Result:
 
 
 def from_bytes(data: bytes) -> Result:
-    """Return the result that `to_bytes` made bytes of, whatever was kept of it."""
+    """Return the result that `to_bytes` made bytes of, whatever was kept of it.
+
+    Examples
+    --------
+    >>> import probox
+    >>> from probox.demo import make_demo
+    >>> demo = make_demo()
+    >>> result = probox.evaluate(demo.truth, demo.detectors["unsure"])
+    >>> probox.from_bytes(result.to_bytes()).pdq == result.pdq
+    True
+    """
     words = parsed_words(words_in(data, "bytes"), "bytes")
     return compact_from_bytes(data) if _is_compact(words) else evaluation_from_bytes(data)
 

@@ -59,8 +59,10 @@ PLOTS: dict[str, Plot] = {
 class Plots:
     """Plots of one evaluation, or of several under their names.
 
-    Each plot of `PLOTS` is a method, which returns the matplotlib axes: `qualities`, `spatial_label`, `thresholds` and
-    so on, ``dir(Plots(result))`` has them all. All take `dark`, and those of one panel `ax`;
+    ``result.plot`` is one of the result alone. Each plot is a method, which returns the matplotlib axes: ``qualities``,
+    ``spatial_label``, ``foreground_background``, ``thresholds``, ``precision_recall``, ``classes``, ``sizes``,
+    ``budget``, ``confusion``, ``coverage``, ``pit``, ``reliability``, ``sparsification``, ``sigma_error`` and
+    ``difference``; ``docs/pictures.md`` says what each shows. All take ``dark=True``, and those of one panel ``ax=``;
     ``help(Plots(result).thresholds)`` tells more.
 
     Parameters

@@ -123,7 +123,7 @@ class Table:
         return self.replace(**self.columns_at(rows))
 
     def columns_at(self, rows: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return these rows, numbers or a boolean mask, of all columns."""
+        """Return these rows, given as an array of numbers or a boolean one, of all columns."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return {name: _taken(values, rows) for name, values in self.columns().items()}
 
@@ -154,6 +154,13 @@ class Table:
         """Return a data frame of pandas or else of polars, whichever is installed; name one to choose it.
 
         Its columns are those of `flat`. Numbers that are missing are NaN or null.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Which one. Default: pandas where it is installed, else polars.
+        label_probs : bool
+            As for `flat`.
         """
         return self.flat(label_probs=label_probs).to_frame(library)
 
@@ -173,7 +180,7 @@ class Table:
         return repr(self) if own else f"{type(self).__name__}, {len(self):,} rows"
 
     def replace(self: SomeTable, **changes: Any) -> SomeTable:
-        """Return the table with some columns or other fields changed."""
+        """Return the table with some columns or other fields changed, by name; it is checked as a new one is."""
         return dataclasses.replace(self, **changes)
 
     def _with_sound(self: SomeTable, columns: Mapping[str, Any]) -> SomeTable:

@@ -168,8 +168,11 @@ class Detections(DetectionColumns):
         category_ids : (C,), optional
             The number that `labels` have for each class, as COCO's category ids.
         above_one : {"limit", "normalise", "refuse"}
-            What happens to scores of all classes that add up to more than 1, as a sigmoid per class gives them: see
-            `probox.tables.distributions.to_distribution`. The score that mAP sorts by stays as given.
+            What happens to scores of all classes that add up to more than 1, as a sigmoid per class gives them.
+            ``limit``: in these rows the winner keeps its score and the others share what is left
+            (`probox.fusion.limit_to_distribution`). ``normalise``: every row that is not all 0 is divided by its sum,
+            so that a detector that is sure of nothing becomes sure, and PDQ falls. ``refuse``: it is an error. The
+            score that mAP sorts by stays as given.
         source : str
             Where it came from, for messages.
         notes : sequence of str
@@ -309,7 +312,7 @@ class Detections(DetectionColumns):
         return numbers
 
     def named_classes(self, classes: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Return the class that each detection names among `classes`, and its score; see `probox.tables.labels`."""
+        """Return the class that each detection names among `classes` (-1: none of them), and its score."""
         return named_classes(self.label_probs, self.classes, classes, self.labels, self.scores)
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:

@@ -27,7 +27,11 @@ SomeTable = TypeVar("SomeTable", bound="QualityTable")
 
 
 class Verdict:
-    """What became of an object or a detection; the values of the `verdicts` columns."""
+    """What became of an object or a detection; the values of the `verdicts` columns.
+
+    ``Verdict.IGNORED`` is 0, ``Verdict.TP`` 1, ``Verdict.FP`` 2 and ``Verdict.FN`` 3; ``Verdict.NAMES`` has their
+    names in this order, as data frames show them. Detections are TP, FP or ignored, objects TP, FN or ignored.
+    """
 
     IGNORED, TP, FP, FN = 0, 1, 2, 3
     NAMES = ("ignored", "TP", "FP", "FN")
@@ -49,7 +53,7 @@ class QualityTable(Table):
         return cls(**columns)
 
     def quality(self, name: str) -> npt.NDArray[np.float64]:
-        """Return one of the `QUALITIES`: ``table.quality("spatial")``."""
+        """Return one quality of each row: ``pPDQ``, ``spatial``, ``label``, ``foreground`` or ``background``."""
         if name not in QUALITIES:
             raise InputError(f"expected a quality to be one of {', '.join(QUALITIES)}, but got {name!r:.40}")
         column: npt.NDArray[np.float64] = self.qualities[:, QUALITIES.index(name)]
@@ -112,7 +116,36 @@ def unmatched(n: int) -> dict[str, Any]:
 class ObjectTable(JudgedTable):
     """One row per object, by image, then as in the truth; `partners` are rows of the detections.
 
-    `ignored` says which objects PDQ passes over: small ones where the convention asks for it, and any without pixels.
+    Parameters
+    ----------
+    qualities : (N, 5) float64
+        Of the match: pPDQ, spatial, label, foreground and background quality. Without one they are NaN and pPDQ is 0.
+    dataset : Dataset, optional
+        The images and classes that `image_rows` and `labels` count in.
+    verdicts : (N,) uint8
+        Values of `Verdict`.
+    partners : (N,) int64
+        The row of the detection that it was matched with; -1 where there is none.
+    image_rows : (N,) int64
+        The row of its image in `dataset`, not its id.
+    labels : (N,) int32
+        Its class.
+    boxes : (N, 4) float64
+        The annotated box ``x1, y1, x2, y2``.
+    extents : (N, 2) float64
+        Annotated width and height.
+    ids : (N,) int64
+        The annotation's id.
+    areas : (N,) float64
+        The annotated area in square pixels, by which objects are small, medium or large.
+    crowd : (N,) bool
+        Whether it is a region of many objects.
+    pixels : (N,) int64
+        How many pixels its mask has.
+    mask_boxes : (N, 4) int32
+        The tight box of the mask, last pixels included.
+    ignored : (N,) bool
+        Which objects PDQ passes over: small ones where the convention asks for it, and any without pixels.
     """
 
     ids: npt.NDArray[np.int64] = column(np.int64)
@@ -146,11 +179,38 @@ class ObjectTable(JudgedTable):
 class DetectionTable(JudgedTable):
     """One row per detection that was scored, by image, then as in the file; `partners` are rows of the objects.
 
-    `numbers` count the image's detections in the file from 0. `labels` are the truth's classes that the detections
-    name, stated or most probable, -1 for one that names none; `scores` are those of these classes. `confidences` are
-    the highest label probabilities, background included; `costs` the highest ones of a class that is not background.
-    `covariances` are all 0 where a plain box was scored; `heatmaps` says where a given heatmap was. `label_probs` are
-    those of the truth's classes, what a row leaves of 1 being background; None where nobody kept them.
+    Parameters
+    ----------
+    qualities : (N, 5) float64
+        Of the match: pPDQ, spatial, label, foreground and background quality. Without one they are NaN and pPDQ is 0.
+    dataset : Dataset, optional
+        The images and classes that `image_rows` and `labels` count in.
+    verdicts : (N,) uint8
+        Values of `Verdict`.
+    partners : (N,) int64
+        The row of the object that it was matched with; -1 where there is none.
+    image_rows : (N,) int64
+        The row of its image in `dataset`, not its id.
+    labels : (N,) int32
+        The truth's class that it names, stated or most probable; -1 where it names none of them.
+    boxes : (N, 4) float64
+        ``x1, y1, x2, y2``; of a probabilistic box the means of its corners.
+    extents : (N, 2) float64
+        Width and height as the detector states them.
+    numbers : (N,) int64
+        Its number among the detections of its image in the file, from 0.
+    scores : (N,) float64
+        The score of the class that it names.
+    confidences : (N,) float32
+        The highest label probability, background included: what label thresholds look at.
+    costs : (N,) float32
+        The highest probability of a class that is not background.
+    covariances : (N, 2, 2, 2) float64
+        Of the top-left and the bottom-right corner, in square pixels; all 0 where a plain box was scored.
+    heatmaps : (N,) bool
+        Whether a given heatmap was scored instead of the box.
+    label_probs : (N, C) float32, optional
+        Of the truth's classes, what a row leaves of 1 being background; None where nobody kept them.
     """
 
     numbers: npt.NDArray[np.int64] = column(np.int64)
@@ -185,6 +245,13 @@ class PairTable(QualityTable):
     """One row per pair of a detection and an object with a quality above 0, by image.
 
     Kept so that matches can be chosen anew, say above another label threshold, without touching pixels.
+
+    Parameters
+    ----------
+    qualities : (P, 5) float64
+        pPDQ, spatial, label, foreground and background quality.
+    detections, objects : (P,) int64
+        Rows of the evaluation's tables.
     """
 
     detections: npt.NDArray[np.int64] = column(np.int64)

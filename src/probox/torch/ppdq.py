@@ -71,7 +71,7 @@ def ppdq_loss(
     form : {"log", "plain"}
         See above.
     leak : float
-        From 0 to 1: how much of a gradient is kept where the measure is level (`probox.torch.spatial`). With 0 the
+        From 0 to 1: how much of a gradient is kept where the measure is level (``docs/training.md``). With 0 the
         loss is the measure's own.
     weights : (N,) tensor, optional
         Of the boxes, say their scores or overlaps.

@@ -65,7 +65,8 @@ def spatial_quality(
     boxes : (N, 4) tensor
         Means of x1, y1, x2, y2 in pixels.
     log_std, cholesky, covariance : tensor
-        Their uncertainty, given once: (N, 4), (N, 2, 2, 2) or (N, 2, 2, 2); see `probox.torch.arguments`.
+        How uncertain the corners are, one of them: logarithms of standard deviations (N, 4), lower triangles
+        (N, 2, 2, 2), or covariances (N, 2, 2, 2), in pixels.
     truth_boxes : (N, 4) tensor
         The objects' boxes, if they fill them. Pixels that such a box covers in part count in part.
     truth_masks : (N, H, W) tensor
@@ -79,7 +80,7 @@ def spatial_quality(
     log : bool
         Return the logarithm, which does not underflow.
     leak : float
-        From 0 to 1: see `probox.torch.spatial`. With 0 it is the measure, to the last digits.
+        From 0 to 1: as for `ppdq_loss`. With 0 it is the measure, to the last digits.
     reach : float
         The region in sigmas; 6 takes a third less time, and is off by about 1e-7.
 

@@ -94,9 +94,18 @@ class Heatmaps(Protocol):
 class Candidates:
     """What a detector says of one image before suppression, in pixels of the image.
 
-    `covariances` are the corners' own where the head predicts them, an array or something that gives rows of one.
-    `labels` are set where a box stands for one class (a head with a box for each). `heatmaps` are there where the
-    detector segments.
+    Parameters
+    ----------
+    boxes : (N, 4) float64
+        ``x1, y1, x2, y2``.
+    scores : (N, C) float32
+        The probability of every class, 0 to 1.
+    covariances : (N, 2, 2, 2) float64, optional
+        The corners' own in square pixels, where the head predicts them; or something that gives rows of such an array.
+    labels : (N,) int64, optional
+        The class that each box stands for, where a head has a box for each class. Default: a box is of no certain one.
+    heatmaps : Heatmaps, optional
+        Where the detector segments.
     """
 
     boxes: npt.NDArray[np.float64]

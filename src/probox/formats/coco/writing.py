@@ -45,6 +45,11 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Data
     -------
     tuple of str
         What the file cannot hold, one sentence each.
+
+    Examples
+    --------
+    >>> from probox.formats import write_coco_results
+    >>> write_coco_results("detections.json", found, truth)  # doctest: +SKIP
     """
     check_replaceable(path, JSON_DETECTIONS)
     dataset = dataset_of(truth, "the order is write_coco_results(path, found, truth)")

@@ -232,7 +232,17 @@ class AveragePrecision:
         return {"size": np.array(SIZES), "objects": self.objects.sum(axis=0), **means}
 
     def curve(self, name: str, iou: float = 0.5, *, size: str = "all") -> PrecisionRecallCurve:
-        """Return the precision-recall curve of the class `name` at one of the ten IoU thresholds."""
+        """Return the precision-recall curve of a class.
+
+        Parameters
+        ----------
+        name : str
+            The class.
+        iou : float
+            One of the ten thresholds 0.50, 0.55 .. 0.95.
+        size : {"all", "small", "medium", "large"}
+            Which objects count.
+        """
         near = np.flatnonzero(np.isclose(IOU_THRESHOLDS, iou, rtol=0.0, atol=1e-9))
         if not len(near):
             raise InputError(f"expected iou to be one of 0.50, 0.55 .. 0.95, got {iou!r}")
@@ -244,7 +254,16 @@ class AveragePrecision:
 
 
 def average_precision(truth: GroundTruth, found: Detections, *, threads: int | None = None) -> AveragePrecision:
-    """Measure detections as the COCO challenge does.
+    """Measure detections by mean average precision, as the COCO challenge does.
+
+    Parameters
+    ----------
+    truth : GroundTruth
+        What is there.
+    found : Detections
+        What was found: stated class, score, box.
+    threads : int, optional
+        Default: as many as the process may use.
 
     Examples
     --------

@@ -228,7 +228,10 @@ class LRP:
         return {"size": np.array(SIZES), "objects": self.objects.sum(axis=0), **means}
 
     def per_class(self, *, size: str = "all") -> dict[str, npt.NDArray[Any]]:
-        """Return a table with one row per class, as columns; NaN for classes without objects."""
+        """Return a table with one row per class, as columns; NaN for classes without objects.
+
+        `size` is ``"all"``, ``"small"``, ``"medium"`` or ``"large"``: which objects count.
+        """
         column = size_index(size)
         return {
             "class": np.array(self.classes, dtype=np.str_),
