@@ -31,8 +31,8 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 SHARED = Path(os.environ.get("PROBOX_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
-NEEDED = {"coco_dir": pytest.mark.data, "chromium": pytest.mark.browser}
-"""Fixtures that stand for what may be missing, and how the tests that ask for them are marked."""
+NEEDED = {"coco_dir": pytest.mark.data, "chromium": pytest.mark.browser, "site": pytest.mark.slow}
+"""Fixtures that stand for what may be missing or takes long, and how the tests that ask for them are marked."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -225,6 +225,7 @@ def test_a_detector_family(add: Add, run: Run, tmp_path: Path) -> None:
     assert choose_family(signature, "auto", ("cup", "dog", "car")).name == "corners"
 
 
+@pytest.mark.slow
 def test_a_plot(add: Add, run: Run, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     add("A plot", "PLOTS")

@@ -142,6 +142,7 @@ if child:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_have_the_numbers_of_one(tmp_path: Path) -> None:
     if not torch.distributed.is_available() or not hasattr(sys.modules["os"], "fork"):
         pytest.skip("this torch knows no other processes")

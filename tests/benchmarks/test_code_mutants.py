@@ -30,6 +30,7 @@ def test_modules_are_named_as_they_are_imported() -> None:
     assert module_name(root / "version.py") == "probox.version"
 
 
+@pytest.mark.slow
 def test_a_mutant_is_noticed_by_tests_that_look_and_survives_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,6 +79,7 @@ def test_claims_are_judged() -> None:
     assert got["energy is below that of constant"] == "fails, surely"
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_a_network_is_a_row_and_two_claims(demo_files: Path) -> None:
     pytest.importorskip("torch")

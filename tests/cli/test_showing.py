@@ -250,6 +250,7 @@ def test_missing_and_damaged_photos_are_no_end(
     assert len(json.loads(out)["notes"]) == 2
 
 
+@pytest.mark.slow
 def test_plots_all(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
     code, out, _ = run(capsys, "plot", demo_files / "results", "--out", tmp_path, "--dark", "--json")
     assert code == 0

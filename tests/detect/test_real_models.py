@@ -73,6 +73,7 @@ def test_the_published_map_comes_out_and_certainty_raises_pdq(coco_dir: Path, na
     assert after[0.05]["PDQ"] < after[0.5]["PDQ"]
 
 
+@pytest.mark.slow
 def test_twenty_passes_of_dropout_raise_spatial_quality(coco_dir: Path) -> None:
     truth = read_truth(coco_dir / "val2017_masks_206.json")
     files = find_images(coco_dir / "images", coco_dir / "val2017_masks_206.json")[:12]

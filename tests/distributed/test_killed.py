@@ -111,6 +111,7 @@ def test_a_scheduler_killed_half_way_and_started_again(sets: Path, tmp_path: Pat
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     with (

@@ -30,6 +30,7 @@ def played(lines: str) -> str:
     return lines.replace("probox evaluate truth found --dask scheduler.json", waiting)
 
 
+@pytest.mark.slow
 def test_lines_for_the_shell_and_for_python(tmp_path: Path) -> None:
     run = run_line(f"{NO_PIP}{played(SHELL)}kill $(jobs -p)", tmp_path)
     assert run.returncode == 0, run.stderr

@@ -21,6 +21,8 @@ EVERY_PAGE = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.
 MARKS = {page: {block.mark for block in blocks_of(DOCS / page) if block.runs} for page in EVERY_PAGE}
 PAGES = [page for page, marks in MARKS.items() if page not in OWN and marks - {"slow"}]
 SLOW = [page for page, marks in MARKS.items() if page not in OWN and "slow" in marks]
+LONG = ("pictures.md", "tutorials/")
+"""Pages that take long: many pictures, a cluster, a training. What they call has tests of its own."""
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +35,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow if page.startswith(LONG) else ()) for page in PAGES]
+)
 def test_snippets_of_a_page(page: str, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_page(DOCS / page, tmp_path, demo=scene) > 0

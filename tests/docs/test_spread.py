@@ -20,6 +20,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.M | re.S)
 
 
+@pytest.mark.slow
 def test_lines_work_as_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shell = next(code for language, code in BLOCKS if language == "sh")

@@ -28,6 +28,7 @@ def surer_than(path: Path, truth: GroundTruth, score: float, target: Path) -> De
     return probox.read_detections(target, truth)
 
 
+@pytest.mark.slow
 def test_report_of_three_real_detectors_with_photos(coco_dir: Path, tmp_path: Path, browser: Browser) -> None:
     truth = probox.read_coco(coco_dir / "val2017_masks_206.json")
     found = {
@@ -66,6 +67,7 @@ def all_of_val2017(coco_dir: Path) -> Evaluation:
     return probox.evaluate(truth, found, convention=probox.Convention(box_truth=True))
 
 
+@pytest.mark.slow
 def test_report_of_all_of_val2017(all_of_val2017: Evaluation, tmp_path: Path, browser: Browser) -> None:
     page, _ = write_report({"jittered": all_of_val2017}, tmp_path / "r")
     assert weight(page.parent) < 40e6

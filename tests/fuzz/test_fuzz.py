@@ -67,6 +67,7 @@ NOTICED = {
 }
 
 
+@pytest.mark.slow
 def test_the_watcher_notices(tmp_path: Path) -> None:
     """Whatever an input does to its process, it is told apart from its neighbours, kept, and the rest is tried."""
     deeds = {number: input_files("deeds", 434, number)["file"] for number in range(8)}
@@ -83,6 +84,7 @@ def test_the_watcher_notices(tmp_path: Path) -> None:
     assert f"--target deeds --seed 434 --only {runner.findings[0].number}" in (place / "finding.txt").read_text()
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     deeds = {number: input_files("deeds", 434, number)["file"] for number in range(8)}
     number = next(number for number, deed in deeds.items() if deed == b"fail")

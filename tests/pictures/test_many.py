@@ -27,6 +27,7 @@ def tasks(results: dict[str, Evaluation], demo_files: Path) -> list[Task]:
     ]
 
 
+@pytest.mark.slow
 def test_several_processes_draw_what_one_draws(tasks: list[Task]) -> None:
     one = list(draw_tasks(tasks, 1))
     two = list(draw_tasks(iter(tasks), 2))

@@ -109,6 +109,7 @@ def test_xargs_says_why_parts_failed(here: Path) -> None:
     assert not (here / "R").exists()
 
 
+@pytest.mark.slow
 def test_slurm(here: Path, alone: probox.Evaluation, slurm: Path) -> None:
     line = SLURM.removesuffix("R") + "'my result' --label-threshold 0.6"
     run = run_line(line, here, first=slurm)

@@ -19,7 +19,8 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(("line", "out"), [pytest.param(BY_FILES, "R", marks=pytest.mark.slow), (BY_LOOP, "L")])
+@pytest.mark.slow
+@pytest.mark.parametrize(("line", "out"), [(BY_FILES, "R"), (BY_LOOP, "L")])
 def test_two_processes_say_what_one_does(line: str, out: str, here: Path, alone: probox.Evaluation) -> None:
     run = run_line(line, here, **QUIET)
     assert run.returncode == 0, run.stderr

@@ -23,6 +23,7 @@ def start(words: list[str], program: str = MAIN) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["report", "report --embed"])
 def test_the_result_is_one_of_the_two(name: str, inputs: Path, tmp_path: Path) -> None:
     (command,) = (command for command in COMMANDS if command.name == name)

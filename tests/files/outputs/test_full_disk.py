@@ -26,7 +26,10 @@ def check_failed(done: subprocess.CompletedProcess[str], folder: Path, command: 
     assert leftovers(folder) in ([], [f"{command.out}.partial"])
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(command, id=command.name, marks=pytest.mark.slow if command.slow else ()) for command in COMMANDS],
+)
 def test_files_that_cannot_grow(command: Command, inputs: Path, tmp_path: Path) -> None:
     done = run(command.line(inputs, tmp_path), LIMITED)
     check_failed(done, tmp_path, command, "File too large")
@@ -63,7 +66,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.mark.parametrize("name", ["draw", "report", "report --embed", "demo", "detect", "fuse"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "draw",
+        "fuse",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("report", "report --embed", "demo", "detect")),
+    ],
+)
 def test_a_disk_that_is_really_full(name: str, inputs: Path, small_disk: Path) -> None:
     (command,) = (command for command in COMMANDS if command.name == name)
     filler = small_disk / "filler"

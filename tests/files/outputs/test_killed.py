@@ -29,10 +29,8 @@ def kill_often(folder: Path, words: list[str], tries: int) -> tuple[dict[str, An
     return first, others
 
 
-# The others make their files in the same way as `draw`, a folder, or `fuse`, a file; killing them often takes minutes.
-OFTEN = [
-    pytest.param(command, marks=() if command.name in ("draw", "fuse") else pytest.mark.slow) for command in COMMANDS
-]
+# The others make their files in the same way as `fuse`, or as the folder below; killing them often takes minutes.
+OFTEN = [pytest.param(command, marks=() if command.name == "fuse" else pytest.mark.slow) for command in COMMANDS]
 
 
 @pytest.mark.parametrize("command", OFTEN, ids=[command.name for command in COMMANDS])

@@ -88,6 +88,7 @@ def test_twelve_numbers_on_the_whole(truth, found, name):
     np.testing.assert_allclose(ours, PYCOCOTOOLS[name], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_twelve_numbers_on_a_part(coco_twelve, truth, found):
     part = truth.image_ids[::20]
     few, said = truth.select_images(part), found.select(np.isin(found.image_ids, part))
