@@ -18,7 +18,7 @@ import probox
 import probox.distributed
 from probox import Detections, GroundTruth
 from probox.distributed.inputs import forget_inputs, given_truth
-from probox.distributed.kept import NOTE, PartsFolder, part_name
+from probox.distributed.kept import NOTE, KeptParts, PartsFolder, part_name
 from probox.distributed.part_task import Plan, join_parts, run_part
 from probox.errors import InputError
 from probox.evaluation.part import hash_of_ids
@@ -224,6 +224,18 @@ def test_a_run_that_kept_nothing_leaves_nothing(client: Any, demo_files: Path, t
     with pytest.raises(InputError, match=r"bad\.json"):
         run_of(client, demo_files / "truth.json", bad, folder=tmp_path / "parts")
     assert not (tmp_path / "parts").exists()
+
+
+def test_what_a_killed_worker_was_writing_goes_with_the_parts(tmp_path: Path) -> None:
+    place = tmp_path / "parts"
+    with KeptParts(str(place), {}, resume=False) as kept:
+        half = place / f".{part_name(3, 12)}.0123abcd.part"
+        half.mkdir()
+        (half / "made-by-probox").write_text(half.name, encoding="utf-8")
+        (half / "files").mkdir()
+        (half / "files" / "0").write_bytes(b"half of it")
+        kept.remove()
+    assert not place.exists()
 
 
 def test_two_runs_do_not_share_a_folder(client: Any, tables: Tables, tmp_path: Path) -> None:

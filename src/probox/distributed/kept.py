@@ -151,6 +151,7 @@ class KeptParts:
         for name in [*self._own(names), *({NOTE, _LOCK} & names)]:
             self.folder.remove(name)
         if not is_url(self.folder.place):
+            sweep(Path(self.folder.place))  # what a worker was writing when it was killed
             remove_if_empty(Path(self.folder.place))
 
     @staticmethod
