@@ -254,6 +254,7 @@ def test_wrong_arguments_are_named(lightning: Any) -> None:
         lightning_callback(["cup"])  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
 def test_the_snippets_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_section("training-loop", tmp_path, monkeypatch)

@@ -279,6 +279,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, Ultral
     return folder, model, pdq
 
 
+@pytest.mark.slow
 def test_a_training_logs_pdq_in_every_epoch(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     folder, model, pdq = trained
     heading, *rows = (line.split(",") for line in (folder / "run" / "results.csv").read_text().splitlines())

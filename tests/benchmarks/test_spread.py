@@ -14,6 +14,7 @@ from probox.calibration import fit
 from probox.demo import Demo
 
 
+@pytest.mark.slow
 def test_rows_are_what_the_library_says(demo: Demo, demo_files: Path) -> None:
     truth = demo.truth.select_images(demo.truth.image_ids[:8])
     got = measured(truth, demo_files / "unsure.json", 0.3, seed=0)
@@ -39,6 +40,7 @@ def test_rows_are_what_the_library_says(demo: Demo, demo_files: Path) -> None:
     assert len(got["claims"]) == 6
 
 
+@pytest.mark.slow
 def test_plain_boxes_have_fewer_rows(demo_files: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     main([str(demo_files / "truth.json"), str(demo_files / "sure.json"), "--json", str(out)])

@@ -14,6 +14,7 @@ from probox.calibration import fit
 from probox.demo import Demo
 
 
+@pytest.mark.slow
 def test_rows_are_what_the_library_says(demo: Demo, demo_files: Path) -> None:
     truth = demo.truth.select_images(demo.truth.image_ids[:5])
     got = measured(truth, demo_files / "unsure.json", 0.6, seed=0)

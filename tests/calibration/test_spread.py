@@ -173,6 +173,7 @@ def test_correlations_stay_where_own_sigmas_count(truth: GroundTruth) -> None:
     assert new[:, :, 0, 1] == pytest.approx(0.5 * np.sqrt(new[:, :, 0, 0] * new[:, :, 1, 1]))
 
 
+@pytest.mark.slow
 def test_heights_are_what_they_are_for(truth: GroundTruth) -> None:
     found, _ = lawful(truth, reported=2.0)
     nll, pdq = fit_spread(found, truth), fit_spread(found, truth, target="pdq", convention="paper")

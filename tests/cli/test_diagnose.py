@@ -39,6 +39,7 @@ def test_json_has_all_results(capsys, demo_files):
     assert isinstance(plain["verdict"], list)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["unsure", "."])
 def test_files(capsys, demo_files, tmp_path: Path, which):
     folder = tmp_path / "why"

@@ -295,6 +295,7 @@ def test_images_that_are_too_few_for_one_experiment_stop_no_other(
     assert "expected at least 4 images" in err
 
 
+@pytest.mark.slow
 def test_images_are_those_that_an_experiment_looks_at(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     small = ("--repeats", 1, "--set", "crowds=1", "--out", tmp_path, "--json")
     for options, count in (((), 40), (("--images", 5), 5), (("--images", 5, "--set", "images=3"), 3)):

@@ -124,6 +124,7 @@ def test_progress_counts_once_it_knows_how_many(
     assert "None" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["plot"], ["draw", "--stories", "1"]])
 def test_progress_reaches_its_end(
     capsys: pytest.CaptureFixture[str],

@@ -166,6 +166,7 @@ def test_images_that_the_detector_never_saw_are_passed_over(capsys: pytest.Captu
     assert ids(strict) == [13]  # a threshold makes no image unseen
 
 
+@pytest.mark.slow
 def test_stories_are_drawn_and_told(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
     source = demo_files / "results" / "unsure"
     answer = draw(capsys, source, "--images", demo_files / "images", "--out", tmp_path / "s", "--stories", 1)
@@ -273,6 +274,7 @@ def keep_plots(monkeypatch: pytest.MonkeyPatch, *kept: str) -> None:
         monkeypatch.delitem(PLOTS, name)
 
 
+@pytest.mark.slow
 def test_plots_in_pdf_have_fonts_that_publishers_take(
     capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,6 +384,7 @@ def test_a_folder_without_any_photo_replaces_no_report(
     assert sorted(path.name for path in (tmp_path / "r").rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_letters_that_a_font_lacks_are_no_matter_for_the_terminal(tmp_path: Path) -> None:
     """Neither warnings nor what a terminal would obey: a class may be called anything."""
     truth = GroundTruth.from_boxes(["\x1b[31m杯子\x07"], {7: (64, 48)}, [7], [[10, 20, 40, 40]], [0])

@@ -1,4 +1,4 @@
-"""A Dask cluster of two processes that the tests of a module share, and files to evaluate there."""
+"""A Dask cluster of two processes that tests share, and files to evaluate there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from probox import Detections, GroundTruth
 SHARDS = 6
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client() -> Iterator[Any]:
     pytest.importorskip("distributed")
     from probox.distributed import open_client

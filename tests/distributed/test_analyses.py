@@ -79,6 +79,7 @@ def test_calibrations(client: Any, world: World, method: str) -> None:
     assert same(described(fit(truth, found["one"], **choices)), described(there))
 
 
+@pytest.mark.slow
 def test_the_command_line(
     client: Any, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,6 +108,7 @@ def test_files_of_no_scheduler(tmp_path: Path, content: str) -> None:
     assert refused(str(file)).startswith(f"{file}: is no file of a Dask scheduler: it has no address; ")
 
 
+@pytest.mark.slow
 def test_a_program_that_starts_itself_again_ends_in_one_error(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

@@ -67,6 +67,7 @@ def test_a_task_whose_process_dies_runs_again(client: Any, tmp_path: Path) -> No
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_every_process_is_named_and_the_others_finish(client: Any) -> None:
     done: list[tuple[int, int]] = []
     with pytest.raises(InputError, match=r"^shard 4 of 6: the worker process that ran it died, 4 times.*; go on$"):

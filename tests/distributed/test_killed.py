@@ -32,6 +32,7 @@ PARTS = 12
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keeping", [True, False])
 def test_a_worker_killed_half_way_changes_no_bit(client: Any, sets: Path, tmp_path: Path, keeping: bool) -> None:
     client.wait_for_workers(2)

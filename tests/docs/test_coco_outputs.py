@@ -35,12 +35,14 @@ def test_the_row_of_the_readme(nanodet: probox.Evaluation) -> None:
     assert row.split(" qualities")[0] in numbers
 
 
+@pytest.mark.slow
 def test_the_verdict_of_the_diagnosis(nanodet: probox.Evaluation) -> None:
     said = " ".join(str(nanodet.diagnose()).split())
     (verdict,) = shown("docs/diagnosis.md", "- corners")
     assert verdict in said
 
 
+@pytest.mark.slow
 def test_the_comparison(coco_dir: Path, truth: probox.GroundTruth) -> None:
     files = {"ssdlite": "ssdlite_mbv2_2881.json.gz", "yolox": "yolox_nano_2881.json.gz"}
     results = {

@@ -37,6 +37,7 @@ def test_scenes_are_never_shared() -> None:
 # --- with torch ---
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_points_are_measured_kept_and_the_same_for_any_number_of_threads(tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -13,6 +13,8 @@ from tests.strategies import random_world
 from probox import Convention, Evaluation, evaluate
 from probox.explorer.payload import index_payload
 
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
+
 COUNTED = """
 const answer = input.map(({ index, thresholds }) => {
   const store = new probox.Store(index);

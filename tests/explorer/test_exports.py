@@ -15,6 +15,8 @@ import probox
 from probox import Evaluation
 from probox.explorer.page import write_report
 
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
+
 AT = 0.7321
 
 

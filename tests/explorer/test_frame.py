@@ -13,6 +13,8 @@ from probox import Evaluation
 from probox.explorer.assembly import style_sheet
 from probox.explorer.page import write_report
 
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
+
 LONG = "a detector whose name somebody made up of settings: resnet-101-fpn-3x-iou0.65-score0.001-run"
 
 

@@ -21,6 +21,8 @@ from probox.demo import Demo
 from probox.explorer.page import write_report
 from probox.tables.results import Verdict
 
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
+
 A, B = "sure", "unsure"
 
 

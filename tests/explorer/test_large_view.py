@@ -18,6 +18,8 @@ from probox import Evaluation
 from probox.explorer.page import write_report
 from probox.tables.results import Verdict
 
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
+
 COLOUR = """
 const canvas = document.querySelectorAll('.stage')[arguments[3] || 0].querySelectorAll('canvas')[arguments[2] || 0];
 const spot = document.createElement('canvas').getContext('2d', {willReadFrequently: true});

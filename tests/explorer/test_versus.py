@@ -17,6 +17,8 @@ from probox.measures.boxes.mean_ap import MEAN_AP
 from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
 from probox.measures.pdq.measure import PDQ
 
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
+
 MARK, MINUS, DASH = "✱", "\u2212", "\u2013"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.explorer.browser import Browser, percent, summary_cell
 
 import probox
@@ -14,6 +15,8 @@ from probox.demo import Demo
 from probox.explorer.page import write_report
 from probox.measures.pdq.heatmap import heatmap
 from probox.tables.results import Verdict
+
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
 
 
 def on_screen(browser: Browser, x: float, y: float, pane: int = 0) -> tuple[str, float, float]:

@@ -176,6 +176,7 @@ def challenge(folder: Path, mask: bytes, objects: int = 1) -> tuple[Path, Path]:
     return folder / "gt", folder / "det"
 
 
+@pytest.mark.slow
 def test_a_large_mask_is_decoded_in_strips(tmp_path: Path) -> None:
     """2^26 pixels of four channels with 16 bits each, of which one channel is wanted."""
     row = np.zeros((8192, 4), ">u2")
@@ -185,6 +186,7 @@ def test_a_large_mask_is_decoded_in_strips(tmp_path: Path) -> None:
     assert "1 images, 1 objects" in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "objects"), [([0, 1], 1), ([0, 0, 0, 0, 0, 0, 0, 1], 20)])
 def test_masks_of_too_many_runs(tmp_path: Path, pattern: list[int], objects: int) -> None:
     row = np.tile(np.array(pattern, np.uint8), 8192 // len(pattern))
@@ -243,6 +245,7 @@ def test_a_high_and_a_wide_image_are_read(tmp_path: Path) -> None:
     assert masks.pixels[2000] == height * width
 
 
+@pytest.mark.slow
 def test_many_objects_and_detections_in_one_image(tmp_path: Path) -> None:
     """Pairs without quality take no memory: here all 64 million, for no box meets an object."""
     truth, found = tmp_path / "truth.json", tmp_path / "found.json"

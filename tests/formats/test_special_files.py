@@ -116,6 +116,7 @@ def test_a_pipe_that_the_user_names_is_read(tmp_path: Path, write: Write) -> Non
     assert json.loads(done.stdout)["counts"] == {"images": 2, "objects": 3, "detections": 1}
 
 
+@pytest.mark.slow
 def test_many_empty_gzip_members_take_time_in_proportion(tmp_path: Path) -> None:
     """Each of 400,000 members is looked at once: when what follows was copied for each, this took hours."""
     path = tmp_path / "truth.json.gz"

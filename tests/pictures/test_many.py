@@ -35,6 +35,7 @@ def test_several_processes_draw_what_one_draws(tasks: list[Task]) -> None:
     assert [drawn.content[:4] for drawn in one] == [b"\x89PNG", b"<?xm", b"%PDF"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_picture_that_fails_says_why(tasks: list[Task], processes: int) -> None:
     wrong = dataclasses.replace(tasks[0], options={"corners": "blob"})
@@ -71,6 +72,7 @@ def test_processes_are_for_many_pictures() -> None:
     assert process_count(1, 500) == 1
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_can_draw(demo_files: Path, tmp_path: Path) -> None:
     """Each process must not run the script once more, nor anything that lies beside it."""
     script = tmp_path / "script.py"

@@ -63,6 +63,7 @@ def test_scripts_are_whole(name: str) -> None:
     assert subprocess.run(["bash", "-n", ROOT / "examples" / name], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_xargs_and_what_a_missing_part_is_told_of(here: Path, alone: probox.Evaluation) -> None:
     run = run_line(XARGS, here)
     assert run.returncode == 0, run.stderr

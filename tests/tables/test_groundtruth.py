@@ -51,6 +51,7 @@ def test_masks_are_of_two_values(value: float) -> None:
     assert len(GroundTruth.from_masks(["cup"], [(1, [square().astype(float)], [0])])) == 1
 
 
+@pytest.mark.slow
 def test_crowds_of_objects_that_all_meet_are_refused() -> None:
     """Their pairs alone would take gigabytes, though the files are small."""
     n = 4097

@@ -104,6 +104,7 @@ def test_tables_are_learned_from_too(truth: GroundTruth) -> None:
     assert fitted.gain.over_constant["NLL"].gain > before.over_constant["NLL"].gain
 
 
+@pytest.mark.slow
 def test_ppdq_is_for_tables(truth: GroundTruth) -> None:
     some = truth.select_images(truth.image_ids[:30])
     found, sigmas = middling(truth)
@@ -255,6 +256,7 @@ def test_refusals(truth: GroundTruth) -> None:
         fit(truth, found, method="learned", learner=3)
 
 
+@pytest.mark.slow
 def test_the_command_trains_stores_and_applies(truth: GroundTruth, tmp_path: Path) -> None:
     found, _ = middling(truth)
     given, here = tmp_path / "found.coco.json", tmp_path / "truth.json"

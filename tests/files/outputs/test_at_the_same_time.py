@@ -110,6 +110,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_a_second_run_of_detect_is_told(inputs: Path, tmp_path: Path) -> None:
     (command,) = (command for command in COMMANDS if command.name == "detect")
     words = command.line(inputs, tmp_path)

@@ -72,6 +72,7 @@ def program(version: str, fresh: bool) -> str:
     return WRITE.replace("VERSION", f"b{version!r}").replace("FRESH", str(fresh))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fresh", [True, False])
 @pytest.mark.parametrize("earlier", [True, False])
 def test_every_moment_of_writing_a_folder(fresh: bool, earlier: bool, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_ctrl_c_in_the_middle(work: str) -> None:
     assert process.returncode == -signal.SIGINT
 
 
+@pytest.mark.slow
 def test_the_command_line_says_so(tmp_path: Path) -> None:
     images = [{"id": 1, "width": 3000, "height": 3000}]
     boxes = [[x % 500, x // 500, 1900, 1900] for x in range(3000)]
