@@ -30,7 +30,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("explorer",),
     ("demo", "experiments"),
     ("cli",),
-    ("__init__",),
+    ("__init__", "__main__"),
 )
 """From the ground up. CONTRIBUTING.md says what lives in each room."""
 
