@@ -65,7 +65,10 @@ def test_json_loads_nothing_that_is_for_people(tmp_path: Path) -> None:
     assert json.loads(told)["summary"]["PDQ"] > 0
     assert ended == "ended 0"
     assert {"numpy", "click"} <= set(loaded.split())
-    assert set(loaded.split()) & NOT_FOR_JSON == set()
+    numpys = subprocess.run(
+        [sys.executable, "-c", "import numpy, sys; print(*sys.modules)"], check=True, capture_output=True, text=True
+    )
+    assert set(loaded.split()) & NOT_FOR_JSON <= set(numpys.stdout.split())  # before 1.25 it loads numpy.ma itself
 
 
 def test_the_command_line_leaves_the_search_for_cycles_as_it_was() -> None:
