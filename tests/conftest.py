@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ settings.register_profile(
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.load_profile("probox")
+settings.register_profile("probox quick", settings.get_profile("probox"), max_examples=50)
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Some virtual machines name AMX among what their processor can do, and do not let programs use it: torch then ends in
 # "could not create a primitive". What comes before it is enough for tests.
@@ -37,6 +38,15 @@ NEEDED = {"coco_dir": pytest.mark.data, "chromium": pytest.mark.browser, "site":
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run what is marked slow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("probox" if config.option.slow else "probox quick")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the search for cycles everything that is there from now on: frameworks are millions of objects."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

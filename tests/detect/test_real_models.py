@@ -42,7 +42,9 @@ class Remembered:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if "nanodet" in name else pytest.mark.slow) for name in PUBLISHED]
+)
 def test_the_published_map_comes_out_and_certainty_raises_pdq(coco_dir: Path, name: str) -> None:
     truth_file = coco_dir / "val2017_masks_206.json"
     files = find_images(coco_dir / "images", truth_file)[::3]

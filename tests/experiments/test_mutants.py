@@ -177,6 +177,7 @@ def numbers_of(truth: GroundTruth, found: Detections, preset: str, mutant: Mutan
     return list(numbers.values())
 
 
+@pytest.mark.slow
 def test_every_mutant_changes_a_number(scenes: list[tuple[GroundTruth, Detections]]) -> None:
     """One that changes nothing anywhere would be the true measure under another name."""
     left = list(MUTANTS)
@@ -234,6 +235,7 @@ def test_experiments_of_the_registry_see_mutants(truth: GroundTruth) -> None:
     assert not any(trial.errors for trial in trials.mutants)
 
 
+@pytest.mark.slow
 def test_experiments_of_the_registry_see_the_named_mutants(truth: GroundTruth) -> None:
     seeing = [BY_NAME[name] for name in ("assignment", "box-probability", "scaling")]
     trials = try_mutants([MUTANT[name] for name in NAMED], seeing, truth)

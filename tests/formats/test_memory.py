@@ -143,6 +143,7 @@ def test_gzip(tmp_path: Path, content: str) -> None:
     assert words.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [b'{"bbox":[0,0,0,0],"label_probs":[1]},', b"{},"])
 def test_gzipped_detections(tmp_path: Path, row: bytes) -> None:
     truth, found = tmp_path / "truth.json", tmp_path / "found.json.gz"
@@ -231,6 +232,7 @@ def test_what_is_usual_fits() -> None:
         require_label_matrix(7_200_000, 1_203)
 
 
+@pytest.mark.slow
 def test_a_high_and_a_wide_image_are_read(tmp_path: Path) -> None:
     """Memory goes by runs, not by pixels: full and empty columns, a million of them, take neither space nor time."""
     height, width = 1000, 1_000_000
@@ -258,6 +260,7 @@ def test_many_objects_and_detections_in_one_image(tmp_path: Path) -> None:
     assert "8,000 objects, 8,000 detections" in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["reference", "paper"])
 def test_corners_unsure_by_a_whole_huge_image(tmp_path: Path, preset: str) -> None:
     """A heatmap takes memory where corners are unsure: a box as large as the image is fine if they are sure."""

@@ -17,6 +17,7 @@ from .worker import input_files, put
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 
 
+@pytest.mark.slow
 def test_a_short_round() -> None:
     runner = Runner(list(TARGETS), seed=1)
     runner.run(0, 25)

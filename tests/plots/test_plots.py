@@ -22,7 +22,7 @@ LONG = "faster r-cnn, resnet 50, {} passes of dropout, seed 1"
 
 
 @pytest.mark.parametrize("name", list(PLOTS))
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_plot_in_both_themes(results: dict[str, Evaluation], name: str, dark: bool) -> None:
     theme = DARK if dark else LIGHT
     several = {LONG.format(20): results["sure"], LONG.format(40): results["unsure"], "_c": results["unsure"]}
@@ -75,6 +75,7 @@ def test_legends_of_many_results_find_room(results: dict[str, Evaluation], plot:
     check_legends(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plot", ["thresholds", "qualities", "spatial_label"])
 def test_text_stays_text_when_the_user_saves(results: dict[str, Evaluation], tmp_path: Path, plot: str) -> None:
     axes = np.ravel(getattr(Plots(results), plot)())
@@ -158,6 +159,7 @@ def test_an_evaluation_of_nothing_can_be_plotted() -> None:
     assert drawn == [name for name in PLOTS if name != "difference"]
 
 
+@pytest.mark.slow
 def test_class_names_are_text_whatever_is_in_them() -> None:
     truth = probox.GroundTruth.from_boxes([r"$\frac{$"], {1: (99, 99)}, [1], [[10, 10, 60, 60]], [0])
     found = probox.Detections(classes=[r"$\frac{$"], image_ids=[1], boxes=[[10, 10, 60, 60]], label_probs=[[0.9]])

@@ -208,7 +208,7 @@ def some_pairs() -> dict[str, Any]:
 
 @pytest.mark.parametrize("truth", ["boxes", "masks"])
 @pytest.mark.parametrize("form", ["log", "plain"])
-@pytest.mark.parametrize("leak", [0.0, LEAK])
+@pytest.mark.parametrize("leak", [pytest.param(0.0, marks=pytest.mark.slow), LEAK])
 def test_gradients_are_those_of_the_loss(truth: str, form: str, leak: float) -> None:
     case = some_pairs()
     given_ = {"truth_labels": case["labels"], "form": form, "leak": leak, "image_size": (40, 32)}

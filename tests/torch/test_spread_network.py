@@ -80,6 +80,7 @@ def test_what_is_not_linear_is_found(loss: str) -> None:
     assert np.mean(z**2) == pytest.approx(1), "the height is that of the target"
 
 
+@pytest.mark.slow
 def test_tables_are_learned_from_too(truth: GroundTruth) -> None:
     found, _ = middling(truth)
     others = boxes_truth(20, seed=9)

@@ -93,6 +93,7 @@ def test_every_moment_of_writing_a_folder(fresh: bool, earlier: bool, tmp_path: 
     assert leftovers(work) == []
 
 
+@pytest.mark.slow
 def test_every_moment_beside_files_of_the_users(tmp_path: Path) -> None:
     """Files are replaced one by one there: each is an old or a new one, the user's stay, and the next run works."""
     work = tmp_path / "work"
