@@ -14,7 +14,6 @@ import pytest
 
 import probox
 from probox.cli import main
-from probox.demo import make_demo
 
 HEAVY = {"scipy", "matplotlib", "PIL", "pyarrow", "onnx", "onnxruntime", "torch", "click", "rich"}
 
@@ -55,9 +54,8 @@ def test_help_does_without_numpy() -> None:
 NOT_FOR_JSON = HEAVY - {"click"} | {"asyncio", "html", "importlib.metadata", "numpy.ma", "pandas", "statistics", "yaml"}
 
 
-def test_json_loads_nothing_that_is_for_people(tmp_path: Path) -> None:
-    make_demo().save(tmp_path)
-    files = [str(tmp_path / "truth.json"), str(tmp_path / "unsure.json")]
+def test_json_loads_nothing_that_is_for_people(demo_files: Path) -> None:
+    files = [str(demo_files / "truth.json"), str(demo_files / "unsure.json")]
     code = f"import sys; from probox.cli import main\ntry: main({['evaluate', '--json', *files]!r})"
     code += "\nexcept SystemExit as done: print('ended', done.code)\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -106,6 +106,7 @@ def test_picture_shows_the_things(demo: Demo) -> None:
     assert picture[things].std() > picture[~things].std()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # pycocotools' own
 def test_saved_files_hold_what_was_scored(demo: Demo, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("PIL")

@@ -99,4 +99,4 @@ def test_every_argument_that_is_repeated_takes_names() -> None:
         assert command is not None
         several = [entry for entry in command.params if isinstance(entry, click.Argument) and entry.nargs == -1]
         several = [entry for entry in several if entry.name not in ("photos", "parts")]  # which name themselves
-        assert all(entry.make_metavar(context).startswith("[NAME=]") for entry in several), name
+        assert all((entry.metavar or "").startswith("[NAME=]") for entry in several), name

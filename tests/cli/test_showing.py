@@ -98,6 +98,7 @@ def test_draws_detections_alone_and_judged(
     assert "--truth" in err
 
 
+@pytest.mark.slow
 def test_at_most_so_many_pictures_and_the_rest_is_said(
     capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

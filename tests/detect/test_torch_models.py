@@ -30,7 +30,7 @@ from probox.errors import InputError
 torch: Any = None  # loaded when the first test asks, so that collecting tests stays quick
 detection: Any = None
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 RNG = np.random.default_rng(0)
 WIDE, HIGH, WIDE_TOO = (

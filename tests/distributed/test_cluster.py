@@ -122,6 +122,7 @@ def test_a_program_that_starts_itself_again_ends_in_one_error(tmp_path: Path) ->
     assert ended.stderr.endswith('a program that opens one does so below `if __name__ == "__main__":`\n')
 
 
+@pytest.mark.slow
 def test_workers_of_another_version(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "__version__", "99.9")
     message = refused(client.scheduler.address)

@@ -198,6 +198,7 @@ def smallest_text(browser: Browser) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(1360, False), (390, False), (390, True)])
 def test_is_readable_on_a_desk_and_on_a_phone(browser: Browser, page: Path, width: int, dark: bool) -> None:
     browser.resize(width, 844, dark=dark)
@@ -213,6 +214,7 @@ def test_is_readable_on_a_desk_and_on_a_phone(browser: Browser, page: Path, widt
     assert (light < 60) == dark
 
 
+@pytest.mark.slow
 def test_the_theme_can_be_switched(browser: Browser, page: Path) -> None:
     browser.open(page)
     before = browser.js("return getComputedStyle(document.body).backgroundColor")
@@ -222,6 +224,7 @@ def test_the_theme_can_be_switched(browser: Browser, page: Path) -> None:
     assert browser.js("return getComputedStyle(document.body).backgroundColor") == before
 
 
+@pytest.mark.slow
 def test_everything_is_reached_by_tab(browser: Browser, page: Path) -> None:
     browser.open(page)
     seen: list[str] = []

@@ -85,6 +85,7 @@ TRUTHS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", TRUTHS)
 def test_masks(tmp_path: Path, content: str) -> None:
     make, message = TRUTHS[content]

@@ -52,6 +52,7 @@ def test_counts_can_be_read_on_their_cells(results: dict[str, Evaluation], dark:
     assert theme.ink in inks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [1, 2, 3, 5])
 def test_the_caption_keeps_off_what_axes_are_called(many: int) -> None:
     panels = Plots({f"result {n}": many_classes() for n in range(many)}).confusion()

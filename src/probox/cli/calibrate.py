@@ -29,7 +29,7 @@ NETWORK_LOSSES = ("nll", "energy", "crps", "ppdq")
 """What a network can be trained with, for help that does not wait for torch."""
 
 
-class Widths(click.ParamType[tuple[int, ...]]):
+class Widths(click.ParamType):  # type: ignore[type-arg]  # older releases of click take none
     """How many units layers have: whole numbers with commas between them."""
 
     name = "units"

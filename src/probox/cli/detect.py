@@ -35,7 +35,7 @@ _MEANT_FOR = {
 """Options that only some uncertainties heed."""
 
 
-class Size(click.ParamType[Any]):
+class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of click take none
     """A width and height, as 640x480, or one number for both."""
 
     name = "WIDTHxHEIGHT"

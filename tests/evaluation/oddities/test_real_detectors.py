@@ -32,7 +32,7 @@ def truth(coco_dir: Path, whole: GroundTruth) -> GroundTruth:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=() if "nanodet" in name else pytest.mark.slow) for name in FILES],
+    params=[pytest.param(name, marks=() if name == "nanodet" else pytest.mark.slow) for name in FILES],
 )
 def found(request: pytest.FixtureRequest, coco_dir: Path, truth: GroundTruth) -> Detections:
     return read_detections(coco_dir / "results" / FILES[request.param], truth)

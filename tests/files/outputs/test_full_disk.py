@@ -36,14 +36,8 @@ def test_files_that_cannot_grow(command: Command, inputs: Path, tmp_path: Path) 
     assert tree(tmp_path) == {}
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(command, id=command.name, marks=pytest.mark.slow if command.slow else ())
-        for command in COMMANDS
-        if command.before
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.before], ids=lambda command: command.name)
 def test_the_earlier_output_stays(command: Command, inputs: Path, tmp_path: Path) -> None:
     assert run(command.line(inputs, tmp_path, earlier=True)).returncode == 0
     before = tree(tmp_path)

@@ -68,9 +68,11 @@ _core.match_boxes(
 }
 
 PRELUDE = """
-import sys
+import signal, sys
 import numpy as np
 from probox import _core
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts with & is born deaf to it
 
 def start():
     print("started", flush=True)
