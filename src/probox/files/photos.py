@@ -153,9 +153,11 @@ def photo_size(path: Path) -> Size | None:
     pillow = require("PIL.Image", extra="report")
     try:
         with pillow.open(path) as image:
-            width, height = int(image.size[0]), int(image.size[1])
-            on_its_side = orientation_of(image) in _ON_ITS_SIDE and image.format != "TIFF"
-            return (height, width) if on_its_side else (width, height)
+            width, height = image.size
+            if image.format == "TIFF":  # whose size some releases of Pillow turn when it is opened, and others do not
+                width, height = image.tag_v2[256], image.tag_v2[257]
+            on_its_side = orientation_of(image) in _ON_ITS_SIDE
+            return (int(height), int(width)) if on_its_side else (int(width), int(height))
     except (*UNREADABLE, pillow.DecompressionBombError):
         return None
 
