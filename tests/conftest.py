@@ -22,6 +22,7 @@ settings.register_profile(
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+# Where a test does not say how many examples it needs: all of Hypothesis's hundred are for `--slow`.
 settings.register_profile("probox quick", settings.get_profile("probox"), max_examples=50)
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Some virtual machines name AMX among what their processor can do, and do not let programs use it: torch then ends in

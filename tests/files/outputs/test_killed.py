@@ -72,9 +72,8 @@ def program(version: str, fresh: bool) -> str:
     return WRITE.replace("VERSION", f"b{version!r}").replace("FRESH", str(fresh))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fresh", [True, False])
-@pytest.mark.parametrize("earlier", [True, False])
+@pytest.mark.parametrize("fresh", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("earlier", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_every_moment_of_writing_a_folder(fresh: bool, earlier: bool, tmp_path: Path) -> None:
     if earlier:
         exec(program("old", fresh), {"folder": tmp_path})
@@ -93,7 +92,6 @@ def test_every_moment_of_writing_a_folder(fresh: bool, earlier: bool, tmp_path: 
     assert leftovers(work) == []
 
 
-@pytest.mark.slow
 def test_every_moment_beside_files_of_the_users(tmp_path: Path) -> None:
     """Files are replaced one by one there: each is an old or a new one, the user's stay, and the next run works."""
     work = tmp_path / "work"
