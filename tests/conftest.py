@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.examples import PART
 from tests.explorer.browser import Browser, require_chromium
 
 import probox
@@ -22,8 +23,8 @@ settings.register_profile(
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-# Where a test does not say how many examples it needs: all of Hypothesis's hundred are for `--slow`.
-settings.register_profile("probox quick", settings.get_profile("probox"), max_examples=50)
+# All of Hypothesis's hundred are for `--slow`; `examples` says the same of tests that ask for another number.
+settings.register_profile("probox quick", settings.get_profile("probox"), max_examples=round(100 * PART))
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Some virtual machines name AMX among what their processor can do, and do not let programs use it: torch then ends in
 # "could not create a primitive". What comes before it is enough for tests.
@@ -32,7 +33,12 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 SHARED = Path(os.environ.get("PROBOX_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
-NEEDED = {"coco_dir": pytest.mark.data, "chromium": pytest.mark.browser, "site": pytest.mark.slow}
+NEEDED = {
+    "coco_dir": pytest.mark.data,
+    "chromium": pytest.mark.browser,
+    "site": pytest.mark.slow,
+    "trained": pytest.mark.slow,
+}
 """Fixtures that stand for what may be missing or takes long, and how the tests that ask for them are marked."""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tests import frameworks
 from tests.docs.snippets import run_section
+from tests.examples import others_slow
 
 import probox
 from probox import PDQ, InputError
@@ -61,7 +62,7 @@ def some_dictionaries(count: int, seed: int) -> tuple[list[dict[str, Any]], list
     return preds, target
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", others_slow(range(4)))
 def test_map_is_that_of_torchmetrics(lightning: Any, seed: int) -> None:
     pytest.importorskip("pycocotools")
     from torchmetrics.detection import MeanAveragePrecision

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import probox
 from probox import PDQ, InputError
@@ -126,7 +127,7 @@ def test_other_formats_of_boxes(box_format: str) -> None:
     assert filled(changed, box_format=box_format).compute() == pytest.approx(expected, nan_ok=True)
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(st.lists(st.integers(0, 2), min_size=6, max_size=6), st.booleans())
 def test_batches_and_processes_do_not_matter(owners: list[int], ids: bool) -> None:
     """Whoever sees an image, in whatever order: to the bit what one call gives."""

@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 from tests import frameworks
 from tests.adapters.tiny_models import CLASSES, PROCESSORS, SIDE, tiny_model
 from tests.docs.snippets import run_section
+from tests.examples import others_slow
 
 from probox import Detections, InputError
 from probox.adapters import from_transformers
@@ -54,7 +55,7 @@ def outputs() -> Callable[[str], tuple[Any, Any]]:
     return run
 
 
-@pytest.mark.parametrize("kind", list(PROCESSORS))
+@pytest.mark.parametrize("kind", others_slow(PROCESSORS, 2))
 def test_the_best_of_each_image_is_the_librarys(outputs: Callable[[str], tuple[Any, Any]], kind: str) -> None:
     output, model = outputs(kind)
     library = frameworks.transformers()

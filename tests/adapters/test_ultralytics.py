@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import ultralytics_callback as example
 from tests import frameworks
 from tests.docs.snippets import run_section
+from tests.examples import others_slow
 
 import probox
+from examples import ultralytics_callback as example
 from probox import InputError
 from probox.adapters import UltralyticsDetector, UltralyticsPDQ, from_ultralytics
 from probox.detect import Dropout, Options, detect, detect_images, find_images, read_image
@@ -78,7 +79,7 @@ def models() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["yolov8n", "yolo11n", "yolo26n"])
-@pytest.mark.parametrize("size", [(150, 110), (70, 97)])
+@pytest.mark.parametrize("size", others_slow([(150, 110), (70, 97)]))
 def test_suppressing_our_candidates_gives_its_own_predictions(
     models: dict[str, Any], name: str, size: tuple[int, int]
 ) -> None:

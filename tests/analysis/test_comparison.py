@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.strategies import CLASSES, random_world
 
 import probox
@@ -42,7 +43,7 @@ def mixture(first: Detections, second: Detections, swapped: Mapping[int, bool]) 
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.booleans(), min_size=4, max_size=4))
-@settings(max_examples=25)
+@examples(25)
 def test_a_swap_is_the_evaluation_of_the_mixed_files(seed: int, sides: list[bool]) -> None:
     truth, first = random_world(seed, heatmaps=False)
     random = np.random.default_rng(seed)
@@ -66,7 +67,7 @@ def test_a_swap_is_the_evaluation_of_the_mixed_files(seed: int, sides: list[bool
 
 @pytest.mark.parametrize("measure", [m for m in RESAMPLED if m.per_class is not None], ids=lambda m: m.name)
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=15)
+@examples(15)
 def test_parts_of_classes_are_what_per_class_measures(measure, seed: int) -> None:
     truth, found = random_world(seed)
     result = probox.evaluate(truth, found, measures=measure_names())
@@ -155,7 +156,7 @@ def test_classes_have_holms_correction(results: dict[str, Evaluation]) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=10)
+@examples(10)
 def test_classes_in_one_pass_are_those_of_their_parts(seed: int) -> None:
     truth, found = random_world(seed)
     result = probox.evaluate(truth, found, measures=["map", "lrp"])

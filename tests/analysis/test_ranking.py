@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.strategies import random_world
 
 import probox
@@ -52,7 +53,7 @@ def ranked(
     return sorted(lines, key=lambda line: (line[2] == 0, 0.0 if line[2] == 0 else -round(line[1], 9), line[0]))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     by=st.sampled_from(list(UNCERTAINTIES)),

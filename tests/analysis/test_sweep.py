@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.strategies import random_world
 
 import probox
@@ -23,7 +24,7 @@ def check(result: Evaluation, levels: np.ndarray) -> None:
         np.testing.assert_allclose(curve["PDQ"][place], expected["PDQ"], atol=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["optimal", "greedy"]), st.sampled_from(["reference", "challenge"]))
 def test_curve_is_that_of_evaluating_anew(seed: int, assignment: str, preset: str) -> None:
     truth, found = random_world(seed)

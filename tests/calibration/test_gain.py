@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.strategies import random_world
 from tests.worlds import boxes_truth, simulated
 
@@ -54,7 +55,7 @@ def test_truncated_edges_are_not_covered_or_missed() -> None:
     assert parts["NLL"][0, 0] == pytest.approx(0.5 * 81 + 2 * math.log(2 * math.pi))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6), st.sampled_from([None, 0.3]), st.sampled_from(["reference", "challenge"]))
 def test_parts_of_pdq_add_up(seed: int, threshold: float | None, preset: str) -> None:
     """Sums over images are PDQ; and a search that looks at few detections counts all the others."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.strategies import random_world
 
 import probox
@@ -60,7 +61,7 @@ def test_crowds_are_left_aside() -> None:
     assert pairs.outcomes.tolist() == [Outcome.ASIDE]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6))
 def test_pairs_are_those_of_the_measures(seed: int) -> None:
     """As many as mAP at an IoU of 0.5 counts as right, whatever the order of rows and the covariances."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from tests.examples import examples
 
 from probox import InputError
 from probox.calibration import spread_fit
@@ -54,7 +55,7 @@ def world(seed: int, rows: int = 40, tail: float = 3.0) -> tuple[np.ndarray, np.
 
 
 @given(seed=st.integers(0, 10**6), ridge=st.sampled_from([0.5, 20.0, 500.0]), tail=st.sampled_from([1.5, 4.0, 50.0]))
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_the_fit_is_the_minimum_of_the_definition(seed: int, ridge: float, tail: float) -> None:
     features, errors, classes = world(seed, 20, tail)
     law = fit_law(features, errors, NAMES, classes=classes, ridge=ridge).law
@@ -79,7 +80,7 @@ def test_parameters_are_of_the_features_as_they_come() -> None:
 
 
 @given(seed=st.integers(0, 10**6), factor=st.sampled_from([1e-3, 7.0, 1e4]))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_scale_and_order_do_not_matter(seed: int, factor: float) -> None:
     features, errors, classes = world(seed)
     images = np.arange(40) // 3

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.examples import others_slow
 
 from probox.cli import main
 from probox.cli.console import progress_bar
@@ -43,7 +44,7 @@ def table_lines(out: str) -> list[str]:
 NUMBER = re.compile(r"[-+]?\[?[0-9][0-9,]*(?:\.[0-9]+)?\]?[*,]?")
 
 
-@pytest.mark.parametrize("command", ["demo", "evaluate", "table", "compare", "diagnose", "calibrate"])
+@pytest.mark.parametrize("command", others_slow(["evaluate", "compare", "demo", "table", "diagnose", "calibrate"], 2))
 def test_tables_fit_the_terminal_and_lose_no_number(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.examples import others_slow
 from tests.pictures.test_saving import font_kinds
 
 import probox
@@ -43,7 +44,7 @@ def ids(answer: dict[str, object]) -> list[int]:
     return [picture["image_id"] for picture in answer["pictures"]]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("ending", others_slow(["png", "svg", "pdf"]))
 def test_draws_one_image_in_every_format(
     capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, ending: str
 ) -> None:

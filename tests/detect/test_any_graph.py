@@ -12,10 +12,11 @@ import numpy as np
 import onnx
 import pytest
 from detect_graphs import any_graph
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from PIL import Image
+from tests.examples import examples
 
 from probox.cli import main
 from probox.detect import FAMILIES, UNCERTAINTIES
@@ -134,7 +135,7 @@ def _found(shapes: list[tuple[int, ...]]) -> list[tuple[str, np.ndarray, tuple]]
     ]
 
 
-@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@examples(80, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 @example(inputs=INPUTS[-2], outputs=_found(PLAUSIBLE["yolov8"]), family="auto", names="a\nb\nc", uncertainty="none")
 @example(
     inputs=INPUTS[-2], outputs=_found(PLAUSIBLE["classifier"]), family="yolov8", names="a\nb\nc", uncertainty="none"

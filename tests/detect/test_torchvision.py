@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import frameworks
+from tests.examples import others_slow
 
 from probox.detect import Dropout, Options, detect
 from probox.detect.torchvision import TorchvisionDetector
@@ -108,7 +109,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", others_slow(MODELS, 2))
 def test_suppressing_our_candidates_gives_torchvisions_own_output(name: str) -> None:
     model = MODELS[name]()
     stage = getattr(model, "roi_heads", model)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import frameworks
+from tests.examples import others_slow
 
 from probox.adapters import from_transformers
 from probox.detect import Detector
@@ -100,7 +101,7 @@ def _export(torch: Any, model: Any, path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", others_slow(MODELS))
 def test_an_export_says_what_the_model_says(tmp_path: Path, name: str) -> None:
     torch, hub = frameworks.torch(), frameworks.transformers()
     build, family = MODELS[name]

@@ -90,7 +90,9 @@ def photo() -> np.ndarray:
     return np.kron(coarse, np.ones((8, 8, 1), np.uint8))
 
 
-@pytest.mark.parametrize(("name", "family"), [("p6", "yolov8"), ("old", "yolov8"), ("seg", "yolov8-seg")])
+@pytest.mark.parametrize(
+    ("name", "family"), [("old", "yolov8"), pytest.param("p6", "yolov8", marks=pytest.mark.slow), ("seg", "yolov8-seg")]
+)
 def test_candidates_and_variances_are_those_of_torch(exports: dict, photo: np.ndarray, name: str, family: str) -> None:
     model, path = exports[name]
     # P6 sees 128 x 128 in the export; torch would pad to a multiple of 64 only, which is the same here.

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.distributed.conftest import SHARDS
 from tests.distributed.running import run_of
+from tests.examples import others_slow
 from tests.strategies import random_world
 
 import probox
@@ -22,7 +23,7 @@ from probox.parts import KEEP, evaluate_part
 Tables = tuple[GroundTruth, Detections]
 
 
-@pytest.mark.parametrize("parts", [1, 2, 7, 30, 31, None])
+@pytest.mark.parametrize("parts", others_slow([7, None, 1, 2, 30, 31], 2))
 def test_tables_give_the_bits_of_one_process(client: Any, tables: Tables, parts: int | None) -> None:
     alone = probox.evaluate(*tables)
     shared = probox.distributed.evaluate(*tables, client=client, parts=parts)
@@ -38,7 +39,7 @@ def test_masks_heatmaps_and_covariances_of_every_kind(client: Any, seed: int) ->
     assert shared.to_bytes() == alone.to_bytes()
 
 
-@pytest.mark.parametrize("parts", [1, 4, None])
+@pytest.mark.parametrize("parts", others_slow([4, 1, None]))
 @pytest.mark.parametrize("keep", KEEP)
 def test_sets_of_shards(client: Any, sets: Path, keep: Any, parts: int | None) -> None:
     alone = evaluate_part(sets / "truth", sets / "found", keep=keep)

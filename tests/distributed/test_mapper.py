@@ -58,9 +58,12 @@ def test_a_piece_whose_process_dies_runs_again(client: Any, tmp_path: Path) -> N
 
 
 def test_what_the_only_worker_had_is_sent_again_when_it_dies(tmp_path: Path) -> None:
+    import dask
+
     from probox.distributed import open_client
 
-    with open_client("local:1") as alone:
+    # A call of the dead worker that is under way is given up after this time; Dask's own is half a minute.
+    with dask.config.set({"distributed.comm.timeouts.connect": "5s"}), open_client("local:1") as alone:
         found = list(ClusterMapper(alone)(pieces.scaled_after_a_death, list(range(6)), NUMBERS, str(tmp_path)))
     assert (tmp_path / "died").exists()
     assert all((one == factor * NUMBERS).all() for factor, one in enumerate(found))

@@ -21,8 +21,17 @@ EVERY_PAGE = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.
 MARKS = {page: {block.mark for block in blocks_of(DOCS / page) if block.runs} for page in EVERY_PAGE}
 PAGES = [page for page, marks in MARKS.items() if page not in OWN and marks - {"slow"}]
 SLOW = [page for page, marks in MARKS.items() if page not in OWN and "slow" in marks]
-LONG = ("pictures.md", "tutorials/")
-"""Pages that take long: many pictures, a cluster, a training. What they call has tests of its own."""
+LONG = (
+    "pictures.md",
+    "tutorials/",
+    "formats.md",
+    "boxes.md",
+    "which-measure.md",
+    "faq.md",
+    "own-detector.md",
+    "diagnosis.md",
+)
+"""Pages that take long: many pictures or commands, a cluster, a training. What they call has tests of its own."""
 
 
 @pytest.fixture(scope="session")

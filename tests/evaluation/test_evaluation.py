@@ -6,9 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.evaluation.equal import assert_equal
+from tests.examples import examples
 from tests.strategies import CLASSES, random_world, worlds
 
 import probox
@@ -120,7 +121,7 @@ def test_parts_that_share_an_image_do_not_add_up():
         evaluator.update(truth, found)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(world=worlds, preset=st.sampled_from(["reference", "paper", "challenge"]))
 def test_saving_and_loading_changes_nothing(tmp_path_factory, world, preset):
     folder = tmp_path_factory.mktemp("saved")
@@ -131,7 +132,7 @@ def test_saving_and_loading_changes_nothing(tmp_path_factory, world, preset):
     assert (loaded.version, loaded.inputs, loaded.notes) == (probox.__version__, evaluation.inputs, evaluation.notes)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     world=worlds, threshold=st.sampled_from([0.0, 0.35, 0.5, 0.9]), preset=st.sampled_from(["reference", "challenge"])
 )

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.evaluation.equal import assert_equal
+from tests.examples import examples
 from tests.measures.boxes.conftest import coco_evaluation
 from tests.measures.boxes.test_properties import tables
 
@@ -120,7 +121,7 @@ def test_ids_and_names_go_with_every_evaluation(demo: Demo, result: Evaluation, 
 
 
 @given(tables())
-@settings(max_examples=12)
+@examples(12)
 def test_groups_have_pycocotools_average_precision(drawn: tuple[GroundTruth, Detections]) -> None:
     truth, found = drawn
     theirs = coco_evaluation(truth, found)

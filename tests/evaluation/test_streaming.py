@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.evaluation.equal import assert_equal
+from tests.examples import examples
 from tests.strategies import random_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate, evaluate_parquet
@@ -52,7 +53,7 @@ def in_memory(truth: Path, found: Path, *, repair: bool = False, **options: Any)
     group_bytes=st.sampled_from([1, SMALL, 2000, 1 << 20]),
     from_file=st.booleans(),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_parts_make_the_whole(
     tmp_path_factory: pytest.TempPathFactory,
     seed: int,

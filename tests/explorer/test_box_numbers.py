@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.examples import others_slow
 from tests.explorer.node import needs_node, run
 
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
@@ -133,7 +134,7 @@ def shares(at: Evaluation, label: int | None, size: int) -> tuple[float, float]:
     return right / (right + wrong) if right + wrong else nan, right / objects if objects else nan
 
 
-@pytest.mark.parametrize("kind", ["scores", "stated", "background", "many"])
+@pytest.mark.parametrize("kind", others_slow(["scores", "stated", "background", "many"], 2))
 def test_box_measures_are_those_of_measuring_anew_at_every_threshold(kind: str) -> None:
     worlds, rematches = [], 0
     for seed in range(7 if kind != "many" else 2):

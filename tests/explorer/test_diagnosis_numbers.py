@@ -131,9 +131,15 @@ def check_points(told: dict[str, Any], at: Evaluation) -> None:
     close([told["whatIf"]["now"]], [at.pdq])
 
 
+SELDOM = [("scores", "none"), ("stated", "any"), ("background", "share"), ("many", "any")]
+
+
 @pytest.mark.parametrize(
     ("kind", "sigmas"),
-    [("scores", "any"), ("scores", "none"), ("stated", "any"), ("background", "share"), ("many", "any")],
+    [
+        ("scores", "any"),
+        *(pytest.param(*both, marks=pytest.mark.slow) for both in SELDOM),
+    ],
 )
 def test_the_diagnosis_is_that_of_the_evaluation_at_every_threshold(kind: str, sigmas: str) -> None:
     worlds: list[tuple[Evaluation, list[float | None]]] = []

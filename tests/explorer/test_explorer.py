@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.examples import others_slow
 from tests.explorer.browser import Browser, percent, summary_cell
 from tests.measures.toy import TOY
 
@@ -99,7 +100,7 @@ def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dic
     assert f"\\textbf{{{percent(results['unsure'].pdq)}}}" in latex
 
 
-@pytest.mark.parametrize("threshold", [0.01, 0.45, 0.7, 0.93, 1.0])
+@pytest.mark.parametrize("threshold", others_slow([0.45, 0.93, 0.01, 0.7, 1.0], 2))
 def test_the_slider_moves_everything_to_what_evaluating_anew_gives(
     browser: Browser, page: Path, demo: Demo, threshold: float
 ) -> None:
@@ -171,7 +172,7 @@ def test_filters_by_quality_range_and_name(browser: Browser, page: Path, results
     assert browser.js("return probox.order") == [6]
 
 
-@pytest.mark.parametrize("sort", ["worst", "best", "missed", "wrong"])
+@pytest.mark.parametrize("sort", others_slow(["worst", "best", "missed", "wrong"]))
 def test_sorts_the_gallery(browser: Browser, page: Path, results: dict[str, Evaluation], sort: str) -> None:
     browser.open(page, "detector=1")
     browser.choose("#sort", sort)

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.examples import others_slow
 from tests.explorer.node import needs_node, run
 from tests.strategies import random_mask, random_world
 
@@ -94,7 +95,7 @@ def page_heatmaps(convention: Convention, columns: int, rows: int) -> list[np.nd
     return [np.reshape(answer, (rows, columns)) for answer in run(HEATMAPS, value, "heatmap.js")]
 
 
-@pytest.mark.parametrize("convention", CONVENTIONS.values(), ids=CONVENTIONS.keys())
+@pytest.mark.parametrize("convention", others_slow(CONVENTIONS.values(), 3), ids=CONVENTIONS.keys())
 def test_heatmaps_are_the_kernels_under_the_results_convention(convention: Convention) -> None:
     # Every other pixel will do; all of them under the first.
     step = 1 if convention == Convention() else 2
@@ -209,7 +210,7 @@ def same(told: dict[str, float | None], summary: dict[str, float]) -> None:
      Convention.preset("paper", assignment="greedy")],
     ids=["reference", "challenge", "filter", "greedy"],
 )  # fmt: skip
-@pytest.mark.parametrize("seed", [0, 1, 6])
+@pytest.mark.parametrize("seed", others_slow([0, 1, 6]))
 def test_the_page_counts_what_the_measure_counts_at_every_confidence(seed: int, convention: Convention) -> None:
     truth, found = random_world(seed, heatmaps=False)
     # Confidences on few levels, so that thresholds hit several at once, exactly; and one of nothing at all.

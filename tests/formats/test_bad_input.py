@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from probox import GroundTruth, InputError
 from probox.analysis.validation import validate
@@ -180,7 +181,7 @@ def attempt(read: Callable[[], Any]) -> bool:
     return False
 
 
-fuzz = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(data=mutations(TEXT))

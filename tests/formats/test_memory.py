@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.examples import others_slow
 
 import probox
 from probox import InputError
@@ -132,7 +133,7 @@ GZIPPED: dict[str, tuple[bytes, bytes, int, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("content", GZIPPED)
+@pytest.mark.parametrize("content", others_slow(GZIPPED, 2))
 def test_gzip(tmp_path: Path, content: str) -> None:
     truth, found = tmp_path / "truth.json.gz", tmp_path / "found.json"
     truth.write_bytes(packed(*GZIPPED[content]))

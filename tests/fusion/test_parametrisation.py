@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from probox.errors import InputError
 from probox.fusion import convert_boxes, corner_covariances
@@ -116,7 +117,7 @@ log_boxes = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(log_boxes, min_size=1, max_size=3))
 def test_log_sizes_there_and_back(drawn: list) -> None:
     mean = np.array([box for box, _, _ in drawn])

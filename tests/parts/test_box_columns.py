@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.parts.worlds import many_images
 from tests.strategies import random_world
 
@@ -42,7 +43,7 @@ def odd_world() -> tuple[GroundTruth, Detections]:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@examples(60)
 def test_numbers_are_those_of_all_matches(seed: int) -> None:
     result = evaluate(*random_world(seed, heatmaps=False), measures="map,lrp")
     columns = columns_of(result)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.evaluation.equal import assert_equal
+from tests.examples import others_slow
 from tests.parts.worlds import many_images
 from tests.strategies import random_world
 
@@ -64,7 +65,7 @@ def test_every_measure_of_64_parts_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("keep", KEEP)
-@pytest.mark.parametrize("preset", ["reference", "paper", "challenge"])
+@pytest.mark.parametrize("preset", others_slow(["reference", "paper", "challenge"]))
 @pytest.mark.parametrize("threshold", [None, 0.35])
 def test_whatever_is_kept_has_the_same_numbers(keep: Any, preset: str, threshold: float | None) -> None:
     truth, found = many_images(8)

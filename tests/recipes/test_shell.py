@@ -102,6 +102,7 @@ def test_xargs_takes_no_old_parts_for_new_ones(here: Path) -> None:
     assert "of other ground truth or detections" in run.stderr
 
 
+@pytest.mark.slow
 def test_xargs_says_why_parts_failed(here: Path) -> None:
     run = run_line(XARGS.replace("unsure.json", "broken.json").replace("PARTS=6", "PARTS=2"), here)
     assert run.returncode != 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from probox.support.csv_rows import csv_lines, csv_text
 
@@ -14,7 +15,7 @@ FIELDS = st.one_of(st.text(st.characters(exclude_categories=["Cs"], exclude_char
 
 
 @given(st.lists(st.lists(FIELDS | st.floats(allow_nan=False), min_size=2, max_size=2), max_size=4))
-@settings(max_examples=40)
+@examples(40)
 def test_every_field_comes_back(rows: list[list[object]]) -> None:
     read = list(csv.reader(io.StringIO("".join(csv_lines(rows)), newline="")))
     assert read == [[field if isinstance(field, str) else repr(field) for field in row] for row in rows]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 torch = pytest.importorskip("torch")
 
@@ -70,7 +71,7 @@ def uncorrelated(case: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_energy_is_the_definition(seed: int) -> None:
     case = corners_for(seed, 2)
     wanted = [definition.energy_score(r, c) for r, c in zip(case["residuals"], case["covariances"], strict=True)]
@@ -78,7 +79,7 @@ def test_energy_is_the_definition(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_nll_is_the_definition(seed: int) -> None:
     case = corners_for(seed, 4)
     found = values_of(nll_loss, case)
@@ -89,7 +90,7 @@ def test_nll_is_the_definition(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_nll_and_energy_are_those_of_evaluations(seed: int) -> None:
     case = corners_for(seed, 20)
     r, c = case["residuals"], case["covariances"]
@@ -125,7 +126,7 @@ def test_crps_is_its_integral(residual: float, sigma: float) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_crps_is_the_energy_score_of_one_coordinate(seed: int) -> None:
     case = corners_for(seed, 5)
     sigmas = np.sqrt(np.diagonal(case["covariances"], axis1=-2, axis2=-1).reshape(-1, 4))
@@ -144,7 +145,7 @@ def smooth(gap: float, delta: float) -> float:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 1.0, 50.0]), st.sampled_from(SPREADS))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_dmm_is_its_sums(seed: int, delta: float, spread: str) -> None:
     case = corners_for(seed, 3, far=20.0, high=20.0)
     wanted = []

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.measures.pmb.worlds import Image, by_kernel, golden_image, golden_numbers, random_image
 
 from probox import Dataset, InputError
@@ -68,7 +69,7 @@ def arguments_of(images: list[Image], activation: str = "softmax") -> dict[str, 
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["softmax", "sigmoid"]), st.sampled_from([1, 3, 25]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_it_is_the_definition(seed: int, activation: str, assignments: int) -> None:
     image = dense_image(seed)
     found = pmb_nll_loss(
@@ -78,7 +79,7 @@ def test_it_is_the_definition(seed: int, activation: str, assignments: int) -> N
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=5))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_images_together_are_the_kernels(seeds: list[int]) -> None:
     images = [dataclasses.replace(dense_image(seed, size=9), log_floor=-30.0) for seed in seeds]
     few = min(image.label_probs.shape[1] for image in images)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples, others_slow
 
 import probox
 from probox.errors import InputError
@@ -69,7 +70,7 @@ class Pair:
 
 
 @pytest.mark.parametrize("mask", [False, True])
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 10**6))
 def test_uncorrelated_corners_have_the_numbers_of_the_definition(mask: bool, seed: int) -> None:
     pair = Pair(seed, full=False, mask=mask)
@@ -78,7 +79,7 @@ def test_uncorrelated_corners_have_the_numbers_of_the_definition(mask: bool, see
 
 
 @pytest.mark.parametrize("mask", [False, True])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(seed=st.integers(0, 10**6))
 def test_correlated_corners_have_the_numbers_of_the_definition(mask: bool, seed: int) -> None:
     pair = Pair(seed, full=True, mask=mask)
@@ -206,7 +207,7 @@ def some_pairs() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("truth", ["boxes", "masks"])
+@pytest.mark.parametrize("truth", others_slow(["masks", "boxes"]))
 @pytest.mark.parametrize("form", ["log", "plain"])
 @pytest.mark.parametrize("leak", [pytest.param(0.0, marks=pytest.mark.slow), LEAK])
 def test_gradients_are_those_of_the_loss(truth: str, form: str, leak: float) -> None:
@@ -262,7 +263,7 @@ def test_gradients_where_a_sure_box_is_wrong() -> None:
     assert torch.autograd.gradcheck(value, (boxes, log_std), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", others_slow([torch.float32, torch.float64]))
 @pytest.mark.parametrize("form", ["log", "plain"])
 @pytest.mark.parametrize("full", [False, True])
 def test_every_start_has_something_to_learn(dtype: Any, form: str, full: bool) -> None:
@@ -294,7 +295,7 @@ def test_every_start_has_something_to_learn(dtype: Any, form: str, full: bool) -
                 assert wider > 0 or sigma == 200.0 or (sigma == 20.0 and off == 50.0)
 
 
-@pytest.mark.parametrize("form", ["log", "plain"])
+@pytest.mark.parametrize("form", others_slow(["log", "plain"]))
 def test_a_bad_box_becomes_a_good_one(form: str) -> None:
     truth = torch.tensor([[30.0, 40.0, 70.0, 60.0]], dtype=D)
     boxes = (truth + torch.tensor([[14.0, -11.0, 15.0, -12.0]], dtype=D)).requires_grad_()  # IoU 0.1

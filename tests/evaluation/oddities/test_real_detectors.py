@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.evaluation.oddities.mistakes import MISTAKES, rooted, squared
+from tests.examples import others_slow
 
 from probox import Detections, GroundTruth, evaluate, read_coco, read_detections
 
@@ -42,12 +43,12 @@ def kinds(truth: GroundTruth, found: Detections) -> list[str]:
     return [oddity.kind for oddity in evaluate(truth, found, measures=("map",)).oddities]
 
 
-@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("threshold", others_slow([0.0, 0.5, 0.1, 0.3, 0.7], 2))
 def test_silent_at_every_threshold(truth: GroundTruth, found: Detections, threshold: float) -> None:
     assert kinds(truth, found.select(found.label_probs.max(axis=1) > threshold)) == []
 
 
-@pytest.mark.parametrize("name", [name for name in MISTAKES if name != "a part"])
+@pytest.mark.parametrize("name", others_slow([name for name in MISTAKES if name != "a part"], 5))
 def test_mistakes(truth: GroundTruth, found: Detections, name: str) -> None:
     mistake, kind = MISTAKES[name]
     assert kinds(truth, mistake(truth, found)) == [kind]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.evaluation.equal import assert_equal
+from tests.examples import others_slow
 from tests.strategies import random_world
 
 import probox
@@ -86,7 +87,9 @@ def test_errors_survive_pickling() -> None:
 
 
 @pytest.mark.parametrize("measures", [["map"], ["map", "lrp"], ["pdq"]])
-@pytest.mark.parametrize("changes", [{}, {"label_weight": 0.0}, {"label_weight": 1.0}, {"label_weight": 0.3}])
+@pytest.mark.parametrize(
+    "changes", others_slow([{}, {"label_weight": 0.0}, {"label_weight": 1.0}, {"label_weight": 0.3}])
+)
 def test_worlds_pass_their_own_checks(tmp_path: Path, measures: list[str], changes: dict[str, Any]) -> None:
     for seed in range(10):
         result = evaluate(*random_world(seed), measures=measures, convention=Convention.preset("reference", **changes))

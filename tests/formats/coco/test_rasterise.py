@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pycocotools.mask as coco_mask
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pycocotools.coco import COCO
+from tests.examples import examples
 
 from probox.formats import read_coco
 from probox.formats.coco.truth import coco_truth_from_bytes
@@ -71,7 +72,7 @@ sizes = st.integers(1, 70)
 
 
 @given(sizes, sizes, st.lists(polygon, min_size=1, max_size=3))
-@settings(max_examples=300)
+@examples(300)
 def test_polygons(height: int, width: int, pieces: list[list[float]]) -> None:
     # The COCO API walks an edge step by step: the steps of very long ones are only few enough if there are few.
     assumed = [[max(-3e3, min(3e3, value)) for value in piece] for piece in pieces]

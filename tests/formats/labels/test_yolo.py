@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import probox
 from probox import GroundTruth, InputError, read_detections, read_truth, read_yolo, read_yolo_truth
@@ -54,7 +55,7 @@ def test_boxes_and_polygons(tmp_path: Path) -> None:
     assert truth.notes == ("2 objects have no mask: their boxes are used as masks",)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     st.tuples(st.integers(1, 3000), st.integers(1, 3000)),
     st.tuples(*[st.floats(0, 1) for _ in range(4)]),

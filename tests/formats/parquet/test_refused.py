@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
 
 from probox import GroundTruth, InputError
@@ -185,7 +186,7 @@ def test_not_a_file_of_probox(tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Cut short or with a byte changed anywhere: words, or a table that passes every check; never anything else.
 

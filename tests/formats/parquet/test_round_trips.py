@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
 from tests.strategies import random_world
 
@@ -21,7 +22,7 @@ from probox.formats import read_detections, read_parquet, read_parquet_truth, re
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@examples(60)
 def test_random_tables_come_back(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     folder = tmp_path_factory.mktemp("round")
     truth, found = random_world(seed, heatmaps=False)
@@ -37,7 +38,7 @@ def test_random_tables_come_back(tmp_path_factory: pytest.TempPathFactory, seed:
     kind=st.sampled_from(["boxes", "sizes", "both"]),
     classes=st.integers(1, 4),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_printed_numbers_come_back(
     tmp_path_factory: pytest.TempPathFactory, seed: int, digits: int, kind: str, classes: int
 ) -> None:

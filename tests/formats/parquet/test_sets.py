@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.evaluation.equal import assert_equal
+from tests.examples import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
 from tests.strategies import random_world
 
@@ -51,7 +52,7 @@ def interleaved(folder: Path, found: Detections) -> Path:
 
 
 @given(seed=st.integers(0, 2**32 - 1), shards=st.integers(1, 12), group_bytes=st.sampled_from([1, SMALL, 1 << 20]))
-@settings(max_examples=12)
+@examples(12)
 def test_a_set_is_its_file(tmp_path_factory: pytest.TempPathFactory, seed: int, shards: int, group_bytes: int) -> None:
     truth, found = world(seed)
     folder = tmp_path_factory.mktemp("set")

@@ -9,8 +9,9 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from probox import InputError
 from probox.formats.rvc1.png import decode_png
@@ -64,7 +65,7 @@ def encode(pixels: np.ndarray, color: int, depth: int, filters: list[int], inter
         [(0, 1, 8), (2, 3, 8), (4, 2, 8), (6, 4, 8), (0, 1, 16), (2, 3, 16), (6, 4, 16), (0, 1, 4), (0, 1, 1)]
     ),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_all_filters_and_colours(data: st.DataObject, height: int, width: int, form: tuple[int, int, int]) -> None:
     color, channels, depth = form
     size = height * width * channels

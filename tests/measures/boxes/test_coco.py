@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.examples import others_slow
 
 from probox import Detections, GroundTruth, Masks
 from probox.measures.boxes import LRP, average_precision, match_boxes
@@ -62,7 +63,7 @@ def truth(coco_dir: Path) -> GroundTruth:
     )
 
 
-@pytest.fixture(scope="module", params=PYCOCOTOOLS)
+@pytest.fixture(scope="module", params=others_slow(sorted(PYCOCOTOOLS, reverse=True)))
 def name(request) -> str:
     return request.param
 

@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.measures.boxes.test_properties import tables
 from tests.strategies import random_world
 
@@ -29,7 +30,7 @@ def check_each_image_alone(result: Evaluation) -> None:
 
 
 @given(tables(), st.sampled_from([1, 2, 50_000]))
-@settings(max_examples=40)
+@examples(40)
 def test_an_image_has_the_numbers_that_it_has_alone(drawn: tuple[GroundTruth, Detections], groups: int) -> None:
     """Crowds, ties, areas that are not the boxes', empty images, more than 100 detections; groups in parts."""
     result = probox.evaluate(*drawn, measures=["map", "lrp"])
@@ -39,7 +40,7 @@ def test_an_image_has_the_numbers_that_it_has_alone(drawn: tuple[GroundTruth, De
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
+@examples(25)
 def test_an_image_has_the_numbers_that_it_has_alone_beside_pdq(seed: int) -> None:
     truth, found = random_world(seed, heatmaps=False, max_images=6)
     random = np.random.default_rng(seed)

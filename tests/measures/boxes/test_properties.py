@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from probox import Detections, GroundTruth, Masks
 from probox.measures.boxes import LRP, AveragePrecision, BoxMatches, definition, lrp_curve, match_boxes
@@ -69,14 +70,14 @@ def random_boxes(random: np.random.Generator, count: int) -> tuple[np.ndarray, n
 
 
 @given(tables())
-@settings(max_examples=300)
+@examples(300)
 def test_twelve_numbers_are_those_of_pycocotools(coco_twelve, pair):
     found = list(AveragePrecision.from_matches(match_boxes(*pair)).summary().values())
     np.testing.assert_allclose(found, coco_twelve(*pair), rtol=0, atol=1e-12)
 
 
 @given(tables())
-@settings(max_examples=60)
+@examples(60)
 def test_curves_are_those_of_pycocotools(coco_evaluate, pair):
     reference = coco_evaluate(*pair).eval
     ours = AveragePrecision.from_matches(match_boxes(*pair))
@@ -91,7 +92,7 @@ def test_curves_are_those_of_pycocotools(coco_evaluate, pair):
 
 
 @given(tables())
-@settings(max_examples=20)
+@examples(20)
 def test_twelve_numbers_are_those_of_the_definition(pair):
     expected = definition.coco_numbers(*pair)
     found = AveragePrecision.from_matches(match_boxes(*pair)).summary()
@@ -100,7 +101,7 @@ def test_twelve_numbers_are_those_of_the_definition(pair):
 
 
 @given(tables(), st.sampled_from(["all", "small", "medium", "large"]))
-@settings(max_examples=100)
+@examples(100)
 def test_lrp_is_that_of_a_sweep_from_scratch(pair, size):
     matches = match_boxes(*pair)
     column = ("all", "small", "medium", "large").index(size)
@@ -131,7 +132,7 @@ def test_exact_lrp_is_never_above_the_grid(pair):
 
 
 @given(tables())
-@settings(max_examples=25)
+@examples(25)
 def test_any_number_of_threads_gives_the_same_bits(pair):
     one = match_boxes(*pair, threads=1)
     for threads in (2, 5):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.measures.boxes.test_properties import tables
 
 from probox import Detections, GroundTruth
@@ -69,7 +70,7 @@ def copied_files(truth: GroundTruth, found: Detections, counts: np.ndarray) -> t
 
 
 @given(tables(), st.lists(st.integers(0, 3), min_size=4, max_size=4))
-@settings(max_examples=60)
+@examples(60)
 def test_weights_are_copies(world: tuple[GroundTruth, Detections], counts: list[int]) -> None:
     """To the last bit but for the mean over recalls, which is summed in another order."""
     truth, found = world
@@ -89,7 +90,7 @@ def test_weights_are_copies(world: tuple[GroundTruth, Detections], counts: list[
 
 
 @given(tables(), st.integers(0, 2**32 - 1))
-@settings(max_examples=20)
+@examples(20)
 def test_replicates_and_threads_do_not_touch_each_other(world: tuple[GroundTruth, Detections], seed: int) -> None:
     truth, found = world
     matches = match_boxes(truth, found)

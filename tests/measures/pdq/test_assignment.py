@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from probox import _core
 
@@ -36,7 +37,7 @@ def make_table(seed: int, objects: int, detections: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("greedy", [False, True])
-@settings(max_examples=150)
+@examples(150)
 @given(seed=st.integers(0, 2**32 - 1), objects=st.integers(20, 120), detections=st.integers(52, 120))
 def test_cells_without_a_pair_need_not_be_seen(greedy, seed, objects, detections):
     table = make_table(seed, objects, detections)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from probox import Convention, Detections, GroundTruth, _core, evaluate
 from probox.errors import InputError
@@ -172,7 +173,7 @@ def extreme_boxes(draw):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(case=extreme_boxes(), background=st.sampled_from(["box", "mask"]), objects=st.integers(0, 2))
 def test_scores_of_extreme_boxes_are_numbers(preset, case, background, objects):
     box, spread, width, height = case
@@ -195,7 +196,7 @@ def test_scores_of_extreme_boxes_are_numbers(preset, case, background, objects):
     assert np.all((probability >= 0.0) & (probability <= 1.0))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     seed=st.integers(0, 2**32 - 1),
     rho=st.sampled_from([0.0, 1e-300, -1e-12, 1e-9, -1e-5, 0.03, -0.6, 0.93, -0.9994]),

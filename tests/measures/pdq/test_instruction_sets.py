@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from benchmarks.workloads import jittered, simulated_truth
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.strategies import random_covariance, random_world
 
 from probox import Convention, Detections, GroundTruth, _core
@@ -46,7 +47,7 @@ def test_the_best_one_is_used_and_another_can_be_chosen() -> None:
 
 
 @pytest.mark.parametrize("preset", ["reference", "paper"])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_heatmaps_have_the_same_bits(preset: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -60,7 +61,7 @@ def test_heatmaps_have_the_same_bits(preset: str, seed: int) -> None:
 
 @pytest.mark.parametrize("preset", ["reference", "paper"])
 @pytest.mark.parametrize("changes", [{}, {"background": "mask"}, {"epsilon": 1e-30}, {"single_precision": False}])
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_qualities_of_pairs_have_the_same_bits(preset: str, changes: dict[str, object], seed: int) -> None:
     truth, found = random_world(seed)

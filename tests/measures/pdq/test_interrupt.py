@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.examples import others_slow
 
 LIMIT = 60
 """Seconds within which a stopped program must have ended; each of the computations takes many times as long."""
@@ -79,7 +80,7 @@ def start():
 """
 
 
-@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("work", others_slow(WORK, 3))
 def test_ctrl_c_in_the_middle(work: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PRELUDE + WORK[work]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -6,8 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.measures.pdq import golden
 from tests.strategies import random_covariance, random_world, worlds
 
@@ -79,7 +80,7 @@ def test_golden_heatmaps_are_met(golden_dir):
 
 
 @pytest.mark.parametrize("preset", ["reference", "paper"])
-@settings(max_examples=150)
+@examples(150)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_heatmaps_equal_the_definition(preset, seed):
     rng = np.random.default_rng(seed)
@@ -110,7 +111,7 @@ CHOICES = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("preset", ["reference", "paper", "challenge"])
-@settings(max_examples=60)
+@examples(60)
 @example(world=random_world(1186), choices={"set_covariance": 0.0, "label_threshold": 0.6})
 @given(world=worlds, choices=CHOICES)
 def test_scores_equal_the_definition(preset, world, choices):
@@ -137,7 +138,7 @@ def test_scores_equal_the_definition(preset, world, choices):
             assert got[name] == pytest.approx(value, abs=2e-6, nan_ok=True), name
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     h=st.floats(-9, 9),
     k=st.floats(-9, 9),
@@ -156,7 +157,7 @@ def test_tabulated_normal_cdf_is_accurate():
 
 
 @pytest.mark.parametrize("greedy", [False, True])
-@settings(max_examples=150)
+@examples(150)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_assignment_equals_the_definition(greedy, seed):
     rng = np.random.default_rng(seed)

@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.strategies import random_world
 
 import probox
@@ -35,7 +36,7 @@ def copied(evaluation: Evaluation, counts: list[int]) -> Summary:
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 3), min_size=4, max_size=4), st.booleans())
-@settings(max_examples=40)
+@examples(40)
 def test_weights_are_copies(seed: int, counts: list[int], by_confidence: bool) -> None:
     truth, found = random_world(seed)
     convention = Convention.preset("reference", confidence_denominator=by_confidence)

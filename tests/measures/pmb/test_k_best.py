@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from probox import _core
 from probox.measures.pmb.definition import all_assignments
@@ -72,7 +73,7 @@ def ranked_plainly(wide: np.ndarray, k: int) -> list[float]:
 BARRED = 1e7
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(0, 2**32 - 1), st.integers(4, 15), st.integers(4, 20))
 def test_large_problems_are_ranked_as_by_a_plain_way(seed: int, rows: int, columns: int) -> None:
     rng = np.random.default_rng(seed)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.measures.pmb.worlds import golden_image, golden_numbers
 from tests.strategies import random_world
 
@@ -69,7 +70,7 @@ def by_definition(truth: GroundTruth, found: Detections) -> list[Summary]:
     return numbers
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(0, 2**32 - 1))
 def test_it_is_the_mean_of_what_is_defined(seed: int) -> None:
     truth, found = random_world(seed, heatmaps=False)

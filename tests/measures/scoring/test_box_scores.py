@@ -7,9 +7,10 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from tests.examples import examples
 
 from probox import InputError
 from probox.measures.scoring import definition, edge_scores
@@ -29,7 +30,7 @@ def random_boxes(seed: int, n: int = 4, low: float = 1e-3, high: float = 1e3) ->
     return residuals, covariances
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(0, 2**32 - 1))
 def test_scores_are_those_of_the_definition(seed: int) -> None:
     residuals, covariances = random_boxes(seed, 2)

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.measures.scoring.golden_world import CLASSES, NAMES, OURS, world
 from tests.measures.scoring.packages import oracle
 from tests.strategies import random_world
@@ -215,7 +216,7 @@ def test_a_resampling_is_what_a_data_set_of_these_images_has() -> None:
     check_resamplings(truth, found, np.concatenate([weights, others]))
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(st.integers(0, 2**32 - 1))
 def test_so_it_is_in_any_world(seed: int) -> None:
     truth, found = random_world(seed, heatmaps=False)
