@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.examples import PART
+from tests.amounts import PART
 from tests.explorer.browser import Browser, require_chromium
 
 import probox

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import frameworks
+from tests.amounts import others_slow
 from tests.docs.snippets import run_section
-from tests.examples import others_slow
 
 import probox
 from probox import PDQ, InputError

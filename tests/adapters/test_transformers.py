@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tests import frameworks
 from tests.adapters.tiny_models import CLASSES, PROCESSORS, SIDE, tiny_model
+from tests.amounts import others_slow
 from tests.docs.snippets import run_section
-from tests.examples import others_slow
 
 from probox import Detections, InputError
 from probox.adapters import from_transformers

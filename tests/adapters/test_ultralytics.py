@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import ultralytics_callback as example
 from tests import frameworks
+from tests.amounts import others_slow
 from tests.docs.snippets import run_section
-from tests.examples import others_slow
 
 import probox
-from examples import ultralytics_callback as example
 from probox import InputError
 from probox.adapters import UltralyticsDetector, UltralyticsPDQ, from_ultralytics
 from probox.detect import Dropout, Options, detect, detect_images, find_images, read_image

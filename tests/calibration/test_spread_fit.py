@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from tests.examples import examples
+from tests.amounts import examples
 
 from probox import InputError
 from probox.calibration import spread_fit

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.examples import others_slow
+from tests.amounts import others_slow
 
 from probox.cli import main
 from probox.cli.console import progress_bar

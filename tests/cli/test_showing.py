@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.examples import others_slow
+from tests.amounts import others_slow
 from tests.pictures.test_saving import font_kinds
 
 import probox

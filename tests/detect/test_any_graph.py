@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from PIL import Image
-from tests.examples import examples
+from tests.amounts import examples
 
 from probox.cli import main
 from probox.detect import FAMILIES, UNCERTAINTIES

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import frameworks
-from tests.examples import others_slow
+from tests.amounts import others_slow
 
 from probox.adapters import from_transformers
 from probox.detect import Detector

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 from tests.distributed.conftest import SHARDS
 from tests.distributed.running import run_of
-from tests.examples import others_slow
 from tests.strategies import random_world
 
 import probox

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.amounts import examples
 from tests.evaluation.equal import assert_equal
-from tests.examples import examples
 from tests.strategies import CLASSES, random_world, worlds
 
 import probox

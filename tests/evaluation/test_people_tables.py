@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
+from tests.amounts import examples
 from tests.evaluation.equal import assert_equal
-from tests.examples import examples
 from tests.measures.boxes.conftest import coco_evaluation
 from tests.measures.boxes.test_properties import tables
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.amounts import examples
 from tests.evaluation.equal import assert_equal
-from tests.examples import examples
 from tests.strategies import random_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate, evaluate_parquet

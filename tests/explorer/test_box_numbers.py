@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.examples import others_slow
+from tests.amounts import others_slow
 from tests.explorer.node import needs_node, run
 
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate

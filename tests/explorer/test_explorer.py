@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.examples import others_slow
+from tests.amounts import others_slow
 from tests.explorer.browser import Browser, percent, summary_cell
 from tests.measures.toy import TOY
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.examples import others_slow
+from tests.amounts import others_slow
 from tests.explorer.node import needs_node, run
 from tests.strategies import random_mask, random_world
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 
 from probox import GroundTruth, InputError
 from probox.analysis.validation import validate

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.examples import others_slow
+from tests.amounts import others_slow
 
 import probox
 from probox import InputError

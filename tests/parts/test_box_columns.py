@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 from tests.parts.worlds import many_images
 from tests.strategies import random_world
 

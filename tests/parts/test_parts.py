@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 from tests.evaluation.equal import assert_equal
-from tests.examples import others_slow
 from tests.parts.worlds import many_images
 from tests.strategies import random_world
 

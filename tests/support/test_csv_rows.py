@@ -7,7 +7,7 @@ import io
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 
 from probox.support.csv_rows import csv_lines, csv_text
 

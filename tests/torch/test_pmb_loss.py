@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 from tests.measures.pmb.worlds import Image, by_kernel, golden_image, golden_numbers, random_image
 
 from probox import Dataset, InputError

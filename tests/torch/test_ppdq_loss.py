@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples, others_slow
+from tests.amounts import examples, others_slow
 
 import probox
 from probox.errors import InputError

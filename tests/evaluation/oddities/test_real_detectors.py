@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 from tests.evaluation.oddities.mistakes import MISTAKES, rooted, squared
-from tests.examples import others_slow
 
 from probox import Detections, GroundTruth, evaluate, read_coco, read_detections
 

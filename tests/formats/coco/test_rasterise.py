@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pycocotools.coco import COCO
-from tests.examples import examples
+from tests.amounts import examples
 
 from probox.formats import read_coco
 from probox.formats.coco.truth import coco_truth_from_bytes

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
 from tests.strategies import random_world
 

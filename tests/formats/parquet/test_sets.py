@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.amounts import examples
 from tests.evaluation.equal import assert_equal
-from tests.examples import examples
 from tests.formats.parquet.tables import assert_same, by_image, some_detections
 from tests.strategies import random_world
 

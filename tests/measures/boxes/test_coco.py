@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.examples import others_slow
+from tests.amounts import others_slow
 
 from probox import Detections, GroundTruth, Masks
 from probox.measures.boxes import LRP, average_precision, match_boxes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 from tests.measures.boxes.test_properties import tables
 
 from probox import Detections, GroundTruth

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 
 from probox import Convention, Detections, GroundTruth, _core, evaluate
 from probox.errors import InputError

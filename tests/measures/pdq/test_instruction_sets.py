@@ -9,7 +9,7 @@ import pytest
 from benchmarks.workloads import jittered, simulated_truth
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 from tests.strategies import random_covariance, random_world
 
 from probox import Convention, Detections, GroundTruth, _core

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.examples import others_slow
+from tests.amounts import others_slow
 
 LIMIT = 60
 """Seconds within which a stopped program must have ended; each of the computations takes many times as long."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 from tests.measures.pdq import golden
 from tests.strategies import random_covariance, random_world, worlds
 

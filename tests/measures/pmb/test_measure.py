@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 from tests.measures.pmb.worlds import golden_image, golden_numbers
 from tests.strategies import random_world
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
-from tests.examples import examples
+from tests.amounts import examples
 
 from probox import InputError
 from probox.measures.scoring import definition, edge_scores

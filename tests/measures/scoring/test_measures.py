@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.amounts import examples
 from tests.measures.scoring.golden_world import CLASSES, NAMES, OURS, world
 from tests.measures.scoring.packages import oracle
 from tests.strategies import random_world
