@@ -8,27 +8,23 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-__all__ = ["PART", "examples", "others_slow"]
+__all__ = ["PART", "examples", "others_slow", "some_of"]
 
 PART = 0.4
-"""Of the examples of Hypothesis."""
+"""Of many examples of the same."""
 FEWEST = 8
 
 
-def examples(number: int, **more: Any) -> settings:
-    """Return settings for a test that needs so many examples where time does not matter, and other settings of it.
-
-    Parameters
-    ----------
-    number : int
-        How many with `--slow`.
-    more
-        Further settings of Hypothesis.
-    """
+def some_of(number: int) -> int:
+    """Return how many of so many examples are tried: all of them with `--slow`."""
     # The profile is chosen by tests/conftest.py before test files are read; only the quick one has fewer than 100.
-    if settings.default is not None and settings.default.max_examples < 100:
-        number = max(min(number, FEWEST), round(PART * number))
-    return settings(max_examples=number, **more)
+    quick = settings.default is not None and settings.default.max_examples < 100
+    return max(min(number, FEWEST), round(PART * number)) if quick else number
+
+
+def examples(number: int, **more: Any) -> settings:
+    """Return settings of Hypothesis for a test that needs so many examples, and others that it needs."""
+    return settings(max_examples=some_of(number), **more)
 
 
 def others_slow(values: Iterable[Any], now: int = 1) -> list[Any]:

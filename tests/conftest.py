@@ -38,6 +38,7 @@ NEEDED = {
     "chromium": pytest.mark.browser,
     "site": pytest.mark.slow,
     "trained": pytest.mark.slow,
+    "window": pytest.mark.slow,
 }
 """Fixtures that stand for what may be missing or takes long, and how the tests that ask for them are marked."""
 

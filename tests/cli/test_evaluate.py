@@ -1,4 +1,4 @@
-"""`probox evaluate` as a user meets it: real processes, files and exit codes."""
+"""`probox evaluate` as a user meets it: files and exit codes, some in processes of their own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.cli.in_process import probox
 
 from probox import Evaluation
 
@@ -16,8 +17,8 @@ SUMMARY = ["PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", 
 BOXES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn"]
 
 
-def probox(*args, cwd=None, **env):
-    """Run the command line and return what came of it."""
+def in_a_process(*args, cwd=None, **env):
+    """Run the command line as a shell does, and return what came of it."""
     command = [sys.executable, "-c", "from probox.cli import main; main()", *map(str, args)]
     return subprocess.run(
         command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **env}, check=False, timeout=120
@@ -30,7 +31,7 @@ def mixed(golden_dir):
 
 
 def test_prints_the_papers_table(mixed):
-    done = probox("evaluate", *mixed)
+    done = in_a_process("evaluate", *mixed)
     assert done.returncode == 0, done.stderr
     header, row, note = done.stdout.splitlines()
     assert header.split() == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
@@ -40,7 +41,7 @@ def test_prints_the_papers_table(mixed):
 
 
 def test_json_is_one_object_and_nothing_else(mixed):
-    done = probox("evaluate", *mixed, "--json")
+    done = in_a_process("evaluate", *mixed, "--json")
     result = json.loads(done.stdout)
     assert list(result["summary"]) == SUMMARY + BOXES
     assert result["convention"]["name"] == "reference"
@@ -133,12 +134,12 @@ def test_bad_files_are_one_line_and_exit_1(mixed, tmp_path, content, words):
 
 
 def test_missing_files_and_folders_that_are_files(mixed, tmp_path):
-    done = probox("evaluate", mixed[0], tmp_path / "nowhere.json")
+    done = in_a_process("evaluate", mixed[0], tmp_path / "nowhere.json")
     assert done.returncode == 1
     assert "nowhere.json" in done.stderr
     assert "Traceback" not in done.stderr
     (tmp_path / "file").write_text("")
-    done = probox("evaluate", *mixed, "--out", tmp_path / "file")
+    done = in_a_process("evaluate", *mixed, "--out", tmp_path / "file")
     assert done.returncode == 1
     assert "file" in done.stderr
     assert "Traceback" not in done.stderr
@@ -154,7 +155,7 @@ def test_wrong_usage_exits_2(mixed, options):
 
 
 def test_no_colour_codes_when_not_a_terminal(mixed):
-    done = probox("evaluate", *mixed, NO_COLOR="1")
+    done = in_a_process("evaluate", *mixed, NO_COLOR="1")
     assert "\x1b" not in done.stdout + done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,14 @@ from tests.evaluation.oddities.mistakes import corners_as_sizes
 
 from probox import Evaluation, evaluate, read_truth, write_parquet
 from probox.cli.image_choice import parse_images
-from probox.demo import Demo
 from probox.errors import InputError
 from probox.formats import read_detections, write_coco_results, write_rvc1
 
 
 @pytest.fixture(scope="module")
-def files(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("demo")
-    demo.save(folder)
+def files(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "files"
+    shutil.copytree(demo_files, folder, ignore=shutil.ignore_patterns("results"))
     truth = read_truth(folder / "truth.json")
     sure = read_detections(folder / "sure.json", truth)
     write_coco_results(folder / "xyxy.json", corners_as_sizes(truth, sure), truth)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from tests.explorer.browser import Browser
 
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
+
 CHART = """
 const [options] = arguments;
 document.getElementById("trial")?.remove();

@@ -20,6 +20,8 @@ from probox.plots.coverage import coverage_curves
 from probox.plots.pairs import sigmas_of_edges
 from probox.plots.reliability import score_bins
 
+pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
+
 CARDS = ("budget", "what-if", "reliability", "coverage", "pit", "sparsification", "sigma")
 
 

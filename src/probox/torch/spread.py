@@ -29,7 +29,7 @@ class NetworkLearner:
     >>> from probox.calibration import fit
     >>> from probox.demo import make_demo
     >>> demo = make_demo()
-    >>> learner = NetworkLearner(loss="crps", decay=100.0, folds=2)
+    >>> learner = NetworkLearner(loss="crps", decay=100.0, ridge=1.0, folds=2)
     >>> fitted = fit(demo.truth, demo.detectors["sure"], method="learned", target="nll", folds=2, learner=learner)
     >>> fitted.notes[2][:32]
     'the linear law stands alone: a n'
