@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 from tests.strategies import random_world
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
@@ -56,7 +57,7 @@ def on_the_grid():
     return result, [result.at_threshold(t).summary() for t in GRID]
 
 
-@pytest.mark.parametrize("measure", [m.name for m in MEASURES if m.name not in ("pdq", "map")])
+@pytest.mark.parametrize("measure", others_slow([m.name for m in MEASURES if m.name not in ("pdq", "map")], 7))
 def test_other_measures_are_tried_on_the_grid(on_the_grid, measure):
     result, summaries = on_the_grid
     chosen = next(m for m in MEASURES if m.name == measure)

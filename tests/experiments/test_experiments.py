@@ -10,6 +10,7 @@ from subprocess import run as run_process
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 
 from probox import GroundTruth, experiments
 from probox.experiments import EXPERIMENTS, ResultTable
@@ -116,7 +117,7 @@ def test_the_papers_claim_holds(tables: dict[str, ResultTable], name: str) -> No
     assert set(DENIED.get(name, ())) <= {verdict.claim for verdict in verdicts}
 
 
-@pytest.mark.parametrize("presets", [("reference", "paper"), ("paper",), ("reference",)])
+@pytest.mark.parametrize("presets", others_slow([("reference", "paper"), ("paper",), ("reference",)]))
 @pytest.mark.parametrize("name", SMALL)
 def test_a_figure_is_drawn(tables: dict[str, ResultTable], name: str, presets: tuple[str, ...]) -> None:
     with style():

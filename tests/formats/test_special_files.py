@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.amounts import others_slow
 
 from probox import InputError
 from probox.files.reading import open_regular, read_bytes, read_regular
@@ -72,7 +73,7 @@ def test_the_helper_reads_up_to_a_limit(tmp_path: Path) -> None:
         read_regular(tmp_path / "missing")
 
 
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize("make", others_slow(KINDS))
 @pytest.mark.parametrize("name", ["labels.json", "0.png"])
 def test_challenge_truth(tmp_path: Path, golden_dir: Path, name: str, make: Callable[[Path], None]) -> None:
     shutil.copytree(golden_dir / "rvc1" / "gt", tmp_path / "gt")
@@ -83,7 +84,7 @@ def test_challenge_truth(tmp_path: Path, golden_dir: Path, name: str, make: Call
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize("make", others_slow(KINDS))
 def test_a_sequence_of_detections(tmp_path: Path, golden_dir: Path, make: Callable[[Path], None]) -> None:
     shutil.copytree(golden_dir / "rvc1" / "det", tmp_path / "det")
     replaced(tmp_path / "det" / "000001.json", make)
@@ -92,7 +93,7 @@ def test_a_sequence_of_detections(tmp_path: Path, golden_dir: Path, make: Callab
     assert f"000001.json: expected a file, but {KINDS[make]}" in done.stderr
 
 
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize("make", others_slow(KINDS))
 def test_heatmaps(tmp_path: Path, truth_file: Path, write: Write, make: Callable[[Path], None]) -> None:
     row = {"label_probs": [1.0], "masks_file": "maps.npy", "mask_id": 0}
     found = write({"classes": ["cup"], "detections": [[], [row]]})

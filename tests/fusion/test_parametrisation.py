@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.amounts import examples
+from tests.amounts import examples, some_of
 
 from probox.errors import InputError
 from probox.fusion import convert_boxes, corner_covariances
@@ -54,7 +54,7 @@ def _case(source: str) -> tuple[np.ndarray, np.ndarray]:
 def test_conversion_equals_sampling(source: str, target: str) -> None:
     mean, cov = _case(source)
     rng = np.random.default_rng(11)
-    count = 400_000
+    count = some_of(400_000)
     samples = _transform(rng.multivariate_normal(mean, cov, count), source, target)
     new_mean, new_cov = convert_boxes(mean, cov=cov, source=source, target=target, point=POINT)
     error = samples - new_mean
