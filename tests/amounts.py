@@ -10,7 +10,7 @@ from hypothesis import settings
 
 __all__ = ["PART", "examples", "others_slow", "some_of"]
 
-PART = 0.4
+PART = 0.3
 """Of many examples of the same."""
 FEWEST = 8
 

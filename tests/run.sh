@@ -25,10 +25,18 @@ install="$here/uv pip install --quiet --python $here/python"
 if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
   # torch by pip, which may have been told of a build without CUDA; it comes while the kernel is compiled.
   $pip download --no-deps --retries 1 --timeout 20 --dest build/torch "$(grep '^torch==' tests/frameworks.txt)" &
+  torch=$!
 fi
 $install ".[test]"
+$here/ruff check .
+$here/ruff format --check .
+# The type checker takes a minute of one processor, and knows nothing of frameworks: it runs beside what follows, and has
+# its say in the end.
+mkdir -p build
+$here/mypy >build/mypy.log 2>&1 &
+types=$!
 if [ "${PROBOX_FRAMEWORKS:-1}" != 0 ]; then
-  wait $! && $install build/torch/torch-*.whl -r tests/frameworks.txt ||
+  wait $torch && $install build/torch/torch-*.whl -r tests/frameworks.txt ||
     echo "Detector frameworks could not be installed: their tests are skipped" >&2
   # A real YOLOv8 graph comes with this package; what else it asks for is there already, or (a second OpenCV) in the way.
   $install --no-deps nudenet || echo "nudenet could not be installed: the tests of its graph are skipped" >&2
@@ -42,12 +50,6 @@ esac
 if command -v npm >/dev/null && [ ! -x node_modules/.bin/tsc ]; then
   npm ci --silent --no-audit --no-fund >/dev/null 2>&1 || echo "npm ci failed: types of the scripts are not checked" >&2
 fi
-$here/ruff check .
-$here/ruff format --check .
-# The type checker takes a minute of one processor: it runs beside the tests, and has its say after them.
-mkdir -p build
-$here/mypy >build/mypy.log 2>&1 &
-types=$!
 # Files of tests are shared out to as many processes as there are processors.
 status=0
 $here/pytest --numprocesses auto --dist loadfile "$@" || status=$?

@@ -78,7 +78,7 @@ def models() -> dict[str, Any]:
     return {name: random_model(f"{name}.yaml") for name in ("yolov8n", "yolo11n", "yolo26n")}
 
 
-@pytest.mark.parametrize("name", ["yolov8n", "yolo11n", "yolo26n"])
+@pytest.mark.parametrize("name", others_slow(["yolov8n", "yolo11n", "yolo26n"]))
 @pytest.mark.parametrize("size", others_slow([(150, 110), (70, 97)]))
 def test_suppressing_our_candidates_gives_its_own_predictions(
     models: dict[str, Any], name: str, size: tuple[int, int]

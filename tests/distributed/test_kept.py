@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.amounts import others_slow
 from tests.distributed import jobs
 from tests.distributed.running import run_of
 from tests.formats.labels.world import header, put
@@ -58,7 +59,7 @@ def test_parts_are_named_by_number_and_gone_in_the_end(client: Any, tables: Tabl
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("keep", KEEP)
+@pytest.mark.parametrize("keep", others_slow(KEEP))
 def test_only_missing_parts_run_again(client: Any, sets: Path, tmp_path: Path, keep: Any) -> None:
     files = sets / "truth", sets / "found"
     parts = leave_parts(client, tmp_path / "parts", *files, keep=keep)

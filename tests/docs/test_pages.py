@@ -30,6 +30,9 @@ LONG = (
     "faq.md",
     "own-detector.md",
     "diagnosis.md",
+    "calibration.md",
+    "explorer.md",
+    "comparing.md",
 )
 """Pages that take long: many pictures or commands, a cluster, a training. What they call has tests of its own."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.amounts import others_slow
+from tests.amounts import others_slow, some_of
 from tests.evaluation.equal import assert_equal
 from tests.parts.worlds import many_images
 from tests.strategies import random_world
@@ -100,7 +100,7 @@ def test_whatever_is_kept_has_the_same_numbers(keep: Any, preset: str, threshold
 
 @pytest.mark.parametrize("keep", KEEP)
 def test_small_worlds(keep: Any) -> None:
-    for seed in range(40):
+    for seed in range(some_of(40)):
         truth, found = random_world(seed)
         whole = evaluate(truth, found)
         parts = [evaluate_part(truth, found, (number, 3), keep=keep) for number in (2, 3, 1)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
-from tests.amounts import examples
+from tests.amounts import examples, others_slow
 
 from probox import InputError
 from probox.measures.scoring import definition, edge_scores
@@ -54,7 +54,7 @@ def gauss_legendre(mean: np.ndarray, variances: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("small", [1.0, 0.3, 1e-1, 1e-2, 1e-3, 1e-4, 1e-6])
-@pytest.mark.parametrize("shift", [0.0, 0.3, 3.0, 100.0])
+@pytest.mark.parametrize("shift", others_slow([0.3, 100.0, 0.0, 3.0], 2))
 def test_mean_lengths_are_those_of_finer_steps_and_of_another_rule(small: float, shift: float) -> None:
     for spread in ([1, small, small, small], [1, 1, small, small], [1, small, small**2, 1], [1, 0, 0, 0]):
         variances = np.square(np.array(spread, float))
