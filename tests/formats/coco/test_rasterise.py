@@ -129,5 +129,6 @@ def test_golden_files(golden_dir: Path, case: str) -> None:
     assert check_file(golden_dir / case / "ground_truth.json") > 10
 
 
+@pytest.mark.slow
 def test_real_masks(coco_dir: Path) -> None:
     assert check_file(coco_dir / "val2017_masks_206.json") == 1786

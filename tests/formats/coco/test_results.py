@@ -116,6 +116,7 @@ def test_repair(write: Write, truth: GroundTruth) -> None:
     assert found.notes == ("1 detections had invalid covariances: replaced by the nearest valid ones",)
 
 
+@pytest.mark.slow
 def test_real_results(coco_dir: Path) -> None:
     import gzip
     import json
