@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 from tests.worlds import boxes_truth, simulated
 
 from probox import Detections, Evaluation, GroundTruth, bootstrap, compare, evaluate
@@ -62,7 +63,7 @@ def fitted_bits(fitted: Fitted) -> Any:
     return in_bits([fitted.calibration.to_json(), changes, list(fitted.notes), [array.tobytes() for array in arrays]])
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 64])
+@pytest.mark.parametrize("at_once", others_slow([3, 1, 64]))
 def test_intervals_and_comparisons(world: World, at_once: int) -> None:
     _, _, results = world
     elsewhere = Elsewhere(at_once)

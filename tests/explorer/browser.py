@@ -30,7 +30,8 @@ class Browser:
         for flag in (*FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver") or ""))
+        self.service = Service(shutil.which("chromedriver") or "")
+        self.driver = webdriver.Chrome(options=options, service=self.service)
         self.driver.set_script_timeout(60)
         self.resize(width, height)
 
@@ -127,6 +128,9 @@ class Browser:
 
     def close(self) -> None:
         self.driver.quit()
+        # Selenium 4.12 opens a file for the words of its driver, and leaves it open.
+        if hasattr(self.service.log_output, "close"):
+            self.service.log_output.close()
 
 
 def settle(browser: Browser) -> None:

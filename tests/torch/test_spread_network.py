@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -65,7 +66,7 @@ def truth() -> GroundTruth:
     return boxes_truth(50)
 
 
-@pytest.mark.parametrize("loss", ["nll", "energy", "crps"])
+@pytest.mark.parametrize("loss", others_slow(["nll", "energy", "crps"]))
 def test_what_is_not_linear_is_found(loss: str) -> None:
     x, errors, _ = hill(400)
     new, _, sigmas = hill(300, 1)
