@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -32,12 +31,12 @@ class NumberColumn:
     key: str
     words: str
     better: Literal["high", "low", "nominal"]
-    nominal: float = dataclasses.field(default=math.nan, compare=False)  # NaN: equal to nothing from 3.13 on
+    nominal: float | None = None
     per_cent: bool = True
 
     def gain(self, before: Floats | float, after: Floats | float) -> Floats:
         """Return how much better `after` is: above 0 is better, whichever way the number goes."""
-        if self.better == "nominal":
+        if self.nominal is not None:
             return np.asarray(np.abs(np.asarray(before) - self.nominal) - np.abs(np.asarray(after) - self.nominal))
         return np.asarray(after) - before if self.better == "high" else before - np.asarray(after)
 
