@@ -27,6 +27,17 @@ def examples(number: int, **more: Any) -> settings:
     return settings(max_examples=some_of(number), **more)
 
 
-def others_slow(values: Iterable[Any], now: int = 1) -> list[Any]:
-    """Return parameters of a test of which only the first are tried in every run, the others with `--slow`."""
-    return [value if index < now else pytest.param(value, marks=pytest.mark.slow) for index, value in enumerate(values)]
+def others_slow(values: Iterable[Any], now: int = 1, *, several: bool = False) -> list[Any]:
+    """Return parameters of a test of which only the first are tried in every run, the others with `--slow`.
+
+    Parameters
+    ----------
+    values : iterable
+        The parameters, first what is tried in every run.
+    now : int, default: 1
+        How many these are.
+    several : bool, default: False
+        Whether each is a tuple for as many arguments of the test.
+    """
+    given = [value if several else (value,) for value in values]
+    return [pytest.param(*one, marks=() if index < now else pytest.mark.slow) for index, one in enumerate(given)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,13 +34,7 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 SHARED = Path(os.environ.get("PROBOX_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
-NEEDED = {
-    "coco_dir": pytest.mark.data,
-    "chromium": pytest.mark.browser,
-    "site": pytest.mark.slow,
-    "trained": pytest.mark.slow,
-    "window": pytest.mark.slow,
-}
+NEEDED = {"coco_dir": pytest.mark.data, "chromium": pytest.mark.browser, "site": pytest.mark.slow}
 """Fixtures that stand for what may be missing or takes long, and how the tests that ask for them are marked."""
 
 
@@ -76,9 +71,18 @@ def golden_dir() -> Path:
     return Path(__file__).resolve().parent / "golden"
 
 
+_made_once = cache(make_demo)
+
+
 @pytest.fixture(scope="session")
 def demo() -> Demo:
-    return make_demo()
+    return _made_once()
+
+
+@pytest.fixture
+def one_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let examples that make the same scene share it: its tables are frozen, and it is always the same."""
+    monkeypatch.setattr(probox.demo, "make_demo", _made_once)
 
 
 @pytest.fixture(scope="session")

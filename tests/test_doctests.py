@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import functools
 import importlib
 import pkgutil
 import re
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import probox
-import probox.demo
+
+pytestmark = pytest.mark.usefixtures("one_demo")
 
 NEED_TORCH = (
     "probox.torch",
@@ -30,14 +30,6 @@ MODULES = sorted(
 
 
 CODE = re.compile(r"^```(?:python|pycon)\n.*?^```|`[^`\n]+`", re.M | re.S)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _the_demo_is_made_once():
-    """Most examples begin with the demo: half a second each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probox.demo, "make_demo", functools.cache(probox.demo.make_demo))
-        yield
 
 
 @pytest.mark.parametrize("name", ["probox", *MODULES])

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+from tests.amounts import examples, others_slow, some_of
 
 TESTS = Path(__file__).resolve().parent
 LOADS_TORCH = re.compile(
@@ -27,6 +29,21 @@ def test_modules_that_load_torch_say_so() -> None:
 def test_what_reads_data_is_marked(request: pytest.FixtureRequest, coco_dir: Path) -> None:
     assert request.node.get_closest_marker("data")
     assert not request.node.get_closest_marker("browser")
+
+
+def test_the_first_parameters_are_tried_in_every_run() -> None:
+    for several, values in ((False, ["a", "b", "c"]), (True, [("a", 1), ("b", 2), ("c", 3)])):
+        params = others_slow(values, 2, several=several)
+        assert [param.values for param in params] == [value if several else (value,) for value in values]
+        assert [[mark.name for mark in param.marks] for param in params] == [[], [], ["slow"]]
+    assert [len(param.marks) for param in others_slow("ab")] == [0, 1]
+
+
+def test_a_part_of_the_examples_is_tried_unless_all_are_asked_for(request: pytest.FixtureRequest) -> None:
+    expected = {1000: 1000, 10: 10, 3: 3} if request.config.option.slow else {1000: 300, 10: 8, 3: 3}
+    assert {number: some_of(number) for number in expected} == expected
+    assert {number: examples(number).max_examples for number in expected} == expected
+    assert settings().max_examples == some_of(100)
 
 
 def test_slow_tests_are_left_out_unless_asked_for(request: pytest.FixtureRequest) -> None:

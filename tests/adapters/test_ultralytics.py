@@ -295,6 +295,7 @@ def test_a_training_logs_pdq_in_every_epoch(trained: tuple[Path, Any, Ultralytic
     assert pdq.result.classes == example.CLASSES
 
 
+@pytest.mark.slow
 def test_logged_numbers_are_those_of_its_predictions(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     folder, _, _ = trained
     twin = ultralytics.YOLO(folder / "run" / "weights" / "best.pt")
@@ -324,6 +325,7 @@ def test_logged_numbers_are_those_of_its_predictions(trained: tuple[Path, Any, U
     assert pdq.history[-1] == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_model_may_have_several_callbacks(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     _, _, pdq = trained
     validator = SimpleNamespace(**dict.fromkeys(("postprocess", "update_metrics", "gather_stats", "get_stats"), list))
@@ -335,6 +337,7 @@ def test_a_model_may_have_several_callbacks(trained: tuple[Path, Any, Ultralytic
     assert (around.watched_by, around.original.watched_by, around.original.original) == (other, pdq, list)
 
 
+@pytest.mark.slow
 def test_a_head_says_more_than_its_predictions(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     folder, _, _ = trained
     weights = folder / "run" / "weights" / "best.pt"
@@ -352,6 +355,7 @@ def test_a_head_says_more_than_its_predictions(trained: tuple[Path, Any, Ultraly
     assert expected["PDQ"] > 1e-6
 
 
+@pytest.mark.slow
 def test_validation_without_detections(trained: tuple[Path, Any, UltralyticsPDQ]) -> None:
     folder, _, _ = trained
     twin = ultralytics.YOLO(folder / "run" / "weights" / "best.pt")

@@ -1,4 +1,4 @@
-"""The command line without a process of its own: as quick as the library. `test_evaluate.py` has real processes."""
+"""The command line without a process of its own: as quick as the library. `test_evaluate.py` has some real ones."""
 
 from __future__ import annotations
 

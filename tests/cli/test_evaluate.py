@@ -17,12 +17,10 @@ SUMMARY = ["PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", 
 BOXES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn"]
 
 
-def in_a_process(*args, cwd=None, **env):
+def in_a_process(*args, **env):
     """Run the command line as a shell does, and return what came of it."""
     command = [sys.executable, "-c", "from probox.cli import main; main()", *map(str, args)]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **env}, check=False, timeout=120
-    )
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False, timeout=120)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 
 import probox
 from probox.detect import Candidates, Detector, Dropout, Options, find_images, read_image
@@ -14,9 +15,9 @@ from probox.formats import read_truth
 
 # Detections that others made with the same models, on which pycocotools gives the published mAP.
 PUBLISHED = {
+    "nanodet_m_416": "nanodet_m_416_2881",
     "ssdlite_mobilenet_v2_300": "ssdlite_mbv2_2881",
     "yolox_nano_416": "yolox_nano_2881",
-    "nanodet_m_416": "nanodet_m_416_2881",
 }
 PROBABILISTIC = {
     "ssdlite_mobilenet_v2_300": "nms-clusters",
@@ -42,9 +43,7 @@ class Remembered:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if "nanodet" in name else pytest.mark.slow) for name in PUBLISHED]
-)
+@pytest.mark.parametrize("name", others_slow(PUBLISHED))
 def test_the_published_map_comes_out_and_certainty_raises_pdq(coco_dir: Path, name: str) -> None:
     truth_file = coco_dir / "val2017_masks_206.json"
     files = find_images(coco_dir / "images", truth_file)[::3]

@@ -136,7 +136,6 @@ def test_the_papers_models_are_what_it_names() -> None:
         _on_nothing("frcnn_r", 3)
 
 
-@pytest.mark.slow
 def test_the_papers_faster_rcnn_without_pyramid_detects_as_torchvision_would(tmp_path: Path) -> None:
     torch.manual_seed(1)
     with torch.device("meta"):

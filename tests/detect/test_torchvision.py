@@ -140,11 +140,7 @@ def test_candidates_carry_the_whole_distribution(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "layers"),
-    [
-        ("ssdlite", "heads"),
-        pytest.param("ssdlite", "backbone", marks=pytest.mark.slow),
-        pytest.param("mobilenet + fpn", "heads", marks=pytest.mark.slow),
-    ],
+    others_slow([("ssdlite", "heads"), ("ssdlite", "backbone"), ("mobilenet + fpn", "heads")], several=True),
 )
 def test_passes_differ_and_a_seed_repeats_them(name: str, layers: str) -> None:
     model = MODELS[name]()

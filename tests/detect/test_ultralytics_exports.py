@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.amounts import others_slow
 from tests.frameworks import quiet, ultralytics
 
 from probox.detect import Detector, Options, detect
@@ -91,7 +92,7 @@ def photo() -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("name", "family"), [("old", "yolov8"), pytest.param("p6", "yolov8", marks=pytest.mark.slow), ("seg", "yolov8-seg")]
+    ("name", "family"), others_slow([("old", "yolov8"), ("seg", "yolov8-seg"), ("p6", "yolov8")], 2, several=True)
 )
 def test_candidates_and_variances_are_those_of_torch(exports: dict, photo: np.ndarray, name: str, family: str) -> None:
     model, path = exports[name]

@@ -40,6 +40,7 @@ def window(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Brows
     return chromium
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(("width", "height"), [(320, 700), (390, 844), (740, 900), (1400, 900)])
 def test_nothing_overflows_and_the_ground_is_the_users(window: Browser, width: int, height: int, dark: bool) -> None:
@@ -53,6 +54,7 @@ def test_nothing_overflows_and_the_ground_is_the_users(window: Browser, width: i
     assert window.js("return getComputedStyle(document.querySelector('img')).backgroundColor") == "rgb(255, 255, 255)"
 
 
+@pytest.mark.slow
 def test_every_experiment_says_all_on_a_phone(window: Browser) -> None:
     window.resize(390, 844)
     rows = window.js("return [...document.querySelectorAll('tbody tr')].map(e => e.innerText)")
@@ -71,6 +73,7 @@ def test_figures_have_fonts_that_publishers_take() -> None:
     assert {"CIDFontType2", "FontFile2"} <= kinds
 
 
+@pytest.mark.slow
 def test_paper_is_white_whatever_the_screen_is(window: Browser) -> None:
     window.resize(1000, 900, dark=True)
     dark = [{"name": "prefers-color-scheme", "value": "dark"}]

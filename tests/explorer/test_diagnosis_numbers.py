@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.amounts import others_slow
 from tests.explorer.node import needs_node, run
 from tests.explorer.test_box_numbers import box_world, thresholds_of
 from tests.strategies import random_covariance
@@ -131,15 +132,12 @@ def check_points(told: dict[str, Any], at: Evaluation) -> None:
     close([told["whatIf"]["now"]], [at.pdq])
 
 
-SELDOM = [("scores", "none"), ("stated", "any"), ("background", "share"), ("many", "any")]
-
-
 @pytest.mark.parametrize(
     ("kind", "sigmas"),
-    [
-        ("scores", "any"),
-        *(pytest.param(*both, marks=pytest.mark.slow) for both in SELDOM),
-    ],
+    others_slow(
+        [("scores", "any"), ("scores", "none"), ("stated", "any"), ("background", "share"), ("many", "any")],
+        several=True,
+    ),
 )
 def test_the_diagnosis_is_that_of_the_evaluation_at_every_threshold(kind: str, sigmas: str) -> None:
     worlds: list[tuple[Evaluation, list[float | None]]] = []

@@ -9,6 +9,8 @@ import probox
 from probox import Evaluation
 from probox.pictures.stories import draw_story, story_page, story_view
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def window(chromium: Browser, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Browser:

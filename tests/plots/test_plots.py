@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from tests.amounts import others_slow
 from tests.pictures.test_saving import font_kinds
 
 import probox
@@ -22,7 +23,7 @@ LONG = "faster r-cnn, resnet 50, {} passes of dropout, seed 1"
 
 
 @pytest.mark.parametrize("name", list(PLOTS))
-@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dark", others_slow([False, True]))
 def test_every_plot_in_both_themes(results: dict[str, Evaluation], name: str, dark: bool) -> None:
     theme = DARK if dark else LIGHT
     several = {LONG.format(20): results["sure"], LONG.format(40): results["unsure"], "_c": results["unsure"]}

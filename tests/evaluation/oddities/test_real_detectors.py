@@ -31,10 +31,7 @@ def truth(coco_dir: Path, whole: GroundTruth) -> GroundTruth:
     return whole.select_images(json.loads((coco_dir / "subset_2881_image_ids.json").read_text()))
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=() if name == "nanodet" else pytest.mark.slow) for name in FILES],
-)
+@pytest.fixture(scope="module", params=others_slow(FILES))
 def found(request: pytest.FixtureRequest, coco_dir: Path, truth: GroundTruth) -> Detections:
     return read_detections(coco_dir / "results" / FILES[request.param], truth)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.amounts import others_slow
 from tests.files.outputs.commands import COMMANDS, Command, leftovers, run, tree
 
 KILLER = Path(__file__).with_name("killer.py")
@@ -72,8 +73,8 @@ def program(version: str, fresh: bool) -> str:
     return WRITE.replace("VERSION", f"b{version!r}").replace("FRESH", str(fresh))
 
 
-@pytest.mark.parametrize("fresh", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("earlier", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("fresh", others_slow([True, False]))
+@pytest.mark.parametrize("earlier", others_slow([True, False]))
 def test_every_moment_of_writing_a_folder(fresh: bool, earlier: bool, tmp_path: Path) -> None:
     if earlier:
         exec(program("old", fresh), {"folder": tmp_path})
