@@ -14,6 +14,10 @@ import pytest
 from tests.measures.toy import TOY
 
 import probox
+
+# Help texts, made once, name the standard measures: they are made before the toy is one of them.
+import probox.cli.evaluate
+import probox.cli.table
 from probox import Evaluation, InputError, experiments
 from probox.cli import main
 from probox.demo import Demo
