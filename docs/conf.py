@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
 default_role = "code"
 smartquotes = False
 highlight_language = "text"
-pygments_style = "friendly"
+pygments_style = "default"
 pygments_dark_style = "monokai"
 
 myst_enable_extensions = ["dollarmath"]

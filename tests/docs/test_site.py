@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tests.contrast import contrast
 from tests.docs.pages import DOCS
 
 import probox
@@ -38,6 +39,8 @@ def machinery(name: str) -> ModuleType:
 
 api, links, staging, docstrings = map(machinery, ("api", "links", "staging", "docstring_text"))
 
+
+UNREAD = {"Token.Text.Whitespace"}
 
 HIDING = """
 import sys
@@ -312,6 +315,17 @@ def test_docstrings_as_markdown() -> None:
     shown = docstrings.with_literal_blocks(lines)
     assert shown[3:7] == ["", "::", "", "    x = |a|"]
     assert "    What \\|a\\| is," in shown
+
+
+@pytest.mark.parametrize("setting", ["pygments_style", "pygments_dark_style"])
+def test_code_can_be_read_on_its_ground(setting: str) -> None:
+    styles = pytest.importorskip("pygments.styles")
+    (name,) = re.findall(rf'^{setting} = "(\w+)"$', (DOCS / "conf.py").read_text(encoding="utf-8"), re.M)
+    style = styles.get_style_by_name(name)
+    for token, look in style:
+        # A style may mark what is wrong, or a caret, by their ground instead, and nobody reads a blank.
+        if look["color"] and not look["bgcolor"] and str(token) not in UNREAD:
+            assert contrast(f"#{look['color']}", style.background_color) >= 4.5, token
 
 
 def test_a_failed_build_leaves_the_site_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

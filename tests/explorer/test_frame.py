@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.contrast import contrast
 from tests.explorer.browser import Browser
 
 from probox import Evaluation
@@ -323,25 +324,8 @@ def themes() -> dict[str, dict[str, str]]:
     }
 
 
-def luminance(colour: str) -> float:
-    """Return WCAG's relative luminance."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    dark, light = sorted([luminance(one), luminance(other)])
-    return (light + 0.05) / (dark + 0.05)
-
-
 INKS = ("--ink", "--soft", "--right-ink", "--wrong-ink")
 GROUNDS = ("--page", "--panel", "--mark")
-
-
-def test_contrast_is_what_wcag_means() -> None:
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -349,10 +333,11 @@ def test_text_can_be_read_on_every_ground(theme: str) -> None:
     colours = themes()[theme]
     for ink, ground in itertools.product(INKS, GROUNDS):
         assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
-    # What is not text needs 3: lines of detectors, verdicts, the ring of the focus.
+    # What is not text needs 3: lines of detectors, verdicts, the ring of the focus. The orange line, which plots have
+    # too, has 2.7 on white; lines have names beside them.
     lines = [name for name in colours if name.startswith("--line-")]
     for name in ("--right", "--wrong", "--neutral", "--accent", *lines):
-        assert contrast(colours[name], colours["--panel"]) >= 2.2, name
+        assert contrast(colours[name], colours["--panel"]) >= (2.7 if name == "--line-1" else 3), name
 
 
 def test_text_has_no_other_colours_than_those_that_are_checked() -> None:
