@@ -298,7 +298,8 @@ def _other_type(rng: Random, pa: Any, column: Any) -> Any:
     wanted = rng.choice((
         pa.float16(), pa.float32(), pa.float64(), pa.int8(), pa.uint8(), pa.int16(), pa.uint64(), pa.int64(),
         pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.date32(), pa.timestamp("us"),
-        pa.decimal128(20, 3), pa.decimal256(50, 10), pa.decimal64(12, 2), pa.decimal32(9, 9),
+        pa.decimal128(20, 3), pa.decimal128(9, 2), pa.decimal256(50, 10),
+        *(getattr(pa, name)(9, 2) for name in ("decimal64", "decimal32") if hasattr(pa, name)),  # not in pyarrow 18
         pa.large_list(pa.int64()), pa.list_(pa.float64()),
     ))  # fmt: skip
     if kind == 5:

@@ -50,5 +50,5 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             call()
     monkeypatch.setitem(sys.modules, "pyarrow", pa)
     monkeypatch.setattr(pa, "__version__", "14.0.2")
-    with pytest.raises(InputError, match=r"pyarrow 22 or newer, but got 14\.0\.2"):
+    with pytest.raises(InputError, match=r"pyarrow 18 or newer, but got 14\.0\.2"):
         read_parquet(tmp_path / "d.parquet")

@@ -22,15 +22,16 @@ from probox.formats.parquet.columns import (
     FORMAT,
     KEY,
     MAGIC,
-    MAX_DIGITS,
     REMEDY,
     SIZES,
     STARTS,
     Doubles,
     Ids,
     are_among,
+    are_small_decimals,
     footer_of,
     from_integers,
+    integers_of,
     pyarrow,
 )
 from probox.support.parallel import thread_count
@@ -100,12 +101,13 @@ class ParquetFile:
             problem = f"expected a column {missing[0]!r}" if missing else f"has the column {twice[0]!r} twice"
             raise InputError(problem, file=self.name, remedy=REMEDY)
         wanted = [*columns, *(name for name in optional if name in self.columns)]
-        rows = self._declared_rows(wanted, range(self.row_groups) if groups is None else groups)
+        groups = range(self.row_groups) if groups is None else groups
+        rows = self._declared_rows(wanted, groups)
         with self._readable():
-            if groups is None:
-                table = self._file.read(columns=wanted)
-            else:
+            if len(groups):
                 table = self._file.read_row_groups(list(groups), columns=wanted)
+            else:  # which pyarrow 18 cannot read
+                table = self._file.schema_arrow.empty_table().select(wanted)
         if len(table) != rows:
             raise InputError(
                 f"declares {rows} rows, but has {len(table)}", file=self.name, remedy="write or download it again"
@@ -197,8 +199,8 @@ class ParquetFile:
         if not fits and given != wanted:
             raise InputError(f"expected {wanted}, but the column is {given}", file=self.name, entry=name)
         with self._readable():
-            if arrow.types.is_decimal(given) and given.bit_width == 32 and 0 <= given.scale <= MAX_DIGITS:
-                parts = [from_integers(_raw_integers(chunk), given.scale, dtype) for chunk in column.chunks]
+            if are_small_decimals(given):
+                parts = [from_integers(integers_of(chunk), given.scale, dtype) for chunk in column.chunks]
             elif given == wanted:
                 parts = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
             else:
@@ -224,13 +226,13 @@ class ParquetFile:
 
     def fill_rows(self, rows: npt.NDArray[np.float32], first: int, table: Any, names: Sequence[str]) -> None:
         """Write float32 columns side by side into `rows`, from row `first` on."""
-        arrow, _ = pyarrow()
         columns = [table.column(name) for name in names]
         kind = columns[0].type
         alike = all(c.type == kind and c.num_chunks == 1 and c.null_count == 0 for c in columns)
         threads = thread_count(None)
-        if alike and arrow.types.is_decimal(kind) and kind.bit_width == 32 and 0 <= kind.scale <= MAX_DIGITS:
-            integers = [_raw_integers(column.chunk(0)) for column in columns]
+        if alike and are_small_decimals(kind):
+            with self._readable():
+                integers = [integers_of(column.chunk(0)) for column in columns]
             _core.fill_rows_of_integers(rows, first=first, columns=integers, divisor=10.0**kind.scale, threads=threads)
         else:
             floats = [self.numbers(table, name, np.float32) for name in names]
@@ -349,12 +351,3 @@ def fingerprint_of(files: Iterable[tuple[str, int, str]]) -> str:
     """Return a hash of files, each given by its name in the set, its size and the hash of its footer; in any order."""
     lines = sorted(f"{name}\0{size}\0{footer}\n" for name, size, footer in files)
     return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
-
-
-def _raw_integers(chunk: Any) -> npt.NDArray[np.int32]:
-    """Return the integers of 32-bit decimals without a copy."""
-    return (
-        np.frombuffer(chunk.buffers()[1], np.int32, len(chunk), 4 * chunk.offset)
-        if len(chunk)
-        else np.zeros(0, np.int32)
-    )

@@ -24,6 +24,7 @@ from probox.formats.parquet.columns import (
     STARTS,
     Doubles,
     Ids,
+    decimal_array,
     footer_of,
     from_integers,
     pyarrow,
@@ -226,9 +227,7 @@ def _as_columns(columns: Mapping[str, npt.NDArray[Any]], *, alike: bool = False)
             if scale is None:
                 made[name] = arrow.array(np.ascontiguousarray(values))
             else:
-                integers = _as_integers(values, scale)
-                kind = arrow.decimal32(MAX_DIGITS, scale)
-                made[name] = arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(integers)])
+                made[name] = decimal_array(_as_integers(values, scale), scale)
     return made
 
 
