@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import inspect
-import os
 import re
 import shutil
 import subprocess
@@ -15,10 +13,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from tests.contrast import contrast
 from tests.docs.pages import DOCS
+from tests.hiding import hide_all_but
 
 import probox
 from probox.options import Settings
@@ -41,46 +38,6 @@ api, links, staging, docstrings = map(machinery, ("api", "links", "staging", "do
 
 
 UNREAD = {"Token.Text.Whitespace"}
-
-HIDING = """
-import sys
-
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {names!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Hidden())
-"""
-
-
-def distributions_of(requirement: str, found: set[tuple[str, str]] | None = None) -> set[str]:
-    """Return the distributions that installing a requirement brings, of those that are installed."""
-    found = set() if found is None else found
-    asked = Requirement(requirement)
-    for extra in ("", *asked.extras):
-        key = (canonicalize_name(asked.name), extra)
-        if key in found:
-            continue
-        found.add(key)
-        try:
-            further = importlib.metadata.requires(asked.name) or []
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        for one in map(Requirement, further):
-            if one.marker is None or one.marker.evaluate({"extra": extra}):
-                distributions_of(f"{one.name}[{','.join(one.extras)}]" if one.extras else one.name, found)
-    return {name for name, _ in found}
-
-
-def hide_all_but(requirement: str, folder: Path) -> dict[str, str]:
-    """Return an environment in which Python imports no package but those that a requirement brings."""
-    kept = distributions_of(requirement)
-    owners = importlib.metadata.packages_distributions()
-    names = {module for module, these in owners.items() if not kept & set(map(canonicalize_name, these))}
-    (folder / "sitecustomize.py").write_text(HIDING.format(names=names), encoding="utf-8")
-    path = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *([path] if path else [])])}
 
 
 @pytest.fixture(scope="module")

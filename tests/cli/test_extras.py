@@ -1,0 +1,59 @@
+"""Each extra alone brings what its commands import, and without it they say in one line which one it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.amounts import others_slow
+from tests.hiding import hide_all_but
+
+COMMANDS = [
+    ("report", "draw {demo}/results/sure --images {demo}/images --out {here}/pictures"),
+    ("parquet", "convert {demo}/sure.json {here}/sure.parquet --truth {demo}/truth.json"),
+    ("report", "plot {demo}/results/sure --out {here}/plots"),
+    ("report", "report {demo}/results/sure --images {demo}/images --out {here}/report"),
+    ("report", "demo --save {here}/demo"),
+    ("distributed", "evaluate {demo}/truth.json {demo}/sure.json --dask local:1 --out {here}/shared"),
+]
+BASE = [
+    "demo",
+    "evaluate {demo}/truth.json {demo}/sure.json --measures all --intervals",
+    "diagnose {demo}/results/sure",
+    "validate {demo}/truth.json {demo}/sure.json",
+    "calibrate fit {demo}/truth.json {demo}/unsure.json --out {here}/calibration.json",
+    "fuse {demo}/truth.json {demo}/sure.json {demo}/unsure.json --out {here}/fused.json",
+    "rank {demo}/unsure.json",
+    "convert {demo}/sure.json {here}/sure.rvc1.json --truth {demo}/truth.json",
+]
+
+
+def run_with(requirement: str, command: str, demo: Path, here: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command where this requirement was installed and nothing else."""
+    (here / "hiding").mkdir()
+    return subprocess.run(
+        [sys.executable, "-m", "probox", *(word.format(demo=demo, here=here) for word in command.split())],
+        capture_output=True, text=True, env=hide_all_but(requirement, here / "hiding"), check=False, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("extra", "command"), others_slow(COMMANDS, several=True))
+def test_an_extra_is_enough_for_its_commands(extra: str, command: str, demo_files: Path, tmp_path: Path) -> None:
+    done = run_with(f"probox[{extra}]", command, demo_files, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("extra", "command"), others_slow(COMMANDS, several=True))
+def test_a_command_says_which_extra_it_lacks(extra: str, command: str, demo_files: Path, tmp_path: Path) -> None:
+    done = run_with("probox", command, demo_files, tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"'probox[{extra}]'" in line
+
+
+@pytest.mark.parametrize("command", others_slow(BASE))
+def test_other_commands_need_no_extra(command: str, demo_files: Path, tmp_path: Path) -> None:
+    done = run_with("probox", command, demo_files, tmp_path)
+    assert done.returncode == 0, done.stderr
