@@ -26,6 +26,10 @@ def client() -> Any:
     from probox.distributed import open_client
 
     if not SHARED:
+        import dask
+
+        # Whoever asks a process that has just died for its results tries again for as long; by default, half a minute.
+        CLUSTER.enter_context(dask.config.set({"distributed.comm.timeouts.connect": "8s"}))
         SHARED.append(CLUSTER.enter_context(open_client("local:2")))
     return SHARED[0]
 
