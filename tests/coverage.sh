@@ -2,8 +2,8 @@
 # Coverage of the tests, lines and branches, of Python and of the C++: `bash tests/coverage.sh [arguments of pytest]`.
 # Makes an environment of its own (.venv-coverage) with a kernel that counts (gcc --coverage, in build/coverage/kernel), runs the
 # tests there, prints both summaries and leaves pages in build/coverage/python and build/coverage/cpp.
-# Needs gcc and gcov. The counting kernel is several times slower: the tests of measures, formats, evaluation, tables, fusion and
-# parts took 33 minutes on two busy processors. Tests that wait for a Ctrl-C fail where the shell started this with &.
+# Needs gcc and gcov. Without arguments it takes twice as long as the suite. Tests that wait for a Ctrl-C fail where the shell
+# started this with &.
 # PROBOX_PYTHON chooses the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,9 +19,14 @@ CXXFLAGS="--coverage -fprofile-update=atomic -O1 -fno-inline" LDFLAGS="--coverag
 rm -f "$out"/.coverage "$out"/.coverage.*
 find "$out/kernel" -name '*.gcda' -delete
 status=0
+# What the kernel's counters have to say (of a process that was killed, its counts do not add up) is not for tests to read.
+export GCOV_ERROR_FILE="$out/gcov.errors"
+# Where files or memory are limited, those of the counters do not fit either.
 "$bin/python" -m pytest --numprocesses auto --dist loadfile -p no:cacheprovider \
+  --ignore tests/files/outputs/test_full_disk.py --ignore tests/formats/test_memory.py \
   --cov --cov-config=tests/coverage.ini --cov-report= "$@" || status=$?
-"$bin/coverage" html --rcfile=tests/coverage.ini --quiet --directory "$out/python"
+# Some tests make modules that are gone by now.
+"$bin/coverage" html --rcfile=tests/coverage.ini --ignore-errors --quiet --directory "$out/python"
 mkdir -p "$out/cpp"
 # What gcov suspects are billions of passes, which the loops over pixels have.
 "$bin/gcovr" --root . --filter 'cpp/' --exclude-throw-branches --gcov-ignore-errors=no_working_dir_found \
@@ -30,7 +35,7 @@ mkdir -p "$out/cpp"
   { cat "$out/gcovr.log" >&2; exit 2; }
 echo
 echo "Python, lines and branches, the least covered last ($out/python/index.html):"
-"$bin/coverage" report --rcfile=tests/coverage.ini --skip-covered --sort=-cover | tail -n 30
+"$bin/coverage" report --rcfile=tests/coverage.ini --ignore-errors --skip-covered --sort=-cover | tail -n 30
 echo
 echo "C++ ($out/cpp/index.html):"
 grep -E '^(lines|functions|branches)' "$out/gcovr.log"
