@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socket
@@ -60,6 +61,21 @@ def test_nobody_listens(capfd: pytest.CaptureFixture[str]) -> None:
     assert message.startswith(f"no Dask scheduler answers at tcp://127.0.0.1:{port} (")
     assert message.endswith("; start one with `dask scheduler`, and check the address")
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "carrier-pigeon://head:8786"])
+def test_a_client_that_reached_nobody_is_closed(address: str) -> None:
+    """Left open, it is closed when Python finds it, maybe while another one starts: Dask then waits for itself."""
+    import distributed
+
+    gc.collect()
+    gc.disable()
+    try:
+        refused(address)
+        clients = [one for one in gc.get_objects() if isinstance(one, distributed.Client)]
+        assert [one.status for one in clients if one.status not in ("running", "closed")] == []
+    finally:
+        gc.enable()
 
 
 def test_somebody_else_listens(capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from probox.errors import InputError
 from probox.support.optional import require
@@ -152,18 +152,35 @@ def _started(workers: int, timeout: float) -> Iterator[Client]:
                     remedy='a program that opens one does so below `if __name__ == "__main__":`',
                 ) from None
             stack.enter_context(cluster)
-            client = stack.enter_context(distributed.Client(cluster, timeout=timeout))
+            client = stack.enter_context(_new_client(cluster, timeout))
         yield client
+
+
+def _new_client(place: Any, timeout: float) -> Client:
+    """Return a client of a cluster or of a scheduler at an address; one that reaches nobody is closed.
+
+    Dask leaves it open, and whenever Python collects it, closes it: if that happens while another client starts, both
+    wait for the same lock, for ever.
+    """
+    import distributed
+
+    client: Client = distributed.Client.__new__(distributed.Client)
+    try:
+        client.__init__(place, timeout=timeout)
+    except BaseException:
+        with suppress(Exception):
+            client.close(timeout=2)
+        raise
+    return client
 
 
 @contextmanager
 def _connected(address: str, timeout: float) -> Iterator[Client]:
     import dask
-    import distributed
 
     with dask.config.set({"distributed.comm.timeouts.connect": f"{timeout}s"}):
         try:
-            client = distributed.Client(address, timeout=timeout)
+            client = _new_client(address, timeout)
         except Exception as error:  # no host, nobody there, or somebody who speaks another language
             raise InputError(
                 f"no Dask scheduler answers at {address:.200} ({_reason(error)})",
