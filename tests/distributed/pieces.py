@@ -19,9 +19,9 @@ def scaled(factor: int, numbers: Any, added: int) -> Any:
     return factor * numbers + added
 
 
-def where(item: int, shared: Any) -> tuple[int, int, int]:
-    """Return the process, where the shared array is in it, and how many threads it would use."""
-    return os.getpid(), id(shared), thread_count(None)
+def total(item: int, numbers: Any) -> tuple[int, int]:
+    """Return the sum of the numbers and the item, and how many threads this process would use."""
+    return int(numbers.sum()) + item, thread_count(None)
 
 
 def as_given(item: Any, shared: Any) -> Any:

@@ -72,7 +72,8 @@ def test_a_client_that_reached_nobody_is_closed(address: str) -> None:
     gc.disable()
     try:
         refused(address)
-        clients = [one for one in gc.get_objects() if isinstance(one, distributed.Client)]
+        # By type(): what others keep may look like any class that it is asked for, and warn of it.
+        clients = [one for one in gc.get_objects() if issubclass(type(one), distributed.Client)]
         assert [one.status for one in clients if one.status not in ("running", "closed")] == []
     finally:
         gc.enable()

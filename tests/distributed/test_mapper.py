@@ -27,12 +27,14 @@ def test_results_come_in_the_order_of_items(client: Any) -> None:
     assert list(mapper(pieces.scaled, [], NUMBERS, 7)) == []
 
 
-def test_what_is_shared_is_sent_once_and_threads_are_one(client: Any) -> None:
+def test_what_is_shared_is_sent_once_and_threads_are_one(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    scatter = client.scatter
+    monkeypatch.setattr(client, "scatter", lambda values, **how: (sent.extend(values), scatter(values, **how))[1])
     mapper = ClusterMapper(client)
-    found = [*mapper(pieces.where, list(range(8)), NUMBERS), *mapper(pieces.where, list(range(8)), NUMBERS)]
-    assert len({process for process, _, _ in found}) == len(found_places := {one[:2] for one in found}) <= 2
-    assert found_places
-    assert {threads for _, _, threads in found} == {1}
+    found = [*mapper(pieces.total, list(range(8)), NUMBERS), *mapper(pieces.total, list(range(8)), NUMBERS)]
+    assert [one is NUMBERS for one in sent] == [True]
+    assert found == 2 * [(NUMBERS.sum() + item, 1) for item in range(8)]
 
 
 def test_items_and_shared_values_arrive_as_they_are(client: Any) -> None:

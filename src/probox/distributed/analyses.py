@@ -36,7 +36,7 @@ def bootstrap(
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured: it is sent to each worker once.
+        What was measured: it is sent to the cluster once.
     measures
         As for `probox.bootstrap`.
     client : Client, optional
@@ -59,7 +59,7 @@ def compare(
     Parameters
     ----------
     results : mapping of str to Evaluation
-        Two or more by name: they are sent to each worker once.
+        Two or more by name: they are sent to the cluster once.
     measures
         As for `probox.compare`.
     client : Client, optional
@@ -76,7 +76,7 @@ def diagnose(evaluation: Evaluation, *, client: Client | None = None, **choices:
     Parameters
     ----------
     evaluation : Evaluation
-        What was measured: it is sent to each worker once.
+        What was measured: it is sent to the cluster once.
     client : Client, optional
         The cluster, see `probox.distributed.open_client`. Default: the client that the program has opened.
     **choices

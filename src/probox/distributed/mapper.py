@@ -28,8 +28,9 @@ TRIES = 3
 class ClusterMapper:
     """Calls functions on the workers of a cluster; a `probox.support.mapping.Mapper`.
 
-    What calls share goes to each worker once, and stays there as long as this object is kept. A piece whose worker
-    dies runs again on another, which has what is shared, too; if none has it any more, it is sent again.
+    What calls share is sent to the cluster once, and stays there as long as this object is kept; which workers hold a
+    copy is Dask's affair, and they hand it on to each other. A piece whose worker dies runs again on another; if none
+    has what is shared any more, it is sent again.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class ClusterMapper:
             if known is value:
                 return future
         with cluster_errors(self.client, AGAIN):
-            # To all workers: one that dies must not take the only copy with it.
+            # To all workers at first, who all begin at once, and of whom one may die.
             (future,) = self.client.scatter([value], broadcast=True, hash=False)
         self._sent.append((value, future))
         return future
