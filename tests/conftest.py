@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -30,6 +31,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Some virtual machines name AMX among what their processor can do, and do not let programs use it: torch then ends in
 # "could not create a primitive". What comes before it is enough for tests.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+# What a shell starts with & is born deaf to a Ctrl-C, and so would be the commands that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(os.environ.get("PROBOX_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

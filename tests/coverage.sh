@@ -2,8 +2,7 @@
 # Coverage of the tests, lines and branches, of Python and of the C++: `bash tests/coverage.sh [arguments of pytest]`.
 # Makes an environment of its own (.venv-coverage) with a kernel that counts (gcc --coverage, in build/coverage/kernel), runs the
 # tests there, prints both summaries and leaves pages in build/coverage/python and build/coverage/cpp.
-# Needs gcc and gcov. Without arguments it takes twice as long as the suite. Tests that wait for a Ctrl-C fail where the shell
-# started this with &.
+# Needs gcc and gcov. Without arguments it takes twice as long as the suite.
 # PROBOX_PYTHON chooses the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."

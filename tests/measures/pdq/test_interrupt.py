@@ -69,11 +69,9 @@ _core.match_boxes(
 }
 
 PRELUDE = """
-import signal, sys
+import sys
 import numpy as np
 from probox import _core
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts with & is born deaf to it
 
 def start():
     print("started", flush=True)
