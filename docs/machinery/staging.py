@@ -7,6 +7,7 @@ where links are put right. What is staged here is also what the site serves as M
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import posixpath
 import re
@@ -110,8 +111,9 @@ def _first_words(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         return (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")[0].replace("\n", " ")
-    comments = [line.removeprefix("#").strip() for line in text.splitlines()[1:3] if line.startswith("#")]
-    return " ".join(comments).partition(". ")[0]
+    head = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    comments = " ".join(line.removeprefix("#").strip() for line in head if line.startswith("# "))  # not #! nor #SBATCH
+    return comments.partition(". ")[0].removesuffix(".") + "."
 
 
 def stage_site(root: Path, folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.in_process import probox
 
 from probox import Evaluation
+from probox.measures.registry import measure_names
 
 SUMMARY = ["PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", "FP", "FN"]
 BOXES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn"]
@@ -48,9 +49,15 @@ def test_json_is_one_object_and_nothing_else(mixed):
 
 
 def test_help_names_the_measures():
-    assert "What to measure, separated by commas, or `all`. [default: pdq,map,lrp]" in " ".join(
-        probox("evaluate", "--help").stdout.split()
-    )
+    told = " ".join(probox("evaluate", "--help").stdout.split())
+    names = told.split("What to measure, separated by commas: ")[1].split("; or `all`. [default: pdq,map,lrp]")[0]
+    assert tuple(names.replace("- ", "-").split(", ")) == measure_names()
+
+
+@pytest.mark.parametrize("words", [(), ("calibrate",), ("experiment",)])
+def test_lists_of_commands_are_not_cut_short(words):
+    listed = probox(*words, "--help").stdout.split("Commands:")[1]
+    assert "..." not in listed
 
 
 def test_chosen_measures_only(mixed):

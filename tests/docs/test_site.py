@@ -241,6 +241,7 @@ def test_links_out_of_the_folder_become_pages(tmp_path: Path, monkeypatch: pytes
         "CONTRIBUTING.md": "# C\n\n[a](docs/a.md), [b](docs/below/b.md)\n",
         "README.md": "# R\n",
         "examples/x.py": '"""Says\nso.\n\nMore."""\n',
+        "examples/y.sh": "#!/bin/sh\n#SBATCH --array=1-2\n# Does\n# this. And more.\n#\nset -e\n# Not this.\n",
         "src/y.py": "y = 1\n",
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -252,7 +253,9 @@ def test_links_out_of_the_folder_become_pages(tmp_path: Path, monkeypatch: pytes
     assert '[a](../a.md#a "A"), ![f](../figures/f.png), [r](../index.md)' in (made / "below" / "b.md").read_text()
     assert "[a](a.md), [b](below/b.md)" in (made / "contributing.md").read_text()
     assert (made / "files" / "src" / "y.py.md").read_text() == "# src/y.py\n\n```python\ny = 1\n```\n"
-    assert "| [x.py](x.py.md) | Says so. |" in (made / "examples" / "index.md").read_text()
+    listed = (made / "examples" / "index.md").read_text()
+    assert "| [x.py](x.py.md) | Says so. |" in listed
+    assert "| [y.sh](y.sh.md) | Does this. |" in listed
     assert (made / "figures" / "f.png").is_file()
     (root / "docs" / "a.md").write_text("# A\n\n[gone](../gone.py)\n")
     with pytest.raises(SystemExit, match=r"docs/a.md: ../gone.py is not a file of the repository"):

@@ -23,7 +23,7 @@ __all__ = ["main"]
 # so `probox --help` stays fast whatever a command needs.
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("probox.cli.demo", "Score two detectors on a built-in scene; needs no files."),
-    "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ and what it is made of."),
+    "evaluate": ("probox.cli.evaluate", "Measure detection files: PDQ, mAP, moLRP and others."),
     "join": ("probox.cli.join", "Make one result of the parts that several machines measured."),
     "table": ("probox.cli.table", "Print the paper's Table 1 for several detectors."),
     "diagnose": ("probox.cli.diagnose", "Say why, whether sigmas can be trusted, and what would help."),

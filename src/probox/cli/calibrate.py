@@ -54,7 +54,11 @@ def command() -> None:
     """
 
 
-@command.command("fit", context_settings={"show_default": True})
+@command.command(
+    "fit",
+    context_settings={"show_default": True},
+    short_help="Fit a calibration, and tell what it is worth on images held out.",
+)
 @click.argument("truth", type=click.Path())
 @click.argument("detections", type=click.Path())
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="JSON file to write.")
@@ -66,8 +70,9 @@ def command() -> None:
     "--for",
     "target",
     type=click.Choice(TARGETS),
-    show_default="pdq; coverage for conformal",
-    help="What corners are fitted for: the highest PDQ, the lowest NLL of matched boxes, or intervals that cover.",
+    show_default=False,
+    help="What corners are fitted for: the highest PDQ, the lowest NLL of matched boxes, or intervals that cover.  "
+    "[default: pdq; coverage for conformal]",
 )
 @click.option("--folds", type=click.IntRange(2, 1_000_000), default=5, help="Parts that images are dealt into.")
 @click.option("--seed", type=click.IntRange(0, 1_000_000), default=0, help="Of the dealing and of the intervals.")
@@ -180,7 +185,7 @@ def fit_command(
     note(f"{time.perf_counter() - started:.2f} s; wrote {' and '.join(map(str, wrote))}")
 
 
-@command.command("apply")
+@command.command("apply", short_help="Apply a calibration to detections of any images.")
 @click.argument("calibration", metavar="FILE", type=click.Path())
 @click.argument("detections", type=click.Path())
 @detections_option

@@ -32,7 +32,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", short_help="What each experiment varies and claims, and its settings.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def list_command(as_json: bool) -> None:
     """List the experiments: what each varies, what is claimed, and which settings it has.

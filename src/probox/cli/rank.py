@@ -44,7 +44,7 @@ STYLES = ("text", "csv")
 @click.option(
     "--truth", type=click.Path(), metavar="FILE", help="Tells file names, and images in which nothing was found."
 )
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write image ids too: a JSON list, best first.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write image ids too: a JSON list, least sure first.")
 @click.option("--format", "style", type=click.Choice(STYLES), default=STYLES[0], show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(

@@ -14,7 +14,7 @@ from probox.cli.image_choice import images_option, parse_images
 from probox.cli.measure_choice import parse_measures
 from probox.convention import CHOICES, PRESETS, Convention
 from probox.errors import InputError
-from probox.measures.registry import standard_names
+from probox.measures.registry import measure_names, standard_names
 from probox.options import OPTIONS, Option
 from probox.support.parallel import thread_count, threads_at_most
 
@@ -118,7 +118,8 @@ def _all_options() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any
         "--measures",
         metavar="LIST",
         shell_complete=complete_measures,
-        help=f"What to measure, separated by commas, or `all`.  [default: {','.join(standard_names())}]",
+        help=f"What to measure, separated by commas: {', '.join(measure_names())}; or `all`.  "
+        f"[default: {','.join(standard_names())}]",
     )
     repair = click.option("--repair", is_flag=True, help="Replace covariances that are none by the nearest valid ones.")
     threads = click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")

@@ -259,11 +259,13 @@ def read_words_of(folder: Path) -> bytes:
     """Return the words of a folder as they are."""
     path = folder / WORDS
     try:
-        missing = not path.is_file()
-    except (OSError, ValueError):  # a folder that may not be looked into, a null character in its name
-        missing = True
+        missing, absent = not path.is_file(), not folder.exists()
+    except OSError:  # a folder that may not be looked into
+        missing, absent = True, False
+    except ValueError:  # a null character in its name
+        missing = absent = True
     if missing:
-        raise InputError(f"holds no {WORDS}", file=str(folder), remedy=_REMEDY)
+        raise InputError("no such folder" if absent else f"holds no {WORDS}", file=str(folder), remedy=_REMEDY)
     return read_regular(path, most=MAX_WORDS, remedy=_REMEDY)
 
 
