@@ -170,6 +170,8 @@ def test_equations_are_mathml_and_nothing_is_fetched_for_them(site: Path) -> Non
     page = (site / "speed.html").read_text("utf-8")
     assert "<math " in page
     assert not re.search(r"<script[^>]*math", page, re.I)
+    upright = '<mi mathvariant="normal">&#x00045;</mi><mo stretchy="false">&#x02016;</mo>'  # expected value of a length
+    assert upright in (site / "measures" / "energy.html").read_text("utf-8")
 
 
 def test_there_is_an_index_for_programs(site: Path) -> None:
