@@ -31,7 +31,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"probox\..*\.(Self|Some\w+|Rows|Heatmaps|Passes|NumberColumn|Mapper|Seen)"),
     (
         "py:.*",
-        r"probox\..*\.(BoxMatches|MatchedPairs|BoxColumns|Totals|Scene|Cost|Graph|FlatTable|Given|Metadata|Placement)",
+        r"probox\..*\.(BoxMatches|BoxColumns|Totals|Scene|Cost|Graph|FlatTable|Given|Metadata|Placement)",
     ),
     ("py:.*", r"probox\..*\.(CornerMap|LabelMap|Done|Tensor)"),
 ]

@@ -85,14 +85,16 @@ PAGES: dict[str, Page] = {
     "api/results": Page(
         "Results",
         "What `probox.evaluate` gives: numbers, and tables of who was matched with whom. Nobody makes these by hand: "
-        "`result.detections`, `result.objects` and `result.pairs` are the tables, `result.per_class()` and "
-        "`result.per_image()` the groups.",
+        "`result.detections`, `result.objects` and `result.pairs` are the tables, `result.matched_pairs` the pairs of "
+        "[measures of uncertainty](../uncertainty.md#which-pairs), `result.per_class()` and `result.per_image()` the "
+        "groups.",
         (
             *_probox("Evaluation"),
             "probox.tables.results.DetectionTable",
             "probox.tables.results.ObjectTable",
             "probox.tables.results.PairTable",
             "probox.tables.results.Verdict",
+            "probox.measures.matched.MatchedPairs",
             "probox.evaluation.grouped.GroupTable",
             "probox.evaluation.grouped.ImageTable",
             "probox.evaluation.oddities.columns.Oddity",
@@ -275,12 +277,40 @@ PAGES: dict[str, Page] = {
             "probox.measures.pmb.definition",
             "probox.fusion.definition",
         ),
+        further=(
+            (
+                "What became of detections",
+                "Of all detections, matched or not: examples on the [pages of the measures](../measures/index.md) "
+                "begin with it. Those of matched pairs begin with `probox.measures.matched.MatchedPairs`.",
+                (
+                    "probox.measures.scoring.detection_rows.outcomes",
+                    "probox.measures.scoring.detection_rows.Outcomes",
+                ),
+            ),
+        ),
         first=("MEASURES", "named_measures", "measure_names"),
     ),
     "api/demo": Page(
         "Demo and simulated detectors",
         "Scenes to try things on.",
-        ("probox.demo.make_demo", "probox.demo.Demo", "probox.experiments.SimulatedDetector"),
+        (
+            "probox.demo.make_demo",
+            "probox.demo.Demo",
+            "probox.experiments.SimulatedDetector",
+            "probox.experiments.synthetic_truth",
+        ),
+        further=(
+            (
+                "Experiments",
+                "[The experiments](../experiments.md) are functions of `probox.experiments`. Each returns a table, by "
+                "which its claims are judged.",
+                (
+                    "probox.experiments.Experiment",
+                    "probox.experiments.ResultTable",
+                    "probox.experiments.Claim",
+                ),
+            ),
+        ),
     ),
 }
 """The pages by their names, in the menu's order."""

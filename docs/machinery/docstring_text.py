@@ -10,6 +10,8 @@ FIELDS = ("Parameters", "Other Parameters", "Returns", "Yields", "Raises", "Attr
 """Sections whose lines are names, with what is said of each indented below."""
 PROSE = ("Examples", "Notes", "References", "See Also", "Warnings")
 INDENTED = re.compile(r" {2,}\S")
+FLAG = re.compile(r"\s*# doctest: .*$")
+"""What an example says to the tests alone; Sphinx leaves it out by itself."""
 
 
 def _sections(lines: list[str]) -> list[tuple[str, list[str]]]:
@@ -96,7 +98,7 @@ def _prose(body: list[str]) -> list[str]:
                 made.pop()
             made += ["```", ""]
             fence = False
-        made.append(line if fence else _ticks(line.replace("::", ":") if line.endswith("::") else line))
+        made.append(FLAG.sub("", line) if fence else _ticks(line.replace("::", ":") if line.endswith("::") else line))
         before = line
     return made[:-1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -14,6 +15,8 @@ __all__ = ["setup", "to_mathml"]
 LOG = logging.getLogger(__name__)
 KNOWN_AS = {"{aligned}": "{split}", "\\arg\\max": "\\operatorname*{argmax}", "\\arg\\min": "\\operatorname*{argmin}"}
 """What the converter does not know, and what it knows that looks the same."""
+UPRIGHT = re.compile(r"<mi>(&#x000(?:[46][1-9A-F]|[57][0-9A]);)</mi>")
+"""One letter as in \\mathrm{E}, which the converter writes by its number and forgets to keep upright."""
 
 
 def to_mathml(latex: str, display: str) -> str:
@@ -32,6 +35,7 @@ def to_mathml(latex: str, display: str) -> str:
         latex = latex.replace(name, known)
     # A double bar alone would grow as high as the whole line.
     made = convert(latex, display=display).replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')
+    made = UPRIGHT.sub(r'<mi mathvariant="normal">\1</mi>', made)
     if "<mi>\\" in made or "<mi>&</mi>" in made:
         raise ValueError("there is a command that the converter does not know")
     return made

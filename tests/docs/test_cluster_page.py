@@ -40,7 +40,7 @@ def test_lines_for_the_shell_and_for_python(tmp_path: Path) -> None:
     assert not (tmp_path / "results.parts").exists()
     for number, code in enumerate(code for language, code in BLOCKS if language == "python"):
         said = "\nimport json\n\nif __name__ == '__main__':\n    print(json.dumps(result.summary()))\n"
-        (tmp_path / f"{number}.py").write_text(f"import probox\n{code}{said}")
+        (tmp_path / f"{number}.py").write_text(f"{code}{said}")
         run = run_line(f"python {number}.py", tmp_path)
         assert run.returncode == 0, run.stderr
         assert json.loads(run.stdout.splitlines()[-1]) == expected
