@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds the image of Containerfile and uses it as the file's own words say: the demo, then files in a folder of the caller's.
+#   bash tests/container.sh
+# PROBOX_ENGINE chooses between docker, podman and buildah (by default the first that answers), PROBOX_BASE the image to
+# start from.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+engine=${PROBOX_ENGINE:-}
+for one in docker podman buildah; do
+  [ -n "$engine" ] || ! "$one" info >/dev/null 2>&1 || engine=$one
+done
+[ -n "$engine" ] || { echo "none of docker, podman and buildah answers" >&2; exit 1; }
+image=localhost/probox-test:$$
+work=$(mktemp -d)
+trap 'rm -rf "$work"; "$engine" rmi "$image" >/dev/null 2>&1 || true' EXIT
+"$engine" build ${PROBOX_BASE:+--build-arg "BASE=$PROBOX_BASE"} -f Containerfile -t "$image" .
+
+probox() {
+  local owner container
+  owner="$(id -u):$(id -g)"
+  if [ "$engine" = buildah ]; then # which runs no image, and knows of no entry point
+    container=$(buildah from "$image")
+    buildah run --user "$owner" -v "$work:/work" "$container" -- probox "$@" && buildah rm "$container" >/dev/null
+  else
+    "$engine" run --rm --user "$owner" -v "$work:/work" "$image" "$@"
+  fi
+}
+
+probox demo | grep '^unsure .* 57\.57'
+probox demo --save demo >/dev/null
+[ -f "$work/demo/truth.json" ] || { echo "what is written in the image is not in the folder" >&2; exit 1; }
+probox evaluate demo/truth.json demo/unsure.json --out results | grep ' 57\.57 '
+probox plot results --out plots >/dev/null 2>&1
+[ -n "$(ls "$work"/plots/*.png)" ]
+echo "the image of $engine runs probox"
