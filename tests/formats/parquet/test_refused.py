@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from tests.formats.parquet.tables import assert_same, by_image, some_detections
 
 from probox import GroundTruth, InputError
 from probox.formats import read_parquet, read_parquet_truth, write_parquet
+from probox.formats.parquet.columns import footer_of
 
 
 def rewritten(path: Path, change: Callable[[pa.Table, dict[str, Any]], pa.Table]) -> None:
@@ -215,3 +217,8 @@ def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, data: st.DataOb
         assert len(bad) == len(good)
         if at < footer:
             assert_same(found, again)
+
+
+@pytest.mark.parametrize(("length", "footer"), [(0, b""), (12, b"PAR1footer.."), (13, b""), (2**32 - 1, b"")])
+def test_a_footer_is_no_longer_than_what_is_before_its_length(length: int, footer: bytes) -> None:
+    assert footer_of(io.BytesIO(b"PAR1footer.." + length.to_bytes(4, "little") + b"PAR1")) == footer
