@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 python="${PYTHON:-.venv/bin/python}"
 tidy="$(dirname "$python")/clang-tidy"
 build=build/tidy
+mkdir -p build
 cmake -S . -B "$build" -DPython_EXECUTABLE="$(realpath -s "$python")" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
   -DCMAKE_CXX_COMPILER="${CXX:-c++}" >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 2; }
 files=("$@")
