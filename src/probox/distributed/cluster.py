@@ -168,10 +168,15 @@ def _new_client(place: Any, timeout: float) -> Client:
     try:
         client.__init__(place, timeout=timeout)
     except BaseException:
-        with suppress(Exception):
-            client.close(timeout=2)
+        _close(client)
         raise
     return client
+
+
+def _close(client: Client) -> None:
+    """Close a client; a scheduler that is gone cannot be told goodbye."""
+    with suppress(Exception):
+        client.close(timeout=2)
 
 
 @contextmanager
@@ -189,8 +194,7 @@ def _connected(address: str, timeout: float) -> Iterator[Client]:
         try:
             yield client
         finally:
-            with suppress(Exception):  # a scheduler that is gone can't be told goodbye
-                client.close(timeout=2)
+            _close(client)
 
 
 def _check_workers(client: Client, timeout: float) -> None:

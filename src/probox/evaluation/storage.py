@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -258,14 +259,9 @@ def canonical(words: dict[str, Any]) -> bytes:
 def read_words_of(folder: Path) -> bytes:
     """Return the words of a folder as they are."""
     path = folder / WORDS
-    try:
-        missing, absent = not path.is_file(), not folder.exists()
-    except OSError:  # a folder that may not be looked into
-        missing, absent = True, False
-    except ValueError:  # a null character in its name
-        missing = absent = True
-    if missing:
-        raise InputError("no such folder" if absent else f"holds no {WORDS}", file=str(folder), remedy=_REMEDY)
+    if not os.path.isfile(path):  # which unlike pathlib's, before Python 3.14, raises for no name
+        problem = f"holds no {WORDS}" if os.path.exists(folder) else "no such folder"
+        raise InputError(problem, file=str(folder), remedy=_REMEDY)
     return read_regular(path, most=MAX_WORDS, remedy=_REMEDY)
 
 

@@ -120,3 +120,5 @@ def test_devices_and_folders(tmp_path: Path, evaluation: Evaluation) -> None:
 def test_no_folder(tmp_path: Path) -> None:
     assert "none: no such folder; give a folder that" in refused(tmp_path / "none")
     assert "no such folder" in refused(tmp_path / "nul\0")
+    assert "no such folder" in refused(tmp_path / ("n" * 300))  # which is too long for a name
+    assert f"holds no {WORDS}" in refused(tmp_path)
