@@ -19,7 +19,7 @@ from probox.analysis import comparison
 from probox.analysis.class_parts import class_part
 from probox.analysis.comparison import Difference, compare
 from probox.analysis.comparison_text import comparison_table
-from probox.analysis.conclusions import conclude, p_words
+from probox.analysis.conclusions import Finding, conclude, p_words
 from probox.analysis.intervals import Interval, bootstrap
 from probox.analysis.paired import Sampler, holm
 from probox.analysis.same_truth import side_by_side
@@ -355,7 +355,7 @@ def test_one_image_concludes_nothing() -> None:
 
 def said(value: float, low: float, high: float, p: float = 0.004, *, claimed: bool = True, **column: object) -> str:
     named = Column(key="X", **{"heading": "X", **column})  # type: ignore[arg-type]
-    return conclude(("A", "B"), [(named, Interval(value, low, high, 0.1), p, claimed)], 206, 0.95)
+    return conclude(("A", "B"), [Finding(named, Interval(value, low, high, 0.1), p, p, claimed)], 206, 0.95)
 
 
 def test_conclusions() -> None:
@@ -384,26 +384,59 @@ def test_conclusions() -> None:
 
 
 def test_conclusions_of_many_measures() -> None:
-    def found(name: str, value: float, claimed: bool) -> tuple[Column, Interval, float, bool]:
-        return Column(key=name), Interval(value, value - 0.01, value + 0.01, 0.1), 0.01, claimed
+    def found(name: str, value: float, claimed: bool) -> Finding:
+        return Finding(Column(key=name), Interval(value, value - 0.01, value + 0.01, 0.1), 0.01, 0.02, claimed)
 
     claims = [found("P", 0.05, True), found("Q", -0.05, True), found("R", 0.03, True)]
     assert conclude(("A", "B"), claims, 99, 0.9, pairs=2) == (
-        "A is better than B in P by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, 99 images, Holm's correction for "
-        "2 pairs) and in R by 3.0 points (2.0 to 4.0, p = 0.010); B is better than A in Q by 5.0 points (4.0 to 6.0, "
-        "p = 0.010)."
+        "A is better than B in P by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, adjusted p = 0.020, 99 images, "
+        "Holm's correction for 2 pairs) and in R by 3.0 points (2.0 to 4.0, p = 0.010, adjusted p = 0.020); "
+        "B is better than A in Q by 5.0 points (4.0 to 6.0, p = 0.010, adjusted p = 0.020)."
     )
     mixed = [found("P", 0.002, False), found("Q", 0.05, True)]
     assert conclude(("A", "B"), mixed, 99, 0.9) == (
-        "A is better than B in Q by 5.0 points (90 % interval 4.0 to 6.0, p = 0.010, 99 images); "
-        "in P no difference can be claimed: A minus B is 0.2 points (-0.8 to 1.2, p = 0.010)."
+        "A is better than B in Q by 5.0 points (90 % interval 4.0 to 6.0, p = 0.020, 99 images); "
+        "in P no difference can be claimed: A minus B is 0.2 points (-0.8 to 1.2, p = 0.020)."
     )
     unclaimed = [found(name, 0.002, False) for name in "PQRS"]
     assert conclude(("A", "B"), unclaimed, 99, 0.9) == "In P, Q, R and S no difference can be claimed."
     assert conclude(("A", "B"), unclaimed[:2], 99, 0.9) == (
-        "In P and Q no difference can be claimed: A minus B is 0.2 points (90 % interval -0.8 to 1.2, p = 0.010, "
-        "99 images) and 0.2 points (-0.8 to 1.2, p = 0.010)."
+        "In P and Q no difference can be claimed: A minus B is 0.2 points (90 % interval -0.8 to 1.2, p = 0.020, "
+        "99 images) and 0.2 points (-0.8 to 1.2, p = 0.020)."
     )
+
+
+@pytest.mark.parametrize(("p", "adjusted", "pairs"), [(0.01, 0.08, 8), (0.06, 0.06, 1), (0.06, 0.12, 2)])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_sentence_agrees_with_an_interval_that_excludes_0(p: float, adjusted: float, pairs: int, sign: int) -> None:
+    """An interval without 0 beside "no difference" needs its reason: the correction, or the permutation test."""
+    low, high = sorted((sign * 0.01, sign * 0.03))
+    finding = Finding(Column(key="PDQ"), Interval(sign * 0.02, low, high, 0.1), p, adjusted, False)
+    text = conclude(("A", "B"), [finding], 99, 0.95, pairs)
+    if p <= 0.05:
+        reason = " after Holm's correction for 8 pairs, although the interval of this pair alone excludes 0: A minus B"
+    else:
+        reason = " by the permutation test (p above 0.05), although the interval excludes 0: A minus B"
+    assert text.startswith(f"In PDQ no difference can be claimed{reason}")
+    assert (f"p = {p:.3f}, adjusted p = {adjusted:.3f}" in text) == (pairs > 1)
+    touching = finding._replace(difference=Interval(sign * 0.02, *sorted((0.0, sign * 0.03)), 0.1))
+    assert "In PDQ no difference can be claimed: A minus" in conclude(("A", "B"), [touching], 99, 0.95, pairs)
+
+
+def test_permutations_follow_the_number_of_pairs(results: dict[str, Evaluation]) -> None:
+    """Twelve results make 66 pairs: with 1,000 permutations the least adjusted p would be 66 / 1001 = 0.066."""
+    unsure = results["unsure"]
+    many = {f"{n}": unsure.at_threshold(0.01 * n) for n in range(1, 12)} | {"sure": results["sure"]}
+    found = compare(many, ["pdq"], all_pairs=True)
+    assert (len(found.pairs), found.permutations) == (66, 2640)
+    assert found.to_dict()["permutations"] == 2640
+    best = min((pair.columns["PDQ"] for pair in found.pairs), key=lambda difference: difference.p)
+    assert best.p < 1 / 1001
+    assert best.adjusted == pytest.approx(66 * best.p)
+    assert best.claimed
+    assert "1,000 draws and 2,640 swaps" in str(found)
+    assert compare(many, ["pdq"], replicates=10).permutations == 440
+    assert compare(results, ["pdq"], replicates=10).permutations == 10
 
 
 def test_many_classes_are_swapped_often_enough_to_be_claimed(results: dict[str, Evaluation]) -> None:

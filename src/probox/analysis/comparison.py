@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from probox.analysis.conclusions import conclude, listed
+from probox.analysis.conclusions import Finding, conclude, listed
 from probox.analysis.intervals import Interval, interval_of, notes_on_images, notes_on_undefined, units_of
 from probox.analysis.paired import (
     Couple,
@@ -18,11 +18,12 @@ from probox.analysis.paired import (
     Progress,
     Sampler,
     Steps,
+    classes_per_column,
     corrected,
+    count_permutations,
     differences,
     draw_together,
     images_about,
-    more_swaps,
     p_values,
     swap_differences,
 )
@@ -115,7 +116,9 @@ class Comparison:
     level : float
         Of the intervals; 1 - level is the error that claims are allowed.
     replicates, seed : int
-        How often images were drawn and swapped, and from which seed; for many classes they are swapped more often.
+        Number of bootstrap replicates, and the random seed.
+    permutations : int
+        Number of permutations: `replicates`, or more where many pairs are tested. Classes have more still.
     notes : tuple of str
         What was left out, differs or is too little, one sentence each.
     """
@@ -125,6 +128,7 @@ class Comparison:
     images: int
     level: float
     replicates: int
+    permutations: int
     seed: int
     notes: tuple[str, ...]
 
@@ -147,6 +151,7 @@ class Comparison:
             "images": self.images,
             "level": self.level,
             "replicates": self.replicates,
+            "permutations": self.permutations,
             "seed": self.seed,
             "notes": list(self.notes),
         }
@@ -183,7 +188,8 @@ def compare(
     all_pairs : bool
         Compare each with each.
     replicates, seed, level
-        As for `bootstrap`; as many swaps of images are made.
+        As for `bootstrap`. There are as many permutations, or more where the number of pairs and classes needs more
+        for Holm's correction.
     swaps : bool
         Test the differences by swapping images. Without, there are intervals alone: no p, and nothing is claimed.
     progress : callable, optional
@@ -215,16 +221,17 @@ def compare(
     couples = list(combinations(results, 2))
     couples = couples if all_pairs else couples[: len(results) - 1]
     samplers = {name: Sampler(result, wanted, per_class) for name, result in results.items()}
-    steps = Steps(replicates, images, len(couples) if swaps else 0, progress)
+    permutations = count_permutations(len(couples), replicates, level)
+    steps = Steps(replicates, permutations, images, len(couples) if swaps else 0, progress)
     drawn = draw_together(samplers, images, replicates, seed, steps, mapper)
     tested = {}
     for couple in couples:
         swapped: dict[Place, Floats] = {}
         if swaps and images > 1:
             both = Sampler(_joined(results, couple, wanted), wanted, per_class)
-            swapped = swap_differences(
-                both, images, replicates, seed, steps, more_swaps(both, len(couples), replicates, level), mapper
-            )
+            tests = len(couples) * classes_per_column(both)
+            more = count_permutations(tests, permutations, level) - permutations
+            swapped = swap_differences(both, images, permutations, seed, steps, more, mapper)
         tested[couple] = p_values(couple, samplers, swapped, images)
     adjusted = corrected(tested)
     pairs = []
@@ -239,7 +246,7 @@ def compare(
     others = (*others, *(_not_in_all(results) if measures is None else ()))
     others = (*others, *(_not_of_classes(wanted, named=measures is not None) if per_class else ()))
     notes += [*notes_on_images(images), *others, *_remarks(results, wanted)]
-    return Comparison(tuple(pairs), wanted, images, level, replicates, seed, tuple(notes))
+    return Comparison(tuple(pairs), wanted, images, level, replicates, permutations, seed, tuple(notes))
 
 
 def _not_in_all(results: Mapping[str, Evaluation]) -> list[str]:
@@ -310,5 +317,6 @@ def _pair(
         if name:
             classes.setdefault(key, {})[name] = difference
     headlines = [(measure.headline, columns[measure.headline.key]) for measure in measures]
-    words = conclude(couple, [(c, d.difference, d.adjusted, d.claimed) for c, d in headlines], images, level, pairs)
+    findings = [Finding(column, d.difference, d.p, d.adjusted, d.claimed) for column, d in headlines]
+    words = conclude(couple, findings, images, level, pairs)
     return PairOfResults(*couple, columns, classes, words)

@@ -26,9 +26,14 @@ def reading(comparison: Comparison) -> str:
     """Return how to read the tables, in one line."""
     return (
         f"qualities and their differences in per cent; [{100 * comparison.level:g} % intervals] and p: "
-        f"{comparison.replicates:,} draws and swaps of {comparison.images:,} images, seed {comparison.seed}; "
-        f"* differs"
+        f"{_repeats(comparison)} of {comparison.images:,} images, seed {comparison.seed}; * differs"
     )
+
+
+def _repeats(comparison: Comparison) -> str:
+    if comparison.permutations == comparison.replicates:
+        return f"{comparison.replicates:,} draws and swaps"
+    return f"{comparison.replicates:,} draws and {comparison.permutations:,} swaps"
 
 
 def comparison_table(
@@ -50,20 +55,20 @@ def comparison_table(
     style : {"text", "markdown", "latex", "csv"}
         CSV has all columns, plain fractions, and each limit in a column of its own.
     of_classes : bool
-        The classes instead, as far as they were compared; p are Holm's.
+        The classes instead, as far as they were compared.
     width : int, optional
         Of text: how many letters a line may have. A wider table is broken into blocks of columns. Default: no limit.
     """
     rows = list(_rows(comparison, pair, of_classes, every=style == "csv"))
     if style == "csv":
         return _csv(pair, rows, of_classes)
-    p = "p (Holm)" if of_classes or len(comparison.pairs) > 1 else "p"
+    corrected = of_classes or len(comparison.pairs) > 1
     header = [
         _over_names(rows, pair) if of_classes else "",
         pair.first,
         pair.second,
         f"{pair.first} - {pair.second}",
-        p,
+        *(["p", "p (Holm)"] if corrected else ["p"]),
     ]
     if of_classes:
         header.insert(1, "images")
@@ -73,7 +78,9 @@ def comparison_table(
         mark = "*" if difference.claimed else ""
         values = [_interval(column, one) for one in (difference.first, difference.second)]
         between = _difference(column, difference.difference)
-        cells.append([escaped(name, style), *many, *values, between, _p(difference.adjusted) + _marked(mark, style)])
+        raw = [_p(difference.p)] if corrected else []
+        p = _p(difference.adjusted) + _marked(mark, style)
+        cells.append([escaped(name, style), *many, *values, between, *raw, p])
     if style == "text":
         return grid(cells, width=width)
     return {"markdown": _markdown, "latex": _latex}[style](cells)

@@ -4,69 +4,89 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from probox.analysis.intervals import Interval
 from probox.evaluation.text import limit_digits
 from probox.measures.measure import Column
 
-__all__ = ["conclude", "listed", "p_words", "shown_difference"]
+__all__ = ["Finding", "conclude", "listed", "p_words", "shown_difference"]
 
 _MANY = 3
 """Of more differences that cannot be claimed, only the names are told: the table has the numbers."""
 
-Finding = tuple[Column, Interval, float, bool]
-"""A column, the first result's number minus the second's, p, and whether a difference may be claimed."""
+
+class Finding(NamedTuple):
+    """A column, the first result's number minus the second's, its p-values, and whether a difference is claimed."""
+
+    column: Column
+    difference: Interval
+    p: float
+    adjusted: float
+    claimed: bool
 
 
 def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, level: float, pairs: int = 1) -> str:
-    """Return the sentence about two results; p are corrected for as many pairs.
+    """Return the sentence about two results; adjusted p-values are those of as many pairs.
 
-    >>> pdq = Column(key="PDQ", heading="PDQ")
-    >>> conclude(("A", "B"), [(pdq, Interval(0.013, 0.004, 0.022, 0.005), 0.004, True)], 206, 0.95)
+    >>> pdq = Finding(Column(key="PDQ", heading="PDQ"), Interval(0.013, 0.004, 0.022, 0.005), 0.004, 0.004, True)
+    >>> conclude(("A", "B"), [pdq], 206, 0.95)
     'A is better than B in PDQ by 1.3 points (95 % interval 0.4 to 2.2, p = 0.004, 206 images).'
     """
     if images < 2:
         return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {images} image{'s' * (images != 1)}."
     claims: dict[str, list[Finding]] = {}
-    unclaimed: list[Finding] = []
+    unclaimed: dict[str, list[Finding]] = {}
     equal: list[str] = []
     missing: list[str] = []
     for finding in findings:
-        column, difference, _, claimed = finding
+        column, difference = finding.column, finding.difference
         if not math.isfinite(difference.value):
             missing.append(_name(column))
         elif difference.value == difference.low == difference.high == 0:
             equal.append(_name(column))
-        elif claimed:
+        elif finding.claimed:
             (ahead, behind), how = _order(couple, column, difference)
             claims.setdefault(f"{ahead} is {how} than {behind}", []).append(finding)
         else:
-            unclaimed.append(finding)
+            unclaimed.setdefault(_reason(finding, level, pairs), []).append(finding)
     corrected = f", Holm's correction for {pairs} pairs" if pairs > 1 else ""
-    amounts = _Amounts(f"{100 * level:g} % interval ", f", {images:,} images{corrected}")
+    amounts = _Amounts(f"{100 * level:g} % interval ", f", {images:,} images{corrected}", adjusted=pairs > 1)
     said = [
-        f"{who} {listed([f'in {_name(finding[0])} by {amounts.of(finding)}' for finding in found])}"
+        f"{who} {listed([f'in {_name(finding.column)} by {amounts.of(finding)}' for finding in found])}"
         for who, found in claims.items()
     ]
-    if unclaimed:
-        names = listed([_name(finding[0]) for finding in unclaimed])
-        told = [amounts.of(finding) for finding in unclaimed] if len(unclaimed) <= _MANY else []
+    for reason, found in unclaimed.items():
+        names = listed([_name(finding.column) for finding in found])
+        told = [amounts.of(finding) for finding in found] if len(found) <= _MANY else []
         rest = f": {couple[0]} minus {couple[1]} is {listed(told)}" if told else ""
-        said.append(f"in {names} no difference can be claimed{rest}")
+        said.append(f"in {names} no difference can be claimed{reason}{rest}")
     said += [f"in {listed(equal)} they are equal"] if equal else []
     said += [f"in {listed(missing)} one of them has no finite number"] if missing else []
     text = "; ".join(said) or f"there is nothing to compare {couple[0]} and {couple[1]} by"
     return f"{text[:1].upper() if text.startswith(('in ', 'there ')) else text[:1]}{text[1:]}."
 
 
+def _reason(finding: Finding, level: float, pairs: int) -> str:
+    """Return why nothing is claimed although the interval, which is of this pair alone, excludes 0 as it is printed."""
+    low, high = shown_difference(finding.column, finding.difference)[1:]
+    digits = limit_digits(finding.column, low, high)
+    low, high = (float(_number(finding.column, end, digits).replace(",", "")) for end in (low, high))
+    if not (low > 0 or high < 0):
+        return ""
+    if pairs > 1 and finding.p <= 1 - level:
+        return f" after Holm's correction for {pairs} pairs, although the interval of this pair alone excludes 0"
+    return f" by the permutation test (p above {1 - level:.2g}), although the interval excludes 0"
+
+
 class _Amounts:
     """By how much results differ, with intervals; what is true of all intervals is told with the first."""
 
-    def __init__(self, before: str, behind: str) -> None:
-        self.before, self.behind = before, behind
+    def __init__(self, before: str, behind: str, *, adjusted: bool) -> None:
+        self.before, self.behind, self.adjusted = before, behind, adjusted
 
     def of(self, finding: Finding) -> str:
-        column, difference, p, claimed = finding
+        column, difference, p, adjusted, claimed = finding
         value, low, high = shown_difference(column, difference)
         sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
         low, high = sorted((sign * low, sign * high))
@@ -74,7 +94,8 @@ class _Amounts:
             return f"{_amount(column, sign * value, 2)} (without an interval{self.behind})"
         digits = limit_digits(column, low, high)
         between = f"{_number(column, low, digits)} to {_number(column, high, digits)}"
-        ends = f"{self.before}{between}, {p_words(p)}{self.behind}"
+        both = f"{p_words(p)}, adjusted {p_words(adjusted)}" if self.adjusted else p_words(adjusted)
+        ends = f"{self.before}{between}, {both}{self.behind}"
         self.before = self.behind = ""
         return f"{_amount(column, sign * value, digits)} ({ends})"
 

@@ -23,12 +23,13 @@ __all__ = [
     "Progress",
     "Sampler",
     "Steps",
+    "classes_per_column",
     "corrected",
+    "count_permutations",
     "differences",
     "draw_together",
     "holm",
     "images_about",
-    "more_swaps",
     "p_values",
     "swap_differences",
 ]
@@ -121,8 +122,8 @@ def _images_naming(evaluation: Evaluation, label: int) -> npt.NDArray[np.int64]:
 class Steps:
     """Counts replicates for who wants to see that it goes on."""
 
-    def __init__(self, replicates: int, images: int, pairs: int, progress: Progress | None) -> None:
-        self.total = replicates * (1 + pairs) if images > 1 else 0
+    def __init__(self, replicates: int, permutations: int, images: int, pairs: int, progress: Progress | None) -> None:
+        self.total = replicates + pairs * permutations if images > 1 else 0
         self.done = 0
         self.progress = progress
 
@@ -153,14 +154,14 @@ def _drawn_numbers(block: Block, images: int, seed: int, *samplers: Sampler) -> 
 
 
 def swap_differences(
-    both: Sampler, images: int, replicates: int, seed: int, steps: Steps, more: int, mapper: Mapper = here
+    both: Sampler, images: int, permutations: int, seed: int, steps: Steps, more: int, mapper: Mapper = here
 ) -> dict[Place, Floats]:
     """Return the differences of two results that have swapped some images; rows of `both` are theirs in turn.
 
     Of classes there are `more`.
     """
     parts = []
-    blocks = blocks_of(replicates, images, mapper.at_once)
+    blocks = blocks_of(permutations, images, mapper.at_once)
     found_parts = mapper(_swapped_numbers, blocks, images, seed, SWAPS, both)
     others = mapper(_swapped_numbers, blocks_of(more, images, mapper.at_once), images, seed, MORE_SWAPS, both)
     for block, part in zip(blocks, found_parts, strict=True):
@@ -191,14 +192,19 @@ def differences(first: Floats, second: Floats) -> Floats:
         return np.asarray(first - second)
 
 
-def more_swaps(both: Sampler, pairs: int, replicates: int, level: float) -> int:
-    """Return how many more swaps classes need: p is at least 1 / swaps, and Holm's is that times all classes and pairs.
+def count_permutations(tests: int, replicates: int, level: float) -> int:
+    """Return how many permutations so many tests in one family need: `replicates`, or more where there are several.
 
-    With twice as many as the least that could claim anything, a class needs no luck to be claimed.
+    p is at least 1 / (permutations + 1), and Holm's correction multiplies the least p by the number of tests. Twice the
+    permutations with which that product reaches 1 - level leave room for a permutation that exceeds by chance.
     """
+    return max(replicates, math.ceil(2 * tests / (1 - level))) if tests > 1 else replicates
+
+
+def classes_per_column(both: Sampler) -> int:
+    """Return how many classes the column with most of them is tested for; 0 if classes are not compared."""
     keys = [key for _, key in both.images]
-    tests = pairs * max((keys.count(key) for key in set(keys)), default=0)
-    return max(0, math.ceil(2 * tests / (1 - level)) - replicates) if tests else 0
+    return max((keys.count(key) for key in set(keys)), default=0)
 
 
 def _stacked(parts: Sequence[Mapping[Place, Floats]]) -> dict[Place, Floats]:

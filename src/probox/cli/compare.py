@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=2),
     default=1000,
     show_default=True,
-    help="How often images are drawn, and swapped.",
+    help="Bootstrap replicates, and permutations; several pairs or classes get as many as Holm's correction needs.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of draws and swaps.")
 @click.option(

@@ -329,13 +329,20 @@
     const sign = claimed && difference < 0 ? -1 : 1;
     const points = (/** @type {number} */ value, /** @type {number} */ digits) =>
       (Number((100 * value).toFixed(digits)) + 0).toFixed(digits);
+    let excludes = false;
     let amount = `${points(sign * difference, 2)} points (without an interval, ${many})`;
     if (between) {
       const [low, high] = [sign * between.low, sign * between.high].sort((x, y) => x - y);
       const digits = digitsOf(low, high);
+      excludes = Number(points(low, digits)) > 0 || Number(points(high, digits)) < 0;
       amount = `${points(sign * difference, digits)} points (${100 * LEVEL} % interval ${points(low, digits)} to ${points(high, digits)}, ${pText(p)}, ${many})`;
     }
-    if (!claimed) return `In PDQ no difference can be claimed: ${a} minus ${b} is ${amount}.`;
+    if (!claimed) {
+      const reason = excludes
+        ? ` by the permutation test (p above ${(1 - LEVEL).toFixed(2)}), although the interval excludes 0`
+        : "";
+      return `In PDQ no difference can be claimed${reason}: ${a} minus ${b} is ${amount}.`;
+    }
     const [ahead, behind] = difference > 0 ? [a, b] : [b, a];
     return `${ahead} is better than ${behind} in PDQ by ${amount}.`;
   };
