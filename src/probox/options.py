@@ -20,11 +20,12 @@ __all__ = ["OPTIONS", "Option", "Settings", "resolve_settings", "takes_settings"
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A field of `Convention` that may be set in a word: its name, what it does, and what its value is called."""
+    """A field of `Convention` that may be set in a word; a number goes from 0 to `highest`."""
 
     field: str
     help: str
     metavar: str | None = None
+    highest: float | None = None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -41,8 +42,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("background", "The background lies outside an object's box or mask."),
     Option("box_truth", "Use annotated boxes in place of masks."),
     Option("set_covariance", "Give every corner the variance V (square pixels).", "V"),
-    Option("label_threshold", "Keep detections with a label probability above T.", "T"),
-    Option("label_weight", "Weight of the label in pPDQ, 0 to 1 [default: 0.5].", "W"),
+    Option("label_threshold", "Keep detections with a label probability above T.", "T", 1.0),
+    Option("label_weight", "Weight of the label in pPDQ, 0 to 1 [default: 0.5].", "W", 1.0),
     Option("clip", "Move corners outside the image onto its border."),
     Option("object_filter", "Ignore small objects [default: as truth asks]."),
 )

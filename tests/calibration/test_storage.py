@@ -236,7 +236,8 @@ def test_wrong_entries_are_named(message: str, tmp_path: Path) -> None:
         ('{"a": NaN}', "NaN is no number"),
         ('{"a": 1, "a": 2}', "the key 'a' stands there twice"),
         ("[" * 100_000, "is no JSON file of a calibration"),
-        ("[]", 'expected a calibration with "format": "probox calibration 1", but got \'list\''),
+        ("[]", 'expected a calibration with "format": "probox calibration 1", but got a file without it'),
+        ('{"images": []}', 'expected a calibration with "format": "probox calibration 1", but got a file without it'),
         ("1" * 5000, "is no JSON file of a calibration"),
     ],
 )

@@ -118,7 +118,9 @@ def test_both_spellings_of_a_variance(capsys: pytest.CaptureFixture[str], golden
         ),
         (["draw", "d.json", "--out", "p", "--set-cov", "3"], "--set-cov says how to judge .* without --truth none is"),
         (["calibrate", "fit", "t", "d", "--out", "c", "--set-cov", "3"], "No such option"),
-        (["evaluate", "t", "d", "--label-weight", "2"], "expected label_weight between 0 and 1, got 2"),
+        (["evaluate", "t", "d", "--label-weight", "2"], "Invalid value for '--label-weight': 2.0 is not in the range"),
+        (["evaluate", "t", "d", "--label-threshold", "2"], "'--label-threshold': 2.0 is not in the range 0.0<=x<=1.0"),
+        (["evaluate", "t", "d", "--set-cov", "-1"], "'--set-cov' / '--set-covariance': -1.0 is not in the range x>=0"),
         (["table", "t", "d", "--measures", "enrgy"], "Did you mean energy?"),
     ],
 )

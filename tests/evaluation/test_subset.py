@@ -57,9 +57,17 @@ def test_notes_are_those_of_the_part() -> None:
 
 def test_what_is_counted_by_image_is_not_repeated_of_a_part() -> None:
     truth, found = world()
-    whole = evaluate(truth, found, convention=Convention(label_threshold=0.5))
+    whole = evaluate(truth, found, convention=Convention(label_threshold=0.7))
     assert any("label threshold" in note for note in whole.notes)
     assert not any("label threshold" in note for note in whole.on(truth.image_ids[:3]).notes)
+
+
+def test_a_label_threshold_that_leaves_out_nothing_is_not_noted() -> None:
+    truth, found = world()
+    assert evaluate(truth, found, convention=Convention(label_threshold=0.5)).notes == ()
+    whole = evaluate(truth, found)
+    assert whole.at_threshold(0.5).notes == ()
+    assert whole.at_threshold(0.7).at_threshold(0.7).notes == whole.at_threshold(0.7).notes != ()
 
 
 def test_unknown_images_are_named() -> None:

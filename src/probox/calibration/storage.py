@@ -126,8 +126,9 @@ def from_json(content: Any, *, file: str | None = None) -> Calibration:
     """Return the calibration that `to_json` wrote; raise for the first wrong entry, by name."""
     whole = _Entry(content, "", file)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        given = content.get("format") if isinstance(content, dict) else type(content).__name__
-        problem = f'expected a calibration with "format": "{FORMAT}", but got {given!r:.60}'
+        given = content.get("format") if isinstance(content, dict) else None
+        got = "a file without it" if given is None else f"{given!r:.60}"
+        problem = f'expected a calibration with "format": "{FORMAT}", but got {got}'
         if isinstance(given, str) and given.startswith("probox calibration "):
             raise InputError(problem, file=file, remedy="use a newer probox, or fit again")
         whole.fail(problem)

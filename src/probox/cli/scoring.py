@@ -140,7 +140,8 @@ def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[...
     if option.field in CHOICES:
         return click.option(*flags, option.field, type=click.Choice(CHOICES[option.field]), **shared)
     if option.metavar is not None:
-        return click.option(*flags, option.field, type=float, metavar=option.metavar, **shared)
+        kind = click.FloatRange(0.0, option.highest)
+        return click.option(*flags, option.field, type=kind, metavar=option.metavar, **shared)
     if getattr(Convention, option.field) is None:
         return click.option(*(f"{flag}/--no-{flag[2:]}" for flag in flags), option.field, **shared)
     return click.option(*flags, option.field, is_flag=True, **shared)

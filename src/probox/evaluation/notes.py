@@ -121,7 +121,7 @@ def notes_at_threshold(notes: Sequence[str], below: int, threshold: float) -> tu
     earlier = [_THRESHOLD.fullmatch(text) for text in notes]
     total = below + sum(int(found[1]) for found in earlier if found)
     others = [text for text, found in zip(notes, earlier, strict=True) if not found]
-    return (*others, threshold_note(total, threshold))
+    return (*others, threshold_note(total, threshold)) if total else tuple(others)
 
 
 def notes_of_part(notes: Sequence[str], part: int, whole: int) -> tuple[str, ...]:

@@ -283,7 +283,7 @@ def label_notes(
 ) -> list[str]:
     """Say how many detections are below the label threshold, and which classes the truth does not know."""
     notes: list[str] = []
-    if convention.label_threshold is not None:
+    if convention.label_threshold is not None and below:
         notes.append(threshold_note(below, convention.label_threshold))
     return [*notes, *_class_notes(tuple(found_classes), tuple(truth_classes))]
 

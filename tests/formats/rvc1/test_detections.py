@@ -82,7 +82,7 @@ def test_no_detections(write: Write, truth: GroundTruth) -> None:
         (file([], [], classes=[1]), "classes[0]: expected a string, but got 1"),
         ({"classes": []}, 'expected a key "detections"'),
         ({"detections": []}, 'expected a key "classes"'),
-        ({"images": [], "annotations": []}, "this looks like COCO ground truth"),
+        ({"images": [], "annotations": []}, "this is COCO ground truth: give a file of detections in its place"),
         ("text", "COCO results, RVC1 or Parquet, but the file begins with '\"text\"'"),
     ],
 )

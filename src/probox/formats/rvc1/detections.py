@@ -175,7 +175,7 @@ def _require_keys(columns: Mapping[str, Any], file: str, problems: Problems) -> 
         found = ", ".join(f'"{name}"' for name in columns["other_keys"]) or "no other keys"
         remedy = "give RVC1 detections or COCO results"
         if {"images", "annotations"} & set(columns["other_keys"]):
-            remedy = "this looks like COCO ground truth: name the ground truth first, then the detections"
+            remedy = "this is COCO ground truth: give a file of detections in its place"
         problems.stop(InputError(f'expected a key "{key}", but got {found}', file=file, remedy=remedy), "missing key")
 
 
