@@ -176,7 +176,11 @@ def look_at(detector: Runner, chunk: Sequence[ImageFile], options: Options) -> l
 def _look(detector: Runner, seen: Sequence[Seen], options: Options) -> list[Done]:
     pixels = [one.photo.pixels for one in seen if one.photo is not None]
     ids = [one.image.image_id for one in seen if one.photo is not None]
-    looks = iter(look(detector, pixels, ids, options) if pixels else [])
+    try:
+        looks = iter(look(detector, pixels, ids, options) if pixels else [])
+    except InputError as error:
+        which = ids[0] if len(ids) == 1 else f"{ids[0]} or one of the {len(ids) - 1} after it"
+        raise InputError(error.problem, file=error.file, image=which, entry=error.entry, remedy=error.remedy) from None
     done: list[Done] = []
     for one in seen:
         if one.photo is None:
