@@ -179,8 +179,8 @@ def _look(detector: Runner, seen: Sequence[Seen], options: Options) -> list[Done
     try:
         looks = iter(look(detector, pixels, ids, options) if pixels else [])
     except InputError as error:
-        which = ids[0] if len(ids) == 1 else f"{ids[0]} or one of the {len(ids) - 1} after it"
-        raise InputError(error.problem, file=error.file, image=which, entry=error.entry, remedy=error.remedy) from None
+        image = ids[0] if len(ids) == 1 else error.image
+        raise InputError(error.problem, file=error.file, image=image, entry=error.entry, remedy=error.remedy) from None
     done: list[Done] = []
     for one in seen:
         if one.photo is None:
