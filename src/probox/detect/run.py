@@ -123,7 +123,7 @@ def detect_images(
         **dataclasses.asdict(options),
         **(settings or {}),
     }
-    with Partial(beside(out), described) as kept:
+    with Partial(beside(out), described, detector.family.classes) as kept:
         done = _detect_all(detector, images, options, kept, progress, looking or _look_here)
         notes = save_detections(out, done.found, images, done.sizes, categories, shards=shards)
         notes += tuple(getattr(looking or detector, "notes", ()))
@@ -231,7 +231,7 @@ def _detect_all(
     if not readable:
         first = skipped[images[0].image_id]
         raise InputError(f"none of the images could be read (the first: {first})", file=str(images[0].path.parent))
-    found, sizes, remarks, plain = kept.collect(readable, detector.family.classes)
+    found, sizes, remarks, plain = kept.collect(readable)
     changed = [image for image in images if states[image.image_id] == "changed"]
     notes = [_said("{photos} changed since the interrupted run, and looked at again", changed)] if changed else []
     notes += [_said(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]
