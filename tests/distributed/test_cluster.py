@@ -42,6 +42,34 @@ def test_a_local_cluster_has_as_many_processes_as_asked_for(client: Any) -> None
         assert thread_total(other) == 1
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="needs PYTHONSAFEPATH")
+def test_processes_do_not_import_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    (tmp_path / "pickle.py").write_text("open('ran', 'w')")
+    command = [sys.executable, "-c", "from multiprocessing.spawn import spawn_main"]
+    with cluster._isolated():
+        subprocess.run(command, check=True, capture_output=True)
+        assert not (tmp_path / "ran").exists()
+    subprocess.run(command, check=False, capture_output=True)
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"), [("pickle.py", True), ("json.cpython-310.so", True), ("random", True), ("own.py", False)]
+)
+def test_a_python_that_would_import_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, refusal: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    if not refusal:
+        cluster._check_current_folder()
+        return
+    with pytest.raises(InputError, match=f"{name}: would be imported by Dask's processes .*; start probox in another"):
+        cluster._check_current_folder()
+
+
 def test_loggers_are_as_before(client: Any) -> None:
     logger = logging.getLogger("distributed.client")
     before = logger.level

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +108,39 @@ def test_the_file_is_that_of_one_process(client: Any, place: Path) -> None:
     assert steps[-1] == (9, 9)
     assert len(list(Path("opened").iterdir())) >= 2  # one here, and one at least there
     assert not Path("there.coco.json.partial").exists()
+
+
+RUN = """
+import os, sys
+from probox.cli import main
+from probox.distributed import open_client
+
+if __name__ == "__main__":
+    with open_client("local:1") as client:  # which may start its worker again
+        client.restart()
+    assert "PYTHONSAFEPATH" not in os.environ
+    main()
+"""
+
+
+@pytest.mark.slow
+def test_modules_in_the_current_folder_do_not_replace_python_s_own(
+    place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """One's own detector there is opened all the same."""
+    program = tmp_path_factory.mktemp("elsewhere") / "run.py"
+    program.write_text(RUN)
+    for name in ("pickle", "json", "numpy", "distributed"):
+        Path(f"{name}.py").write_text(f"open('ran-{name}', 'w')")
+    words = ["detect", MODEL, "--images", "photos", "--out", "there.coco.json", "--uncertainty", "constant"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONPATH")}
+    done = subprocess.run(
+        [sys.executable, program, *words, "--dask", "local:1"],
+        env=environment, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert list(Path().glob("ran-*")) == []
+    assert (done.returncode, "16 detections in 9 images" in done.stderr) == (0, True), done.stderr
+    assert len(list(Path("opened").iterdir())) == 1  # by the worker
 
 
 def test_graphs(client: Any, place: Path) -> None:

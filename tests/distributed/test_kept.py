@@ -48,6 +48,31 @@ def leave_parts(client: Any, folder: Path, truth: Any, found: Any, **given: Any)
     return sorted(folder.glob("part-*"))
 
 
+@pytest.mark.parametrize("name", [NOTE, "lock", part_name(1, PARTS)])
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_only_regular_files_are_read(tmp_path: Path, name: str, kind: str) -> None:
+    """A pipe is not waited for, and a link is not followed, so that nothing is made where it leads."""
+    file, outside = tmp_path / "parts" / name, tmp_path / "outside"
+    file.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(outside)
+    kept = KeptParts(str(file.parent), {}, resume=True)
+    with pytest.raises(InputError) as caught:
+        kept.folder.read(name) if name.startswith("part") else kept.__enter__()
+    problem = "is a link, which is not followed" if kind == "link" else "expected a file, but this is a pipe"
+    assert str(caught.value) == f"{file}: {problem}; delete it"
+    assert not outside.exists()
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b" " * (2 << 20)], ids=["deep", "large"])
+def test_a_note_that_no_run_writes_is_refused(tmp_path: Path, content: bytes) -> None:
+    put(tmp_path / NOTE, content)
+    with pytest.raises(InputError, match=r"choose an empty folder|expected at most 1,048,576 bytes"):
+        KeptParts(str(tmp_path), {}, resume=True).__enter__()
+
+
 def test_parts_are_named_by_number_and_gone_in_the_end(client: Any, tables: Tables, tmp_path: Path) -> None:
     folder = tmp_path / "not there yet" / "parts"
     parts = leave_parts(client, folder, *tables)

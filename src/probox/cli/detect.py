@@ -141,8 +141,7 @@ def command(
     """Run a detector over photos.
 
     MODEL is an ONNX file; torchvision:NAME with --weights FILE; ultralytics:FILE.pt; transformers:DIR, a folder
-    written by save_pretrained; or one's own, python:FILE.py:FUNCTION. Nothing is ever downloaded. Old versions of
-    ultralytics run any code that is hidden in a .pt file.
+    written by save_pretrained; or one's own, python:FILE.py:FUNCTION. Nothing is ever downloaded.
 
     Image ids are those of --truth, found by file name, or else the numbers that the names are (000000000139.jpg is
     139). Photos whose names are no numbers have no ids without --truth: RVC1 holds their names instead, and no other

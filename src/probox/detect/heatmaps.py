@@ -62,7 +62,13 @@ def pack_heatmaps(heatmaps: Sequence[Any] | None) -> dict[str, npt.NDArray[Any]]
 
 
 def unpack_heatmaps(columns: Mapping[str, npt.NDArray[Any]], size: tuple[int, int]) -> list[WindowHeatmap]:
-    """Return the heatmaps of an image of `size` (width, height) from their columns."""
+    """Return the heatmaps of an image of `size` (width, height) from their columns; raise ValueError if they differ."""
+    windows, heat = columns["windows"], columns["heat"]
+    corners, extents, limit = windows[:, :2], windows[:, 2:], np.array(size[::-1])
+    if not ((corners >= 0) & (extents > 0) & (corners <= limit) & (extents <= limit - corners)).all():
+        raise ValueError("a window of a heatmap lies outside the image")
+    if int(extents.prod(axis=1).sum()) != len(heat) or not ((heat >= 0) & (heat <= 1)).all():
+        raise ValueError("the numbers of a heatmap are not those of its window")
     found, start = [], 0
     for top, left, high, wide in columns["windows"].tolist():
         window = columns["heat"][start : start + high * wide].reshape(high, wide)

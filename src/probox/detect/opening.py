@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from probox.detect.masks import Dropout
 from probox.detect.runner import Runner
+from probox.detect.weights import read_torch
 from probox.errors import InputError
 from probox.support.optional import check_installed, import_framework
 
@@ -27,8 +28,6 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "YOLO_OFFLINE": "
 """Frameworks neither ask the network nor install packages; what the user has set stays."""
 
 QUIET = {"YOLO_VERBOSE": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-ONLY_KNOWN_CLASSES = {"ULTRALYTICS_SAFE_LOAD": "true"}
-"""Newer versions of ultralytics can read their files without running what may be hidden there."""
 
 
 def split_model(model: str) -> tuple[str, str]:
@@ -119,7 +118,7 @@ def open_detector(
         raise InputError(f"{kind} models are no graphs of the family {family}", remedy="leave out the family")
     if size is not None and kind != "ultralytics":
         raise InputError(f"{kind} models resize images as they were trained", remedy="leave out the size")
-    for name, value in {**OFFLINE, **QUIET, **ONLY_KNOWN_CLASSES}.items():
+    for name, value in {**OFFLINE, **QUIET}.items():
         os.environ.setdefault(name, value)
     with _said_aside():
         torch = import_framework("torch")
@@ -169,19 +168,18 @@ def _open_ultralytics(file: str, place: Any, own: dict[str, Any], shared: dict[s
         raise InputError("expected a .pt file of ultralytics", file=file, remedy=f"other models are {FORMS}")
     if not path.is_file():  # before ultralytics sees the name, which it would look for on the network
         raise InputError("no such file", file=file, remedy="nothing is downloaded: give a file")
-    ultralytics = import_framework("ultralytics")
-    from probox.detect.ultralytics import UltralyticsDetector
+    import_framework("ultralytics")
+    from probox.detect.ultralytics import UltralyticsDetector, read_network
 
-    try:
-        model = ultralytics.YOLO(str(path.resolve()))
-    except Exception as error:  # a pickle can fail in any way
-        raise InputError(f"ultralytics can't read this model: {_first_line(error)}", file=file) from None
     size = own["size"]
     with _named(file):
-        network: Any = getattr(model, "model", None)
-        if callable(getattr(network, "to", None)):
-            network.to(place)
-        return UltralyticsDetector(model, imgsz=None if size is None else (size[1], size[0]), **shared)
+        try:
+            network, imgsz = read_network(path)
+            return UltralyticsDetector(network.to(place), imgsz=imgsz if size is None else (size[1], size[0]), **shared)
+        except InputError:
+            raise
+        except Exception as error:  # a model may lack any of its attributes
+            raise InputError(f"is no complete model of ultralytics: {_first_line(error)}") from None
 
 
 def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dict[str, Any]) -> Runner:
@@ -192,6 +190,8 @@ def _open_transformers(folder: str, place: Any, own: dict[str, Any], shared: dic
             remedy = f"save the {what} there: {what.split()[-1]}.save_pretrained(DIR); nothing is downloaded"
             raise InputError(f"expected {wanted}", file=folder, remedy=remedy)
     library = import_framework("transformers")
+    for pickled in sorted(path.glob("*.bin")):
+        read_torch(pickled)  # old versions of transformers would run what is hidden there
     from probox.detect.transformers import TransformersDetector
 
     where = {"local_files_only": True, "trust_remote_code": False}

@@ -5,26 +5,36 @@ from __future__ import annotations
 import io
 import json
 import os
-import zlib
+import stat
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.detect.finding import ImageFile
-from probox.detect.heatmaps import COLUMNS, pack_heatmaps, unpack_heatmaps
+from probox.detect.heatmaps import pack_heatmaps, unpack_heatmaps
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
+from probox.evaluation.archive import Column, read_members, to_stored, write_archive
+from probox.files.image_size import MAX_PIXELS, MAX_SIDE
 from probox.files.output import write_files
+from probox.files.reading import open_regular, read_regular
 from probox.files.staging import claim_alone, is_staging_name, named_errors, remove_if_empty, sweep
+from probox.tables.columns import columns_of
 from probox.tables.detections import Detections
 
 __all__ = ["Partial", "stamp_of"]
 
 State = Literal["missing", "changed", "done"]
+
+MOST_SETTINGS = 1 << 20
+"""Limit of the settings in bytes."""
+_TABLE = ("boxes", "label_probs", "labels", "scores", "covariances")
+_AGAIN = "delete it, and run the same command again"
 
 
 def stamp_of(image: ImageFile) -> str:
@@ -38,6 +48,17 @@ def stamp_of(image: ImageFile) -> str:
     except OSError:
         written = []
     return json.dumps([str(image.path.resolve()), *written, image.size])
+
+
+class _Kept(NamedTuple):
+    """What was kept of one image."""
+
+    photo: str
+    size: tuple[int, int]
+    remarks: list[str]
+    columns: dict[str, Any]
+    """Those of the table of detections."""
+    plain: npt.NDArray[np.float32] | None
 
 
 class Collected(NamedTuple):
@@ -60,13 +81,20 @@ class Partial:
         The output; the folder is called like it, and ``.partial``.
     settings : dict
         What decides the result besides the photos. A folder made with other settings is refused.
+    classes : sequence of str
+        Those of the detector.
+
+    Files in the folder may come from anywhere: links, pipes and devices are refused, and the detections of an image
+    that are not a table of this detector are made again.
     """
 
-    def __init__(self, out: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, out: Path, settings: dict[str, Any], classes: Sequence[str] = ()) -> None:
         self.folder = out.with_name(out.name + ".partial")
         self._note = self.folder / "settings.json"
         self._lock = self.folder / "lock"
         self._described = json.loads(json.dumps(settings, default=str))
+        self._classes = tuple(classes)
+        self._schema = _schema_of(len(self._classes))
         self._claim: int | None = None
         self._removed = False
 
@@ -104,6 +132,11 @@ class Partial:
                 file=str(self.folder),
                 remedy="move it away, or choose another output",
             )
+        for path in (self._lock, self._note):
+            if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+                raise InputError(
+                    "expected a file, but this is a link, a pipe or a folder", file=str(path), remedy=_AGAIN
+                )
 
     def _take(self) -> None:
         """Claim the folder for this process, whose end gives it up again."""
@@ -133,8 +166,8 @@ class Partial:
             write_files({self._note: json.dumps(self._described, indent=1).encode()})
             return
         try:
-            before = json.loads(self._note.read_bytes())
-        except (OSError, ValueError):
+            before = json.loads(read_regular(self._note, most=MOST_SETTINGS, follow=False))
+        except (ValueError, RecursionError):
             before = None
         if before != self._described:
             raise InputError(
@@ -148,68 +181,83 @@ class Partial:
 
     def state_of(self, image: ImageFile) -> State:
         """Return whether this image is done, and its photo still the same; what a power cut left does not count."""
-        kept = self._read(image) if self._file(image).exists() else None
+        kept = self._read(image)
         if kept is None:
             return "missing"
-        return "done" if kept["photo"] == stamp_of(image) else "changed"
+        return "done" if kept.photo == stamp_of(image) else "changed"
 
     def put(
         self, image: ImageFile, stamp: str, size: tuple[int, int], found: Found, remarks: Sequence[str] = ()
     ) -> None:
         """Keep this image's detections, the stamp that its photo had before it was read, and remarks on the photo."""
-        table = found.detections
-        columns = {name: getattr(table, name) for name in ("boxes", "label_probs", "labels", "scores")}
-        if table.covariances is not None:
-            columns["covariances"] = table.covariances
+        columns = {name: value for name in _TABLE if (value := getattr(found.detections, name)) is not None}
         if found.plain_scores is not None:
             columns["plain_scores"] = found.plain_scores
-        columns |= pack_heatmaps(table.heatmaps)
+        columns |= pack_heatmaps(found.detections.heatmaps)
+        columns |= {"size": np.array([size]), "photo": np.array([stamp]), "remarks": np.array(remarks, np.str_)}
         buffer = io.BytesIO()
-        np.savez(buffer, size=np.array(size), photo=np.array(stamp), remarks=np.array(remarks, np.str_), **columns)
+        write_archive(buffer, to_stored(columns, self._schema), compressed=False)
         write_files({self._file(image): buffer.getvalue()}, lasting=False)
 
-    def _read(self, image: ImageFile) -> dict[str, Any] | None:
-        """Return what is kept of an image, None if it can't be read."""
-        try:
-            with np.load(io.BytesIO(self._file(image).read_bytes()), allow_pickle=False) as columns:
-                read = dict(columns)
-            read["photo"] = str(read["photo"])
-            return read if len(read.get("size", ())) == 2 and "boxes" in read else None
-        except (OSError, ValueError, EOFError, KeyError, TypeError, BadZipFile, zlib.error):
+    def _read(self, image: ImageFile) -> _Kept | None:
+        """Return what is kept of an image, None if there is nothing, or nothing that a detector could have found."""
+        path = self._file(image)
+        if not os.path.lexists(path):
             return None
+        with open_regular(path, remedy=_AGAIN, follow=False) as file:
+            try:
+                columns = read_members(file, os.fstat(file.fileno()).st_size, str(path), schema=self._schema)
+                return self._checked(columns, image.image_id)
+            except (ValueError, KeyError):  # InputError, too
+                return None
 
-    def collect(self, images: Sequence[ImageFile], classes: Sequence[str]) -> Collected:
+    def _checked(self, columns: dict[str, Any], image_id: int) -> _Kept:
+        """Return the columns of a file; raise ValueError if they are not those of an image."""
+        if any(columns[name].view(np.uint32).max(initial=0) > sys.maxunicode for name in ("photo", "remarks")):
+            raise ValueError("no text")
+        ((width, height),) = columns.pop("size").tolist()
+        (photo,) = columns.pop("photo").tolist()
+        remarks = columns.pop("remarks").tolist()
+        plain = columns.pop("plain_scores", None)
+        if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
+            raise ValueError("no size of an image")
+        if plain is not None and not ((plain >= 0) & (plain <= 1)).all():
+            raise ValueError("scores outside 0 to 1")
+        packed = {name: columns.pop(name) for name in ("windows", "heat") if name in columns}
+        if packed:
+            columns["heatmaps"] = unpack_heatmaps(packed, (width, height))
+        ids = np.full(len(columns["boxes"]), image_id, np.int64)
+        Detections(classes=self._classes, image_ids=ids, **columns)
+        return _Kept(photo, (width, height), remarks, columns, plain)
+
+    def collect(self, images: Sequence[ImageFile]) -> Collected:
         """Return all that was kept; every image must be there."""
-        parts: list[dict[str, Any]] = []
-        ids: list[Any] = []
-        sizes: dict[int, tuple[int, int]] = {}
+        parts: list[_Kept] = []
         remarks: dict[str, list[ImageFile]] = {}
-        plain: list[Any] = []
-        heatmaps: list[Any] = []
         for image in images:
             part = self._read(image)
-            if part is None:
+            if part is None or (parts and _kinds(part) != _kinds(parts[0])):
                 raise InputError(
-                    "the results of this image have disappeared",
+                    "the results of this image have disappeared"
+                    if part is None
+                    else "the results of this image have other columns than those before it",
                     file=str(self._file(image)),
                     image=image.image_id,
-                    remedy="run the same command again, which does what is missing",
+                    remedy="run the same command again, which does what is missing" if part is None else _AGAIN,
                 )
-            width, height = part.pop("size").tolist()
-            del part["photo"]
-            for remark in part.pop("remarks", np.zeros(0)).tolist():
+            for remark in part.remarks:
                 remarks.setdefault(remark, []).append(image)
-            sizes[image.image_id] = (width, height)
-            if "plain_scores" in part:
-                plain.append(part.pop("plain_scores"))
-            ids.append(np.full(len(part["boxes"]), image.image_id, np.int64))
-            if COLUMNS[0] in part:
-                heatmaps += unpack_heatmaps({name: part.pop(name) for name in COLUMNS}, (width, height))
             parts.append(part)
-        joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        if heatmaps:
-            joined["heatmaps"] = heatmaps
-        found = Detections(classes=tuple(classes), image_ids=np.concatenate(ids), **joined)
+        tables = [part.columns for part in parts]
+        joined: dict[str, Any] = {
+            name: np.concatenate([table[name] for table in tables]) for name in _TABLE if name in tables[0]
+        }
+        if any(table.get("heatmaps") for table in tables):
+            joined["heatmaps"] = [heatmap for table in tables for heatmap in table["heatmaps"]]
+        ids = np.repeat([image.image_id for image in images], [len(table["boxes"]) for table in tables])
+        found = Detections(classes=self._classes, image_ids=ids, **joined)
+        sizes = {image.image_id: part.size for image, part in zip(images, parts, strict=True)}
+        plain = [part.plain for part in parts if part.plain is not None]
         return Collected(found, sizes, remarks, np.concatenate(plain) if plain else None)
 
     def remove(self) -> None:
@@ -220,5 +268,25 @@ class Partial:
     def _clear(self) -> None:
         for path in [*self.folder.glob("*.npz"), self._note, self._lock]:
             if path.stem.lstrip("-").isdigit() or path in (self._note, self._lock):
-                path.unlink(missing_ok=True)
+                with suppress(OSError):  # a folder that somebody has put there
+                    path.unlink(missing_ok=True)
         remove_if_empty(self.folder)
+
+
+def _kinds(part: _Kept) -> tuple[set[str], bool]:
+    return set(part.columns), part.plain is None
+
+
+def _schema_of(classes: int) -> dict[str, Column]:
+    """Return what the arrays of an image must be."""
+    schema = {
+        "size": Column("<i8", (2,), "image"), "photo": Column("U", (), "image"), "remarks": Column("U", (), "remarks"),
+        "plain_scores": Column("<f4", (), "without masks", optional=True),
+        "windows": Column("<i8", (4,), "detections", optional=True), "heat": Column("<f2", (), "heat", optional=True),
+    }  # fmt: skip
+    declared = columns_of(Detections)
+    for name in _TABLE:
+        row = tuple(classes if size == "classes" else int(size) for size in declared[name].row)
+        dtype = declared[name].dtype.newbyteorder("<").str
+        schema[name] = Column(dtype, row, "detections", optional=name == "covariances")
+    return schema

@@ -123,7 +123,7 @@ def detect_images(
         **dataclasses.asdict(options),
         **(settings or {}),
     }
-    with Partial(beside(out), described) as kept:
+    with Partial(beside(out), described, detector.family.classes) as kept:
         done = _detect_all(detector, images, options, kept, progress, looking or _look_here)
         notes = save_detections(out, done.found, images, done.sizes, categories, shards=shards)
         notes += tuple(getattr(looking or detector, "notes", ()))
@@ -176,7 +176,11 @@ def look_at(detector: Runner, chunk: Sequence[ImageFile], options: Options) -> l
 def _look(detector: Runner, seen: Sequence[Seen], options: Options) -> list[Done]:
     pixels = [one.photo.pixels for one in seen if one.photo is not None]
     ids = [one.image.image_id for one in seen if one.photo is not None]
-    looks = iter(look(detector, pixels, ids, options) if pixels else [])
+    try:
+        looks = iter(look(detector, pixels, ids, options) if pixels else [])
+    except InputError as error:
+        image = ids[0] if len(ids) == 1 else error.image
+        raise InputError(error.problem, file=error.file, image=image, entry=error.entry, remedy=error.remedy) from None
     done: list[Done] = []
     for one in seen:
         if one.photo is None:
@@ -227,7 +231,7 @@ def _detect_all(
     if not readable:
         first = skipped[images[0].image_id]
         raise InputError(f"none of the images could be read (the first: {first})", file=str(images[0].path.parent))
-    found, sizes, remarks, plain = kept.collect(readable, detector.family.classes)
+    found, sizes, remarks, plain = kept.collect(readable)
     changed = [image for image in images if states[image.image_id] == "changed"]
     notes = [_said("{photos} changed since the interrupted run, and looked at again", changed)] if changed else []
     notes += [_said(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]

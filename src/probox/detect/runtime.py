@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -99,19 +101,18 @@ class Detector:
         if not self.path.is_file():
             raise InputError("expected an ONNX file", file=str(model))
         self._masked: MaskedGraph | None = None
-        if dropout is None:
-            self._session = self._open(str(self.path))
-            signature = _tried(self._session, _signature(self._session), size, self.path)
-        else:
-            plain = self._open(str(self.path), optimise=False)
-            signature = _tried(plain, _signature(plain), size, self.path)
-            self._masked = self._open_masked(dropout)
-        inside = Graph(load_model(self.path, weights=False))
+        session = self._open(str(self.path), optimise=dropout is None)
         try:
+            signature = _tried(session, _signature(session), size)
+            inside = Graph(load_model(self.path, weights=False))
+            if dropout is None:
+                self._session = session
+            else:
+                self._masked = MaskedGraph(load_model(self.path), dropout, open_graph=self._open, run=self._run)
             self.family: Family = choose_family(signature, family, classes, size=size, graph=inside)
             self._check_size(size)
         except InputError as error:
-            raise InputError(error.problem, file=str(model), remedy=error.remedy) from None
+            raise InputError(error.problem, file=str(model), entry=error.entry, remedy=error.remedy) from None
         self._output_names = [output.name for output in signature.outputs]
         self._input_types = {tensor.name: _NUMPY_TYPES.get(tensor.type) for tensor in signature.inputs}
         taps = () if dropout is not None else self.family.taps()
@@ -206,6 +207,7 @@ class Detector:
             rows += [rows[-1]] * ((fixed or 0) - len(rows))
             yield {name: np.concatenate([feeds[name] for feeds in rows]) for name in rows[0]}, placements
 
+    @np.errstate(all="ignore")  # numbers that are not finite are refused below
     def _decode(
         self, outputs: Sequence[Array], placements: Sequence[Placement], *, judged: bool = True
     ) -> list[Candidates]:
@@ -258,14 +260,6 @@ class Detector:
             for both, first, second in zip(together, *alone, strict=True)
         )
 
-    def _open_masked(self, dropout: Dropout) -> MaskedGraph:
-        try:
-            return MaskedGraph(load_model(self.path), dropout, open_graph=self._open, run=self._run)
-        except InputError as error:
-            if error.file is not None:
-                raise
-            raise InputError(error.problem, file=str(self.path), remedy=error.remedy) from None
-
     def _open(self, model: str | bytes, *, optimise: bool = True) -> onnxruntime.InferenceSession:
         onnxruntime = require("onnxruntime", extra="detect", purpose="running detectors needs")
         options = onnxruntime.SessionOptions()
@@ -274,8 +268,10 @@ class Detector:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if self._threads is not None:
             options.intra_op_num_threads = self._threads
+        onnxruntime.set_default_logger_severity(4)  # for what no session logs
         try:
-            session = onnxruntime.InferenceSession(model, options, providers=onnxruntime.get_available_providers())
+            with redirect_stdout(io.StringIO()):  # where it announces each provider that fails
+                session = onnxruntime.InferenceSession(model, options, providers=onnxruntime.get_available_providers())
         except Exception as error:  # the runtime's exceptions share no public base class
             raise InputError(f"ONNX Runtime can't load this model: {_reason(error)}", file=str(self.path)) from None
         if not _SHARED.issuperset(session.get_providers()):
@@ -294,14 +290,12 @@ def _alike(one: Array, other: Array) -> bool:
 
 def _reason(error: Exception) -> str:
     """Return what the runtime says, without the codes and places in its source before it."""
-    text = str(error).split(":", 3)[-1].strip() or str(error)
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", str(error))
     text = re.sub(r"^Load model from .*? failed:", "", text)
     return re.sub(r"/onnxruntime_src/\S+ .*?[&\w]\) ", "", text).strip() or text
 
 
-def _tried(
-    session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None, path: Path
-) -> Signature:
+def _tried(session: onnxruntime.InferenceSession, signature: Signature, size: tuple[int, int] | None) -> Signature:
     """Return the signature with the outputs' shapes for an empty image, if the graph leaves more than batches open.
 
     Exports with dynamic axes may not even say how many classes they have.
@@ -321,7 +315,6 @@ def _tried(
             return signature  # another size may do, which the family knows
         raise InputError(
             f"the model does not run on an input of {wide} x {high}: {_reason(error)}",
-            file=str(path),
             remedy="choose another size, a multiple of 32 or 64 say",
         ) from None
     return dataclasses.replace(signature, trial=shapes, trial_size=(wide, high))

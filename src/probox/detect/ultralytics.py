@@ -12,8 +12,12 @@ torch and ultralytics are the caller's: nothing of them is imported before a mod
 
 from __future__ import annotations
 
+import importlib
+import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -26,18 +30,38 @@ from probox.detect.images import Pixels, Placement
 from probox.detect.masks import Dropout, Passes
 from probox.detect.runner import Traits
 from probox.detect.torch_modules import choose_layers, failures_said, fingerprint_of, sample_masked
+from probox.detect.weights import read_torch
 from probox.errors import InputError
 from probox.fusion.edges import edge_corners, edge_moments
+from probox.support.optional import import_framework
 from probox.tables.arguments import check_classes
 from probox.tables.distributions import softmax
 
-__all__ = ["UltralyticsDetector", "letterbox", "names_of", "network_of", "yolo_candidates", "yolo_traits"]
+__all__ = [
+    "UltralyticsDetector", "letterbox", "names_of", "network_of", "read_network", "yolo_candidates", "yolo_traits",
+]  # fmt: skip
 
 GREY = 114
 """What surrounds an image on the network's input."""
 NMS_IOU = 0.7
 """The overlap above which Ultralytics' own prediction suppresses."""
 USUAL_SIZE = 640
+
+_MODULES = re.compile(r"(torch|ultralytics)\.nn\.modules(\.\w+)*|ultralytics\.nn\.tasks|ultralytics\.utils\.(loss|tal)")
+"""Where the classes of networks and losses are that a file may hold."""
+_RENAMED = {
+    "ultralytics.yolo.utils.IterableSimpleNamespace": "ultralytics.utils.IterableSimpleNamespace",
+    "ultralytics.nn.modules.block.Silence": "torch.nn.modules.linear.Identity",
+    "ultralytics.nn.tasks.YOLOv10DetectionModel": "ultralytics.nn.tasks.DetectionModel",
+    "ultralytics.utils.loss.v10DetectLoss": "ultralytics.utils.loss.E2EDetectLoss",
+}
+"""Classes under the names that they had in older versions."""
+_VALUES = {
+    "ultralytics.utils.IterableSimpleNamespace", "numpy.dtype", "numpy.core.multiarray.scalar",
+    "numpy._core.multiarray.scalar",
+}  # fmt: skip
+"""Classes of settings and numbers that a training leaves beside a network."""
+_TRUSTED = "export it to ONNX, or in Python give UltralyticsDetector(YOLO(FILE)), if you trust the file"
 
 
 class UltralyticsDetector:
@@ -174,6 +198,74 @@ def network_of(model: Any) -> Any:
             f"{model.model} is an exported model", remedy="run ONNX graphs with probox detect, or load the .pt file"
         )
     raise InputError(f"expected an Ultralytics model, but got {type(model).__name__}", remedy='give YOLO("yolo11n.pt")')
+
+
+def read_network(file: Path) -> tuple[Any, Any]:
+    """Return the network of a .pt file, and the size (``imgsz``) that it was trained at, None if the file has none.
+
+    The file is a pickle, which may hold any code. Only layers, networks, losses and settings of torch and ultralytics
+    are made of it, and none of their constructors is called.
+    """
+    torch = import_framework("torch")
+    if not hasattr(torch.serialization, "get_unsafe_globals_in_checkpoint"):
+        raise InputError(
+            f"torch {torch.__version__} can't read this file without running what may be hidden there",
+            remedy="install torch 2.6 or newer, or export the model to ONNX",
+        )
+    try:
+        names = torch.serialization.get_unsafe_globals_in_checkpoint(str(file))
+    except Exception as error:  # a damaged archive can fail in any way
+        raise InputError(f"is no .pt file of ultralytics: {error!s:.200}") from None
+    refused = sorted(name for name in names if not _allowed(name))
+    if refused:
+        raise InputError(
+            f"holds {refused[0]:.120}, which is no class of ultralytics and may run any code",
+            remedy=_TRUSTED,
+        )
+    # By name and by class: the unpickler looks up the first, and checks the class of what was made by the second.
+    content = read_torch(file, [entry for name in names for entry in _allowed(name)])
+    found = (content.get("ema") or content.get("model")) if isinstance(content, Mapping) else content
+    if not isinstance(found, torch.nn.Module):
+        raise InputError("holds no network", remedy="give a .pt file that ultralytics has written")
+    if isinstance(content, Mapping) and content.get("modelopt"):
+        raise InputError("holds a quantised network", remedy="export it to ONNX")
+    network: Any = found.float()
+    for module in network.modules():
+        if isinstance(module, torch.nn.Upsample) and not hasattr(module, "recompute_scale_factor"):
+            module.recompute_scale_factor = None  # files of torch 1.10 lack it
+    trained = content.get("train_args") if isinstance(content, Mapping) else None
+    return network, trained.get("imgsz") if isinstance(trained, Mapping) else None
+
+
+def _allowed(name: str) -> list[Any]:
+    """Return what a file that holds a class may make of it, as ``torch.serialization.safe_globals`` takes it."""
+    import torch
+
+    if name.startswith("pathlib."):
+        kind = PureWindowsPath if name.endswith("WindowsPath") else PurePosixPath
+        return [(kind, name)] if name.endswith(("PosixPath", "WindowsPath")) else []
+    module, _, attribute = _RENAMED.get(name, name).rpartition(".")
+    if f"{module}.{attribute}" not in _VALUES and not _MODULES.fullmatch(module):
+        return []
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ImportError:
+        return []
+    if f"{module}.{attribute}" in _VALUES:
+        dtypes = [type(np.dtype(np.float64))] if name == "numpy.dtype" else []
+        return [(found, name), *dtypes] if found is not None else []
+    if not isinstance(found, type) or not (issubclass(found, torch.nn.Module) or found.__module__ == module):
+        return []
+    # A constructor that the file may call could build a network from a recipe, which runs code.
+    empty = _Uncallable(attribute, (), {"__new__": lambda _, kind=found: kind.__new__(kind)})
+    return [(empty, name), (found, f"{secrets.token_hex(16)}.{attribute}")]
+
+
+class _Uncallable(type):
+    """The type of classes whose objects are made empty, never by their constructor."""
+
+    def __call__(cls, *_: Any, **__: Any) -> Any:
+        raise InputError(f"calls the constructor of {cls.__name__}, which may run any code", remedy=_TRUSTED)
 
 
 def names_of(names: Any) -> tuple[str, ...]:

@@ -214,6 +214,7 @@ def look(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], o
     return [Look([candidates]) for candidates in detector.candidates(images)]
 
 
+@np.errstate(all="ignore")  # candidates that are not finite are dropped
 def finish(seen: Look, family: Described, size: tuple[int, int], image_id: int, options: Options) -> Found:
     """Return the detections of one image, of this width and height: the part of `detect` that needs no network."""
     if options.uncertainty not in SEVERAL_LOOKS:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from probox.errors import InputError
 from probox.support.optional import import_framework
 
-__all__ = ["load_weights", "read_weights"]
+__all__ = ["load_weights", "read_torch", "read_weights"]
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
 """Under which names checkpoints of trainings hold the weights."""
@@ -27,7 +27,7 @@ def read_weights(path: str | Path) -> State:
     file = Path(path)
     if not file.is_file():
         raise InputError("no such file of weights", file=str(path), remedy="nothing is downloaded: give a file")
-    content = _read_safetensors(file) if file.suffix == ".safetensors" else _read_torch(file)
+    content = _read_safetensors(file) if file.suffix == ".safetensors" else read_torch(file)
     for _ in range(len(WRAPPERS)):
         inner = next((content[name] for name in WRAPPERS if isinstance(content, Mapping) and name in content), None)
         if not isinstance(inner, Mapping):
@@ -58,15 +58,40 @@ def _read_safetensors(file: Path) -> Any:
         raise InputError(f"safetensors can't read this file: {error!s:.200}", file=str(file)) from None
 
 
-def _read_torch(file: Path) -> Any:
+@contextlib.contextmanager
+def _only_allow(classes: Sequence[Any]) -> Iterator[None]:
+    """Let torch make these classes, beside its own tensors, and none that other code has allowed."""
+    serialization = import_framework("torch").serialization
+    if not hasattr(serialization, "safe_globals"):  # an old torch allows none
+        yield
+        return
+    before = serialization.get_safe_globals()
+    serialization.clear_safe_globals()
+    try:
+        with serialization.safe_globals(list(classes)):
+            yield
+    finally:
+        serialization.clear_safe_globals()
+        serialization.add_safe_globals(before)
+
+
+def read_torch(file: Path, allowed: Sequence[Any] = ()) -> Any:
+    """Return the content of a file of torch, in which nothing is executed.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+    allowed : sequence
+        Classes that it may hold beside tensors, as for ``torch.serialization.safe_globals``.
+    """
     import pickle
     import zipfile
 
     torch = import_framework("torch")
-    # The settings of a training often lie beside its weights: names and values, no code.
-    allow = getattr(torch.serialization, "safe_globals", None)
     try:
-        with contextlib.nullcontext() if allow is None else allow([argparse.Namespace]):
+        # The settings of a training often lie beside its weights: names and values, no code.
+        with _only_allow([argparse.Namespace, *allowed]):
             return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if not zipfile.is_zipfile(file):
@@ -77,7 +102,9 @@ def _read_torch(file: Path) -> Any:
             file=str(file),
             remedy="write torch.save(model.state_dict(), FILE) where the model is trusted",
         ) from None
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # a damaged pickle can fail in any way
         raise InputError(f"torch can't read this file: {_first_line(error)}", file=str(file)) from None
 
 

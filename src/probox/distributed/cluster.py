@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -38,7 +39,8 @@ def open_client(address: str = "local", *, timeout: float | None = None) -> Iter
     ----------
     address : str
         ``"local"``: a cluster of this machine, with one process for each processor, or ``"local:4"`` for four of them.
-        It ends with the block. Anything else is a scheduler that runs already: its address (``"tcp://host:8786"``) or
+        It ends with the block; processes that start meanwhile do not import modules from the current folder
+        (``PYTHONSAFEPATH``). Anything else is a scheduler that runs already: its address (``"tcp://host:8786"``) or
         the file that it wrote with ``--scheduler-file``.
     timeout : float, optional
         Seconds to wait for a scheduler to answer, and for its first worker; default: 8.
@@ -139,6 +141,7 @@ def _started(workers: int, timeout: float) -> Iterator[Client]:
     # Dask lets workers give freed memory back at once: what NumPy takes again and again is then twice as slow.
     keep_memory = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}
     with ExitStack() as stack:
+        stack.enter_context(_isolated())
         # Processes of workers inherit it: Ctrl-C is for this process alone.
         with _interrupts_held(), dask.config.set(one_by_one | keep_memory):
             try:
@@ -248,6 +251,36 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+@contextmanager
+def _isolated() -> Iterator[None]:
+    """Keep processes that start meanwhile from importing modules of the current folder in place of Python's own.
+
+    Dask and multiprocessing start them as ``python -c``, which looks there first; a worker may be started again later.
+    """
+    if sys.version_info < (3, 11):  # which has no such setting
+        _check_current_folder()
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("PYTHONSAFEPATH", None)
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
+
+
+def _check_current_folder() -> None:
+    """Raise if a module of Python would be imported from the current folder."""
+    for name in sorted(os.listdir()):
+        if name.split(".")[0] in sys.stdlib_module_names:
+            raise InputError(
+                "would be imported by Dask's processes in place of Python's own module",
+                file=os.path.abspath(name),
+                remedy="start probox in another folder, or use Python 3.11 or newer",
+            )
 
 
 @contextmanager

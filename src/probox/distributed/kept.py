@@ -13,6 +13,7 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.files.output import write_files
+from probox.files.reading import read_regular
 from probox.files.remote import inside, is_url, open_remote, remote_files, remove_remote, write_remote
 from probox.files.staging import claim_alone, folder_made, is_staging_name, named_errors, remove_if_empty, sweep
 
@@ -20,6 +21,8 @@ __all__ = ["NOTE", "KeptParts", "PartsFolder", "part_name", "parts_before", "par
 
 NOTE = "settings.json"
 """The file that says what the parts in a folder are parts of."""
+MOST_NOTE = 1 << 20
+"""Limit of this file in bytes."""
 _LOCK = "lock"
 _PART = re.compile(r"part-\d{5,}-of-\d{5,}\.probox")
 _WORDS = {
@@ -64,12 +67,10 @@ class PartsFolder:
                 return None
             with open_remote(self.path(name)) as file:
                 return file.read()
-        try:
-            return Path(self.path(name)).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
+        if not os.path.lexists(self.path(name)):
             return None
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", file=self.path(name)) from None
+        most = None if _PART.fullmatch(name) else MOST_NOTE
+        return read_regular(self.path(name), most=most, remedy="delete it", follow=False)
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file: made aside and moved into place, where the place has files that can be moved."""

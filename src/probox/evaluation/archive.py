@@ -47,12 +47,16 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """What a stored array must be: its type (``U``: text of any length), the shape of a row, and what rows count."""
+    """What a stored array must be: its type (``U``: text of any length), the shape of a row, and what rows count.
+
+    An optional one may be missing.
+    """
 
     dtype: str
     row: tuple[int, ...]
     counted: str
     extra: int = 0
+    optional: bool = False
 
 
 TABLES = {"objects": ObjectTable, "detections": DetectionTable, "pairs": PairTable}
@@ -120,6 +124,8 @@ def to_stored(arrays: Arrays, schema: Mapping[str, Column] | None = None) -> dic
     """Return the arrays of the schema in the type, byte order and layout in which they are written."""
     stored = {}
     for name, column in (SCHEMA if schema is None else schema).items():
+        if column.optional and name not in arrays:
+            continue
         dtype = arrays[name].dtype if column.dtype == "U" else np.dtype(column.dtype)
         stored[name] = np.ascontiguousarray(arrays[name], dtype=dtype.newbyteorder("<"))
     return stored
@@ -245,7 +251,8 @@ class _Members:
             try:
                 self._infos[name] = archive.getinfo(f"{name}.npy")
             except KeyError:
-                raise _DamageError(f"lacks the column {name}") from None
+                if not schema[name].optional:
+                    raise _DamageError(f"lacks the column {name}") from None
         total = sum(info.file_size for info in self._infos.values())
         if total > max(ALWAYS_FINE, MAX_EXPANSION * size):
             raise _DamageError(f"expands to {total:,} bytes from {size:,}")

@@ -52,7 +52,7 @@ _NOT_JSON = (
 )
 
 
-def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None) -> BinaryIO:
+def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None, follow: bool = True) -> BinaryIO:
     """Open a file for reading, never waiting for it: pipes and devices are refused.
 
     Parameters
@@ -63,19 +63,26 @@ def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None) 
         Accept a pipe too, for a path that the user named: ``<(zcat x.json.gz)``.
     remedy : str, optional
         What to do if there is no file, or none that can be used, where the user did not choose the path.
+    follow : bool
+        Follow a link, if the path is one.
     """
     name = str(path)
     try:
+        if not follow and os.path.islink(path):
+            raise InputError("is a link, which is not followed", file=name, remedy=remedy)
         if pipe and stat.S_ISFIFO(os.stat(path).st_mode):
             return open(path, "rb")
         # Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISREG(mode):
             return open(descriptor, "rb")
         os.close(descriptor)
     except FileNotFoundError:
         raise InputError("no such file", file=name, remedy=remedy or "check the path") from None
+    except InputError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         raise _unreadable(error, name) from None
     if stat.S_ISDIR(mode):
@@ -85,7 +92,14 @@ def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None) 
     raise InputError(problem, file=name, remedy=remedy or "put a regular file in its place")
 
 
-def read_regular(path: Paths, *, most: int | None = None, pipe: bool = False, remedy: str | None = None) -> bytes:
+def read_regular(
+    path: Paths,
+    *,
+    most: int | None = None,
+    pipe: bool = False,
+    remedy: str | None = None,
+    follow: bool = True,
+) -> bytes:
     """Return the bytes of a regular file.
 
     Parameters
@@ -98,9 +112,11 @@ def read_regular(path: Paths, *, most: int | None = None, pipe: bool = False, re
         Accept a pipe too, for a path that the user named.
     remedy : str, optional
         What to do if there is no file, or none that can be used, where the user did not choose the path.
+    follow : bool
+        Follow a link, if the path is one.
     """
     name = str(path)
-    with open_regular(path, pipe=pipe, remedy=remedy) as file:
+    with open_regular(path, pipe=pipe, remedy=remedy, follow=follow) as file:
         try:
             if most is None:
                 return file.read()

@@ -48,12 +48,12 @@ def named_errors(path: Path) -> Iterator[None]:
 def claim(path: Path) -> int | None:
     """Lock a file (made if it is missing) or a folder for this process, and return what to close to give it up.
 
-    The lock ends with the process, however that ends. None if another process has it; `FileNotFoundError` if that one
-    has just removed it, another OSError where a file system has no locks.
+    The lock ends with the process, however that ends. A link to a file is not followed. None if another process has
+    the lock; `FileNotFoundError` if that one has just removed it, another OSError where a file system has no locks.
     """
     if fcntl is None:
         raise OSError(errno.ENOTSUP, "no locks on this system")
-    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(opened), os.stat(path)):

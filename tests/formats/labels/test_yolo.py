@@ -280,6 +280,58 @@ def test_links_in_circles(tmp_path: Path) -> None:
     assert read_truth(yaml).image_ids.tolist() == [7, 8]
 
 
+@pytest.mark.parametrize(
+    "written", ["val: /", "val: ../../..", "path: /\nval: .", "path: /\nval: {above}", "val: {above}"]
+)
+def test_folders_outside_the_data_set_are_not_walked(tmp_path: Path, written: str) -> None:
+    """Neither the whole file system nor the folder above: images there may be anything."""
+    put(tmp_path / "above" / "other" / "images" / "8.png", header(64, 32))
+    yaml = data_set(
+        tmp_path / "above" / "data", yaml=written.format(above=tmp_path / "above") + "\nnames: [cup, dog]\n"
+    )
+    with pytest.raises(InputError, match=r"data.yaml: val: expected images in .* itself: .*; set path to the data set"):
+        read_truth(yaml)
+
+
+def test_a_folder_outside_the_data_set_that_holds_images_is_read(tmp_path: Path) -> None:
+    data_set(tmp_path / "other")
+    put(tmp_path / "other" / "images" / "val" / "below" / "8.png", header(64, 32))
+    yaml = put(tmp_path / "data" / "data.yaml", f"val: {tmp_path}/other/images/val\nnames: [cup, dog]\n")
+    assert read_truth(yaml).image_ids.tolist() == [7]
+    put(yaml, f"path: {tmp_path}/other\nval: images/val\nnames: [cup, dog]\n")
+    assert read_truth(yaml).image_ids.tolist() == [7, 8]
+
+
+@pytest.mark.parametrize("link", ["images/val/more", "images/test"])
+def test_links_out_of_the_data_set_are_refused(tmp_path: Path, link: str) -> None:
+    put(tmp_path / "other" / "8.png", header(64, 32))
+    yaml = data_set(tmp_path / "data", yaml="val: images/val\ntest: images/test\nnames: [cup, dog]\n")
+    (tmp_path / "data" / link).symlink_to(tmp_path / "other")
+    part = "test" if link.endswith("test") else "val"
+    wanted = rf"data.yaml: {part}: the link \S+/{link} leads to \S+/other, outside the data set's folder"
+    with pytest.raises(InputError, match=wanted):
+        read_truth(f"{yaml}:{part}")
+    yaml.unlink()
+    with pytest.raises(InputError, match=rf"/data: the link \S+/{link} leads to "):
+        read_truth(f"{tmp_path / 'data'}:{part}")
+
+
+def test_folders_of_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probox.formats.yolo.places.MOST_FOLDERS", 2)
+    yaml = data_set(tmp_path)
+    put(tmp_path / "images" / "val" / "a" / "8.png", header(64, 32))
+    assert len(read_truth(yaml).image_ids) == 2
+    put(tmp_path / "images" / "val" / "b" / "9.png", header(64, 32))
+    with pytest.raises(InputError, match=r"val: expected at most 2 folders of images, but .* holds more; name"):
+        read_truth(yaml)
+
+
+def test_many_values_in_a_data_yaml_are_refused(tmp_path: Path) -> None:
+    yaml = data_set(tmp_path, yaml=f"val: [{'a,' * 60000}]\nnames: [cup, dog]\n")
+    with pytest.raises(InputError, match="expected at most 49,152 values, but got more"):
+        read_truth(yaml)
+
+
 WRONG_LABELS = {
     b"x 0.5 0.5 0.5 0.5": "line 1: expected the number of a class first, but got 'x'; count classes from 0",
     b"\n-1 0.5 0.5 0.5 0.5": "line 2: expected the number of a class first, but got '-1'",

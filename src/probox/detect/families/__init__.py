@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from probox.detect.families.base import LABELS, Candidates, Family, Given, Labels, Signature, Tensor
 from probox.detect.families.detr import DeformableDetr, Detr, RfDetr
 from probox.detect.families.end_to_end import EndToEnd, UltralyticsRtDetr
@@ -84,14 +86,20 @@ def choose_family(
     if name != "auto":
         try:
             named = FAMILIES[name](given)
-            named.input_size()
+            feeds, _ = named.prepare(np.zeros((32, 32, 3), np.uint8))
+            fits = {key: feed.ndim for key, feed in feeds.items()} == {
+                tensor.name: len(tensor.shape) for tensor in signature.inputs
+            }
         except InputError:
             raise
         except (IndexError, TypeError, ValueError):
+            fits = False
+        if not fits:
             raise InputError(
-                f"the inputs or the outputs {signature.describe()} are not those of {name}",
+                f"the inputs {Signature((), signature.inputs).describe()} or the outputs {signature.describe()} are "
+                f"not those of {name}",
                 remedy="name another family",
-            ) from None
+            )
         return named
     fitting = [family for family in FAMILIES.values() if family.recognises(signature, graph)]
     if len(fitting) != 1:

@@ -18,6 +18,9 @@ MOST_BYTES = 1 << 20
 MOST_CLASSES, MOST_GAPS = 1 << 14, 1000
 """A class number beyond this is a mistake, and so are more numbers left out than this."""
 
+MOST_VALUES = 3 * MOST_CLASSES
+"""A name and a number for each class, and some more: PyYAML reads 20,000 to 50,000 in a second."""
+
 _KEYS = re.compile(rb"""^["']?(names|nc|train|val|test)["']?[ \t]*:""", re.MULTILINE)
 _NOT_SPLITS = {"path", "names", "nc", "download", "yaml_file", "kpt_shape", "flip_idx", "roboflow", "kpt_names"}
 
@@ -83,9 +86,14 @@ def _parsed(file: Path) -> Any:
     class Loader(yaml.SafeLoader):
         """Plain values alone: anchors can make a few bytes mean gigabytes, and no data.yaml has them."""
 
+        left = MOST_VALUES
+
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
                 raise yaml.YAMLError("aliases (*name) are not read: write the value itself")
+            self.left -= 1
+            if self.left < 0:
+                raise yaml.YAMLError(f"expected at most {MOST_VALUES:,} values, but got more")
             return super().compose_node(parent, index)
 
     text = read_text(file, most=MOST_BYTES)

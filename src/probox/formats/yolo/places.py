@@ -23,6 +23,9 @@ ENDINGS = (
 USUAL, OTHERS = ("val", "valid", "validation"), ("test", "train")
 """The part of a data set that is used unless another is named, under its names; and the next best ones."""
 
+MOST_FOLDERS = 1 << 14
+"""Limit of the folders that the images of one part are in."""
+
 YAML = (".yaml", ".yml")
 
 
@@ -94,7 +97,7 @@ def _of_yaml(data: DataYaml, part: str) -> Places:
     for written in data.splits[name]:
         place = _first_there(written, roots, data, name)
         chosen = place[0]
-        images += _images_at(place[1], chosen)
+        images += _images_at(place[1], chosen, str(data.file), name)
     if data.root and chosen != roots[0]:
         notes.append(f"the path {data.root!r:.120} is not there: images were looked for in {chosen}")
     if not images:
@@ -161,10 +164,10 @@ def _first_there(written: str, roots: Sequence[Path], data: DataYaml, part: str)
     )
 
 
-def _images_at(place: Path, root: Path) -> list[str]:
+def _images_at(place: Path, root: Path, file: str, entry: str) -> list[str]:
     """Return the images of a folder, or those that a text file lists, or an image itself."""
     if place.is_dir():
-        return _images_below(place)
+        return _images_below(place, root, file, entry)
     if place.suffix.lower() in ENDINGS:
         return [str(place)]
     listed = [line.strip() for line in read_text(place).splitlines() if line.strip()]
@@ -182,20 +185,49 @@ def _images_at(place: Path, root: Path) -> list[str]:
     return [os.path.normpath(base / image) for image in images]
 
 
-def _images_below(folder: Path) -> list[str]:
-    """Return the images in a folder and in those below it; links are followed, but not in circles."""
+def _images_below(folder: Path, root: Path, file: str, entry: str | None = None) -> list[str]:
+    """Return the images in a folder and in those below it.
+
+    Links are followed inside the data set's folder `root`, but not in circles, and none out of it. Where data.yaml
+    names a folder outside it, the folders below that one are left alone.
+    """
+    home = Path(os.path.realpath(root))
+    inside = home != home.parent and (
+        Path(os.path.abspath(folder)).is_relative_to(os.path.abspath(root))
+        or Path(os.path.realpath(folder)).is_relative_to(home)
+    )
     found: list[str] = []
-    seen: set[tuple[int, int]] = set()
+    seen: set[Path] = set()
     for path, folders, names in os.walk(folder, followlinks=True):
-        try:
-            status = os.stat(path)
-        except OSError:
-            continue
-        if (status.st_dev, status.st_ino) in seen:
+        real = Path(os.path.realpath(path))
+        if inside and not real.is_relative_to(home):
+            raise InputError(
+                f"the link {path} leads to {real}, outside the data set's folder {root}",
+                file=file,
+                entry=entry,
+                remedy="put the images in place of the link, or set path to a folder that holds both",
+            )
+        if real in seen:
             folders.clear()
             continue
-        seen.add((status.st_dev, status.st_ino))
+        seen.add(real)
+        if len(seen) > MOST_FOLDERS:
+            raise InputError(
+                f"expected at most {MOST_FOLDERS:,} folders of images, but {folder} holds more",
+                file=file,
+                entry=entry,
+                remedy="name the folders of this part",
+            )
         found += [os.path.join(path, name) for name in names if name.lower().endswith(ENDINGS) and name[0] != "."]
+        if not inside:
+            if folders and not found:
+                raise InputError(
+                    f"expected images in {folder} itself: folders below it are read only in the data set's folder",
+                    file=file,
+                    entry=entry,
+                    remedy="set path to the data set's folder" + (", not to /" if home == home.parent else ""),
+                )
+            break
     return found
 
 
@@ -213,7 +245,7 @@ def _of_folder(folder: Path, part: str) -> Places:
     direct = bool(files_of(place, ENDINGS))
     if part or (inside and not direct):
         place, notes = _folder_of_part(folder, inside, part)
-    images = sorted(_images_below(place))
+    images = sorted(_images_below(place, folder, str(folder)))
     if not images:
         raise InputError("expected images, but found none", file=str(place), remedy="check the folder")
     above = yaml_in(folder.parent)  # as train/images, valid/images with one data.yaml beside train and valid
