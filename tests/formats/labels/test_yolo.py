@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import frameworks
 from tests.amounts import examples
 
 import probox
@@ -305,6 +306,34 @@ def test_a_folder_without_data_yaml(tmp_path: Path) -> None:
     assert read_truth(tmp_path).classes == ("cup", "dog", "cat")
 
 
+@pytest.mark.parametrize("folder", ["", "val"])
+def test_a_data_yaml_that_names_classes_alone(tmp_path: Path, folder: str) -> None:
+    yaml = put(tmp_path / "data.yaml", "names:\n- cup\n- dog\nnc: 2\n")
+    with pytest.raises(InputError, match=r"add it: val: images/val, or put folders images and labels beside this file"):
+        read_truth(yaml)
+    put(tmp_path / "images" / folder / "7.png", header(64, 32))
+    put(tmp_path / "labels" / folder / "7.txt", LABELS)
+    for path in (yaml, tmp_path):
+        truth = read_truth(path)
+        assert (truth.classes, truth.labels.tolist()) == (("cup", "dog"), [0, 1])
+    with pytest.raises(InputError, match="expected images of test, but the folder images holds"):
+        read_truth(f"{yaml}:test")
+
+
+def test_a_data_set_that_supervision_wrote(tmp_path: Path) -> None:
+    library = frameworks.supervision()
+    path = str(tmp_path / "a.png")
+    pytest.importorskip("PIL.Image").new("RGB", (261, 249)).save(path)
+    held = library.Detections(xyxy=np.array([[56.0, 138, 106, 227], [0, 0, 261, 249]]), class_id=np.array([1, 0]))
+    data = library.DetectionDataset(classes=["cup", "dog"], images=[path], annotations={path: held})
+    out = tmp_path / "out"
+    data.as_yolo(str(out / "images"), str(out / "labels"), str(out / "data.yaml"))
+    truth = read_truth(out / "data.yaml")
+    assert truth.boxes.tolist() == held.xyxy.tolist()
+    assert (truth.classes, truth.labels.tolist()) == (("cup", "dog"), [1, 0])
+    assert truth.dataset.file_names == ("images/a.png",)
+
+
 def test_one_data_yaml_above(tmp_path: Path) -> None:
     """As exported: train/images, valid/images and a data.yaml beside train and valid."""
     put(tmp_path / "valid" / "images" / "a.jpg", header(10, 10))
@@ -384,7 +413,7 @@ WRONG_YAMLS = {
     "": "expected keys such as val and names, but got nothing",
     "- a\n- b\n": "expected keys such as val and names, but got list",
     "val: [": "line 1: is no YAML that can be read: expected the node content, but found '<stream end>'",
-    "names: [cup]\n": "expected val: a folder of images, or a file that lists them; add it: val: images/val",
+    "val:\nmine: images/val\nnames: [cup]\n": "expected val: a folder of images, or a file that lists them; add it, or",
     "val: images/other\nnames: [cup, dog]\n": "val: expected images at 'images/other', but found nothing: looked at",
     "path: ../datasets/x\nval: other\nnames: [cup]\n": "datasets/x/other",
     "val: labels\nnames: [cup, dog]\n": "val: expected images in 'labels', but found none",

@@ -77,12 +77,6 @@ def open_images_detections(source: Source, dataset: Dataset, problems: Problems)
 
 def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str], list[str]]:
     """Return all boxes (XMin, XMax, YMin, YMax) with scores, the same as written, and the label and image of each."""
-    if table.has("isgroupof") and not table.has("score"):
-        raise InputError(
-            "expected detections, but these are boxes of objects",
-            file=table.file,
-            remedy="name the ground truth first, then the detections",
-        )
     rows, written, labels, images = LabelRows(), list[list[str]](), list[str](), list[str]()
 
     def add(line: int, image: str, label: str, score: str, corners: Sequence[str]) -> None:
@@ -96,6 +90,14 @@ def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[s
         images.append(image.strip())
 
     image = table.column("ImageID")
+    group = table.column("IsGroupOf") if table.has("IsGroupOf") and not table.has("Score") else -1
+    objects = InputError(
+        "expected detections, but these are boxes of objects",
+        file=table.file,
+        remedy="name the ground truth first, then the detections",
+    )
+    if group >= 0 and not table.has("Confidence"):
+        raise objects
     if table.has(STRING):
         string = table.column(STRING)
         columns = None
@@ -109,6 +111,8 @@ def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[s
                 for label, value, x1, y1, x2, y2 in _sixes(cells[string].split()):
                     add(line, cells[image], label, value, (x1, x2, y1, y2))
             else:
+                if group >= 0 and (cells[group].strip() or not cells[score].strip()):
+                    raise objects  # globox writes detections with the columns of objects: a confidence, but no group
                 label_at, *corners = columns
                 add(line, cells[image], cells[label_at], cells[score], [cells[at] for at in corners])
         except LineError as error:
