@@ -559,7 +559,7 @@ def test_equal_names_in_two_folders(tmp_path: Path) -> None:
     truth = read_truth(put(tmp_path / "data.yaml", "val: images\nnames: [cup, dog]\n"))
     assert truth.image_ids.tolist() == [1, 2]
     folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n")
-    with pytest.raises(InputError, match=r"'7' may be 'images/a/7.png' or 'images/b/7.png'; put files into folders"):
+    with pytest.raises(InputError, match=r"'7' may be 'images/a/7.png' or 'images/b/7.png'; name images with their"):
         read_detections(folder, truth)
     (folder / "7.txt").unlink()
     predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n", "b/7.txt")
