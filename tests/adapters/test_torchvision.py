@@ -182,7 +182,7 @@ def test_probabilities_in_another_order_are_noticed() -> None:
         (7, "got outputs of 2 images, but 1 image ids"),
         ([7, 7], "image 7: stands for several outputs"),
         ([7.5, 8], "whole numbers"),
-        ([True, False], "True and False"),
+        ([True, False], "image_ids to be numbers, but got bool"),
         (None, "give image_ids="),
     ],
 )
