@@ -88,7 +88,9 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples
 }
 
 nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::optional<Ids> category_ids, bool lenient,
-                            std::size_t max_examples, int threads, std::size_t least_piece) {
+                            std::size_t max_examples, const std::vector<std::string>& names,
+                            std::optional<Ids> name_image_ids, int threads, std::size_t least_piece) {
+  require(names.size() == (name_image_ids ? name_image_ids->shape(0) : 0), "expected an image id for each name");
   require(image_ids.has_value() == category_ids.has_value(), "expected the ids of images and categories, or neither");
   Problems problems(lenient, max_examples);
   coco::Results results;
@@ -98,6 +100,7 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
     if (image_ids) {
       known = {true, image_ids->data(), image_ids->shape(0), category_ids->data(), category_ids->shape(0)};
     }
+    for (std::size_t k = 0; k < names.size(); ++k) known.images_by_name.emplace(names[k], name_image_ids->data()[k]);
     nb::gil_scoped_release unlocked;
     json::Reader in(data.c_str(), data.size());
     results = coco::ResultsReader(in, problems, known).read({threads, least_piece});
@@ -119,6 +122,10 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
       results.covariances.rows.empty() ? nb::none() : to_numpy(std::move(covariances), {n, 2, 2, 2});
   columns["unknown_image_rows"] = results.unknown_image_rows;
   columns["unknown_images"] = to_numpy(std::move(results.unknown_images));
+  columns["names"] = nb::cast(results.names);
+  columns["name_entries"] = to_numpy(std::move(results.name_entries));
+  columns["name_ids"] = to_numpy(std::move(results.name_ids));
+  columns["name_has_id"] = to_numpy(std::move(results.name_has_id));
   return nb::make_tuple(columns, problem_list(problems));
 }
 
@@ -187,7 +194,8 @@ void bind_readers(nb::module_& m) {
   m.def("read_coco_truth", &read_coco_truth, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "max_side"_a,
         "max_pixels"_a, "max_mask_numbers"_a, "max_numbers"_a, "Return columns and problems of COCO ground truth.");
   m.def("read_coco_results", &read_coco_results, "data"_a, nb::kw_only(), "image_ids"_a.none(), "category_ids"_a.none(),
-        "lenient"_a, "max_examples"_a, "threads"_a = 1, "least_piece"_a = 1,
+        "lenient"_a, "max_examples"_a, "names"_a = std::vector<std::string>(), "name_image_ids"_a = nb::none(),
+        "threads"_a = 1, "least_piece"_a = 1,
         "Return columns and problems of COCO results; without the truth's ids (sorted), only their form is checked.");
   m.def("read_rvc1", &read_rvc1, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "threads"_a = 1,
         "least_piece"_a = 1, "Return columns and problems of the robotic vision challenge's detections.");

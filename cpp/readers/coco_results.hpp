@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "joined_columns.hpp"
@@ -29,6 +31,19 @@ struct Results {
   SomeRows<double> covariances;
   std::int64_t unknown_image_rows = 0;
   LargeColumn<std::int64_t> unknown_images;  // distinct neighbours: at least one entry per unknown image
+  // Images that have a name, distinct neighbours: `file_name`, or an `image_id` that is a string; the entry where it
+  // stands, and the number that `image_id` is, if it is one.
+  std::vector<std::string> names;
+  LargeColumn<std::int64_t> name_entries, name_ids;
+  LargeColumn<std::uint8_t> name_has_id;
+
+  void add_name(std::string name, std::int64_t entry, std::int64_t id, std::uint8_t has_id) {
+    if (!names.empty() && names.back() == name && name_ids.back() == id && name_has_id.back() == has_id) return;
+    names.push_back(std::move(name));
+    name_entries.push_back(entry);
+    name_ids.push_back(id);
+    name_has_id.push_back(has_id);
+  }
 };
 
 // The known images and categories, as sorted ids, one column per category. Without them only the form is checked.
@@ -38,6 +53,7 @@ struct Known {
   std::size_t images;
   const std::int64_t* category_ids;
   std::size_t categories;
+  std::unordered_map<std::string, std::int64_t> images_by_name = {};  // goes before image_id
 };
 
 class ResultsReader {
@@ -94,11 +110,19 @@ class ResultsReader {
     all.cls_prob_rows = join.column(&Results::cls_prob_rows, first_row);
     all.covariances = join.some_rows(&Results::covariances, first_row);
     all.unknown_images = join.column(&Results::unknown_images);
+    for (Adopted<Results>& piece : pieces) {
+      Results& part = piece.part;
+      for (std::size_t k = 0; k < part.names.size(); ++k) {
+        all.add_name(std::move(part.names[k]), part.name_entries[k] + piece.first, part.name_ids[k],
+                     part.name_has_id[k]);
+      }
+    }
     return all;
   }
 
   static constexpr double rounding = 1e-3;
-  static constexpr int all_scores_ = 4, covariances_ = 5, cls_prob_ = 6, bbox_covar_ = 7;  // what SeenKeys call them
+  // What SeenKeys call them.
+  static constexpr int all_scores_ = 4, covariances_ = 5, cls_prob_ = 6, bbox_covar_ = 7, file_name_ = 8;
 
   void read_detection(std::optional<std::int64_t>& image) {
     std::string_view key;
@@ -108,11 +132,20 @@ class ResultsReader {
     double score = 0;
     double covariances[8];
     const std::int64_t entry = in_.index();
+    name_.clear();
     in_.enter_object();
     while (in_.next_key(key)) {
       if (key == "image_id") {
         seen.mark(in_, 0);
-        image = image_id = in_.integer();
+        if (in_.peek() == '"') {
+          const std::string_view text = in_.string();
+          if (name_.empty()) name_ = text;
+        } else {
+          image = image_id = in_.integer();
+        }
+      } else if (key == "file_name" && in_.peek() == '"') {
+        seen.mark(in_, file_name_);
+        if (const std::string_view text = in_.string(); !text.empty()) name_ = text;
       } else if (key == "category_id") {
         seen.mark(in_, 1);
         category = in_.integer();
@@ -146,6 +179,16 @@ class ResultsReader {
     if (!seen.has(all_scores_)) {
       seen.require(in_, 1, "category_id");
       seen.require(in_, 3, "score");
+    }
+    if (!name_.empty() || !image) {
+      results_.add_name(name_, entry, image.value_or(0), image ? 1 : 0);
+      const auto found = known_.images_by_name.find(name_);
+      if (found != known_.images_by_name.end()) {
+        image = image_id = found->second;
+      } else if (!image && known_.given) {
+        ++results_.unknown_image_rows;
+        return;
+      }
     }
     if (!image_known(image_id)) {
       ++results_.unknown_image_rows;
@@ -247,6 +290,7 @@ class ResultsReader {
   Results results_;
   std::int32_t column_ = 0;
   std::optional<std::int64_t> last_known_;
+  std::string name_;
   std::vector<double> probabilities_;
 };
 

@@ -335,6 +335,10 @@ class _CocoResults(TypedDict):
     covariances: _Float64 | None
     unknown_image_rows: int
     unknown_images: _Int64
+    names: list[str]
+    name_entries: _Int64
+    name_ids: _Int64
+    name_has_id: _UInt8
 
 class _Rvc1Detections(TypedDict):
     classes: list[str]
@@ -381,6 +385,8 @@ def read_coco_results(
     category_ids: _Int64 | None,
     lenient: bool,
     max_examples: int,
+    names: list[str] = [],
+    name_image_ids: _Int64 | None = None,
     threads: int = 1,
     least_piece: int = 1,
 ) -> tuple[_CocoResults, _Problems]: ...

@@ -12,7 +12,7 @@ import pytest
 from tests.adapters.shapes import Boxes, DetDataSample, Instances
 from tests.worlds import boxes_truth, simulated
 
-from probox import Detections, GroundTruth, adapters, evaluate, read_detections
+from probox import PDQ, Detections, GroundTruth, adapters, evaluate, read_detections, write_parquet
 from probox.formats.writing import write_detections
 
 TRUTH = boxes_truth(12)
@@ -129,6 +129,72 @@ def test_the_numbers_are_those_of_the_file(hold: Any, more: tuple[str, ...], tmp
     assert one.summary() == other.summary()
     assert one.pdq > 0
     assert {"PDQ", "mAP", "moLRP"} <= set(one.summary())
+
+
+def through_scores(found: Detections, **_: Any) -> Detections:
+    made = Detections.from_scores(found.boxes, found.label_probs, classes=found.classes, image_ids=found.image_ids)
+    return made.replace(labels=found.labels, scores=found.scores)
+
+
+def through_file(found: Detections, folder: Path, form: str) -> Detections:
+    """Return what a file of this form gives back."""
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+        write_parquet(folder / "found.parquet", found)
+        return read_detections(folder / "found.parquet", TRUTH)
+    if form == "rvc1":
+        lists = {image: [] for image in TRUTH.image_ids.tolist()}
+        for image, box, probs in zip(found.image_ids, found.boxes, found.label_probs, strict=True):
+            lists[int(image)].append({"bbox": box.tolist(), "label_probs": probs.tolist()})
+        content: Any = {"classes": list(found.classes), "detections": list(lists.values())}
+    else:
+        content = entries(found, TRUTH, label_probs=True)
+        content = [{form if key == "all_scores" else key: value for key, value in row.items()} for row in content]
+    path = folder / "found.json"
+    path.write_text(json.dumps(content))
+    return read_detections(path, TRUTH)
+
+
+def softmax_of_single_precision() -> Detections:
+    """Return detections whose label probabilities are as a softmax in single precision leaves them."""
+    found = unsure()
+    logits = np.random.default_rng(3).normal(0, 2, (len(found), 2)).astype(np.float32)
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert probs.dtype == np.float32
+    assert 0 < (probs.sum(axis=1, dtype=np.float64) > 1).sum() < len(found)
+    labels = probs.argmax(axis=1).astype(np.int32)
+    return found.replace(
+        label_probs=probs, labels=labels, scores=probs.max(axis=1).astype(np.float64), covariances=None
+    )
+
+
+HOLDERS = [torchvision, detectron2, mmdet, supervision, through_scores]
+
+
+@pytest.mark.parametrize("form", ["all_scores", "cls_prob", "rvc1", "parquet"])
+def test_rounding_of_a_softmax_changes_nothing_in_files(form: str, tmp_path: Path) -> None:
+    found = softmax_of_single_precision()
+    of_file = through_file(found, tmp_path, form)
+    np.testing.assert_array_equal(of_file.label_probs, found.label_probs)
+    assert evaluate(TRUTH, of_file).pdq == evaluate(TRUTH, found).pdq
+    assert not of_file.notes
+
+
+@pytest.mark.parametrize("hold", HOLDERS, ids=lambda hold: hold.__name__)
+def test_rounding_of_a_softmax_changes_nothing_in_memory(hold: Any) -> None:
+    found = softmax_of_single_precision()
+    held = hold(found, label_probs=True)
+    np.testing.assert_array_equal(held.label_probs, found.label_probs)
+    assert evaluate(TRUTH, held).pdq == evaluate(TRUTH, found).pdq
+
+
+def test_rounding_of_a_softmax_changes_nothing_in_the_metric() -> None:
+    found = softmax_of_single_precision()
+    metric = PDQ(classes=found.classes, image_size=(440, 340))
+    for image, part in images(found):
+        target = {"boxes": [[10, 10, 30, 30]], "labels": [0], "image_id": image}
+        metric.update([{"boxes": part.boxes, "label_probs": part.label_probs}], [target])
+    np.testing.assert_array_equal(metric.result().detections.label_probs, found.label_probs)
 
 
 def test_what_a_model_of_transformers_says_can_be_kept_in_a_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pickle
 from pathlib import Path
 from types import SimpleNamespace
@@ -369,3 +370,24 @@ def test_validation_without_detections(trained: tuple[Path, Any, UltralyticsPDQ]
 @pytest.mark.filterwarnings("ignore")  # frameworks warn of their own affairs
 def test_the_snippets_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_section("ultralytics-model", tmp_path, monkeypatch)
+
+
+def test_predictions_json_of_a_custom_data_set(tmp_path: Path) -> None:
+    """Image ids are stems, numbers if they can be: what its validator writes is read by file name."""
+    detect = importlib.import_module("ultralytics.models.yolo.detect")
+    validator = SimpleNamespace(jdict=[], class_map=[1, 2, 3])
+    box = torch.tensor([[10.0, 20, 50, 60]])
+    names = ("img_001.jpg", "0002.jpg")
+    for at, name in enumerate(names):
+        found = {"bboxes": box + at, "conf": torch.tensor([0.75]), "cls": torch.tensor([1.0])}
+        detect.DetectionValidator.pred_to_json(validator, found, {"im_file": f"data/images/{name}"})
+    assert [entry["image_id"] for entry in validator.jdict] == ["img_001", 2]
+    path = tmp_path / "predictions.json"
+    path.write_text(json.dumps(validator.jdict))
+    dataset = probox.Dataset(
+        image_ids=[1, 2], widths=[200, 200], heights=[100, 100], classes=CLASSES, file_names=names[::-1]
+    )
+    table = probox.read_detections(path, dataset)
+    assert (table.image_ids.tolist(), table.labels.tolist()) == ([2, 1], [1, 1])
+    assert table.boxes.tolist() == [[10, 20, 50, 60], [11, 21, 51, 61]]
+    assert "1 images have another image_id than in the ground truth" in table.notes[0]

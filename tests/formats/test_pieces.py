@@ -19,7 +19,8 @@ Read = Callable[..., tuple[Any, Any]]
 
 
 def read_results(data: bytes, **how: Any) -> tuple[Any, Any]:
-    return _core.read_coco_results(data, image_ids=IMAGES, category_ids=CATEGORIES, max_examples=3, **how)
+    names = {"names": ["a"], "name_image_ids": IMAGES[1:2]}
+    return _core.read_coco_results(data, image_ids=IMAGES, category_ids=CATEGORIES, max_examples=3, **names, **how)
 
 
 def read_form(data: bytes, **how: Any) -> tuple[Any, Any]:
@@ -77,7 +78,7 @@ other = st.dictionaries(
 @st.composite
 def results_entry(draw: st.DrawFn) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "image_id": draw(st.sampled_from([1, 2, 5, 5, 5, 6, 9])),
+        "image_id": draw(st.sampled_from([1, 2, 5, 5, 5, 6, 9, "a", "b"])),
         "category_id": draw(st.sampled_from([3, 7, 7, 7, 7, 7, 7, 8])),
         "bbox": draw(boxes),
         "score": draw(st.floats(0, 1.0)),
@@ -88,6 +89,8 @@ def results_entry(draw: st.DrawFn) -> dict[str, Any]:
         entry[draw(st.sampled_from(["all_scores", "cls_prob"]))] = draw(
             st.lists(st.floats(0, 1), min_size=2, max_size=2)
         )
+    if draw(st.integers(0, 3)) == 0:
+        entry["file_name"] = draw(st.sampled_from(["a", "b.jpg", ""]))
     if draw(st.integers(0, 7)) == 0:
         del entry[draw(st.sampled_from(sorted(entry)))]
     return {**entry, **draw(other)}

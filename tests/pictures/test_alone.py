@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from probox import InputError
 from probox.pictures.alone import read_alone
 from probox.tables.coco_classes import COCO_CATEGORY_IDS
 
@@ -41,3 +42,12 @@ def test_fewer_scores_are_numbered_from_one(tmp_path: Path) -> None:
     path = tmp_path / "found.coco.json"
     path.write_text(json.dumps([entry]))
     assert read_alone(str(path), None).detections.classes == ("class 1", "class 2", "class 3")
+
+
+def test_names_of_images_need_ground_truth(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.json"
+    path.write_text(json.dumps([{"image_id": "a", "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}]))
+    with pytest.raises(
+        InputError, match=r"\[0\]\.image_id: expected the number of an image, but got the name 'a'; say on"
+    ):
+        read_alone(str(path), None)

@@ -21,7 +21,6 @@ from probox.tables.labels import align_labels, canonical_name, column_of_each
         ([1.0, -2.0], np.int64),
         (np.array([1, 2], np.uint8), np.int64),
         ([2**31 - 1, -(2**31)], np.int32),
-        ([True, False], np.int32),
         ([0, 255], np.uint8),
     ],
 )
@@ -29,6 +28,14 @@ def test_whole_numbers_of_any_type_are_taken(values, dtype):
     column = frozen(values, dtype, (-1,), "ids")
     assert column.dtype == dtype
     np.testing.assert_array_equal(column, np.asarray(values))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+@pytest.mark.parametrize("values", [[True, False], [1 + 0j], np.array([1], "m8[s]"), np.array([1], "M8[s]")])
+def test_flags_complex_numbers_and_times_are_no_numbers(values, dtype):
+    with pytest.raises(InputError, match=r"expected ids to be numbers, but got (bool|complex|timedelta|datetime)"):
+        frozen(values, dtype, (-1,), "ids")
+    assert frozen([True, False], bool, (-1,), "flags").tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

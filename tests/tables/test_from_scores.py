@@ -14,7 +14,9 @@ from tests.strategies import random_world
 from tests.tensors import Tensor
 from tests.worlds import boxes_truth, simulated
 
-from probox import Dataset, Detections, InputError, evaluate, read_coco_results
+from probox import PDQ, Dataset, Detections, GroundTruth, InputError, evaluate, read_coco_results
+from probox.adapters import from_torchvision
+from probox.fusion import fuse_samples
 from probox.tables.distributions import to_distribution
 
 CLASSES = ("cup", "dog", "cat")
@@ -162,6 +164,65 @@ def test_tensors_of_any_device_and_type() -> None:
     np.testing.assert_array_equal(listed.boxes, plain.boxes)
     made = Detections(classes=CLASSES, image_ids=Tensor([7]), boxes=Tensor(BOX), label_probs=Tensor([[0, 0.8, 0]]))
     assert made.boxes.tolist() == BOX
+
+
+class Exporter:
+    """An array of a library that speaks DLPack and nothing else."""
+
+    def __init__(self, values: Any, device: str = "cpu") -> None:
+        self.values, self.device = np.array(values), device
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.device != "cpu":
+            raise BufferError("on another device")
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.values.__dlpack_device__()
+
+
+def test_arrays_that_speak_dlpack_alone() -> None:
+    boxes = Exporter(BOX)
+    found = one(boxes=boxes, scores=Exporter([0.8]), labels=Exporter([1]), image_ids=Exporter([7]), std=Exporter(2.0))
+    listed = one(boxes=[Exporter(BOX[0])], scores=[Exporter(0.8)], labels=[Exporter(1)])
+    expected = one(std=2.0)
+    boxes.values[:] = 0
+    for name in ("boxes", "label_probs", "image_ids", "labels", "covariances"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert listed.boxes.tolist() == BOX
+    fused = fuse_samples([Exporter(BOX)] * 2, [Exporter([[0.1, 0.8, 0.1]])] * 2, classes=CLASSES)
+    assert fused.boxes.tolist() == BOX
+    mask = np.zeros((8, 8), bool)
+    mask[2:4, 2:4] = True
+    truth = GroundTruth.from_masks(CLASSES, [(7, [Exporter(mask.astype(np.uint8))], [1])])
+    assert truth.masks.to_array(0, 8, 8).tolist() == mask.tolist()
+    with pytest.raises(InputError, match=r"expected boxes to be a tensor that NumPy can take, .*on another device"):
+        one(boxes=Exporter(BOX, device="gpu"))
+
+
+@pytest.mark.parametrize("kind", [bool, complex])
+def test_boxes_and_ids_are_numbers(kind: Any) -> None:
+    boxes, ids = np.array(BOX).astype(kind), np.array([1]).astype(kind)
+    named = f"to be numbers, but got {np.dtype(kind)}"
+    dictionary = {"scores": [0.8], "labels": [1]}
+    for call in (
+        lambda: one(boxes=boxes),
+        lambda: one(image_ids=ids),
+        lambda: one(image_ids=ids[0]),
+        lambda: Detections(classes=CLASSES, image_ids=[7], boxes=boxes, label_probs=[[0.1, 0.8, 0.1]]),
+        lambda: Detections(classes=CLASSES, image_ids=ids, boxes=BOX, label_probs=[[0.1, 0.8, 0.1]]),
+        lambda: Dataset(image_ids=ids, widths=[9], heights=[9], classes=CLASSES),
+        lambda: GroundTruth.from_boxes(CLASSES, {7: (99, 99)}, [7], boxes, [1]),
+        lambda: from_torchvision({"boxes": boxes, **dictionary}, classes=CLASSES, image_ids=7),
+        lambda: from_torchvision({"boxes": BOX, **dictionary}, classes=CLASSES, image_ids=ids),
+        lambda: PDQ(classes=CLASSES).update([{"boxes": BOX, **dictionary}], [{"boxes": boxes, "labels": [1]}]),
+        lambda: fuse_samples([boxes], [[[0.1, 0.8, 0.1]]], classes=CLASSES),
+    ):
+        with pytest.raises(InputError, match=named):
+            call()
+    target = {"boxes": BOX, "labels": [1], "image_id": ids[0]}
+    with pytest.raises(InputError, match="image_id to be a whole number"):
+        PDQ(classes=CLASSES).update([{"boxes": BOX, **dictionary}], [target])
 
 
 def test_a_tensor_without_data_is_named() -> None:

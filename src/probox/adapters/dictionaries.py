@@ -147,7 +147,7 @@ def column_of(values: Any, rows: int, name: str, dtype: Any) -> npt.NDArray[Any]
         return np.zeros(0, dtype)
     if array.ndim == 1 and len(array) != rows:
         raise InputError(f"got {rows} boxes, but {len(array)} {name}")
-    if dtype is bool:
+    if dtype is bool and array.dtype.kind != "b":
         return np.asarray(frozen(array, np.int64, (rows,), name) != 0)
     return frozen(array, dtype, (rows,), name)
 

@@ -71,8 +71,6 @@ def image_ids_of(given: Any, count: int, known: Sequence[Any] | None = None) -> 
     if count == 0 == values.size:
         return []
     refuse_text(values)
-    if values.dtype.kind == "b":
-        raise InputError("expected image_ids to be whole numbers, but got True and False")
     if values.ndim == 0 or values.shape == (count, 1):
         values = values.reshape(-1)
     if values.ndim != 1 or len(values) != count:

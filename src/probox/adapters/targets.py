@@ -26,6 +26,9 @@ Size = tuple[int, int]
 SIZE_KEYS = {"image_size": True, "orig_size": False, "size": False}
 """Where a target says how large its image is, and whether width comes first; DETR's sizes are height, width."""
 
+OUTSIDE = 1.1
+"""Boxes that reach so many times the image's size are no objects at its border."""
+
 ORDER = "image_size and image_sizes are (width, height); orig_size and size are (height, width)"
 
 
@@ -82,6 +85,7 @@ def truth_of(dataset: Dataset, targets: Sequence[Target]) -> GroundTruth:
         shapes = np.broadcast_to(shape, (len(target.boxes), 2))
         masks.append(target.masks or Masks.from_boxes(pixels_of_boxes(target.boxes, shapes)))
     empty = sum(target.empty for target in targets)
+    notes = [f"{empty} masks have no pixel: left out"] if empty else []
 
     def joined(name: str, nothing: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate([nothing, *(getattr(target, name) for target in targets)])
@@ -95,8 +99,22 @@ def truth_of(dataset: Dataset, targets: Sequence[Target]) -> GroundTruth:
         extents=joined("extents", np.zeros((0, 2))),
         areas=joined("areas", np.zeros(0)),
         crowd=joined("crowd", np.zeros(0, bool)),
-        notes=(f"{empty} masks have no pixel: left out",) if empty else (),
+        notes=(*notes, *_note_swapped(dataset, targets)),
     )
+
+
+def _note_swapped(dataset: Dataset, targets: Sequence[Target]) -> list[str]:
+    """Return a note if boxes of most images reach far outside, but would fit with width and height exchanged."""
+    reach = np.array([target.boxes[:, 2:].max(axis=0, initial=0.0) for target in targets]).reshape(-1, 2)
+    sizes = dataset.shapes.astype(np.float64)
+    outside = (reach > OUTSIDE * sizes + 1).any(axis=1) & (reach <= sizes[:, ::-1] + 1).all(axis=1)
+    told = (reach > 0).any(axis=1) & (sizes[:, 0] != sizes[:, 1])
+    if not outside.any() or 2 * outside.sum() < told.sum():
+        return []
+    return [
+        f"boxes of {outside.sum()} of {told.sum()} images reach outside, and would fit if width and height were "
+        f"exchanged: {ORDER}"
+    ]
 
 
 def _flags(masks: Any, rows: int) -> npt.NDArray[np.bool_] | None:
@@ -156,18 +174,11 @@ def _said_sizes(target: Mapping[str, Any]) -> dict[str, Size]:
 
 
 def _check_boxes(boxes: Floats, size: Size | None) -> None:
-    """Raise for boxes that are shares of the image, or fit it only when its width and height are swapped."""
+    """Raise for boxes that are shares of the image."""
     if not len(boxes):
         return
     if np.abs(boxes).max() <= 1.0 and (size is None or max(size) > 1):
         raise InputError(
             "expected the target's boxes in pixels, but none reaches beyond 1: these are shares of the image",
             remedy="multiply them, and the predictions', by the image's width and height",
-        )
-    reach = boxes[:, 2:].max(axis=0)
-    if size is not None and (reach > np.add(size, 1)).any() and (reach <= np.add(size[::-1], 1)).all():  # 1: rounding
-        raise InputError(
-            f"boxes reach to {reach[0]:g}, {reach[1]:g} in an image of {size[0]} x {size[1]}, which would fit "
-            f"{size[1]} x {size[0]}: width and height are swapped",
-            remedy=ORDER,
         )

@@ -66,6 +66,14 @@ def _coco(source: Source, categories: Sequence[tuple[str, int]]) -> Dataset:
         source.content(), image_ids=None, category_ids=None, lenient=False, max_examples=1, **sharing()
     )
     Problems().add_raw(found, source.name)
+    named = np.flatnonzero(columns["name_has_id"] == 0)
+    if len(named):
+        raise InputError(
+            f"expected the number of an image, but got the name {columns['names'][named[0]][:80]!r}",
+            file=source.name,
+            entry=f"[{columns['name_entries'][named[0]]}].image_id",
+            remedy=REMEDY,
+        )
     dataset = _stand_in(columns["image_ids"], [name for name, _ in categories])
     return dataset.replace(category_ids=np.array([number for _, number in categories], np.int64))
 

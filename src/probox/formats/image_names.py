@@ -14,7 +14,7 @@ from probox.formats.draft import unknown_images_note
 from probox.formats.problems import Problems
 from probox.tables.dataset import Dataset
 
-__all__ = ["ids_of_names", "rows_by_name", "rows_of_images"]
+__all__ = ["ids_of_names", "rows_beside_ids", "rows_by_name", "rows_of_images"]
 
 Ids = npt.NDArray[np.int64]
 
@@ -91,7 +91,13 @@ def ids_of_names(stems: Sequence[str]) -> Ids:
 
 
 def rows_of_images(
-    names: Sequence[str], detections: Sequence[int], dataset: Dataset, file: str, problems: Problems
+    names: Sequence[str],
+    detections: Sequence[int],
+    dataset: Dataset,
+    file: str,
+    problems: Problems,
+    *,
+    place: Callable[[str], str | None] = lambda name: None,
 ) -> tuple[Ids, tuple[str, ...]]:
     """Return the truth's row of each image that a file of detections names, -1 for those it lacks, and notes.
 
@@ -107,10 +113,12 @@ def rows_of_images(
         For messages.
     problems : Problems
         Where they go.
+    place : callable
+        The entry of the file in which a name stands, for messages.
     """
     if any(dataset.file_names):
         rows = rows_by_name(names, dataset.file_names)
-        _refuse_doubtful(rows, names, dataset, file, problems)
+        _refuse_doubtful(rows, names, dataset, file, problems, place)
     else:
         numbers = [_number(name) for name in names]
         wanted = [int(text) if text and len(text) <= _LONGEST_NUMBER else -1 for text in numbers]
@@ -119,7 +127,7 @@ def rows_of_images(
     again = order[1:][(rows[order[1:]] == rows[order[:-1]]) & (rows[order[1:]] >= 0)]
     problems.add("duplicate id", again.tolist(), lambda at: InputError(
         f"{names[at][:80]!r} names an image that another name stands for too",
-        file=file, image=int(dataset.image_ids[rows[at]]), remedy="keep one of them",
+        file=file, image=int(dataset.image_ids[rows[at]]), entry=place(names[at]), remedy="keep one of them",
     ))  # fmt: skip
     rows[again] = -1
     unknown = np.flatnonzero(rows < 0)
@@ -129,18 +137,53 @@ def rows_of_images(
             f"none of the {len(names)} images that it names is one of the ground truth "
             f"(the first is {names[0][:80]!r}, there {there[:80]!r})",
             file=file,
-            remedy="check that the detector was run on these images",
+            entry=place(names[0]),
+            remedy="check that the detector was run on these images"
+            if any(dataset.file_names)
+            else "add file_name to the images of the ground truth",
         )
         problems.catch(error, "unknown image")
     problems.warn("unknown image", unknown.tolist(), lambda at: InputError(
-        "the ground truth does not have this image: its detections are left out", file=file, image=names[at]
+        "the ground truth does not have this image: its detections are left out",
+        file=file, image=names[at], entry=place(names[at]),
     ))  # fmt: skip
     lost = sum(detections[at] for at in unknown.tolist())
     images = sum(detections[at] > 0 for at in unknown.tolist())
     return rows, (unknown_images_note(lost, images),) if lost else ()
 
 
-def _refuse_doubtful(rows: Ids, names: Sequence[str], dataset: Dataset, file: str, problems: Problems) -> None:
+def rows_beside_ids(
+    names: Sequence[str],
+    ids: Ids,
+    dataset: Dataset,
+    file: str,
+    problems: Problems,
+    place: Callable[[str], str | None],
+) -> Ids:
+    """Return the truth's row of each image that has a name and an id, -1 for none.
+
+    The name decides: ultralytics' ids are the numbers of file names, whatever ids the ground truth has. The id decides
+    where the name is unknown, or stands for images with several ids. Other parameters are those of `rows_of_images`.
+    """
+    own = dataset.rows_of(ids)
+    if not any(dataset.file_names):
+        return own
+    rows = rows_by_name(names, dataset.file_names)
+    _, which, counts = np.unique(rows, return_inverse=True, return_counts=True)
+    rows[counts[which] > 1] = -1
+    agree = [row >= 0 and _stem(dataset.file_names[row]) == _stem(name) for name, row in zip(names, own, strict=True)]
+    _refuse_doubtful(np.where(agree, own, rows), names, dataset, file, problems, place)
+    return np.where(rows >= 0, rows, own)
+
+
+def _refuse_doubtful(
+    rows: Ids,
+    names: Sequence[str],
+    dataset: Dataset,
+    file: str,
+    problems: Problems,
+    place: Callable[[str], str | None],
+) -> None:
     """Report names that may mean any of several images: which one is not for us to guess."""
     missing = np.flatnonzero(rows < 0).tolist()
     if not missing:
@@ -155,7 +198,8 @@ def _refuse_doubtful(rows: Ids, names: Sequence[str], dataset: Dataset, file: st
         return InputError(
             f"{names[at][:80]!r} may be {first[:80]!r} or {second[:80]!r}",
             file=file,
-            remedy="put files into folders named as the images' folders are, or rename the images",
+            entry=place(names[at]),
+            remedy="name images with their folders, as the ground truth does, or rename them",
         )
 
     problems.add("image in doubt", doubtful, describe)

@@ -129,22 +129,15 @@ def truth_of(
 ) -> GroundTruth:
     """Return the table of objects; those without a polygon have the pixels of their box, as in COCO's files.
 
-    Where boxes were written as fractions of the image, a corner that rounding alone keeps from the edge of a pixel is
-    put there: 199.9999998 would otherwise begin a pixel before 200 does. `rounding` says how far it may move a corner
-    of each row, in fractions of the image.
+    `rounding` is that of `_restore_corners`, for boxes that were written as fractions of the image.
     """
     kept = rows.usable(problems, scored=False)
     images = np.array(rows.images, np.int64)
     kept = kept[np.argsort(images[kept], kind="stable")]
-    boxes = np.array(rows.boxes, np.float64).reshape(-1, 4)
-    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
     shapes = dataset.shapes[images] if len(images) else np.ones((0, 2), np.int32)
-    if len(rounding):
-        corners = _unrounded(corners, np.array(rounding)[:, None] * np.tile(shapes, 2))
-        moved = corners[:, 2:] - corners[:, :2]
-        boxes[:, 2:] = np.where(np.abs(moved - boxes[:, 2:]) > 1e-9, moved, boxes[:, 2:])
+    corners, extents = _restore_corners(np.array(rows.boxes, np.float64).reshape(-1, 4), shapes, rounding)
     masks = _masks(rows, kept, corners, shapes)
-    sizes = boxes[kept, 2:]
+    sizes = extents[kept]
     drawn = np.isin(kept, list(rows.polygons))
     said = list(notes)
     plain = len(kept) - int(drawn.sum()) - len(rows.regions.intersection(kept.tolist()))
@@ -164,12 +157,25 @@ def truth_of(
     )
 
 
-def _unrounded(corners: npt.NDArray[np.float64], reach: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return corners, those within reach of an edge of pixels on it, unless nothing of the box would be left."""
+def _restore_corners(
+    boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32], rounding: Sequence[float]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return corners and extents of boxes (x, y, width, height), without the effect of rounding on whole pixels.
+
+    A corner that rounding alone keeps from the edge of a pixel is put there, unless nothing of the box would be left:
+    199.9999998 would otherwise begin a pixel before 200 does. `rounding` is how far it may move a corner of each box,
+    in fractions of the image; empty where boxes were written in pixels.
+    """
+    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
+    if not len(rounding):
+        return corners, boxes[:, 2:]
     edges = np.round(corners)
-    moved = np.where(np.abs(corners - edges) <= reach, edges, corners)
+    moved = np.where(np.abs(corners - edges) <= np.array(rounding)[:, None] * np.tile(shapes, 2), edges, corners)
     thin = np.tile((moved[:, :2] == moved[:, 2:]) & (corners[:, :2] < corners[:, 2:]), 2)
-    return np.where(thin, corners, moved)
+    corners = np.where(thin, corners, moved)
+    extents = corners[:, 2:] - corners[:, :2]
+    whole = (corners[:, :2] == edges[:, :2]) & (corners[:, 2:] == edges[:, 2:])
+    return corners, np.where(whole | (np.abs(extents - boxes[:, 2:]) > 1e-9), extents, boxes[:, 2:])
 
 
 def _masks(
@@ -216,21 +222,26 @@ def draft_of(
     classes: Sequence[str],
     source: str,
     notes: Sequence[str] = (),
+    rounding: Sequence[float] = (),
 ) -> Draft:
-    """Return the draft of detections: the stated class has the score, the others share the rest evenly."""
+    """Return the draft of detections: the stated class has the score, the others share the rest evenly.
+
+    `rounding` is that of `_restore_corners`, for boxes that were written as fractions of the image.
+    """
     kept = rows.usable(problems, scored=True)
     images = np.array(rows.images, np.int64)
     kept = kept[images[kept] >= 0]
-    boxes = np.array(rows.boxes, np.float64).reshape(-1, 4)[kept]
+    shapes = dataset.shapes[images] if len(dataset) else np.ones((len(images), 2), np.int32)
+    corners, extents = _restore_corners(np.array(rows.boxes, np.float64).reshape(-1, 4), shapes, rounding)
     labels, scores = np.array(rows.labels, np.int32)[kept], np.array(rows.scores, np.float64)[kept]
     return Draft(
         classes=tuple(classes),
         image_ids=dataset.image_ids[images[kept]],
-        boxes=np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1),
+        boxes=corners[kept],
         label_probs=shared_rest(scores, labels, len(classes), source),
         labels=labels,
         scores=scores,
-        extents=np.ascontiguousarray(boxes[:, 2:]),
+        extents=extents[kept],
         source=source,
         place=lambda row: rows.place(int(kept[row])),
         notes=tuple(notes),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from probox.errors import InputError
 from probox.formats.wording import RawProblems, worded
@@ -55,12 +56,17 @@ class Problems:
         if self.lenient:
             self._gather(kind, count, examples, is_error=False)
 
-    def add_raw(self, problems: RawProblems, file: str) -> bool:
-        """Report what the kernel found; return whether it read the file to its end."""
+    def add_raw(
+        self, problems: RawProblems, file: str, remedies: Mapping[str, str | None] = MappingProxyType({})
+    ) -> bool:
+        """Report what the kernel found; return whether it read the file to its end.
+
+        `remedies`, by kind, replace the usual ones where they are not None.
+        """
         complete = True
         for kind, fatal, count, examples in worded(problems):
             errors = [
-                InputError(text, file=file, image=image, entry=entry or None, remedy=remedy)
+                InputError(text, file=file, image=image, entry=entry or None, remedy=remedies.get(kind) or remedy)
                 for image, entry, text, remedy in examples[:MAX_EXAMPLES]
             ]
             if not self.lenient:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.fusion.clustering import cluster_sequentially, members_of_survivors, survivors_of
 from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std, keep_inside
+from probox.tables.arrays import to_numpy
 from probox.tables.columns import frozen
 from probox.tables.detections import Detections
 from probox.tables.distributions import limit_to_distribution
@@ -203,13 +204,13 @@ def fuse_candidates(
 
 def _stack(passes: Sequence[npt.ArrayLike], row_shape: tuple[int, ...], name: str) -> tuple[Floats, list[int]]:
     """Return the rows of all passes as one array, and how many each pass has; an empty pass may have any shape."""
-    arrays = [np.asarray(rows, np.float64) for rows in passes]
-    for number, rows in enumerate(arrays):
-        if rows.size and rows.shape[1:] != row_shape:
-            wanted = " x ".join(["N", *map(str, row_shape)])
-            raise InputError(f"expected {name} of pass {number} of shape {wanted}, but got {rows.shape}")
+    arrays = [to_numpy(rows, name) for rows in passes]
+    full = [
+        frozen(rows, np.float64, (-1, *row_shape), f"{name} of pass {number}")
+        for number, rows in enumerate(arrays)
+        if rows.size
+    ]
     counts = [len(rows) if rows.size else 0 for rows in arrays]
-    full = [rows for rows in arrays if rows.size]
     return np.concatenate(full) if full else np.zeros((0, *row_shape)), counts
 
 

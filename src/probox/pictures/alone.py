@@ -59,7 +59,7 @@ def read_alone(path: str, images: Path | None) -> Alone:
         content = json.loads(data)
     except (ValueError, RecursionError):
         content = []  # the reader says what is wrong, and where
-    dataset, photos = _of_rvc1(content, path, images) if isinstance(content, dict) else _of_coco(content, images)
+    dataset, photos = _of_rvc1(content, path, images) if isinstance(content, dict) else _of_coco(content, path, images)
     sizes = dict(zip(dataset.image_ids.tolist(), map(tuple, dataset.shapes.tolist()), strict=True))
     return Alone(read_detections(path, dataset), sizes, photos)
 
@@ -73,8 +73,16 @@ def _of_parquet(found: Detections, images: Path | None) -> Alone:
     return Alone(found, {image_id: _photo_size(photos[image_id]) or reach[image_id] for image_id in ids}, photos)
 
 
-def _of_coco(content: Any, images: Path | None) -> tuple[Dataset, dict[int, Path | None]]:
+def _of_coco(content: Any, path: str, images: Path | None) -> tuple[Dataset, dict[int, Path | None]]:
     entries = [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
+    for number, entry in enumerate(entries):
+        if isinstance(entry.get("image_id"), str):
+            raise InputError(
+                f"expected the number of an image, but got the name {entry['image_id'][:80]!r}",
+                file=path,
+                entry=f"[{number}].image_id",
+                remedy="say on which truth it was run",
+            )
     ids = sorted({entry["image_id"] for entry in entries if _is_id(entry.get("image_id"))})
     categories = {entry["category_id"] for entry in entries if _is_id(entry.get("category_id"))}
     given = [entry.get("all_scores", entry.get("cls_prob")) for entry in entries]

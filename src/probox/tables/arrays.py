@@ -26,13 +26,14 @@ def to_numpy(values: Any, name: str = "values") -> npt.NDArray[Any]:
     """Return numbers as an array of NumPy, whatever holds them; no other library is imported for it.
 
     A tensor is taken out of its graph and off its device. Types that NumPy does not have (bfloat16) become float32.
+    Of an object that has ``__dlpack__`` alone, the numbers are copied.
 
     >>> to_numpy([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
     if isinstance(values, np.ndarray):
         return values
-    if _is_tensor(values):
+    if _is_tensor(values) or _has_dlpack_alone(values):
         return _tensor_to_numpy(values, name)
     if isinstance(values, list | tuple) and any(_holds_tensor(entry) for entry in values):
         return to_numpy([to_numpy(entry, name) for entry in values], name)
@@ -52,17 +53,32 @@ def _is_tensor(value: Any) -> bool:
     return not isinstance(value, type) and callable(getattr(value, "detach", None)) and hasattr(value, "cpu")
 
 
+def _has_dlpack_alone(value: Any) -> bool:
+    return not isinstance(value, type) and hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
+
+
 def _holds_tensor(value: Any) -> bool:
-    return _is_tensor(value) or (isinstance(value, list | tuple) and any(_holds_tensor(entry) for entry in value))
+    return (
+        _is_tensor(value)
+        or _has_dlpack_alone(value)
+        or (isinstance(value, list | tuple) and any(_holds_tensor(entry) for entry in value))
+    )
 
 
 def _tensor_to_numpy(values: Any, name: str) -> npt.NDArray[Any]:
     try:
+        if not _is_tensor(values):
+            return np.array(np.from_dlpack(values))
         here = values.detach().cpu()
         try:
             return np.asarray(here.numpy())
         except TypeError:  # a type that NumPy does not have
             return np.asarray(here.float().numpy())
-    except (TypeError, ValueError, RuntimeError) as error:  # also of a tensor without data, on torch's device "meta"
+    except (
+        TypeError,
+        ValueError,
+        RuntimeError,
+        BufferError,
+    ) as error:  # also of a tensor without data, on torch's device "meta"
         problem = f"expected {name} to be a tensor that NumPy can take, but got {type(values).__name__} ({error})"
         raise InputError(problem, remedy="give a dense tensor of numbers, or an array of NumPy") from None

@@ -19,6 +19,9 @@ __all__ = ["Column", "Table", "column", "columns_of", "frozen", "joined", "rows_
 
 SomeTable = TypeVar("SomeTable", bound="Table")
 
+OTHER_KINDS = "bcmM"
+"""Flags, complex numbers and times, which NumPy converts to numbers silently."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Column:
@@ -227,6 +230,8 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
     array = to_numpy(values, name)
     if array.dtype.kind in "US" and array.size:
         raise InputError(f"expected {name} to be numbers, but got the text {str(array.flat[0])!r:.60}")
+    if array.dtype.kind in OTHER_KINDS and array.dtype != dtype and array.size:
+        raise InputError(f"expected {name} to be numbers, but got {array.dtype} ({array.flat[0]!s:.40})")
     try:
         if array.size == 0 and array.ndim < len(shape):
             array = array.reshape(tuple(0 if n < 0 else n for n in shape))

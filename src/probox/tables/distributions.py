@@ -7,9 +7,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from probox import _core
 from probox.errors import InputError
+from probox.tables.row_problems import ROUNDING
 
-__all__ = ["AboveOne", "check_above_one", "limit_to_distribution", "softmax", "to_distribution"]
+__all__ = ["AboveOne", "check_above_one", "limit_to_distribution", "rows_above_one", "softmax", "to_distribution"]
 
 AboveOne = Literal["limit", "normalise", "refuse"]
 """What to do about rows of scores that add up to more than 1, which one sigmoid per class gives."""
@@ -62,13 +64,24 @@ def to_distribution(scores: npt.ArrayLike, above_one: AboveOne = "limit") -> npt
     return np.asarray(np.divide(given, total, out=np.zeros_like(given), where=total > 0, casting="same_kind"))
 
 
+def rows_above_one(label_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    """Return the rows of probabilities that add up to more than 1, allowing `ROUNDING`.
+
+    >>> rows_above_one(np.array([[0.9, 0.3], [0.6, 0.4004], [3.0, 0.0]], np.float32)).tolist()
+    [0]
+    """
+    low, high, total = _core.row_ranges(label_probs)
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero((low >= -ROUNDING) & (high <= 1 + ROUNDING) & (total > 1 + ROUNDING))  # NaN is not
+
+
 def limit_to_distribution(scores: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return label probabilities (N, C) that add up to at most 1 from scores in [0, 1], one sigmoid per class.
 
     A head with a sigmoid per class may give 0.9 to two classes at once, which no distribution can hold. The winning
     class keeps its score ``s``, the others are scaled down together so that they share what is left, ``1 - s``. So
-    the winner, the order of detections and mAP stay as the detector wants them, and rows that add up to at most 1
-    are not touched (the rest is the probability of something else, or nothing).
+    the winner, the order of detections and mAP stay as the detector wants them. Rows that add up to at most 1.001,
+    which the rounding of a softmax explains, are not touched, nor are rows of values outside [0, 1].
 
     >>> limit_to_distribution([[0.9, 0.8, 0.2], [0.5, 0.3, 0.1]]).round(3).tolist()
     [[0.8999999761581421, 0.07999999821186066, 0.019999999552965164], [0.5, 0.30000001192092896, 0.10000000149011612]]
@@ -76,7 +89,7 @@ def limit_to_distribution(scores: npt.ArrayLike) -> npt.NDArray[np.float32]:
     given = np.asarray(scores, np.float32)
     if given.size == 0:
         return np.array(given)
-    rows = np.flatnonzero(given.sum(axis=1, dtype=np.float64) > 1.0)
+    rows = rows_above_one(given)
     limited: npt.NDArray[np.float32] = np.array(given)
     for start in range(0, len(rows), ROWS_AT_ONCE):
         part = rows[start : start + ROWS_AT_ONCE]

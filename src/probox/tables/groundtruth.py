@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.tables.arguments import expect
+from probox.tables.arrays import to_numpy
 from probox.tables.boxes import extents_of, pixels_of_boxes
 from probox.tables.columns import Column, Table, column, frozen, rows_where_all
 from probox.tables.dataset import Dataset
@@ -299,7 +300,7 @@ class GroundTruth(Table):
             if len(arrays) != len(labels):
                 raise InputError(f"got {len(arrays)} masks but {len(labels)} classes", image=image_id)
             for array, label in zip(arrays, labels, strict=True):
-                given = np.asarray(array)
+                given = to_numpy(array, "masks")
                 if given.dtype != bool and not np.isin(given, (0, 1)).all():
                     raise InputError(
                         "expected masks of True and False, or of 0 and 1",
@@ -311,7 +312,7 @@ class GroundTruth(Table):
                     raise InputError(f"expected masks of shape H x W, but got {mask.ndim} dimensions", image=image_id)
                 if sizes.setdefault(image_id, mask.shape) != mask.shape:
                     raise InputError("masks of one image differ in shape", image=image_id)
-                if not isinstance(label, int | np.integer):
+                if not isinstance(label, int | np.integer) or isinstance(label, bool):
                     raise InputError(
                         f"expected the column of a class, but got {label!r:.40}",
                         image=image_id,

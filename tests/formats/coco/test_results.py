@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probox import GroundTruth, InputError
+from probox import Dataset, GroundTruth, InputError
+from probox.files.source import Source
 from probox.formats import read_coco_results, read_detections
+from probox.formats.alone import dataset_alone
+from probox.formats.coco.format import COCO_RESULTS
+from probox.formats.coco.results import check_coco_results
 from probox.formats.problems import Problems
 from probox.formats.reading import load_detections
+from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 
 Write = Callable[..., Path]
 COVARS = [[[4.0, 1.0], [1.0, 2.0]], [[9.0, 0.0], [0.0, 1.0]]]
@@ -213,3 +218,98 @@ def test_one_name_of_a_thing_is_enough(write: Write, truth: GroundTruth) -> None
         read_coco_results(write([entry(covars=COVARS, bbox_covar=COVAR)]), truth)
     with pytest.raises(InputError, match=r"bbox_covar\[3\]: expected a list of 4, but got 3"):
         read_coco_results(write([entry(bbox_covar=[*COVAR[:3], COVAR[3][:3]])]), truth)
+
+
+# --- images by name, as in ultralytics' predictions.json ---
+
+
+@pytest.mark.parametrize("named", [{}, {"file_name": "nine.jpg"}, {"file_name": None}, {"file_name": ""}])
+def test_names_for_image_ids(write: Write, truth: GroundTruth, named: dict[str, Any]) -> None:
+    rows = [entry(image_id="nine", **named), entry(image_id=4), named | entry(image_id="nine")]
+    found = read_coco_results(write(rows), truth)
+    assert (found.image_ids.tolist(), found.notes) == ([9, 4, 9], ())
+
+
+@pytest.mark.parametrize("name", ["nine", "nine.png", "val/nine.jpg", "val\\nine"])
+def test_names_with_and_without_folder_and_ending(write: Write, truth: GroundTruth, name: str) -> None:
+    assert read_coco_results(write([entry(image_id=name)]), truth).image_ids.tolist() == [9]
+
+
+def test_names_go_before_image_ids(write: Write, truth: GroundTruth) -> None:
+    """An id that is the number of another image, by chance, is that of the file name in ultralytics' files."""
+    rows = [entry(image_id=7, file_name="nine.jpg"), entry(image_id=9, file_name="four.jpg"), entry(image_id=9)]
+    found = read_coco_results(write(rows), truth)
+    assert found.image_ids.tolist() == [9, 4, 9]
+    (note,) = found.notes
+    assert note == (
+        "2 images have another image_id than in the ground truth, and are matched by file_name: nine.jpg has 7, there 9"
+    )
+
+
+def test_names_that_tell_nothing(write: Write, truth: GroundTruth) -> None:
+    """Of names that the ground truth lacks, and of one that several ids have, the ids are used."""
+    rows = [entry(file_name="other.jpg"), entry(file_name="nine.jpg"), entry(image_id=4, file_name="nine.jpg")]
+    found = read_coco_results(write(rows), truth)
+    assert (found.image_ids.tolist(), found.notes) == ([9, 9, 4], ())
+    bare = truth.dataset.replace(file_names=("", ""))
+    assert read_coco_results(write(rows), bare).image_ids.tolist() == [9, 9, 4]
+
+
+def test_unknown_names_are_left_out_and_counted(write: Write, truth: GroundTruth) -> None:
+    path = write([entry(image_id="nine"), entry(image_id="ten"), entry(image_id="ten"), entry(image_id=1)])
+    found = read_coco_results(path, truth)
+    assert found.image_ids.tolist() == [9]
+    assert found.notes == ("3 detections in 2 images that the ground truth does not have were left out",)
+    problems = Problems(lenient=True)
+    load_detections(path, truth.dataset, problems)
+    (finding,) = problems.findings
+    assert (finding.kind, finding.count, finding.is_error) == ("unknown image", 2, False)
+    assert str(finding.examples[0]).startswith(f"{path}: image ten: [1].image_id: the ground truth does not have")
+
+
+def test_not_one_name_is_known(write: Write, truth: GroundTruth) -> None:
+    path = write([entry(), entry(image_id="ten"), entry(image_id="two")])
+    with pytest.raises(
+        InputError, match=r"\[1\]\.image_id: none of the 2 images that it names is one of the ground truth"
+    ):
+        read_coco_results(path, truth)
+    bare = truth.dataset.replace(file_names=("", ""))
+    with pytest.raises(InputError, match="add file_name to the images of the ground truth"):
+        read_coco_results(path, bare)
+
+
+@pytest.mark.parametrize("image_id", ["7", 4])
+def test_a_name_of_two_images(write: Write, truth: GroundTruth, image_id: str | int) -> None:
+    several = truth.dataset.replace(file_names=("a/7.jpg", "b/7.jpg"))
+    path = write([entry(image_id=9, file_name="b/7.jpg"), entry(image_id=image_id, file_name="7.jpg")])
+    if image_id == 4:  # the id of one of them
+        assert read_coco_results(path, several).image_ids.tolist() == [9, 4]
+        several = several.replace(image_ids=[7, 9], file_names=("b/7.jpg", "a/7.jpg"))
+        path = write([entry(image_id=3, file_name="7.jpg")])
+    with pytest.raises(
+        InputError, match=r"\[[01]\]\.image_id: '7.jpg' may be '[ab]/7.jpg' or '[ab]/7.jpg'; name images with"
+    ):
+        read_coco_results(path, several)
+
+
+def test_names_need_ground_truth(write: Write, truth: GroundTruth) -> None:
+    source = Source(write([entry(), entry(image_id="nine", file_name="nine.jpg")]))
+    check_coco_results(source.content(), source.name)
+    with pytest.raises(
+        InputError, match=r"\[1\]\.image_id: expected the number of an image, but got the name 'nine.jpg'; give"
+    ):
+        dataset_alone(source, COCO_RESULTS, [("dog", 7)])
+
+
+@pytest.mark.parametrize("number", [0, 12, 80])
+def test_class_numbers_for_category_ids(write: Write, truth: GroundTruth, number: int) -> None:
+    coco = Dataset(
+        image_ids=[9], widths=[30], heights=[20], classes=COCO_CLASSES, category_ids=np.array(COCO_CATEGORY_IDS)
+    )
+    coco = coco if number != 80 else coco.replace(category_ids=np.arange(101, 181))
+    with pytest.raises(InputError, match=f"category {number} is not among the 80 categories") as caught:
+        read_coco_results(write([entry(category_id=number)]), coco)
+    said = "1 to 90 with gaps" if number != 80 else "101 to 180"
+    assert f"class numbers (0 to 79, or 1 to 80) are not category ids, which are {said} in" in str(caught.value)
+    with pytest.raises(InputError, match="use the ground truth's category ids"):
+        read_coco_results(write([entry(category_id=91)]), coco)

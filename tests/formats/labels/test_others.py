@@ -216,6 +216,47 @@ def test_open_images_columns_by_name(tmp_path: Path) -> None:
     assert read_detections(other, truth).boxes.tolist() == read_detections(found_file, truth).boxes.tolist()
 
 
+def as_globox_writes(path: Path) -> None:
+    """Put endings behind image ids, and leave empty what globox does not know."""
+    columns = [
+        "ImageID",
+        "Source",
+        "LabelName",
+        "Confidence",
+        "XMin",
+        "XMax",
+        "YMin",
+        "YMax",
+        "IsOccluded",
+        "IsGroupOf",
+    ]
+    heading, *lines = [line.split(",") for line in path.read_text().splitlines()]
+    rows = [dict(zip(heading, line, strict=True)) for line in lines]
+    for row in rows:
+        row["ImageID"] += ".jpg"
+        row["Confidence"] = row.get("Score", "")
+        row["LabelName"] = next(name for name, code in world.CODES.items() if code == row["LabelName"])
+        row["IsGroupOf"] = row["Source"] = ""
+    put(path, "\n".join([",".join(columns), *(",".join(row.get(name, "") for name in columns) for row in rows)]))
+
+
+@pytest.mark.parametrize("sizes", [False, True])
+def test_open_images_of_globox(tmp_path: Path, sizes: bool) -> None:
+    truth_file, found_file = world.open_images(SCENE, tmp_path, described=False)
+    expected = probox.evaluate(*map(str, world.coco(SCENE, tmp_path / "coco")))
+    for path in (truth_file, found_file):
+        as_globox_writes(path)
+    if sizes:
+        (tmp_path / "validation").rename(tmp_path / "elsewhere")
+        lines = "".join(f"{stem},{w},{h}\n" for stem, (w, h) in SCENE.images.items())
+        put(tmp_path / "sizes.csv", "ImageID,Width,Height\n" + lines)
+    truth = read_truth(truth_file)
+    assert truth.image_ids.tolist() == expected.dataset.image_ids.tolist()
+    result = probox.evaluate(truth, read_detections(found_file, truth))
+    assert str(result.summary()) == str(expected.summary())
+    assert "these are boxes of objects" in said(lambda: read_detections(truth_file, truth))
+
+
 def test_wrong_open_images(tmp_path: Path) -> None:
     truth_file, found_file = world.open_images(SCENE, tmp_path)
     truth = read_truth(truth_file)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import frameworks
 from tests.amounts import examples
 
 import probox
@@ -64,7 +65,7 @@ def test_boxes_and_polygons(tmp_path: Path) -> None:
 def test_a_box_is_that_of_its_fractions(
     tmp_path_factory: pytest.TempPathFactory, size: tuple[int, int], box: tuple[float, ...], score: float
 ) -> None:
-    """Width is w * W to the bit, and x is cx * W - w * W / 2, in truth and predictions alike."""
+    """Width is w * W, and x is cx * W - w * W / 2, in truth and predictions alike."""
     folder = tmp_path_factory.mktemp("any")
     words = [f"{number:.20f}" for number in box]
     numbers, box = " ".join(words), tuple(map(float, words))
@@ -73,10 +74,10 @@ def test_a_box_is_that_of_its_fractions(
     truth = read_truth(yaml)
     w, h = box[2] * size[0], box[3] * size[1]
     x, y = box[0] * size[0] - w / 2, box[1] * size[1] - h / 2
-    assert truth.extents.tolist() == [[w, h]]
-    np.testing.assert_allclose(truth.boxes, [[x, y, x + w, y + h]], rtol=0, atol=1e-7 * max(size))
     found = read_yolo(predicted(folder, f"1 {numbers} {score!r}"), truth, order="score-last")
-    assert (found.extents.tolist(), found.boxes.tolist()) == ([[w, h]], [[x, y, x + w, y + h]])
+    for table in (truth, found):
+        np.testing.assert_allclose(table.extents, [[w, h]], rtol=0, atol=2e-9 * max(size))
+        np.testing.assert_allclose(table.boxes, [[x, y, x + w, y + h]], rtol=0, atol=1e-7 * max(size))
     assert found.scores.tolist() == [score]
 
 
@@ -147,6 +148,76 @@ def test_full_precision_is_not_rounded(tmp_path: Path, decimals: int | None) -> 
     coco, labels = pixels_as_written(tmp_path, decimals, repr)
     np.testing.assert_array_equal(labels.masks.boxes, coco.masks.boxes)
     np.testing.assert_allclose(labels.boxes, coco.boxes, rtol=0, atol=1e-9)
+
+
+def write_boxes(
+    folder: Path, images: dict[str, tuple[int, int]], boxes: list[tuple[str, tuple[float, ...]]], form: str, name: str
+) -> tuple[Path, Path]:
+    """Write boxes as COCO results, and as predictions of another format with fractions of the image in this form."""
+    results, lines = [], dict[str, list[str]]()
+    for stem, (x, y, w, h) in boxes:
+        width, height = images[stem]
+        results.append({"image_id": int(stem), "category_id": 1, "bbox": [x, y, w, h], "score": 0.75})
+        if name == "open images":
+            numbers = [
+                f"{stem},cup,0.75",
+                *map(form.format, (x / width, (x + w) / width, y / height, (y + h) / height)),
+            ]
+            lines.setdefault("", ["ImageID,LabelName,Score,XMin,XMax,YMin,YMax"]).append(",".join(numbers))
+            continue
+        numbers = list(map(form.format, ((x + w / 2) / width, (y + h / 2) / height, w / width, h / height)))
+        numbers.insert(0 if name == "score-first" else 4, "0.75")
+        lines.setdefault(stem, []).append(" ".join(["0", *numbers]))
+    coco = put(folder / "results.json", json.dumps(results))
+    if name == "open images":
+        return coco, put(folder / "found.csv", "\n".join(lines[""]))
+    for stem, text in lines.items():
+        predicted(folder, "\n".join(text), f"{stem}.txt")
+    return coco, Path(f"{folder / 'runs' / 'labels'}:{name}")
+
+
+def data_set_of(images: dict[str, tuple[int, int]]) -> probox.Dataset:
+    widths, heights = np.array(list(images.values()), np.int32).T
+    ids = np.array(list(map(int, images)))
+    return probox.Dataset(image_ids=ids, widths=widths, heights=heights, classes=("cup", "dog"))
+
+
+@pytest.mark.parametrize("name", ["score-last", "score-first", "open images"])
+@pytest.mark.parametrize("form", WRITTEN)
+def test_predictions_of_whole_pixels_are_those_of_coco_results(tmp_path: Path, form: str, name: str) -> None:
+    images, boxes = many_boxes(0)
+    truth = data_set_of(images)
+    coco, found = (read_detections(path, truth) for path in write_boxes(tmp_path, images, boxes, WRITTEN[form], name))
+    order = np.argsort(coco.image_ids, kind="stable")
+    again = np.argsort(found.image_ids, kind="stable")
+    for column in ("image_ids", "boxes", "extents", "label_probs", "labels", "scores"):
+        np.testing.assert_array_equal(getattr(found, column)[again], getattr(coco, column)[order], err_msg=column)
+
+
+@pytest.mark.parametrize("name", ["score-last", "open images"])
+def test_predictions_between_pixels_stay(tmp_path: Path, name: str) -> None:
+    images, boxes = many_boxes(0)
+    rng = np.random.default_rng(2)
+    boxes = [
+        (stem, (x + rng.uniform(0.1, 0.4), y + rng.uniform(0.1, 0.4), w + 0.5, h + 0.5)) for stem, (x, y, w, h) in boxes
+    ]
+    _, path = write_boxes(tmp_path, images, boxes, "{:.6f}", name)
+    found = read_detections(path, data_set_of(images))
+    assert len(found) == len(boxes)
+    assert (np.abs(found.boxes - np.round(found.boxes)) > 0.05).all()
+
+
+def test_a_prediction_of_whole_pixels(tmp_path: Path) -> None:
+    """Six digits of 261 x 249 pixels moved a corner across a pixel, which changed PDQ from 0.50 to 0.63."""
+    data_set(tmp_path, "0 0.310345 0.732932 0.191571 0.357430\n")
+    put(tmp_path / "images" / "val" / "7.PNG", header(261, 249))
+    truth = read_truth(tmp_path / "data.yaml")
+    results = [{"image_id": 7, "category_id": 1, "bbox": [56, 138, 52, 89], "score": 0.9}]
+    coco = put(tmp_path / "results.json", json.dumps(results))
+    labels = predicted(tmp_path, "0 0.314176 0.732932 0.199234 0.357430 0.9\n")
+    values = [probox.evaluate(truth, read_detections(path, truth)).pdq for path in (coco, labels)]
+    assert values[0] == values[1]
+    assert round(values[0], 4) == 0.5042
 
 
 def test_a_corner_just_before_a_pixel(tmp_path: Path) -> None:
@@ -233,6 +304,34 @@ def test_a_folder_without_data_yaml(tmp_path: Path) -> None:
     assert any("nothing names the classes" in note for note in truth.notes)
     put(tmp_path / "labels" / "classes.txt", "cup\ndog\ncat\n")
     assert read_truth(tmp_path).classes == ("cup", "dog", "cat")
+
+
+@pytest.mark.parametrize("folder", ["", "val"])
+def test_a_data_yaml_that_names_classes_alone(tmp_path: Path, folder: str) -> None:
+    yaml = put(tmp_path / "data.yaml", "names:\n- cup\n- dog\nnc: 2\n")
+    with pytest.raises(InputError, match=r"add it: val: images/val, or put folders images and labels beside this file"):
+        read_truth(yaml)
+    put(tmp_path / "images" / folder / "7.png", header(64, 32))
+    put(tmp_path / "labels" / folder / "7.txt", LABELS)
+    for path in (yaml, tmp_path):
+        truth = read_truth(path)
+        assert (truth.classes, truth.labels.tolist()) == (("cup", "dog"), [0, 1])
+    with pytest.raises(InputError, match="expected images of test, but the folder images holds"):
+        read_truth(f"{yaml}:test")
+
+
+def test_a_data_set_that_supervision_wrote(tmp_path: Path) -> None:
+    library = frameworks.supervision()
+    path = str(tmp_path / "a.png")
+    pytest.importorskip("PIL.Image").new("RGB", (261, 249)).save(path)
+    held = library.Detections(xyxy=np.array([[56.0, 138, 106, 227], [0, 0, 261, 249]]), class_id=np.array([1, 0]))
+    data = library.DetectionDataset(classes=["cup", "dog"], images=[path], annotations={path: held})
+    out = tmp_path / "out"
+    data.as_yolo(str(out / "images"), str(out / "labels"), str(out / "data.yaml"))
+    truth = read_truth(out / "data.yaml")
+    assert truth.boxes.tolist() == held.xyxy.tolist()
+    assert (truth.classes, truth.labels.tolist()) == (("cup", "dog"), [1, 0])
+    assert truth.dataset.file_names == ("images/a.png",)
 
 
 def test_one_data_yaml_above(tmp_path: Path) -> None:
@@ -366,7 +465,7 @@ WRONG_YAMLS = {
     "": "expected keys such as val and names, but got nothing",
     "- a\n- b\n": "expected keys such as val and names, but got list",
     "val: [": "line 1: is no YAML that can be read: expected the node content, but found '<stream end>'",
-    "names: [cup]\n": "expected val: a folder of images, or a file that lists them; add it: val: images/val",
+    "val:\nmine: images/val\nnames: [cup]\n": "expected val: a folder of images, or a file that lists them; add it, or",
     "val: images/other\nnames: [cup, dog]\n": "val: expected images at 'images/other', but found nothing: looked at",
     "path: ../datasets/x\nval: other\nnames: [cup]\n": "datasets/x/other",
     "val: labels\nnames: [cup, dog]\n": "val: expected images in 'labels', but found none",
@@ -512,7 +611,7 @@ def test_equal_names_in_two_folders(tmp_path: Path) -> None:
     truth = read_truth(put(tmp_path / "data.yaml", "val: images\nnames: [cup, dog]\n"))
     assert truth.image_ids.tolist() == [1, 2]
     folder = predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n")
-    with pytest.raises(InputError, match=r"'7' may be 'images/a/7.png' or 'images/b/7.png'; put files into folders"):
+    with pytest.raises(InputError, match=r"'7' may be 'images/a/7.png' or 'images/b/7.png'; name images with their"):
         read_detections(folder, truth)
     (folder / "7.txt").unlink()
     predicted(tmp_path, "1 0.5 0.5 0.25 0.5 0.75\n", "b/7.txt")

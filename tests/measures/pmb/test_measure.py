@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from pathlib import Path
@@ -354,3 +355,103 @@ def test_better_uncertainty_is_better(demo: Demo) -> None:
         for scale in (1.0, 0.01)
     ]
     assert numbers[0].summary()["PMB_NLL_floored"] < numbers[1].summary()["PMB_NLL_floored"]
+
+
+# --- docs/measures/pmb-nll.md alone ---
+
+
+def clamped(probability: float) -> float:
+    return min(max(probability, 1e-6), 1 - 1e-6)
+
+
+def from_the_page(truth: GroundTruth, found: Detections, floor: bool) -> float:
+    """Return the mean over images as the page says it, and nothing else: all assignments are written down."""
+    background = [name == "background" for name in truth.classes]
+    real = len(truth.classes) - sum(background)
+    probs = [[float(p) for p in row] for row in found.label_probs]
+    even, uniform = [], []
+    for row, label in enumerate(found.labels):
+        others = {p for k, p in enumerate(probs[row]) if k != label}
+        if len(probs[row]) > 2 and len(others) == 1 and min(others) > 0 and abs(sum(probs[row]) - 1) <= 1e-4:
+            even.append(row)
+            uniform.append(probs[row][label] in others)
+    for row in even if not all(uniform) else []:
+        probs[row] = [p if k == found.labels[row] else 0.0 for k, p in enumerate(probs[row])]
+    probs = [[0.0 if gone else p for p, gone in zip(row, background, strict=True)] for row in probs]
+
+    def density(row: int, box: np.ndarray) -> float:
+        product = 1.0
+        for corner in range(2):
+            (vx, c), (_, vy) = found.covariances[row, corner].tolist()
+            if not (vx > 0 and vy > 0 and vx * vy - c * c > 1e-12 * vx * vy):
+                return 0.0
+            x, y = box[2 * corner : 2 * corner + 2] - found.boxes[row, 2 * corner : 2 * corner + 2]
+            determinant = vx * vy - c * c
+            distance = (vy * x * x - 2 * c * x * y + vx * y * y) / determinant
+            product *= math.exp(-0.5 * distance) / (2 * math.pi * math.sqrt(determinant))
+        return product
+
+    total = 0.0
+    for image, (width, height) in zip(truth.image_ids, truth.dataset.shapes.tolist(), strict=True):
+        rows = np.flatnonzero(found.image_ids == image).tolist()
+        clutter = [row for row in rows if max(probs[row]) <= 0.100000001490116119384765625]
+        matched = [row for row in rows if row not in clutter]
+        objects = [
+            (truth.boxes[at], int(truth.labels[at]))
+            for at in range(len(truth))
+            if truth.image_ids[truth.image_rows[at]] == image
+        ]
+        intensities = []
+        for box, label in objects:
+            terms = [
+                max(probs[row]) * clamped(probs[row][label] / sum(probs[row])) * density(row, box)
+                for row in clutter
+                if max(probs[row]) > 0
+            ]
+            intensities.append(max(sum(terms), 4e-6 / (real * width**2 * height**2) if floor else 0.0))
+        weights = []
+        for theta in itertools.product((None, *matched), repeat=len(objects)):
+            given = [row for row in theta if row is not None]
+            if len(set(given)) < len(given):
+                continue
+            factors = [
+                intensities[at] if row is None else clamped(probs[row][objects[at][1]]) * density(row, objects[at][0])
+                for at, row in enumerate(theta)
+            ]
+            factors += [clamped(1 - sum(probs[row])) for row in matched if row not in given]
+            weights.append(math.prod(factors))
+        likelihood = sum(sorted(weights)[-25:])
+        total += sum(max(probs[row]) for row in clutter) - (math.log(likelihood) if likelihood else -math.inf)
+    return total / len(truth.image_ids)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_page_alone_gives_the_number(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    classes = ("cup", "dog", "hat", "background")[: 4 if seed % 2 else 3]
+    images, width = 4, len(classes)
+    corner = rng.uniform(5, 25, (2 * images, 2))
+    boxes = np.concatenate([corner, corner + rng.uniform(10, 20, (2 * images, 2))], axis=1)
+    truth = GroundTruth.from_boxes(
+        classes, dict.fromkeys(range(images), SIZE), np.arange(2 * images) // 2, boxes, rng.integers(0, 3, 2 * images)
+    )
+    n = 12 * images
+    scores = rng.choice([0.0, 0.05, 0.1, 0.100000009, 0.3, 0.7, 0.95], n)  # 0.100000009 is the next float above 0.1
+    probs = rng.dirichlet(np.ones(width), n) * scores[:, None]
+    probs[: n // 2] *= rng.random((n // 2, width)) < 0.5  # fractions of 0 and 1 are clamped
+    named = np.arange(width) == rng.integers(0, 3, n)[:, None]
+    probs[n // 2 :] = np.where(named, scores[:, None], 0.01 * scores[:, None])[n // 2 :]
+    probs[::5] = np.where(named, 0.7, 0.3 / (width - 1))[::5]  # a score alone
+    roots = rng.normal(0, 3 + 9 * (seed % 3), (n, 2, 2, 2))  # wide ones make many assignments likely
+    covariances = roots @ np.swapaxes(roots, 2, 3) + np.eye(2)
+    covariances[::7] = 0
+    found = Detections(
+        classes=classes,
+        image_ids=np.arange(n) % images,
+        boxes=boxes[rng.integers(0, 2 * images, n)] + rng.normal(0, 2, (n, 4)),
+        label_probs=probs.astype(np.float32),
+        covariances=covariances,
+    )
+    summary = probox.evaluate(truth, found, measures=["pmb-nll"]).summary()
+    assert summary["PMB_NLL_floored"] == pytest.approx(from_the_page(truth, found, floor=True), rel=1e-9)
+    assert summary["PMB_NLL"] == pytest.approx(from_the_page(truth, found, floor=False), rel=1e-9)

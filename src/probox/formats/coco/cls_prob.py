@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from probox import _core
-from probox.tables.distributions import limit_to_distribution
+from probox.tables.distributions import limit_to_distribution, rows_above_one
 from probox.tables.labels import best_classes, probabilities_of
-from probox.tables.row_problems import ROUNDING
 
 __all__ = ["MIN_ROWS", "limited", "other_order"]
 
@@ -28,10 +26,7 @@ def limited(label_probs: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]) -
     >>> limited(np.array([[0.9, 0.3], [0.5, 0.5]], np.float32), np.array([0, 1]))[1]
     1
     """
-    low, high, total = _core.row_ranges(label_probs)
-    with np.errstate(invalid="ignore"):
-        sound = (low >= -ROUNDING) & (high <= 1 + ROUNDING) & (total > 1 + ROUNDING)  # NaN is not
-    above = rows[sound[rows]]
+    above = np.intersect1d(rows, rows_above_one(label_probs))
     if not len(above):
         return label_probs, 0
     result: npt.NDArray[np.float32] = label_probs.copy()

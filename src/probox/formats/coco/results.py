@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,8 +12,10 @@ from probox.errors import InputError
 from probox.files.reading import Paths, read_bytes
 from probox.formats.coco.cls_prob import limited, other_order
 from probox.formats.draft import Draft, unknown_images_note
+from probox.formats.image_names import rows_beside_ids, rows_of_images
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.sharing import sharing
+from probox.formats.wording import RawProblems
 from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -28,8 +32,9 @@ def read_coco_results(path: Paths, truth: GroundTruth | Dataset, *, repair: bool
     ``all_scores`` (one per category, in order of category id) these are its label probabilities; where it
     has ``covars`` (2 x 2 x 2) its corners are Gaussian. The keys of probdet and pod_compare are read too: ``cls_prob``
     is ``all_scores``, perhaps with background last and perhaps of one sigmoid per class, and ``bbox_covar`` (4 x 4) is
-    the covariance of x, y, width and height. Detections in images that the truth does not have are left out and
-    counted in `notes`.
+    the covariance of x, y, width and height. Where ``image_id`` is a string, or a ``file_name`` stands beside it, as
+    ultralytics writes both, images are matched by name. Detections in images that the truth does not have are left out
+    and counted in `notes`.
 
     Parameters
     ----------
@@ -54,23 +59,28 @@ def check_coco_results(data: bytes, file: str) -> None:
 
 def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: Problems) -> Draft:
     """Return the draft of a results file's content."""
-    columns, found = _core.read_coco_results(
-        data,
+    read = partial(
+        _core.read_coco_results,
         image_ids=dataset.image_ids,
         category_ids=dataset.category_ids,
         lenient=problems.lenient,
         max_examples=MAX_EXAMPLES,
         **sharing(),
     )
+    columns, found = read(data)
+    problems.add_raw(found, file, {"unknown category": _category_remedy(found, dataset)})
+    images, unknown, notes = _images_by_name(columns, dataset, file, problems)
+    if images:
+        columns, _ = read(data, names=list(images), name_image_ids=np.array(list(images.values()), np.int64))
     del data  # nobody else may hold it: its memory is free for the label probabilities
-    problems.add_raw(found, file)
     require_label_matrix(len(columns["image_ids"]), len(dataset.classes), file)
     label_probs = _label_probs(columns, len(dataset.classes))
-    label_probs, notes = _with_cls_prob(label_probs, columns, file, problems)
+    label_probs, said = _with_cls_prob(label_probs, columns, file, problems)
+    notes += said
     if columns["unknown_image_rows"]:
-        images = np.unique(columns["unknown_images"])
-        notes.append(unknown_images_note(int(columns["unknown_image_rows"]), len(images)))
-        problems.warn("unknown image", images.tolist(), lambda image: InputError(
+        others = np.unique(columns["unknown_images"])
+        notes.append(unknown_images_note(int(columns["unknown_image_rows"]), len(others) + unknown))
+        problems.warn("unknown image", others.tolist(), lambda image: InputError(
             "the ground truth does not have this image: its detections are left out", file=file, image=image
         ))  # fmt: skip
     entries = columns["entries"]
@@ -86,6 +96,64 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
         source=file,
         place=lambda row: (file, f"[{entries[row]}]"),
         notes=tuple(notes),
+    )
+
+
+def _images_by_name(
+    columns: _core._CocoResults, dataset: Dataset, file: str, problems: Problems
+) -> tuple[dict[str, int], int, list[str]]:
+    """Return image ids of names that go before ``image_id``, how many images of names alone are unknown, and notes.
+
+    ultralytics writes the stem of the file name as ``image_id``, as a number if it is one, and ``file_name`` beside it.
+    A name that several numbers or names share tells nothing.
+    """
+    entries, ids_of = dict[str, int](), dict[str, set[int | None]]()
+    for name, entry, number, has_id in zip(
+        columns["names"],
+        columns["name_entries"].tolist(),
+        columns["name_ids"].tolist(),
+        columns["name_has_id"].tolist(),
+        strict=True,
+    ):
+        entries.setdefault(name, entry)
+        ids_of.setdefault(name, set()).add(number if has_id else None)
+
+    def place(name: str) -> str:
+        return f"[{entries[name]}].image_id"
+
+    alone = [name for name, ids in ids_of.items() if None in ids]
+    rows, _ = rows_of_images(alone, [0] * len(alone), dataset, file, problems, place=place)
+    images = {name: int(dataset.image_ids[row]) for name, row in zip(alone, rows.tolist(), strict=True) if row >= 0}
+    numbered = {name: number for name, (number, *more) in ids_of.items() if number is not None and not more}
+    rows = rows_beside_ids(list(numbered), np.array([*numbered.values()], np.int64), dataset, file, problems, place)
+    others = {
+        name: int(dataset.image_ids[row])
+        for (name, number), row in zip(numbered.items(), rows.tolist(), strict=True)
+        if row >= 0 and dataset.image_ids[row] != number
+    }
+    notes = []
+    if others:
+        name = next(iter(others))
+        notes.append(
+            f"{len(others)} images have another image_id than in the ground truth, and are matched by file_name: "
+            f"{name[:80]} has {numbered[name]}, there {others[name]}"
+        )
+    return images | others, len(alone) - len(images), notes
+
+
+def _category_remedy(found: RawProblems, dataset: Dataset) -> str | None:
+    """Return what to do about category ids that seem to count the classes, from 0 or 1."""
+    unknown = [
+        int(values[0]) for kind, _, _, examples in found if kind == "unknown_category" for *_, values in examples
+    ]
+    many = len(dataset.category_ids)
+    if not unknown or not many or not all(0 <= number <= many for number in unknown):
+        return None
+    first, last = int(dataset.category_ids[0]), int(dataset.category_ids[-1])
+    gaps = " with gaps" if last - first >= many else ""
+    return (
+        f"class numbers (0 to {many - 1}, or 1 to {many}) are not category ids, which are {first} to {last}{gaps} in "
+        "this ground truth: write the category id of each class, in ascending order"
     )
 
 

@@ -16,6 +16,7 @@ from probox.formats.label_tables import LabelRows, columns_of_names, draft_of
 from probox.formats.label_text import LineError, numbers_in
 from probox.formats.openimages.table import CsvTable, class_descriptions, fractions
 from probox.formats.problems import Problems
+from probox.formats.written_digits import rounding_of
 from probox.tables.arguments import check_reading
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -55,7 +56,7 @@ def check_open_images(source: Source) -> None:
 
 def open_images_detections(source: Source, dataset: Dataset, problems: Problems) -> Draft:
     """Return the draft of a file of detections."""
-    rows, codes, images = _gather(CsvTable(source.content(), source.name), problems)
+    rows, written, codes, images = _gather(CsvTable(source.content(), source.name), problems)
     places = [Path(source.path).parent, *([Path(dataset.source).parent] if dataset.source else [])]
     known = set(dataset.classes)
     coded = any(code.startswith("/") and code not in known for code in codes)
@@ -70,18 +71,13 @@ def open_images_detections(source: Source, dataset: Dataset, problems: Problems)
     for at, (width, height) in enumerate(shapes):
         x1, x2, y1, y2 = rows.boxes[at]
         rows.boxes[at] = (x1 * width, y1 * height, x2 * width - x1 * width, y2 * height - y1 * height)
-    return draft_of(rows, dataset, problems, classes=classes, source=source.name, notes=notes)
+    reach = rounding_of(written)
+    return draft_of(rows, dataset, problems, classes=classes, source=source.name, notes=notes, rounding=reach)
 
 
-def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[str], list[str]]:
-    """Return all boxes (XMin, XMax, YMin, YMax) with scores, the label of each and its image."""
-    if table.has("isgroupof") and not table.has("score"):
-        raise InputError(
-            "expected detections, but these are boxes of objects",
-            file=table.file,
-            remedy="name the ground truth first, then the detections",
-        )
-    rows, labels, images = LabelRows(), list[str](), list[str]()
+def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str], list[str]]:
+    """Return all boxes (XMin, XMax, YMin, YMax) with scores, the same as written, and the label and image of each."""
+    rows, written, labels, images = LabelRows(), list[list[str]](), list[str](), list[str]()
 
     def add(line: int, image: str, label: str, score: str, corners: Sequence[str]) -> None:
         (value,) = numbers_in([score])
@@ -89,10 +85,19 @@ def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[str], 
         rows.scores.append(value)
         rows.files.append(table.file)
         rows.lines.append(line)
+        written.append([word.strip() for word in corners])
         labels.append(label.strip())
         images.append(image.strip())
 
     image = table.column("ImageID")
+    group = table.column("IsGroupOf") if table.has("IsGroupOf") and not table.has("Score") else -1
+    objects = InputError(
+        "expected detections, but these are boxes of objects",
+        file=table.file,
+        remedy="name the ground truth first, then the detections",
+    )
+    if group >= 0 and not table.has("Confidence"):
+        raise objects
     if table.has(STRING):
         string = table.column(STRING)
         columns = None
@@ -106,11 +111,13 @@ def _gather(table: CsvTable, problems: Problems) -> tuple[LabelRows, list[str], 
                 for label, value, x1, y1, x2, y2 in _sixes(cells[string].split()):
                     add(line, cells[image], label, value, (x1, x2, y1, y2))
             else:
+                if group >= 0 and (cells[group].strip() or not cells[score].strip()):
+                    raise objects  # globox writes detections with the columns of objects: a confidence, but no group
                 label_at, *corners = columns
                 add(line, cells[image], cells[label_at], cells[score], [cells[at] for at in corners])
         except LineError as error:
             problems.catch(error.at(table.file, line), error.kind)
-    return rows, labels, images
+    return rows, written, labels, images
 
 
 def _sixes(words: list[str]) -> list[list[str]]:

@@ -49,9 +49,8 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
     file = source.name
     rows, written, codes, images = _gather(CsvTable(source.content(TRUTH_EXPANDS), file), problems)
     reach = rounding_of(written)  # of each line: several tools made these files
-    stems = sorted(set(images))
-    names, sizes = _images(Path(source.path), stems, problems)
-    known = [stem for stem in stems if stem in sizes]
+    names, sizes = _images(Path(source.path), sorted(set(images)), problems)
+    known = sorted(set(names.values()), key=os.path.splitext)
     notes: list[str] = []
     classes = _classes(Path(source.path).parent, codes, rows, notes)
     groups = sum(rows.crowd)
@@ -60,20 +59,24 @@ def open_images_truth(source: Source, problems: Problems) -> GroundTruth:
             f"{groups} groups of objects (IsGroupOf): mAP and LRP ignore them, in PDQ they are objects like any other"
         )
     dataset, rows_of_known = dataset_of_images(
-        known, [names[stem] for stem in known], [sizes[stem] for stem in known], classes=classes, source=file
+        [os.path.splitext(name)[0] for name in known],
+        known,
+        [sizes[name] for name in known],
+        classes=classes,
+        source=file,
     )
     row_of = dict(zip(known, rows_of_known.tolist(), strict=True))
-    kept = [at for at, image in enumerate(images) if image in row_of]
+    kept = [at for at, image in enumerate(images) if image in names]
     boxes = LabelRows()
     for at in kept:
-        width, height = sizes[images[at]]
+        width, height = sizes[names[images[at]]]
         x1, x2, y1, y2 = rows.boxes[at]
         boxes.boxes.append((x1 * width, y1 * height, x2 * width - x1 * width, y2 * height - y1 * height))
         boxes.files.append(file)
         boxes.lines.append(rows.lines[at])
         boxes.labels.append(rows.labels[at])
         boxes.crowd.append(rows.crowd[at])
-        boxes.images.append(row_of[images[at]])
+        boxes.images.append(row_of[names[images[at]]])
     return truth_of(boxes, dataset, problems, notes, rounding=[reach[at] for at in kept])
 
 
@@ -126,11 +129,16 @@ def _classes(folder: Path, codes: list[str], rows: LabelRows, notes: list[str]) 
     return tuple(names)
 
 
-def _images(path: Path, stems: list[str], problems: Problems) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
-    """Return file names and sizes of images."""
+def _file_name(image: str) -> str:
+    """Return the file name of an ImageID, which has its ending where globox wrote it."""
+    return image if image.lower().endswith(PHOTOS) else f"{image}.jpg"
+
+
+def _images(path: Path, images: list[str], problems: Problems) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
+    """Return the file name of each ImageID, and the size of each file."""
     stated = stated_sizes(path.parent, str(path))
     if stated is not None:
-        return _checked(stems, *stated, problems)
+        return _check_sizes(images, *stated, problems)
     short = path.name.split(".")[0]
     split = short.split("-annotations")[0]
     tried = [
@@ -139,40 +147,45 @@ def _images(path: Path, stems: list[str], problems: Problems) -> tuple[dict[str,
         for name in dict.fromkeys(("images", "data", split, short, "."))
     ]
     for folder in tried:
-        there = {os.path.splitext(name)[0]: name for name in files_of(folder, PHOTOS)} if is_folder(folder) else {}
-        if any(stem in there for stem in stems):
+        there = files_of(folder, PHOTOS) if is_folder(folder) else []
+        by_name = {os.path.splitext(name)[0]: name for name in there} | {name: name for name in there}
+        if any(image in by_name for image in images):
             break
     else:
-        if not stems:
+        if not images:
             return {}, {}
         raise InputError(
-            f"expected the images, for their sizes: looked for {stems[0][:80]}.jpg in "
+            f"expected the images, for their sizes: looked for {_file_name(images[0])[:80]} in "
             f"{', '.join(os.path.normpath(folder) for folder in tried[:4])} and one folder further up",
             file=str(path),
             remedy="put the images there, or a CSV file with columns ImageID, Width and Height beside this one",
         )
+    names: dict[str, str] = {}
     sizes: dict[str, tuple[int, int]] = {}
-    for stem in stems:
+    for image in images:
         try:
-            if stem not in there:
-                raise InputError("has boxes, but no image", file=str(folder / f"{stem}.jpg"), remedy="put it there")
-            sizes[stem] = image_size(folder / there[stem])
+            if image not in by_name:
+                raise InputError("has boxes, but no image", file=str(folder / _file_name(image)), remedy="put it there")
+            sizes[by_name[image]] = image_size(folder / by_name[image])
+            names[image] = by_name[image]
         except InputError as error:
             problems.catch(error, "unusable image")
-    return {stem: there[stem] for stem in sizes}, sizes
+    return names, sizes
 
 
-def _checked(
-    stems: list[str], file: Path, stated: dict[str, tuple[int, int]], problems: Problems
+def _check_sizes(
+    images: list[str], file: Path, stated: dict[str, tuple[int, int]], problems: Problems
 ) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
-    def fits(stem: str) -> bool:
-        width, height = stated.get(stem, (0, 0))
+    by_name = {_file_name(image): size for image, size in stated.items()}
+
+    def fits(image: str) -> bool:
+        width, height = by_name.get(_file_name(image), (0, 0))
         return 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS
 
-    wrong = [at for at, stem in enumerate(stems) if not fits(stem)]
+    wrong = [at for at, image in enumerate(images) if not fits(image)]
     problems.add("image size", wrong, lambda at: InputError(
-        f"expected width and height of {stems[at][:80]!r}, but got {stated.get(stems[at], 'nothing')}",
+        f"expected width and height of {images[at][:80]!r}, but got {by_name.get(_file_name(images[at]), 'nothing')}",
         file=str(file), remedy="add a line for the image",
     ))  # fmt: skip
-    sizes = {stem: stated[stem] for stem in stems if fits(stem)}
-    return {stem: f"{stem}.jpg" for stem in sizes}, sizes
+    names = {image: _file_name(image) for image in images if fits(image)}
+    return names, {name: by_name[name] for name in names.values()}

@@ -10,6 +10,8 @@ from probox.formats.draft import Draft
 from probox.formats.parquet.sets import open_detections, open_truth
 from probox.formats.problems import Problems
 from probox.tables.arguments import expect_path
+from probox.tables.arrays import to_numpy
+from probox.tables.columns import frozen
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -35,8 +37,12 @@ def read_parquet(path: Paths, *, image_ids: npt.ArrayLike | None = None, repair:
     """
     expect_path(path)
     file = open_detections(path)
-    draft = file.read() if image_ids is None else file.read_images(np.asarray(image_ids, np.int64).reshape(-1))
+    draft = file.read() if image_ids is None else file.read_images(_ids(image_ids))
     return draft.to_table(repair=repair)
+
+
+def _ids(given: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    return frozen(to_numpy(given, "image_ids").reshape(-1), np.int64, (-1,), "image_ids")
 
 
 def read_parquet_truth(path: Paths, *, image_ids: npt.ArrayLike | None = None) -> GroundTruth:
@@ -55,7 +61,7 @@ def read_parquet_truth(path: Paths, *, image_ids: npt.ArrayLike | None = None) -
     """
     expect_path(path)
     file = open_truth(path)
-    return file.read() if image_ids is None else file.select_images(np.asarray(image_ids, np.int64).reshape(-1))
+    return file.read() if image_ids is None else file.select_images(_ids(image_ids))
 
 
 def parquet_draft(path: Paths, dataset: Dataset, problems: Problems) -> Draft:

@@ -17,6 +17,7 @@ from probox.formats.image_names import rows_of_images
 from probox.formats.label_tables import LabelRows, draft_of
 from probox.formats.label_text import LineError, divided, numbers_in, readable_texts, text_lines
 from probox.formats.problems import Problems
+from probox.formats.written_digits import rounding_of
 from probox.formats.yolo.order import ORDERS, Order, find_order, fitting, in_order
 from probox.formats.yolo.truth import class_number
 from probox.tables.arguments import check_reading
@@ -84,7 +85,7 @@ def yolo_predictions(folder: Path, order: str, name: str, dataset: Dataset, prob
             remedy="use one",
         )
     lines = _Lines(folder_of_predictions(folder), len(dataset.classes), problems)
-    rows, notes = _boxes(lines, order, name, problems)
+    rows, written, notes = _boxes(lines, order, name, problems)
     counts = np.bincount(lines.file_of, minlength=len(lines.names)) if lines.file_of else [0] * len(lines.names)
     image_rows, unknown = rows_of_images(lines.names, [int(n) for n in counts], dataset, name, problems)
     rows.images = image_rows[lines.file_of].tolist() if lines.file_of else []
@@ -100,7 +101,9 @@ def yolo_predictions(folder: Path, order: str, name: str, dataset: Dataset, prob
         cx, cy, w, h = rows.boxes[at]
         w, h = w * width, h * height
         rows.boxes[at] = (cx * width - w / 2, cy * height - h / 2, w, h)
-    return draft_of(rows, dataset, problems, classes=dataset.classes, source=name, notes=notes)
+    reach = rounding_of(written)
+    rounding = [reach[file] for file in lines.file_of]
+    return draft_of(rows, dataset, problems, classes=dataset.classes, source=name, notes=notes, rounding=rounding)
 
 
 class _Lines:
@@ -112,6 +115,7 @@ class _Lines:
         self.file_of: list[int] = []
         self.lines: list[int] = []
         self.labels: list[int] = []
+        self.words: list[list[str]] = []
         self.values: list[list[float]] = []
         for name, file, text in readable_texts(folder, _text_files_below(folder), problems):
             self.names.append(name.removesuffix(".txt"))
@@ -126,6 +130,7 @@ class _Lines:
                 self.file_of.append(len(self.names) - 1)
                 self.lines.append(line)
                 self.labels.append(number)
+                self.words.append(words[1:])
                 self.values.append(values)
 
     def _check(self, values: list[float]) -> None:
@@ -147,7 +152,7 @@ class _Lines:
 
     def keep(self, rows: Sequence[int]) -> None:
         """Leave out all other lines."""
-        for name in ("file_of", "lines", "labels", "values"):
+        for name in ("file_of", "lines", "labels", "words", "values"):
             column = getattr(self, name)
             setattr(self, name, [column[row] for row in rows])
 
@@ -166,8 +171,8 @@ def _text_files_below(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[LabelRows, list[str]]:
-    """Return boxes cx, cy, w, h in fractions, with scores, and what to say of them."""
+def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[LabelRows, list[list[str]], list[str]]:
+    """Return boxes cx, cy, w, h in fractions, with scores, the boxes' numbers as each file has them, and notes."""
     notes: list[str] = []
     _drop_track_ids(lines, problems)
     _refuse_tracks_as_scores(lines, order)
@@ -193,7 +198,11 @@ def _boxes(lines: _Lines, order: str, name: str, problems: Problems) -> tuple[La
         boxes=[tuple(box) for box in centres.tolist()],
         scores=scores.tolist(),
     )
-    return rows, notes
+    written: list[list[str]] = [[] for _ in lines.names]
+    for file, words, values in zip(lines.file_of, lines.words, lines.values, strict=True):
+        first = chosen == "score-first" and len(values) == 5
+        written[file] += words[first : first + len(values) - 1]
+    return rows, written, notes
 
 
 def _drop_track_ids(lines: _Lines, problems: Problems) -> None:

@@ -89,6 +89,8 @@ def yaml_in(folder: Path) -> Path | None:
 
 
 def _of_yaml(data: DataYaml, part: str) -> Places:
+    if not data.splits and (data.file.parent / "images").is_dir():  # as supervision writes: classes alone
+        return _of_folder(data.file.parent, part, data)
     name, notes = _part(part, data.splits, str(data.file))
     roots = _roots(data)
     notes = [*data.notes, *notes]
@@ -129,7 +131,9 @@ def _part(wanted: str, splits: Sequence[str] | dict[str, list[str]], file: str) 
     raise InputError(
         "expected val: a folder of images, or a file that lists them",
         file=file,
-        remedy="add it, or name a part behind a colon: data.yaml:test" if splits else "add it: val: images/val",
+        remedy="add it, or name a part behind a colon: data.yaml:test"
+        if splits
+        else "add it: val: images/val, or put folders images and labels beside this file",
     )
 
 
@@ -231,8 +235,8 @@ def _images_below(folder: Path, root: Path, file: str, entry: str | None = None)
     return found
 
 
-def _of_folder(folder: Path, part: str) -> Places:
-    """Return the images of a folder with ``images`` and ``labels`` and no data.yaml."""
+def _of_folder(folder: Path, part: str, data: DataYaml | None = None) -> Places:
+    """Return the images of a folder with ``images`` and ``labels``; its data.yaml, if any, names no images."""
     place = folder / "images"
     if not place.is_dir() or not (folder / "labels").is_dir():
         raise InputError(
@@ -248,10 +252,10 @@ def _of_folder(folder: Path, part: str) -> Places:
     images = sorted(_images_below(place, folder, str(folder)))
     if not images:
         raise InputError("expected images, but found none", file=str(place), remedy="check the folder")
-    above = yaml_in(folder.parent)  # as train/images, valid/images with one data.yaml beside train and valid
+    above = None if data else yaml_in(folder.parent)  # beside train and valid, which hold train/images, valid/images
+    data = read_data_yaml(above) if above else data
     classes, keypoints = None, False
-    if above is not None:
-        data = read_data_yaml(above)
+    if data is not None:
         classes, keypoints = data.classes, data.keypoints
         notes += data.notes
     return Places(folder, images, classes or _listed_classes(folder), keypoints, tuple(notes))
@@ -265,7 +269,7 @@ def _folder_of_part(folder: Path, inside: Sequence[str], part: str) -> tuple[Pat
     for name in wanted:
         found = [entry for entry in inside if entry.startswith(name)]
         if len(found) == 1:
-            note = f"{folder} has no data.yaml: the images in images/{found[0]} are used"
+            note = f"no data.yaml names the images of {folder}: those in images/{found[0]} are used"
             return folder / "images" / found[0], [] if part else [note]
     raise InputError(
         f"expected images of {part or 'val'}, but the folder images holds {some_names(inside) or 'no folders'}",

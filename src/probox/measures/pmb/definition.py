@@ -13,7 +13,8 @@ and no chosen pairing: all pairings count, by their likelihood.
 
 What is what, to the last choice:
 
-- **Detections that may be matched** are those whose highest class probability is above `CLUTTER`, 0.1. p_i(c) is the
+- **Detections that may be matched** are those whose highest class probability is above `CLUTTER`, 0.1, compared in the
+  precision of label probabilities: single, where 0.1 is 0.100000001490116. p_i(c) is the
   class probability as it stands, which is that of existing times that of the class; p_i(background) is what the class
   probabilities leave of 1. Both are clamped to [1e-6, 1 - 1e-6] (`MIN_PROBABILITY`), each by itself.
 - **Clutter** are the others. Together they make the intensity lambda of a Poisson process,
