@@ -20,7 +20,10 @@ from probox.evaluation.storage import COLUMNS, WORDS, canonical
 from . import seeds
 from .mutate import NUMBERS, dump, mutate_bytes, mutate_json, parse
 
-__all__ = ["evaluation_folder", "gzipped", "hostile_array", "mutated_npy", "mutated_parquet", "mutated_png"]
+__all__ = [
+    "FLOATS", "evaluation_folder", "gzipped", "hostile_array", "hostile_value", "mutated_npy", "mutated_parquet",
+    "mutated_png",
+]  # fmt: skip
 
 DTYPES = ("<i8", "<i4", "|i1", "|u1", "<u8", "<f8", "<f4", "<f2", "|b1", "<U3", "|S4", ">i8", "<c16", "<M8[s]")
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, 1e9, 1.1e9, 1e18, 1e-9)
@@ -32,7 +35,7 @@ def hostile_array(rng: Random, array: np.ndarray) -> np.ndarray:
     array = array.copy()
     if kind <= 5 and array.size:
         for _ in range(rng.choice((1, 1, 2, 5))):
-            array.reshape(-1)[rng.randrange(array.size)] = _value(rng, array.dtype)
+            array.reshape(-1)[rng.randrange(array.size)] = hostile_value(rng, array.dtype)
     elif kind == 6 and len(array):
         array = array[np.array([rng.randrange(len(array)) for _ in range(len(array))])]
     elif kind == 7 and len(array):
@@ -45,11 +48,12 @@ def hostile_array(rng: Random, array: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             array = np.zeros(array.shape, rng.choice(DTYPES))
     elif array.size:
-        array[...] = _value(rng, array.dtype)
+        array[...] = hostile_value(rng, array.dtype)
     return array
 
 
-def _value(rng: Random, dtype: np.dtype) -> Any:
+def hostile_value(rng: Random, dtype: np.dtype) -> Any:
+    """Return a value of this type that checks may have forgotten."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return np.float64(rng.choice(FLOATS)).astype(dtype)

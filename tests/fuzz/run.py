@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from .targets import ALL_TARGETS
 from .worker import STATE, input_files, put
 
 __all__ = ["Finding", "Job", "Limits", "Runner"]
@@ -20,6 +21,8 @@ __all__ = ["Finding", "Job", "Limits", "Runner"]
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = 500
 """Inputs per target and process: enough that starting it does not count, few enough that targets take turns."""
+
+EXHAUSTED = "AddressSanitizer: allocator is out of memory"
 
 Job = tuple[str, int, int]
 """A target, the number of its first input, and the number after its last."""
@@ -168,7 +171,8 @@ class Runner:
             return findings, (job, max(number, jobs[job][1]))
         if number < 0:
             raise RuntimeError(f"a worker could not start ({why}): {last_words[-3000:]}")
-        findings.append(Finding(jobs[job][0], self.seed, number, f"{why}; {_telling(last_words)}"))
+        if not (EXHAUSTED in last_words and ALL_TARGETS[jobs[job][0]].may_exhaust):
+            findings.append(Finding(jobs[job][0], self.seed, number, f"{why}; {_telling(last_words)}"))
         return findings, (job, number + 1)
 
     def _watch(self, process: subprocess.Popen[bytes], state: Path, until: float | None) -> str:

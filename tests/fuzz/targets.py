@@ -22,6 +22,7 @@ from probox.calibration import Calibration
 from probox.formats import sharing
 
 from . import seeds
+from .bindings import make_call, use_call
 from .checks import check_detections, check_error, check_evaluation, check_truth
 from .hostile import evaluation_folder, gzipped, mutated_npy, mutated_parquet, mutated_png
 from .labels import LABEL_SEEDS, label_folder
@@ -41,10 +42,15 @@ _PARSED = {name: parse(text) for name, text in JSON_SEEDS.items()}
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A reader: what makes files for it, and what reads them in a folder."""
+    """A reader: what makes files for it, and what reads them in a folder.
+
+    Where a caller says how large a result is, `may_exhaust` memory: under ASan, which throws no `std::bad_alloc`, the
+    process ends.
+    """
 
     make: Callable[[Random], Files]
     use: Callable[[Path], None]
+    may_exhaust: bool = False
 
 
 def try_input(target: Target, folder: Path) -> None:
@@ -293,6 +299,7 @@ TARGETS: dict[str, Target] = {
         _one_file("calibration", "calibrated-classes", "calibrated-learned"), _in_file(_use_calibration)
     ),
     "validate": Target(_pair, _use_pair),
+    "bindings": Target(make_call, _in_file(use_call), may_exhaust=True),
     **{name: Target(partial(label_folder, name), _use_labels) for name in LABEL_SEEDS},
 }
 with contextlib.suppress(InputError):
