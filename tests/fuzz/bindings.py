@@ -256,6 +256,8 @@ def _hostile(rng: Random, value: Any) -> Any:
 
 def _hostile_array(rng: Random, array: np.ndarray) -> np.ndarray:
     """Return an array that is hostile by what it holds, or by where and how it lies in memory."""
+    if len(array) > array.size + 1000:  # rows without columns, made here before
+        return array
     kind = rng.randrange(16)
     if kind == 0:
         return _misaligned(array)
@@ -272,9 +274,10 @@ def _hostile_array(rng: Random, array: np.ndarray) -> np.ndarray:
         locked.flags.writeable = False
         return locked
     if kind == 6:
-        shape = [rng.choice((0, 1, side, *LARGE)) for side in array.shape]
+        shape = [rng.choice((1, side)) for side in array.shape]
+        shape[rng.randrange(len(shape))] = rng.choice(LARGE)
         shape[rng.randrange(len(shape))] = 0
-        return np.zeros(shape, array.dtype)
+        return np.zeros(shape if 0 in shape else 0, array.dtype)
     if kind == 7 and array.dtype == bool:
         return np.full(array.shape, 2 + rng.randrange(200), np.uint8).view(bool)
     if kind == 8 and len(array):

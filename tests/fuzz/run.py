@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import subprocess
 import sys
@@ -23,6 +24,9 @@ BATCH = 500
 """Inputs per target and process: enough that starting it does not count, few enough that targets take turns."""
 
 EXHAUSTED = "AddressSanitizer: allocator is out of memory"
+
+WEIGHTED_BATCH = 2000
+"""The same in milliseconds, where cheap targets have more inputs."""
 
 Job = tuple[str, int, int]
 """A target, the number of its first input, and the number after its last."""
@@ -97,9 +101,20 @@ class Runner:
         self._on_finding = on_finding
         self._lock = threading.Lock()
 
-    def run(self, first: int = 0, last: int | None = None, *, seconds: float | None = None, processes: int = 1) -> None:
-        """Try the inputs of each target from `first` up to `last`, or for so long."""
-        groups = self._groups(first, last)
+    def run(
+        self,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        total: int | None = None,
+        seconds: float | None = None,
+        processes: int = 1,
+    ) -> None:
+        """Try the inputs of each target from `first` up to `last`, or `total` inputs in all, or for so long.
+
+        Without a `last`, cheap targets have more inputs than others.
+        """
+        groups = self._groups(first, last, total)
         until = None if seconds is None else time.monotonic() + seconds
         errors: list[BaseException] = []
 
@@ -122,11 +137,22 @@ class Runner:
         if errors:
             raise errors[0]
 
-    def _groups(self, first: int, last: int | None) -> Iterator[list[Job]]:
-        while last is None or first < last:
-            end = first + BATCH if last is None else min(first + BATCH, last)
-            yield [(target, first, end) for target in self.targets]
-            first = end
+    def _groups(self, first: int, last: int | None, total: int | None) -> Iterator[list[Job]]:
+        begin = dict.fromkeys(self.targets, first)
+        left = math.inf if total is None else total
+        pace = min(WEIGHTED_BATCH, left / sum(1 / ALL_TARGETS[target].cost for target in self.targets))
+        while True:
+            jobs: list[Job] = []
+            for target, number in begin.items():
+                count = BATCH if last is not None else math.ceil(pace / ALL_TARGETS[target].cost)
+                count = int(min(count, left, math.inf if last is None else last - number))
+                if count > 0:
+                    jobs.append((target, number, number + count))
+                    begin[target] += count
+                    left -= count
+            if not jobs:
+                return
+            yield jobs
 
     def _run_group(self, jobs: list[Job], until: float | None) -> None:
         """Run processes until the jobs are done; what ends one is a finding, and the next goes on after it."""

@@ -32,14 +32,19 @@ def input_files(target: str, seed: int, number: int) -> Files:
     return ALL_TARGETS[target].make(random.Random(f"{target} {seed} {number}"))
 
 
-def put(files: Files, folder: Path) -> None:
-    """Make the folder hold these files and no others."""
-    for path in folder.rglob("*"):
-        if path.is_file() and str(path.relative_to(folder)) not in files:
-            path.unlink()
-    for name, data in files.items():
+def put(files: Files, folder: Path, before: Files | None = None) -> None:
+    """Make the folder hold these files and no others; `before` are those that it holds already."""
+    if before is None:
+        before = {str(path.relative_to(folder)): b"" for path in folder.rglob("*") if path.is_file()}
+        changed = files
+    else:
+        changed = {name: data for name, data in files.items() if before.get(name) != data}
+    for name in before.keys() - files.keys():
+        (folder / name).unlink()
+    for name, data in changed.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if name not in before:
+            path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
 
@@ -97,9 +102,12 @@ def main(folder: Path, options: dict[str, Any]) -> None:
         _limit_memory()
     start = _peak()
     for job, (target, first, last) in enumerate(jobs):
+        before = None
         for number in range(first, last):
             progress.begin(job, number)
-            put(input_files(target, seed, number), folder / target)
+            files = input_files(target, seed, number)
+            put(files, folder / target, before)
+            before = files
             progress.begin(job, number)  # making the input does not count
             problem = run_one(target, folder / target)
             too_much = _peak() > start + options["memory"]
