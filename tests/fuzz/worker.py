@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import mmap
 import os
@@ -51,7 +53,7 @@ def put(files: Files, folder: Path, before: Files | None = None) -> None:
 def run_one(target: str, folder: Path) -> str | None:
     """Try the files in a folder; return what is wrong with what came of it, if anything is."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()) as printed:
             warnings.simplefilter("error")
             try_input(ALL_TARGETS[target], folder)
     except MemoryError:
@@ -60,7 +62,7 @@ def run_one(target: str, folder: Path) -> str | None:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(str(error).split())[:300]
         return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}: {text}"
-    return None
+    return f"printed {printed.getvalue()[:200]!r}" if printed.getvalue() else None
 
 
 def _peak() -> int:
