@@ -165,12 +165,12 @@ def _check_boxes(boxes: BoxColumns, classes: int, file: str) -> None:
     require(not len(outcomes) or (outcomes.min() >= 0 and outcomes.max() < known), "outcomes", "no such outcome")
     require(np.isfinite(boxes.scores).all(), "scores", "expected finite numbers")
     right = boxes.patterns[:, : len(SIZES)] & ~boxes.patterns[:, len(SIZES) :]
-    rows = np.flatnonzero((right & 1 == 1).any(axis=1)[outcomes])
-    require(len(rows) == len(boxes.overlaps), "overlaps", "expected one of each that is right")
+    kept = ((right & 1) == 1).any(axis=1)
+    require(int(kept[outcomes].sum()) == len(boxes.overlaps), "overlaps", "expected one of each that is right")
     for name in ("overlaps", "odd_overlaps"):
         values = getattr(boxes, name)
         require((np.isnan(values) | ((values >= 0) & (values <= 1 + 1e-3))).all(), name, "expected 0 to 1")
-    rows = np.flatnonzero(right.any(axis=1)[outcomes])
+    rows = np.flatnonzero((right != 0).any(axis=1)[outcomes])
     labels, found, objects = boxes.labels[rows], right[outcomes[rows]], boxes.objects_per_class(classes)
     for level, size in np.ndindex(len(IOU_THRESHOLDS), len(SIZES)):
         counts = np.bincount(labels[(found[:, size] >> level) & 1 == 1], minlength=classes)
