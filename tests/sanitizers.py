@@ -30,6 +30,7 @@ CHOSEN = {
         "tests/formats/test_numbers.py",
         "tests/formats/test_pieces.py",
         "tests/formats/test_writers.py",
+        "tests/fuzz/test_bindings.py",
         "tests/fuzz/test_found.py",
     ],
     # What shares its work out to threads.

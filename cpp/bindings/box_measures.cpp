@@ -16,10 +16,7 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using probox::Column;
-using probox::require;
-using probox::Table;
-using probox::to_numpy;
+using namespace probox;
 
 namespace {
 
@@ -37,17 +34,20 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
   require(boxes.shape(1) == 4 && extents.shape(1) == 2 && object_boxes.shape(1) == 4 && object_extents.shape(1) == 2,
           "expected boxes with 4 and extents with 2 columns");
   require(area_ranges.shape(1) == 2 && area_ranges.shape(0) >= 1, "expected area ranges as rows of low, high");
+  require(iou_thresholds.shape(0) >= 1 && iou_thresholds.shape(0) <= probox::boxes::kMaxThresholds,
+          "expected 1 to 16 IoU thresholds");
   const int thresholds = static_cast<int>(iou_thresholds.shape(0));
-  require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
   require(std::is_sorted(iou_thresholds.data(), iou_thresholds.data() + thresholds),
           "expected ascending IoU thresholds");
   require(object_offsets.shape(0) >= 1, "expected one more offset than images");
   const int64_t images = static_cast<int64_t>(object_offsets.shape(0)) - 1;
   const int64_t* offsets = object_offsets.data();
-  require(
-      offsets[0] == 0 && offsets[images] == static_cast<int64_t>(m) && std::is_sorted(offsets, offsets + images + 1),
-      "expected ascending offsets from 0 to the number of objects");
+  require_offsets(object_offsets, object_offsets.shape(0) - 1, m,
+                  "expected ascending offsets from 0 to the number of objects");
   for (size_t d = 0; d < n; ++d) require(image.data()[d] < images, "expected rows of images");
+  require_scores(score);
+  require(max_detections >= 0, "expected at most so many detections, 0 or more");
+  volume(n, area_ranges.shape(0));
 
   const probox::boxes::Found found{
       static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), extents.data()}, score.data()};
@@ -82,9 +82,9 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
 nb::tuple score_order(Column<int32_t> label, Column<double> score, int64_t classes, int threads) {
   const size_t n = label.shape(0);
   require(score.shape(0) == n && classes >= 0, "expected label and score of one length");
-  for (size_t i = 0; i < n; ++i)
-    require(label.data()[i] >= 0 && label.data()[i] < classes, "expected labels that count in classes");
-  std::vector<int64_t> order(n), offsets(static_cast<size_t>(classes) + 1);
+  require_rows(label, static_cast<size_t>(classes), "expected labels that count in classes");
+  require_scores(score);
+  std::vector<int64_t> order(n), offsets(volume(static_cast<size_t>(classes) + 1));
   {
     nb::gil_scoped_release release;
     probox::boxes::score_order(static_cast<int64_t>(n), label.data(), score.data(), classes, threads, order.data(),
@@ -103,11 +103,9 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
               matched.shape(1) == ranges && ignored.shape(1) == ranges && offsets.shape(0) == classes + 1,
           "expected columns of one length");
   require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
-  require(offsets.data()[0] == 0 && offsets.data()[classes] == static_cast<int64_t>(n) &&
-              std::is_sorted(offsets.data(), offsets.data() + classes + 1),
-          "expected ascending offsets from 0 to the number of rows");
-  for (size_t i = 0; i < n; ++i)
-    require(order.data()[i] >= 0 && order.data()[i] < static_cast<int64_t>(n), "expected rows in order");
+  require_offsets(offsets, classes, n, "expected ascending offsets from 0 to the number of rows");
+  require_rows(order, n, "expected rows in order");
+  require(recall_points.shape(0) < (1 << 20) && limits.shape(0) < (1 << 20), "expected fewer recalls and limits");
   const probox::boxes::Outcomes outcomes{order.data(),
                                          offsets.data(),
                                          score.data(),
@@ -121,8 +119,8 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
   const size_t recalls = recall_points.shape(0), many = limits.shape(0), levels = static_cast<size_t>(thresholds);
   const probox::boxes::Points points{static_cast<int>(recalls), recall_points.data(), static_cast<int>(many),
                                      limits.data()};
-  std::vector<double> precision(levels * recalls * classes * ranges), score_at(precision.size());
-  std::vector<double> recall(levels * classes * ranges * many);
+  std::vector<double> precision(volume(levels, recalls, classes, ranges)), score_at(precision.size());
+  std::vector<double> recall(volume(levels, classes, ranges, many));
   {
     nb::gil_scoped_release release;
     probox::boxes::precision_at_recall(outcomes, points, threads, precision.data(), score_at.data(), recall.data());

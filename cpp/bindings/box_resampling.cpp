@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -16,19 +15,15 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using probox::Column;
-using probox::require;
-using probox::require_offsets;
-using probox::Table;
-using probox::to_numpy;
+using namespace probox;
 
 namespace {
 
 probox::boxes::Weights weights_of(const Table<int64_t>& weights) {
   const int64_t* first = weights.data();
-  const int64_t* last = first + weights.shape(0) * weights.shape(1);
-  require(std::all_of(first, last, [](int64_t w) { return w >= 0 && w <= std::numeric_limits<int32_t>::max(); }),
-          "expected weights from 0 to 2^31 - 1");
+  const int64_t* last = first + volume(weights.shape(0), weights.shape(1));
+  require(std::all_of(first, last, [](int64_t w) { return w >= 0 && w < (1 << 20); }),
+          "expected weights from 0 to 2^20 - 1");  // each copy of an image is counted by itself
   return {static_cast<int64_t>(weights.shape(0)), static_cast<int64_t>(weights.shape(1)), first};
 }
 
@@ -45,12 +40,9 @@ probox::boxes::ByClass by_class(const Column<int64_t>& order, const Column<int64
   require_offsets(offsets, classes, n, "expected ascending offsets from 0 to the number of rows");
   require_offsets(object_offsets, classes, object_images.shape(0),
                   "expected ascending offsets from 0 to the number of objects");
-  const auto in_images = [&](int32_t row) { return row >= 0 && static_cast<size_t>(row) < images; };
-  require(std::all_of(image.data(), image.data() + n, in_images), "expected rows of images");
-  require(std::all_of(object_images.data(), object_images.data() + object_images.shape(0), in_images),
-          "expected rows of images");
-  for (size_t i = 0; i < n; ++i)
-    require(order.data()[i] >= 0 && order.data()[i] < static_cast<int64_t>(n), "expected rows in order");
+  require_rows(image, images, "expected rows of images");
+  require_rows(object_images, images, "expected rows of images");
+  require_rows(order, n, "expected rows in order");
   return {static_cast<int64_t>(classes),
           order.data(),
           offsets.data(),
@@ -70,8 +62,8 @@ nb::object resampled_precision(Column<int64_t> order, Column<int64_t> offsets, C
   const auto counts = weights_of(weights);
   require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
   const size_t replicates = weights.shape(0), levels = static_cast<size_t>(thresholds), classes = offsets.shape(0) - 1;
-  std::vector<double> average(replicates * levels * classes);
-  {
+  std::vector<double> average(volume(replicates, levels, classes));
+  if (!average.empty()) {
     nb::gil_scoped_release release;
     probox::Stop stop(probox::listen_to_python);
     probox::boxes::resampled_precision(in, counts, thresholds, static_cast<int>(recall_points.shape(0)),
@@ -92,8 +84,8 @@ nb::object resampled_lrp(Column<int64_t> order, Column<int64_t> offsets, Column<
   const probox::boxes::LrpGrid grid{static_cast<int>(score_thresholds.shape(0)), score_thresholds.data(), errors.data(),
                                     slack};
   const size_t replicates = weights.shape(0), classes = offsets.shape(0) - 1;
-  std::vector<double> optimum(replicates * classes * 4);
-  {
+  std::vector<double> optimum(volume(replicates, classes, 4));
+  if (!optimum.empty()) {
     nb::gil_scoped_release release;
     probox::Stop stop(probox::listen_to_python);
     probox::boxes::resampled_lrp(in, counts, grid, threads, stop, optimum.data());

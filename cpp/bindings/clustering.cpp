@@ -17,22 +17,18 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 using probox::require;
+using probox::require_rows;
 using probox::to_numpy;
 
 namespace {
 
-using BoxArray = nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
+using BoxArray = probox::ArrayOf<double, nb::shape<-1, 4>>;
 using Matrix = probox::Table<double>;
 using Rows = probox::Column<std::int64_t>;
 
 static_assert(sizeof(probox::Box) == 4 * sizeof(double), "rows of a box array are read as boxes");
 
 const probox::Box* as_boxes(const BoxArray& boxes) { return reinterpret_cast<const probox::Box*>(boxes.data()); }
-
-void require_rows(const Rows& rows, std::size_t count, const char* message) {
-  for (std::size_t k = 0; k < rows.size(); ++k)
-    require(rows.data()[k] >= 0 && static_cast<std::size_t>(rows.data()[k]) < count, message);
-}
 
 nb::object cluster_sequentially(BoxArray boxes, double iou, std::optional<Rows> labels,
                                 std::optional<Matrix> label_probs, double label_similarity) {

@@ -15,13 +15,15 @@ using namespace probox;
 
 namespace {
 
-nb::object heatmap(const Settings& settings, nb::ndarray<const double, nb::shape<4>, nb::c_contig, nb::device::cpu> box,
-                   Array<double, 3> covariances, int width, int height) {
-  require(width > 0 && height > 0, "expected an image of at least one pixel");
+nb::object heatmap(const Settings& settings, ArrayOf<double, nb::shape<4>> box, Array<double, 3> covariances, int width,
+                   int height) {
+  require_sides(width, height);
   const bool plain = covariances.size() == 0;
   require(plain || covariances.size() == 8, "expected covariances of shape 2 x 2 x 2");
+  require(all_finite(box.data(), 4) && all_finite(covariances.data(), covariances.size()),
+          "expected a finite box and covariances");
   const auto columns = static_cast<std::size_t>(width), rows = static_cast<std::size_t>(height);
-  std::vector<double> image(columns * rows);
+  std::vector<double> image(volume(columns, rows));
   const auto fill = settings.single_precision ? heatmap_of_box<float> : heatmap_of_box<double>;
   fill(box.data(), plain ? nullptr : covariances.data(), width, height, settings, image.data());
   return to_numpy(std::move(image), {rows, columns});

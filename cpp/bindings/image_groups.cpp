@@ -22,6 +22,7 @@ nb::tuple grouped(Column<std::int64_t> image_ids, Column<std::int64_t> known) {
 }
 
 nb::object offsets_of(Column<std::int64_t> image_rows, std::size_t images) {
+  volume(images, 2);
   return to_numpy(image_offsets(image_rows.data(), image_rows.shape(0), images));
 }
 

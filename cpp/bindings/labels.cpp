@@ -1,6 +1,7 @@
 // Label probabilities: a matrix of them from columns or from single scores, and one look at it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -32,15 +33,13 @@ nb::tuple ranges_of_rows(Table<float> matrix) {
 }
 
 template <class T>
-void fill_rows(Matrix matrix, std::size_t first, const nb::list& columns, float divisor, int threads) {
-  std::vector<Column<T>> kept;
+void fill_rows(Matrix matrix, std::size_t first, const std::vector<Column<T>>& columns, float divisor, int threads) {
+  require(reinterpret_cast<std::uintptr_t>(matrix.data()) % alignof(float) == 0, "expected an aligned matrix");
   std::vector<const T*> values;
-  for (nb::handle column : columns) {
-    kept.push_back(nb::cast<Column<T>>(column));
-    values.push_back(kept.back().data());
-  }
-  const std::size_t rows = kept.empty() ? 0 : kept.front().shape(0);
-  const bool even = std::all_of(kept.begin(), kept.end(), [&](const auto& column) { return column.shape(0) == rows; });
+  for (const Column<T>& column : columns) values.push_back(column.data());
+  const std::size_t rows = columns.empty() ? 0 : columns.front().shape(0);
+  const bool even =
+      std::all_of(columns.begin(), columns.end(), [&](const auto& column) { return column.shape(0) == rows; });
   require(even && values.size() == matrix.shape(1) && first <= matrix.shape(0) && rows <= matrix.shape(0) - first,
           "columns must have equal lengths and fit the matrix");
   float* out = matrix.data() + first * matrix.shape(1);
@@ -52,11 +51,8 @@ nb::object filled(const Column<double>& scores, const Column<std::int32_t>& labe
                   const GivenLabels& given, int threads) {
   const std::size_t rows = scores.shape(0);
   require(labels.shape(0) == rows, "one label per score");
-  for (std::size_t row = 0; row < rows; ++row) {
-    const auto label = static_cast<std::int64_t>(labels.data()[row]);
-    require(columns == 0 || (label >= 0 && label < static_cast<std::int64_t>(columns)), "labels must count in columns");
-  }
-  LargeArray<float> matrix = make_large_array<float>(rows * columns);
+  if (columns > 0) require_rows(labels, columns, "labels must count in columns");
+  LargeArray<float> matrix = make_large_array<float>(volume(rows, columns));
   if (columns > 0) {
     nb::gil_scoped_release unlocked;
     fill_label_matrix(scores.data(), labels.data(), rows, given, columns, matrix.get(), threads);
@@ -72,10 +68,9 @@ nb::object label_matrix(Column<double> scores, Column<std::int32_t> labels, std:
                         Column<std::int64_t> given_rows, Column<float> given, int threads) {
   const std::int64_t* rows = given_rows.data();
   const std::size_t count = given_rows.shape(0);
-  require(given.shape(0) == count * columns, "one probability per given row and column");
-  for (std::size_t k = 0; k < count; ++k)
-    require(rows[k] >= 0 && rows[k] < static_cast<std::int64_t>(scores.shape(0)) && (k == 0 || rows[k - 1] < rows[k]),
-            "expected ascending rows");
+  require(given.shape(0) == volume(count, columns), "one probability per given row and column");
+  require_rows(given_rows, scores.shape(0), "expected rows of scores");
+  for (std::size_t k = 1; k < count; ++k) require(rows[k - 1] < rows[k], "expected ascending rows");
   return filled(scores, labels, columns, {rows, count, given.data()}, threads);
 }
 
@@ -84,9 +79,9 @@ nb::object label_matrix(Column<double> scores, Column<std::int32_t> labels, std:
 void bind_labels(nb::module_& m) {
   m.def("row_ranges", &ranges_of_rows, "matrix"_a,
         "Return the smallest value (at most 0), the largest (at least 0) and the sum of each row.");
-  m.def("fill_rows_of_integers", &fill_rows<std::int32_t>, "matrix"_a, nb::kw_only(), "first"_a, "columns"_a,
+  m.def("fill_rows_of_integers", &fill_rows<std::int32_t>, "matrix"_a.noconvert(), nb::kw_only(), "first"_a, "columns"_a,
         "divisor"_a, "threads"_a, "Fill rows, from `first` on, with columns of equal length divided by `divisor`.");
-  m.def("fill_rows_of_floats", &fill_rows<float>, "matrix"_a, nb::kw_only(), "first"_a, "columns"_a, "divisor"_a,
+  m.def("fill_rows_of_floats", &fill_rows<float>, "matrix"_a.noconvert(), nb::kw_only(), "first"_a, "columns"_a, "divisor"_a,
         "threads"_a, "Fill rows, from `first` on, with columns of equal length divided by `divisor`.");
   m.def("spread_scores", &spread_scores, "scores"_a, "labels"_a, "columns"_a, "threads"_a,
         "Return label probabilities: the label gets the score, and the others share what is left evenly.");

@@ -2,6 +2,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -29,6 +31,17 @@ nb::tuple run_columns(RunTable&& table) {
                         to_numpy(std::move(table.offsets)), to_numpy(std::move(table.runs), {runs, 3}));
 }
 
+// Lengths of runs that stay within an image.
+void require_run_lengths(const double* lengths, std::int64_t count, std::int32_t height, std::int32_t width) {
+  const double pixels = static_cast<double>(height) * width;
+  double total = 0.0;
+  for (std::int64_t k = 0; k < count; ++k) {
+    require(lengths[k] >= 0.0 && lengths[k] <= pixels, "expected run lengths within the image");
+    total += lengths[k];
+  }
+  require(total <= pixels, "expected run lengths within the image");
+}
+
 // Rasterise objects `order` of the geometry columns that read_coco_truth gives, each in an image of its own size. Masks
 // that take more than they may are not finished: fewer objects come back than were asked for.
 nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Column<std::int64_t> piece_offsets,
@@ -38,10 +51,12 @@ nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Colu
   const std::size_t objects = kinds.shape(0);
   const std::int64_t pieces = static_cast<std::int64_t>(number_offsets.shape(0)) - 1;
   require(piece_offsets.shape(0) == objects + 1 && heights.shape(0) == objects && widths.shape(0) == objects &&
-              box_pixels.shape(0) == objects && box_pixels.shape(1) == 4 && pieces >= 0 &&
-              piece_offsets(objects) == pieces &&
-              number_offsets(static_cast<std::size_t>(pieces)) == static_cast<std::int64_t>(numbers.shape(0)),
+              box_pixels.shape(0) == objects && box_pixels.shape(1) == 4 && pieces >= 0,
           "geometry columns do not fit together");
+  require_offsets(piece_offsets, objects, static_cast<std::size_t>(pieces), "offsets of pieces");
+  require_offsets(number_offsets, static_cast<std::size_t>(pieces), numbers.shape(0), "offsets of numbers");
+  require_rows(order, objects, "order names an object that is not there");
+  require(max_runs >= 0 && max_crossings >= 0 && max_object_crossings >= 0, "expected limits of 0 or more");
   RunTable table;
   {
     nb::gil_scoped_release unlocked;
@@ -54,12 +69,14 @@ nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Colu
     for (std::size_t k = 0; k < count; ++k) {
       stop.check(0);
       const auto object = static_cast<std::size_t>(order(k));
-      require(object < objects, "order names an object that is not there");
       if (kinds(object) == coco::no_mask) {
         const std::int32_t* box = box_pixels.data() + 4 * object;
+        require(std::all_of(box, box + 4, [](std::int32_t side) { return side >= -1 && side <= 1 << 30; }),
+                "expected boxes of pixels from -1 to 2^30");
         table.add_box(box[0], box[1], box[2], box[3]);
         continue;
       }
+      require_sides(widths(object), heights(object));
       rasteriser.start(heights(object), widths(object));
       const auto first = static_cast<std::size_t>(piece_offsets(object));
       const auto last = static_cast<std::size_t>(piece_offsets(object + 1));
@@ -69,8 +86,11 @@ nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Colu
           const std::int64_t size = number_offsets(piece + 1) - number_offsets(piece);
           if (size == 0) continue;
           if (kinds(object) == coco::run_lengths) {
+            require_run_lengths(values, size, heights(object), widths(object));
             rasteriser.add_counts(values, size);
           } else {
+            require(std::all_of(values, values + size, [](double value) { return std::abs(value) <= 1e9; }),
+                    "expected corners of polygons up to 1e9");
             rasteriser.add_polygon(values, size / 2);
           }
         }
@@ -85,10 +105,13 @@ nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Colu
 
 template <class T>
 nb::object runs_of_labels(Table<T> image, Column<std::int64_t> values, std::int64_t max_runs) {
+  require(max_runs >= 0, "expected at most so many runs, 0 or more");
+  const std::size_t height = image.size() > 0 ? image.shape(0) : 0;
+  require(height < (1u << 31) && image.shape(1) < (1u << 31), "expected a smaller image");
   std::optional<RunTable> table;
   {
     nb::gil_scoped_release unlocked;
-    table = label_runs(image.data(), image.shape(0), image.shape(1), values.data(), values.shape(0), max_runs);
+    table = label_runs(image.data(), height, image.shape(1), values.data(), values.shape(0), max_runs);
   }
   return table ? nb::object(run_columns(std::move(*table))) : nb::none();
 }

@@ -26,10 +26,9 @@ nb::object optima(Column<std::int64_t> order, Column<std::int64_t> offsets, Colu
           "expected columns of one length");
   require_offsets(offsets, classes, n, "offsets of classes");
   require(std::is_sorted(thresholds.data(), thresholds.data() + thresholds.shape(0)), "expected ascending thresholds");
-  for (std::size_t k = 0; k < n; ++k)
-    require(order.data()[k] >= 0 && order.data()[k] < static_cast<std::int64_t>(n), "expected rows in order");
+  require_rows(order, n, "expected rows in order");
   constexpr std::size_t parts = 5;
-  std::vector<double> values(parts * classes * ranges);
+  std::vector<double> values(volume(parts, classes, ranges));
   {
     nb::gil_scoped_release release;
     for (std::size_t c = 0; c < classes; ++c) {

@@ -22,18 +22,21 @@ using namespace nb::literals;
 namespace probox {
 namespace {
 
-using Maps = std::vector<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>;  // of the settings' precision
+using Maps = std::vector<Usable<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>>;  // of the settings' precision
 
 struct Images {
   Column<std::int32_t> widths, heights;
 
   Images(Column<std::int32_t> widths, Column<std::int32_t> heights) : widths(widths), heights(heights) {
     require(heights.shape(0) == count(), "heights do not fit widths");
-    for (std::size_t i = 0; i < count(); ++i)
-      require(widths.data()[i] > 0 && heights.data()[i] > 0, "expected images of at least one pixel");
   }
 
   std::size_t count() const { return widths.shape(0); }
+
+  // Contents are checked before every use, for Python may have changed them since.
+  void check() const {
+    for (std::size_t i = 0; i < count(); ++i) require_sides(widths.data()[i], heights.data()[i]);
+  }
 };
 
 // The objects of image i are rows offsets[i]..offsets[i + 1]; a mask without runs fills its box.
@@ -51,16 +54,14 @@ struct Objects {
     require(mask_boxes.shape(0) == count() && mask_boxes.shape(1) == 4, "mask_boxes do not fit mask_pixels");
     require(runs.shape(1) == 3, "runs need three columns");
     require(labels.shape(0) == count(), "labels do not fit mask_pixels");
-    require_offsets(run_offsets, count(), runs.shape(0), "run_offsets");
   }
 
   std::size_t count() const { return mask_pixels.shape(0); }
 
   void check(const Images& images, std::size_t class_count) const {
     require_offsets(offsets, images.count(), count(), "offsets of objects");
-    for (std::size_t o = 0; o < count(); ++o)
-      require(labels.data()[o] >= 0 && labels.data()[o] < static_cast<std::int64_t>(class_count),
-              "a class is out of range");
+    require_offsets(run_offsets, count(), runs.shape(0), "run_offsets");
+    require_rows(labels, class_count, "a class is out of range");
     for (std::size_t i = 0; i < images.count(); ++i)
       for (auto o = offsets.data()[i]; o < offsets.data()[i + 1]; ++o)
         check_mask(o, images.widths.data()[i], images.heights.data()[i]);
@@ -75,7 +76,8 @@ struct Objects {
  private:
   void check_mask(std::int64_t o, std::int32_t width, std::int32_t height) const {
     const Mask m = mask(o);
-    require(m.pixels > 0 && 0 <= m.x0 && m.x0 <= m.x1 && m.x1 < width && 0 <= m.y0 && m.y0 <= m.y1 && m.y1 < height,
+    const std::int64_t box = (std::int64_t{m.x1} - m.x0 + 1) * (std::int64_t{m.y1} - m.y0 + 1);
+    require(m.pixels > 0 && m.pixels <= box && 0 <= m.x0 && m.x0 <= m.x1 && m.x1 < width && 0 <= m.y0 && m.y0 <= m.y1 && m.y1 < height,
             "a mask is empty or outside its image");
     for (std::int64_t r = 0; r < m.count; ++r) {
       const std::int32_t* run = m.runs + 3 * r;
@@ -95,30 +97,22 @@ struct Found {
   Column<std::uint8_t> kinds;
   Table<float> label_probs;
   Maps heatmaps;
-  Column<std::int64_t> heatmap_rows;
+  std::vector<std::int64_t> heatmap_rows;
   std::vector<const void*> heatmap_of;  // of each row, or null
 
   Found(Column<std::int64_t> offsets, Table<double> boxes, Array<double, 4> covariances, Column<std::uint8_t> kinds,
-        Table<float> label_probs, Maps given, Column<std::int64_t> heatmap_rows)
+        Table<float> label_probs, Maps given, Column<std::int64_t> given_rows)
       : offsets(offsets), boxes(boxes), covariances(covariances), kinds(kinds), label_probs(label_probs),
-        heatmaps(std::move(given)), heatmap_rows(heatmap_rows), heatmap_of(count(), nullptr) {
+        heatmaps(std::move(given)), heatmap_rows(given_rows.data(), given_rows.data() + given_rows.shape(0)),
+        heatmap_of(count(), nullptr) {
     require(boxes.shape(1) == 4, "boxes need four columns");
     require(kinds.shape(0) == count() && label_probs.shape(0) == count(), "detection columns differ in length");
     const std::size_t covariance_rows = covariances.shape(0);
     require(covariance_rows == 0 || (covariance_rows == count() && covariances.size() == 8 * count()),
             "covariances do not fit boxes");
-    require(heatmaps.size() == heatmap_rows.shape(0), "one heatmap per row number");
-    for (std::size_t k = 0; k < heatmaps.size(); ++k) {
-      const std::int64_t row = heatmap_rows.data()[k];
-      require(row >= 0 && row < static_cast<std::int64_t>(count()), "heatmap row out of range");
-      heatmap_of[row] = heatmaps[k].data();
-    }
-    for (std::size_t d = 0; d < count(); ++d) {
-      require(kinds.data()[d] <= static_cast<std::uint8_t>(Kind::heatmap), "unknown kind of detection");
-      const auto kind = static_cast<Kind>(kinds.data()[d]);
-      require(kind != Kind::gaussian || covariance_rows > 0, "a Gaussian box without covariance");
-      require(kind != Kind::heatmap || heatmap_of[d] != nullptr, "a heatmap is missing");
-    }
+    require(heatmaps.size() == heatmap_rows.size(), "one heatmap per row number");
+    require_rows(given_rows, count(), "heatmap row out of range");
+    for (std::size_t k = 0; k < heatmaps.size(); ++k) heatmap_of[heatmap_rows[k]] = heatmaps[k].data();
   }
 
   std::size_t count() const { return boxes.shape(0); }
@@ -127,17 +121,31 @@ struct Found {
     require_offsets(offsets, images.count(), count(), "offsets of detections");
     const std::int64_t *begin = offsets.data(), *end = begin + offsets.shape(0);
     for (std::size_t k = 0; k < heatmaps.size(); ++k) {
-      const auto image = std::upper_bound(begin, end, heatmap_rows.data()[k]) - begin - 1;
-      require(heatmaps[k].ndim() == 2 && static_cast<int>(heatmaps[k].shape(0)) == images.heights.data()[image] &&
-                  static_cast<int>(heatmaps[k].shape(1)) == images.widths.data()[image],
+      const auto image = std::upper_bound(begin, end, heatmap_rows[k]) - begin - 1;
+      require(heatmaps[k].ndim() == 2 &&
+                  heatmaps[k].shape(0) == static_cast<std::size_t>(images.heights.data()[image]) &&
+                  heatmaps[k].shape(1) == static_cast<std::size_t>(images.widths.data()[image]),
               "a heatmap differs from its image in size");
       require(heatmaps[k].dtype() == (single_precision ? nb::dtype<float>() : nb::dtype<double>()),
               "a heatmap is not of the settings' precision");
     }
+    for (std::size_t d = 0; d < count(); ++d) check_kind(d);
+  }
+
+ private:
+  void check_kind(std::size_t d) const {
+    require(kinds.data()[d] <= static_cast<std::uint8_t>(Kind::heatmap), "unknown kind of detection");
+    const auto kind = static_cast<Kind>(kinds.data()[d]);
+    if (kind == Kind::heatmap) return require(heatmap_of[d] != nullptr, "a heatmap is missing");
+    require(all_finite(boxes.data() + 4 * d, 4), "a box is not finite");
+    if (kind == Kind::plain) return;
+    require(covariances.shape(0) > 0, "a Gaussian box without covariance");
+    require(all_finite(covariances.data() + 8 * d, 8), "a covariance is not finite");
   }
 };
 
 void check(const Settings& settings, const Images& images, const Objects& objects, const Found& found) {
+  images.check();
   objects.check(images, found.label_probs.shape(1));
   found.check(images, settings.single_precision);
 }
@@ -186,7 +194,7 @@ nb::tuple score(const Settings& settings, const Images& images, const Objects& o
 nb::object pair_qualities(const Settings& settings, const Images& images, const Objects& objects, const Found& found) {
   check(settings, images, objects, found);
   require(images.count() == 1, "expected one image");
-  auto qualities = make_large_array<double>(objects.count() * found.count() * kQualities);
+  auto qualities = make_large_array<double>(volume(objects.count(), found.count(), kQualities));
   {
     nb::gil_scoped_release release;
     Stop stop(listen_to_python);

@@ -20,11 +20,13 @@ using namespace probox;
 
 namespace {
 
+constexpr std::int64_t kMostAssignments = 10000;  // each keeps a solution of its own
+
 nb::tuple k_best_assignments(Table<double> costs, Column<double> alone, std::int64_t k) {
-  const std::size_t rows = costs.shape(0), columns = costs.shape(1), cells = rows * columns;
+  const std::size_t rows = costs.shape(0), columns = costs.shape(1), cells = volume(rows, columns);
   require(alone.shape(0) == rows, "expected as many costs of rows alone as rows");
   require(rows < (1u << 30) && columns < (1u << 30), "expected fewer rows and columns");
-  require(k >= 0 && k < (1 << 30), "expected k from 0 to 2^30");
+  require(k >= 0 && k <= kMostAssignments, "expected k from 0 to 10,000");
   // Neither NaN nor -infinity is greater than -infinity.
   for (std::size_t i = 0; i < cells; ++i) require(costs.data()[i] > -HUGE_VAL, "expected no cost of NaN or -infinity");
   for (std::size_t i = 0; i < rows; ++i) require(alone.data()[i] > -HUGE_VAL, "expected no cost of NaN or -infinity");
@@ -58,11 +60,12 @@ nb::object pmb_nll(Column<std::int64_t> offsets, Table<double> boxes, Array<doub
       covariances.shape(0) == n && covariances.shape(1) == 2 && covariances.shape(2) == 2 && covariances.shape(3) == 2,
       "expected two 2 x 2 covariances for each box");
   require(label_probs.shape(0) == n && object_labels.shape(0) == m, "columns differ in length");
-  for (std::size_t i = 0; i < m; ++i)
-    require(object_labels.data()[i] >= 0 && object_labels.data()[i] < static_cast<std::int64_t>(classes),
-            "expected labels that count in classes");
-  require(assignments >= 1 && assignments < (1 << 30), "expected 1 assignment or more");
-  std::vector<double> numbers(images * pmb::kNumbers);
+  require_rows(object_labels, classes, "expected labels that count in classes");
+  for (std::size_t i = 0; i < images; ++i)
+    require(log_floors.data()[i] < HUGE_VAL, "expected no floor of NaN or infinity");
+  require(min_probability > 0.0 && min_probability <= 0.5, "expected a least probability up to 0.5");
+  require(assignments >= 1 && assignments <= kMostAssignments, "expected 1 to 10,000 assignments");
+  std::vector<double> numbers(volume(images, pmb::kNumbers));
   {
     nb::gil_scoped_release release;
     Stop stop(listen_to_python);

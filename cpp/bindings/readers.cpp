@@ -52,6 +52,7 @@ nb::list problem_list(const Problems& problems) {
 
 nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples, std::int64_t max_side,
                           std::int64_t max_pixels, std::size_t max_mask_numbers, std::size_t max_numbers) {
+  require(max_side >= 0 && max_side < (std::int64_t{1} << 31), "expected sides of images below 2^31");
   Problems problems(lenient, max_examples);
   coco::Truth truth;
   {

@@ -1,10 +1,14 @@
 // The numbers of a convention, each given by name.
 #include <nanobind/nanobind.h>
 
+#include <cmath>
+
+#include "arrays.hpp"
 #include "kernel/settings.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using probox::require;
 using probox::Settings;
 
 void bind_settings(nb::module_& m) {
@@ -14,6 +18,10 @@ void bind_settings(nb::module_& m) {
           [](Settings* self, double epsilon, bool region_of_interest, double reach_sigmas, double mahalanobis,
              double min_determinant, double min_probability, bool single_precision, double snap_zero, double snap_one,
              double min_quality, double label_weight, bool mask_background) {
+            for (const double number : {epsilon, mahalanobis, min_determinant, min_probability, snap_zero, snap_one,
+                                        min_quality, label_weight})
+              require(std::isfinite(number), "expected finite settings");
+            require(reach_sigmas >= 0.0 && reach_sigmas <= 1000.0, "expected a reach of 0 to 1000 sigmas");
             new (self) Settings{epsilon,         region_of_interest, reach_sigmas,     mahalanobis,
                                 min_determinant, min_probability,    single_precision, snap_zero,
                                 snap_one,        min_quality,        label_weight,     mask_background};

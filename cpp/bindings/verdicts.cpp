@@ -28,10 +28,10 @@ nb::tuple judge(Column<bool> matched, Column<std::int64_t> detections, Column<st
   require(detections.shape(0) == n && objects.shape(0) == n && qualities.shape(0) == n,
           "pair columns differ in length");
   require(qualities.shape(1) >= 1, "a pair needs a quality");
-  for (std::size_t k = 0; k < n; ++k)
-    require(detections.data()[k] >= 0 && detections.data()[k] < static_cast<std::int64_t>(detection_count) &&
-                objects.data()[k] >= 0 && objects.data()[k] < static_cast<std::int64_t>(object_count),
-            "a pair is of rows that are not there");
+  require_rows(detections, detection_count, "a pair is of rows that are not there");
+  require_rows(objects, object_count, "a pair is of rows that are not there");
+  volume(detection_count, qualities.shape(1));
+  volume(object_count, qualities.shape(1));
   JudgedColumns found(detection_count, qualities.shape(1)), there(object_count, qualities.shape(1));
   judge_matches({n, qualities.shape(1), detections.data(), objects.data(), qualities.data()}, matched.data(),
                 ignored_objects.data(), {ignored, right, wrong, missed}, found, there);

@@ -31,6 +31,7 @@ nb::bytes format_coco_results(Column<std::int64_t> image_ids, Column<std::int32_
   check(labels.shape(0) == n && boxes.shape(0) == n && boxes.shape(1) == 4 && scores.shape(0) == n &&
         label_probs.shape(0) == n && label_probs.shape(1) == classes && has_covariances.shape(0) == n &&
         covariances.shape(1) == 8 && (covariances.shape(0) == n || covariances.shape(0) == 0));
+  require_rows(labels, classes, "expected labels that count in categories");
   json::Writer out;
   {
     nb::gil_scoped_release unlocked;
@@ -38,7 +39,6 @@ nb::bytes format_coco_results(Column<std::int64_t> image_ids, Column<std::int32_
     out.text("[");
     for (std::size_t row = 0; row < n; ++row) {
       const auto label = static_cast<std::size_t>(labels(row));
-      check(label < classes);
       out.text(row > 0 ? ",\n{\"image_id\":" : "\n{\"image_id\":");
       out.integer(image_ids(row));
       out.text(",\"category_id\":");
@@ -71,9 +71,10 @@ nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<f
                       Column<std::int64_t> mask_ids) {
   const std::size_t n = boxes.shape(0);
   const std::size_t classes = label_probs.shape(1);
+  check(offsets.shape(0) > 0);
   const std::size_t images = offsets.shape(0) - 1;
-  check(offsets.shape(0) > 0 && offsets(0) == 0 && offsets(images) == static_cast<std::int64_t>(n) &&
-        boxes.shape(1) == 4 && label_probs.shape(0) == n && has_covariances.shape(0) == n &&
+  require_offsets(offsets, images, n, "offsets of detections");
+  check(boxes.shape(1) == 4 && label_probs.shape(0) == n && has_covariances.shape(0) == n &&
         covariances.shape(1) == 8 && (covariances.shape(0) == n || covariances.shape(0) == 0) &&
         mask_files.shape(0) == n && mask_ids.shape(0) == n);
   json::Writer out;
@@ -81,7 +82,6 @@ nb::bytes format_rvc1(Column<std::int64_t> offsets, Table<double> boxes, Table<f
     nb::gil_scoped_release unlocked;
     out.text("[");
     for (std::size_t image = 0; image < images; ++image) {
-      check(offsets(image) <= offsets(image + 1));
       out.text(image > 0 ? ",\n[" : "\n[");
       for (auto row = static_cast<std::size_t>(offsets(image)); row < static_cast<std::size_t>(offsets(image + 1));
            ++row) {

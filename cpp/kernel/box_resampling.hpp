@@ -137,7 +137,8 @@ class PrecisionCurves {
 inline void resampled_precision(const ByClass& in, const Weights& weights, int thresholds, int recalls,
                                 const double* recall, int threads, Stop& stop, double* average) {
   const Passes passes(in);
-  std::vector<PrecisionCurves> workers(std::max(threads, 1), PrecisionCurves(thresholds));
+  threads = static_cast<int>(std::clamp<int64_t>(weights.replicates, 1, std::clamp(threads, 1, kMostThreads)));
+  std::vector<PrecisionCurves> workers(threads, PrecisionCurves(thresholds));
   for_each_index(weights.replicates, threads, stop, [&](int worker, int64_t replicate) {
     const int64_t* weight = weights.of(replicate);
     PrecisionCurves& curves = workers[worker];

@@ -64,8 +64,8 @@ inline std::vector<std::int64_t> cluster_sequentially(const Box* boxes, std::siz
     for (std::size_t cluster : candidates) {
       const double overlap = box_iou(box, clusters.means[cluster]);
       if (!(overlap >= iou && overlap > best_iou)) continue;
-      if (probs && label_overlap(probs, total, &clusters.label_sums[cluster * classes], clusters.label_totals[cluster],
-                                 classes) < label_similarity)
+      if (probs && label_overlap(probs, total, clusters.label_sums.data() + cluster * classes,
+                                 clusters.label_totals[cluster], classes) < label_similarity)
         continue;
       best = cluster;
       best_iou = overlap;

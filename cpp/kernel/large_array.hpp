@@ -21,6 +21,7 @@ using LargeArray = std::unique_ptr<T[], Free>;
 
 template <class T>
 LargeArray<T> make_large_array(std::size_t count) {
+  if (count > (std::size_t{1} << 62) / sizeof(T)) throw std::bad_alloc();
   const std::size_t bytes = count > 0 ? count * sizeof(T) : 1;
 #if defined(__linux__)
   constexpr std::size_t page = std::size_t{1} << 21;

@@ -13,6 +13,8 @@
 
 namespace probox {
 
+constexpr int kMostThreads = 1024;
+
 // What ends work that was asked to stop.
 struct Stopped {};
 
@@ -66,7 +68,7 @@ struct Pulse {
 // be started is done without: the calling thread works too.
 template <class Work>
 void for_each_index(std::ptrdiff_t count, int threads, Stop& stop, Work&& work) {
-  threads = static_cast<int>(std::min<std::ptrdiff_t>(std::max(threads, 1), std::max<std::ptrdiff_t>(count, 1)));
+  threads = static_cast<int>(std::clamp<std::ptrdiff_t>(count, 1, std::clamp(threads, 1, kMostThreads)));
   std::atomic<std::ptrdiff_t> next{0};
   std::exception_ptr failure;
   std::mutex guard;

@@ -1,6 +1,7 @@
 """The kernel: arrays in, arrays out.
 
-Arrays must be contiguous; those that come back are read-only.
+Arrays that are not contiguous, misaligned or of another type are copied, except a matrix to fill, which is refused.
+Arguments that do not fit together raise ValueError. Arrays that come back are read-only.
 """
 
 from typing import Final, TypedDict

@@ -135,6 +135,8 @@ class Convention:
         # Below, float64 loses digits; above, log(1 + epsilon) of pixels without probability would begin to count.
         if not 1e-300 <= self.epsilon <= 1e-9:
             raise InputError(f"expected epsilon between 1e-300 and 1e-9, got {self.epsilon!r}")
+        if not 0.0 <= self.rough_sigmas <= 1000.0:
+            raise InputError(f"expected rough_sigmas between 0 and 1000, got {self.rough_sigmas!r}")
         for name, value in vars(self).items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise InputError(f"expected {name} to be finite, got {value!r}")

@@ -17,6 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=main.__doc__)
     parser.add_argument("--minutes", type=float, help="try inputs of all targets in turns for so long")
     parser.add_argument("--inputs", type=int, help="try so many inputs of each target")
+    parser.add_argument("--total", type=int, help="try so many inputs in all, more of cheap targets than of others")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="decides all inputs; default: the time")
     parser.add_argument(
         "--target", action="append", choices=sorted(ALL_TARGETS), help="this one alone; may be repeated"
@@ -37,8 +38,8 @@ def main() -> int:
         runner.run(options.only, options.only + 1)
     else:
         seconds = None if options.minutes is None else 60.0 * options.minutes
-        inputs = options.inputs or (None if seconds else 1000)
-        runner.run(0, inputs, seconds=seconds, processes=options.processes)
+        inputs = options.inputs or (None if seconds or options.total else 1000)
+        runner.run(0, inputs, total=options.total, seconds=seconds, processes=options.processes)
     took = time.monotonic() - begun
     total = sum(runner.tried.values())
     for target, tried in runner.tried.items():

@@ -16,11 +16,15 @@ import numpy as np
 
 from probox.evaluation.archive import SCHEMA, digest, write_archive
 from probox.evaluation.storage import COLUMNS, WORDS, canonical
+from probox.parts.compact_storage import schema_of
 
 from . import seeds
 from .mutate import NUMBERS, dump, mutate_bytes, mutate_json, parse
 
-__all__ = ["evaluation_folder", "gzipped", "hostile_array", "mutated_npy", "mutated_parquet", "mutated_png"]
+__all__ = [
+    "FLOATS", "evaluation_folder", "gzipped", "hostile_archive", "hostile_array", "hostile_value", "mutated_npy",
+    "mutated_parquet", "mutated_png", "parts_folder",
+]  # fmt: skip
 
 DTYPES = ("<i8", "<i4", "|i1", "|u1", "<u8", "<f8", "<f4", "<f2", "|b1", "<U3", "|S4", ">i8", "<c16", "<M8[s]")
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, 1e9, 1.1e9, 1e18, 1e-9)
@@ -32,7 +36,7 @@ def hostile_array(rng: Random, array: np.ndarray) -> np.ndarray:
     array = array.copy()
     if kind <= 5 and array.size:
         for _ in range(rng.choice((1, 1, 2, 5))):
-            array.reshape(-1)[rng.randrange(array.size)] = _value(rng, array.dtype)
+            array.reshape(-1)[rng.randrange(array.size)] = hostile_value(rng, array.dtype)
     elif kind == 6 and len(array):
         array = array[np.array([rng.randrange(len(array)) for _ in range(len(array))])]
     elif kind == 7 and len(array):
@@ -45,11 +49,12 @@ def hostile_array(rng: Random, array: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             array = np.zeros(array.shape, rng.choice(DTYPES))
     elif array.size:
-        array[...] = _value(rng, array.dtype)
+        array[...] = hostile_value(rng, array.dtype)
     return array
 
 
-def _value(rng: Random, dtype: np.dtype) -> Any:
+def hostile_value(rng: Random, dtype: np.dtype) -> Any:
+    """Return a value of this type that checks may have forgotten."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return np.float64(rng.choice(FLOATS)).astype(dtype)
@@ -66,21 +71,30 @@ def _value(rng: Random, dtype: np.dtype) -> Any:
 
 
 @cache
-def _stored() -> tuple[Any, dict[str, np.ndarray]]:
-    files = seeds.evaluation_files()
+def _stored(kind: str) -> tuple[Any, dict[str, np.ndarray]]:
+    files = seeds.result_folders()[kind]
     with np.load(io.BytesIO(files[COLUMNS])) as archive:
         return parse(files[WORDS]), dict(archive)
 
 
-def evaluation_folder(rng: Random) -> dict[str, bytes]:
+def parts_folder(rng: Random) -> dict[str, bytes]:
+    """Return the folders of two parts, one of them changed, and now and then of another kind than the other."""
+    keep = rng.choice(("all", "matches", "summary"))
+    others = rng.choice(("all", "matches", "summary")) if rng.random() < 0.02 else keep
+    first = evaluation_folder(rng, f"{keep} 1/2")
+    second = seeds.result_folders()[f"{others} {rng.choice((1, 2, 2, 2, 2, 2))}/2"]
+    return {f"1/{name}": data for name, data in first.items()} | {f"2/{name}": data for name, data in second.items()}
+
+
+def evaluation_folder(rng: Random, of: str = "whole") -> dict[str, bytes]:
     """Return a folder of results: damaged bytes, or forged words and columns whose digest is right."""
-    files = dict(seeds.evaluation_files())
+    files = dict(seeds.result_folders()[of])
     kind = rng.randrange(10)
     if kind < 2:
         name = rng.choice((WORDS, COLUMNS, COLUMNS))
         files[name] = mutate_bytes(rng, files[name], list(files.values()))
         return files
-    words, arrays = _stored()
+    words, arrays = _stored(of)
     arrays = dict(arrays)
     for _ in range(rng.choice((0, 1, 1, 1, 2, 4)) if kind < 8 else 0):
         name = rng.choice(list(arrays))
@@ -89,20 +103,22 @@ def evaluation_folder(rng: Random) -> dict[str, bytes]:
         words = mutate_json(rng, words)
     if rng.random() < 0.05:
         arrays.pop(rng.choice(list(arrays)))
-    return {WORDS: _with_digest(dump(words), arrays), COLUMNS: _archive(rng, arrays)}
+    return {WORDS: _with_digest(dump(words), arrays), COLUMNS: hostile_archive(rng, arrays)}
 
 
 def _with_digest(text: bytes, arrays: dict[str, np.ndarray]) -> bytes:
     """Return words that state their own digest, if they are words at all."""
     try:
         words = json.loads(text)
-        made = digest(canonical(words), {name: np.ascontiguousarray(arrays[name]) for name in SCHEMA})
-    except (ValueError, KeyError, AttributeError, RecursionError):
+        schema = SCHEMA if words.get("keep") is None else schema_of(words, "")
+        made = digest(canonical(words), {name: np.ascontiguousarray(arrays[name]) for name in schema}, schema)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return text
     return json.dumps(words | {"digest": made}).encode() if "digest" in words else text
 
 
-def _archive(rng: Random, arrays: dict[str, np.ndarray]) -> bytes:
+def hostile_archive(rng: Random, arrays: dict[str, np.ndarray]) -> bytes:
+    """Return an archive of these arrays in one of the forms that zip has, now and then with a damaged one."""
     packed = io.BytesIO()
     kind = rng.random()
     if kind < 0.1:

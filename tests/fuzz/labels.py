@@ -8,7 +8,7 @@ from random import Random
 
 from .mutate import NUMBERS, mutate_bytes
 
-__all__ = ["LABEL_SEEDS", "label_folder"]
+__all__ = ["LABEL_SEEDS", "data_yaml", "image_header", "label_folder"]
 
 Files = dict[str, bytes]
 
@@ -32,6 +32,49 @@ def _webp(width: int, height: int) -> bytes:
     bits = (width - 1) | (height - 1) << 14
     return b"RIFF\x20\0\0\0WEBPVP8L\x10\0\0\0\x2f" + struct.pack("<I", bits) + bytes(8)
 
+
+def _gif(width: int, height: int) -> bytes:
+    return b"GIF89a" + struct.pack("<HH", width, height) + bytes(8)
+
+
+def _lossy_webp(width: int, height: int) -> bytes:
+    frame = b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", width, height)
+    return b"RIFF\x20\0\0\0WEBPVP8 \x10\0\0\0" + frame + bytes(8)
+
+
+def _extended_webp(width: int, height: int) -> bytes:
+    sides = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    return b"RIFF\x20\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + sides + bytes(8)
+
+
+HEADERS = (
+    _png(64, 32), _jpeg(20, 50, 6), _bmp(40, 30), _gif(30, 30), _webp(30, 30), _lossy_webp(30, 30),
+    _extended_webp(30, 30),
+)  # fmt: skip
+"""How images begin, one of each kind."""
+
+
+def image_header(rng: Random) -> Files:
+    """Return the damaged beginning of an image."""
+    return {"file": mutate_bytes(rng, rng.choice(HEADERS), HEADERS)}
+
+
+def data_yaml(rng: Random) -> Files:
+    """Return a changed ``data.yaml``."""
+    data = _reworded(rng, _DATA_YAML) if rng.random() < 0.6 else mutate_bytes(rng, _DATA_YAML, [_DATA_YAML, *YAML])
+    return {"data.yaml": data}
+
+
+YAML = (
+    b"&a [1]", b"*a", b"!!python/object:os.system x", b"- " * 200, b"{" * 300, b"[" * 3000, b"1: {2: {3: 4}}", b"? x",
+    b"|\n  text\n", b"2024-13-45", b"0x1F", b"1_000", b".inf", b"<<: {a: 1}", b"%YAML 9.9\n", b"---\n", b"names: 3",
+    b"0: a\n  0: b", b"99999999: x", b"'", b'"\\x', b"\t",
+)  # fmt: skip
+
+_DATA_YAML = (
+    b"path: .\ntrain: images/train\nval: [images/val, more.txt]\ntest:\nnc: 3\nkpt_shape: [17, 3]\n"
+    b"names:\n  0: cup\n  1: 'dog'\n  2: \"big cat\"\n"
+)
 
 _YOLO: Files = {
     "truth/data.yaml": b"path: .\ntrain: images/train\nval: [images/val, more.txt]\nnames: {0: cup, 1: dog}\nnc: 2\n",

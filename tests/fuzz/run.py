@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from .targets import ALL_TARGETS
 from .worker import STATE, input_files, put
 
 __all__ = ["Finding", "Job", "Limits", "Runner"]
@@ -20,6 +22,11 @@ __all__ = ["Finding", "Job", "Limits", "Runner"]
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = 500
 """Inputs per target and process: enough that starting it does not count, few enough that targets take turns."""
+
+EXHAUSTED = "AddressSanitizer: allocator is out of memory"
+
+WEIGHTED_BATCH = 2000
+"""The same in milliseconds, where cheap targets have more inputs."""
 
 Job = tuple[str, int, int]
 """A target, the number of its first input, and the number after its last."""
@@ -94,9 +101,20 @@ class Runner:
         self._on_finding = on_finding
         self._lock = threading.Lock()
 
-    def run(self, first: int = 0, last: int | None = None, *, seconds: float | None = None, processes: int = 1) -> None:
-        """Try the inputs of each target from `first` up to `last`, or for so long."""
-        groups = self._groups(first, last)
+    def run(
+        self,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        total: int | None = None,
+        seconds: float | None = None,
+        processes: int = 1,
+    ) -> None:
+        """Try the inputs of each target from `first` up to `last`, or `total` inputs in all, or for so long.
+
+        Without a `last`, cheap targets have more inputs than others.
+        """
+        groups = self._groups(first, last, total)
         until = None if seconds is None else time.monotonic() + seconds
         errors: list[BaseException] = []
 
@@ -119,11 +137,24 @@ class Runner:
         if errors:
             raise errors[0]
 
-    def _groups(self, first: int, last: int | None) -> Iterator[list[Job]]:
-        while last is None or first < last:
-            end = first + BATCH if last is None else min(first + BATCH, last)
-            yield [(target, first, end) for target in self.targets]
-            first = end
+    def _groups(self, first: int, last: int | None, total: int | None) -> Iterator[list[Job]]:
+        begin = dict.fromkeys(self.targets, first)
+        left = math.inf if total is None else total
+        pace = min(WEIGHTED_BATCH, left / sum(1 / ALL_TARGETS[target].cost for target in self.targets))
+        while True:
+            jobs: list[Job] = []
+            for target, number in begin.items():
+                count = BATCH if last is not None else math.ceil(pace / ALL_TARGETS[target].cost)
+                count = int(min(count, left, math.inf if last is None else last - number))
+                if count > 0:
+                    jobs.append((target, number, number + count))
+                    begin[target] += count
+                    left -= count
+            if not jobs:
+                return
+            # Under ASan those that may exhaust memory often end their process: it must not have warmed all targets.
+            groups = [[job for job in jobs if ALL_TARGETS[job[0]].may_exhaust == ends] for ends in (True, False)]
+            yield from (group for group in groups if group)
 
     def _run_group(self, jobs: list[Job], until: float | None) -> None:
         """Run processes until the jobs are done; what ends one is a finding, and the next goes on after it."""
@@ -168,7 +199,8 @@ class Runner:
             return findings, (job, max(number, jobs[job][1]))
         if number < 0:
             raise RuntimeError(f"a worker could not start ({why}): {last_words[-3000:]}")
-        findings.append(Finding(jobs[job][0], self.seed, number, f"{why}; {_telling(last_words)}"))
+        if not (EXHAUSTED in last_words and ALL_TARGETS[jobs[job][0]].may_exhaust):
+            findings.append(Finding(jobs[job][0], self.seed, number, f"{why}; {_telling(last_words)}"))
         return findings, (job, number + 1)
 
     def _watch(self, process: subprocess.Popen[bytes], state: Path, until: float | None) -> str:

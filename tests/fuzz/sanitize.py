@@ -26,11 +26,11 @@ class Sanitizer(NamedTuple):
 
 SANITIZERS = {
     "address": Sanitizer(
-        "-fsanitize=address,undefined -fno-sanitize-recover=undefined",
+        "-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all",
         "libasan.so",
         {
             # Python keeps memory until its end; what cannot be had must come back as an error, as it does without ASan.
-            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=1024",
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "PYTHONMALLOC": "malloc",
         },

@@ -17,9 +17,8 @@ import probox
 from probox import Detections, GroundTruth
 
 __all__ = [
-    "LABELS", "PHOTOS", "RESULTS", "RVC1", "RVC1_HEATMAPS", "TRUTH", "challenge_files", "challenge_truth", "detections",
-    "evaluation_files",
-    "heatmaps", "npy", "parquet_files", "png", "truth",
+    "CLS_PROB", "LABELS", "PHOTOS", "RESULTS", "RVC1", "RVC1_HEATMAPS", "TRUTH", "challenge_files", "challenge_truth",
+    "detections", "heatmaps", "npy", "parquet_files", "png", "result_folders", "truth",
 ]  # fmt: skip
 
 COVARS = [[[4, 1], [1, 2]], [[9.5, 0], [0, 1]]]
@@ -56,6 +55,12 @@ RESULTS: list[dict[str, Any]] = [
     {"image_id": 9, "category_id": 3, "bbox": [1, 1, 3, 3], "score": 0.5, "cls_prob": [0.5, 0.4, 0.1]},
     {"image_id": 9, "category_id": 3, "bbox": [1, 1, 3, 3], "score": 0.5, "bbox_covar": np.eye(4).tolist()},
 ]
+
+CLS_PROB: list[dict[str, Any]] = [
+    {"image_id": 9, "category_id": 3, "bbox": [row, 1, 3, 3], "score": score, "cls_prob": [score, 0.9 - score, 0.1]}
+    for row, score in enumerate((0.5, 0.6, 0.7, 0.75, 0.8, 0.85))
+]
+"""Enough rows that the order of their classes is looked at."""
 
 RVC1: dict[str, Any] = {
     "classes": ["cup", "dog", "none"],
@@ -219,8 +224,15 @@ def parquet_files() -> dict[str, bytes]:
 
 
 @cache
-def evaluation_files() -> dict[str, bytes]:
-    """Return a folder of results."""
-    with tempfile.TemporaryDirectory() as folder:
-        probox.evaluate(truth(), detections()).save(folder)
-        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+def result_folders() -> dict[str, dict[str, bytes]]:
+    """Return folders of results: of all images, and of both parts in each form in which parts are kept."""
+    results: dict[str, Any] = {"whole": probox.evaluate(truth(), detections())}
+    for keep in ("all", "matches", "summary"):
+        for part in ("1/2", "2/2"):
+            results[f"{keep} {part}"] = probox.evaluate_part(truth(), detections(), part, keep=keep)
+    folders = {}
+    for name, result in results.items():
+        with tempfile.TemporaryDirectory() as folder:
+            result.save(folder)
+            folders[name] = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    return folders

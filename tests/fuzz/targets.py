@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import os
 import warnings
@@ -19,12 +20,23 @@ import probox
 from probox import Detections, Evaluation, GroundTruth, InputError
 from probox.analysis.validation import validate
 from probox.calibration import Calibration
+from probox.files.image_size import MAX_SIDE, image_size
 from probox.formats import sharing
+from probox.formats.yolo.data_yaml import read_data_yaml
 
 from . import seeds
-from .checks import check_detections, check_error, check_evaluation, check_truth
-from .hostile import evaluation_folder, gzipped, mutated_npy, mutated_parquet, mutated_png
-from .labels import LABEL_SEEDS, label_folder
+from .bindings import make_call, use_call
+from .checks import check_detections, check_error, check_evaluation, check_summary, check_truth
+from .detectors import (
+    interrupted_run,
+    metadata_entries,
+    onnx_file,
+    use_interrupted_run,
+    use_metadata,
+    use_onnx,
+)
+from .hostile import evaluation_folder, gzipped, mutated_npy, mutated_parquet, mutated_png, parts_folder
+from .labels import LABEL_SEEDS, data_yaml, image_header, label_folder
 from .mutate import dump, mutate_bytes, mutate_json, parse
 
 __all__ = ["ALL_TARGETS", "TARGETS", "Files", "Target", "try_input"]
@@ -33,18 +45,25 @@ Files = dict[str, bytes]
 
 JSON_SEEDS = {name: json.dumps(value).encode() for name, value in (
     ("truth", seeds.TRUTH), ("results", seeds.RESULTS), ("rvc1", seeds.RVC1), ("heatmaps", seeds.RVC1_HEATMAPS),
-    ("labels", seeds.LABELS), ("photos", seeds.PHOTOS), ("calibration", seeds.CALIBRATION),
-    ("calibrated-classes", seeds.CALIBRATED_CLASSES), ("calibrated-learned", seeds.CALIBRATED_LEARNED),
+    ("cls-prob", seeds.CLS_PROB), ("labels", seeds.LABELS), ("photos", seeds.PHOTOS),
+    ("calibration", seeds.CALIBRATION), ("calibrated-classes", seeds.CALIBRATED_CLASSES),
+    ("calibrated-learned", seeds.CALIBRATED_LEARNED),
 )}  # fmt: skip
 _PARSED = {name: parse(text) for name, text in JSON_SEEDS.items()}
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A reader: what makes files for it, and what reads them in a folder."""
+    """A reader: what makes files for it, and what reads them in a folder.
+
+    `cost` is about how many milliseconds an input takes: cheap targets are tried more often. Where a caller says how
+    large a result is, it `may_exhaust` memory: under ASan, which throws no `std::bad_alloc`, the process ends.
+    """
 
     make: Callable[[Random], Files]
     use: Callable[[Path], None]
+    cost: float = 1.0
+    may_exhaust: bool = False
 
 
 def try_input(target: Target, folder: Path) -> None:
@@ -200,6 +219,32 @@ def _use_evaluation(folder: Path) -> None:
     check_evaluation(Evaluation.load(folder), always=True)
 
 
+def _use_parts(folder: Path) -> None:
+    parts = [probox.load(folder / "1"), probox.load(folder / "2")]
+    try:
+        whole = probox.join(parts)
+    except InputError as error:
+        check_error(error)  # about two folders: it names parts
+        return
+    if isinstance(whole, Evaluation):
+        check_evaluation(whole)
+    else:
+        check_summary(whole.summary())
+        assert str(whole)
+
+
+def _use_image(path: Path) -> None:
+    width, height = image_size(path)
+    assert 0 < width <= MAX_SIDE
+    assert 0 < height <= MAX_SIDE
+
+
+def _use_data_yaml(folder: Path) -> None:
+    said = read_data_yaml(folder / "data.yaml")
+    assert said.classes is None or all(isinstance(name, str) for name in said.classes)
+    assert all(isinstance(path, str) for paths in said.splits.values() for path in paths)
+
+
 def _use_parquet(path: Path) -> None:
     _use_detections(path)
     whole = probox.evaluate(seeds.truth(), probox.read_detections(path, seeds.truth()), threads=1)
@@ -282,26 +327,36 @@ def _in_file(use: Callable[[Path], None]) -> Callable[[Path], None]:
 
 TARGETS: dict[str, Target] = {
     "coco-truth": Target(_one_file("truth"), _in_file(_use_truth)),
-    "coco-results": Target(_one_file("results"), _in_file(_use_detections)),
+    "coco-results": Target(_one_file("results", "results", "cls-prob"), _in_file(_use_detections)),
     "rvc1": Target(_one_file("rvc1"), _in_file(_use_detections)),
-    "rvc1-heatmaps": Target(_heatmaps, _in_file(_use_detections)),
+    "rvc1-heatmaps": Target(_heatmaps, _in_file(_use_detections), cost=2.5),
     "challenge-truth": Target(_challenge, _use_challenge),
-    "challenge-detections": Target(_challenge_detections, _use_challenge_detections),
+    "challenge-detections": Target(_challenge_detections, _use_challenge_detections, cost=1.5),
     "gzip": Target(_gzip, _use_gzip),
-    "results": Target(evaluation_folder, _use_evaluation),
+    "results": Target(evaluation_folder, _use_evaluation, cost=2.5),
+    "parts": Target(parts_folder, _use_parts, cost=3),
+    "image-size": Target(image_header, _in_file(_use_image), cost=0.5),
+    "data-yaml": Target(data_yaml, _use_data_yaml, cost=0.5),
+    "onnx-metadata": Target(metadata_entries, _in_file(use_metadata), cost=0.5),
     "calibration": Target(
-        _one_file("calibration", "calibrated-classes", "calibrated-learned"), _in_file(_use_calibration)
+        _one_file("calibration", "calibrated-classes", "calibrated-learned"), _in_file(_use_calibration), cost=0.5
     ),
-    "validate": Target(_pair, _use_pair),
-    **{name: Target(partial(label_folder, name), _use_labels) for name in LABEL_SEEDS},
+    "validate": Target(_pair, _use_pair, cost=7),
+    "bindings": Target(make_call, _in_file(use_call), cost=0.5, may_exhaust=True),
+    **{name: Target(partial(label_folder, name), _use_labels, cost=4) for name in LABEL_SEEDS},
 }
 with contextlib.suppress(InputError):
     from probox.formats.parquet.columns import pyarrow
 
     pyarrow()
-    TARGETS["parquet-truth"] = Target(_parquet("truth"), _in_file(_use_truth))
-    TARGETS["parquet-set"] = Target(_parquet_set, lambda folder: _use_parquet(folder / "set"))
-    TARGETS["parquet-detections"] = Target(_parquet("detections", "plain"), _in_file(_use_parquet))
+    TARGETS["parquet-truth"] = Target(_parquet("truth"), _in_file(_use_truth), cost=2)
+    TARGETS["parquet-set"] = Target(_parquet_set, lambda folder: _use_parquet(folder / "set"), cost=6)
+    TARGETS["parquet-detections"] = Target(_parquet("detections", "plain"), _in_file(_use_parquet), cost=3)
+
+if importlib.util.find_spec("PIL"):
+    TARGETS["detect-partial"] = Target(interrupted_run, use_interrupted_run, cost=7)
+if importlib.util.find_spec("onnx") and importlib.util.find_spec("onnxruntime"):
+    TARGETS["onnx"] = Target(onnx_file, use_onnx, cost=1.5)
 
 ALL_TARGETS = TARGETS | {"deeds": Target(lambda rng: {"file": rng.choice(DEEDS)}, _use_deed)}
 """The last one tests the watcher: it does what no reader may."""

@@ -16,6 +16,7 @@ import pytest
 
 from probox import InputError, read_detections, read_parquet, read_parquet_truth, write_parquet
 from probox.formats.parquet import file as parquet_file
+from probox.formats.rvc1.heatmaps import HeatmapFile
 
 from . import seeds
 
@@ -116,6 +117,16 @@ def test_a_heatmap_whose_name_fills_the_screen(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         read_detections(path, seeds.truth())
     assert len(str(raised.value)) < 1500 + len(str(path))
+
+
+def test_a_heatmap_whose_header_is_a_call(tmp_path: Path) -> None:
+    """The message had the address of an object in it, another one each time."""
+    header = b"{'descr': f(), 'fortran_order': False, 'shape': (1, 2, 2), }".ljust(117) + b"\n"
+    path = tmp_path / "b.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(InputError, match="is not a usable") as raised:
+        HeatmapFile.open(path)
+    assert "object at" not in str(raised.value)
 
 
 def test_statistics_that_end_the_process() -> None:

@@ -17,6 +17,10 @@ from .worker import input_files, put
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 
 
+NEVER_REFUSED = ("bindings", "detect-partial", "onnx-metadata", "validate")
+"""Targets that look at errors themselves, or raise none."""
+
+
 @pytest.mark.slow
 def test_a_short_round() -> None:
     runner = Runner(list(TARGETS), seed=1)
@@ -29,16 +33,25 @@ def test_a_short_round() -> None:
 def test_seeds_are_valid_and_inputs_are_not(tmp_path: Path, target: str) -> None:
     """Some inputs are read to the end, some are refused: a round of nothing but refusals would show nothing."""
     outcomes: set[str] = set()
-    for number in range(10 if target == "validate" else 40):
-        if len(outcomes) == 2:
+    expected = {"read"} if target in NEVER_REFUSED else {"read", "refused"}
+    for number in range(40):
+        if outcomes == expected:
             break
-        put(input_files(target, 2, number), tmp_path)
+        put(input_files(target, 3, number), tmp_path)
         try:
             TARGETS[target].use(tmp_path)
             outcomes.add("read")
         except ValueError:
             outcomes.add("refused")
-    assert outcomes == ({"read"} if target == "validate" else {"read", "refused"})
+    assert outcomes == expected
+
+
+def test_a_total_is_shared_by_cost() -> None:
+    runner = Runner(["image-size", "coco-truth", "detect-partial"], seed=1)
+    jobs = [job for group in runner._groups(0, None, 10_000) for job in group]
+    counts = {target: sum(last - first for name, first, last in jobs if name == target) for target in runner.targets}
+    assert sum(counts.values()) == 10_000
+    assert counts["image-size"] > counts["coco-truth"] > counts["detect-partial"] > 0
 
 
 def test_an_input_is_its_seed() -> None:

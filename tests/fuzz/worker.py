@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import mmap
 import os
@@ -32,21 +34,26 @@ def input_files(target: str, seed: int, number: int) -> Files:
     return ALL_TARGETS[target].make(random.Random(f"{target} {seed} {number}"))
 
 
-def put(files: Files, folder: Path) -> None:
-    """Make the folder hold these files and no others."""
-    for path in folder.rglob("*"):
-        if path.is_file() and str(path.relative_to(folder)) not in files:
-            path.unlink()
-    for name, data in files.items():
+def put(files: Files, folder: Path, before: Files | None = None) -> None:
+    """Make the folder hold these files and no others; `before` are those that it holds already."""
+    if before is None:
+        before = {str(path.relative_to(folder)): b"" for path in folder.rglob("*") if path.is_file()}
+        changed = files
+    else:
+        changed = {name: data for name, data in files.items() if before.get(name) != data}
+    for name in before.keys() - files.keys():
+        (folder / name).unlink()
+    for name, data in changed.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if name not in before:
+            path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
 
 def run_one(target: str, folder: Path) -> str | None:
     """Try the files in a folder; return what is wrong with what came of it, if anything is."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()) as printed:
             warnings.simplefilter("error")
             try_input(ALL_TARGETS[target], folder)
     except MemoryError:
@@ -55,7 +62,7 @@ def run_one(target: str, folder: Path) -> str | None:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(str(error).split())[:300]
         return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}: {text}"
-    return None
+    return f"printed {printed.getvalue()[:200]!r}" if printed.getvalue() else None
 
 
 def _peak() -> int:
@@ -97,9 +104,12 @@ def main(folder: Path, options: dict[str, Any]) -> None:
         _limit_memory()
     start = _peak()
     for job, (target, first, last) in enumerate(jobs):
+        before = None
         for number in range(first, last):
             progress.begin(job, number)
-            put(input_files(target, seed, number), folder / target)
+            files = input_files(target, seed, number)
+            put(files, folder / target, before)
+            before = files
             progress.begin(job, number)  # making the input does not count
             problem = run_one(target, folder / target)
             too_much = _peak() > start + options["memory"]

@@ -10,7 +10,7 @@ from probox.errors import InputError
 from probox.evaluation.archive import Arrays, Column, digest, to_stored
 from probox.evaluation.oddities import Oddity
 from probox.evaluation.storage import FORMAT, canonical, check_words, convention_of, dataset_of, part_of
-from probox.measures.boxes.matching import SIZES
+from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.parts.box_columns import BoxColumns
 from probox.parts.compact import CompactEvaluation
 from probox.parts.exact import from_text, to_text
@@ -164,9 +164,17 @@ def _check_boxes(boxes: BoxColumns, classes: int, file: str) -> None:
     outcomes = boxes.outcomes
     require(not len(outcomes) or (outcomes.min() >= 0 and outcomes.max() < known), "outcomes", "no such outcome")
     require(np.isfinite(boxes.scores).all(), "scores", "expected finite numbers")
-    matched, ignored = boxes.patterns[:, : len(SIZES)], boxes.patterns[:, len(SIZES) :]
-    right = ((matched & ~ignored) & 1 == 1).any(axis=1)
-    require(int(right[outcomes].sum()) == len(boxes.overlaps), "overlaps", "expected one of each that is right")
+    right = boxes.patterns[:, : len(SIZES)] & ~boxes.patterns[:, len(SIZES) :]
+    kept = ((right & 1) == 1).any(axis=1)
+    require(int(kept[outcomes].sum()) == len(boxes.overlaps), "overlaps", "expected one of each that is right")
+    for name in ("overlaps", "odd_overlaps"):
+        values = getattr(boxes, name)
+        require((np.isnan(values) | ((values >= 0) & (values <= 1 + 1e-3))).all(), name, "expected 0 to 1")
+    rows = np.flatnonzero((right != 0).any(axis=1)[outcomes])
+    labels, found, objects = boxes.labels[rows], right[outcomes[rows]], boxes.objects_per_class(classes)
+    for level, size in np.ndindex(len(IOU_THRESHOLDS), len(SIZES)):
+        counts = np.bincount(labels[(found[:, size] >> level) & 1 == 1], minlength=classes)
+        require((counts <= objects[:, size]).all(), "outcomes", "expected no more right detections than objects")
     odd = boxes.odd_rows
     inside = not len(odd) or (odd.min() >= 0 and odd.max() < len(outcomes) and (np.diff(odd) >= 0).all())
     require(inside and (boxes.odd_sizes < len(SIZES)).all(), "odd_rows", "no such detection")

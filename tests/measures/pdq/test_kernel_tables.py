@@ -80,7 +80,7 @@ def test_a_column_that_is_missing_is_an_error(table: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("table", "name", "value", "reason"),
     [
-        ("images", "widths", np.array([-20, 9], np.int32), "at least one pixel"),
+        ("images", "widths", np.array([-20, 9], np.int32), "pixels a side"),
         ("images", "heights", np.array([8, 4], np.int32), "heatmap differs"),
         ("images", "widths", np.array([3, 9], np.int32), "outside its image"),
         ("objects", "runs", np.array([[4, 2, 4], [3, 1, 2], [2, 1, 3]], np.int32), "sorted"),

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, cast
@@ -54,7 +55,7 @@ class HeatmapFile:
         except KeyError:
             raise InputError("is no plain .npy file", file=str(path), remedy=_FORMAT) from None
         except Exception as error:  # NumPy's reader of headers raises whatever a damaged header makes it stumble over
-            reason = " ".join(str(error).split())[:120]
+            reason = re.sub(r":? <.* object at \w+>", "", " ".join(str(error).split()))[:120]
             raise InputError(f"is not a usable .npy file ({reason})", file=str(path), remedy=_FORMAT) from None
         if dtype != np.uint8 and not np.issubdtype(dtype, np.floating):
             raise InputError(f"expected floats or uint8, but got {dtype}", file=str(path), remedy=_FORMAT)
