@@ -181,9 +181,9 @@ def hold_signals() -> Iterator[None]:
     before: dict[int, Any] = {}
     try:
         if threading.current_thread() is threading.main_thread():  # no other thread runs handlers
-            for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) is not None:
-                    before[number] = signal.signal(number, lambda arrived, _: pending.append(arrived))
+            for held in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(held) is not None:
+                    before[held] = signal.signal(held, lambda number, _: pending.append(number))
         yield
     finally:
         for number, handler in before.items():
