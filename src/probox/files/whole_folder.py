@@ -26,7 +26,7 @@ from probox.files.staging import (
 __all__ = ["put_folder", "staging_near", "whole_folder"]
 
 _MOST_KEPT = 10_000
-"""So many files of others are kept in a folder that is replaced; beside more, files are replaced one by one."""
+"""So many other files are kept in a folder that is replaced; beside more, files are replaced one by one."""
 
 
 @contextmanager
@@ -135,15 +135,18 @@ def _keep_others(place: Path, new: Path, replaced: set[str]) -> set[tuple[str, i
     made = new.stat()
     changed = {Path(name).parent for name in replaced}
     for base, name in _files_in(place):
-        own = new / base.relative_to(place)
-        own.mkdir(parents=True, exist_ok=True)
-        old = base.stat()
-        if (old.st_uid, old.st_gid, old.st_dev) != (made.st_uid, made.st_gid, made.st_dev) or len(kept) > _MOST_KEPT:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         inside = (base / name).relative_to(place).as_posix()
-        if name and inside not in replaced:
-            os.link(base / name, own / name, follow_symlinks=False)
-            kept.add((inside, (own / name).lstat().st_ino))
+        if not name:
+            (new / inside).mkdir(exist_ok=True)
+            old = base.stat()
+            alike = (old.st_uid, old.st_gid, old.st_dev) == (made.st_uid, made.st_gid, made.st_dev)
+            if not alike or not os.access(base, os.W_OK):
+                raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        elif len(kept) > _MOST_KEPT:
+            raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
+        elif inside not in replaced:
+            os.link(base / name, new / inside, follow_symlinks=False)
+            kept.add((inside, (new / inside).lstat().st_ino))
     for above, folders, files in os.walk(place, topdown=False):
         inside_new = Path(above).relative_to(place)
         if folders or files:
