@@ -58,13 +58,15 @@ def test_ids_are_what_evaluate_takes(capsys: pytest.CaptureFixture[str], demo_fi
 
 def test_other_files_are_not_replaced(capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes.json"
-    notes.write_text('{"mine": 1}')
-    code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--out", notes)
-    assert code == 1
-    assert err.endswith(
-        "is there already and does not hold a list of image ids; choose another name, or move it away\n"
-    )
-    assert notes.read_text() == '{"mine": 1}'
+    for mine in ('{"mine": 1}', "[1, 2]", "[\n 1,\n 2\n]\n"):  # a list of ids, too
+        notes.write_text(mine)
+        code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--out", notes)
+        assert code == 1
+        assert err.endswith(
+            "is there already and does not hold image ids that `probox rank` wrote; choose another name, or move it "
+            "away\n"
+        )
+        assert notes.read_text() == mine
     ids = tmp_path / "ids.json"
     ids.write_text("[1, 2]")
     code, _, err = run(capsys, "rank", demo_files / "unsure.json", "--images", ids, "--out", ids)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -120,9 +124,24 @@ def main(args: list[str] | None = None) -> None:
     usual = gc.get_threshold()
     gc.set_threshold(ALLOCATIONS, *usual[1:])
     try:
-        _main(args)
+        with _exit_on_sigterm():
+            _main(args)
     finally:
         gc.set_threshold(*usual)
+
+
+@contextmanager
+def _exit_on_sigterm() -> Iterator[None]:
+    """End like after Ctrl-C when SIGTERM arrives, so that output is rolled back and hidden folders are removed."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _main(args: list[str] | None) -> None:

@@ -22,7 +22,8 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
 
     Every number is to the bit that of one machine. Parts that are missing, there twice, or of something else are named.
     Each PART_DIR is a DIR of --out, with a result for each NAME, or the folder of one result. Results that are no
-    parts of one run are joined too, if they were measured alike and share no image.
+    parts of one run are joined too, if they were measured alike and share no image. Results of the same names in --out
+    are replaced as by `probox evaluate --out`, all of them or none.
 
     \b
     probox evaluate truth.json found.json --part 1/2 --out parts/1

@@ -13,6 +13,7 @@ from probox.analysis.ranking import AGGREGATES, UNCERTAINTIES
 from probox.cli.console import note, print_json
 from probox.cli.image_choice import parse_images
 from probox.errors import InputError
+from probox.files.reading import file_head
 from probox.files.replacing import Kind
 from probox.support.csv_rows import csv_text
 
@@ -72,7 +73,8 @@ def command(
     crowded images. Faint detections add up: leave them out by --label-threshold.
 
     Images come least sure first, equals by id; last come images in which no detection is left, with no number. Ids
-    written by --out are what `probox evaluate --images` takes.
+    written by --out are what `probox evaluate --images` takes. --out replaces a file that `probox rank` wrote, or an
+    empty one, and no other: a tab after the opening bracket marks its lists.
 
     \b
     probox rank detections.json --label-threshold 0.1 --top 50 --out next.json
@@ -83,8 +85,8 @@ def command(
     from probox.files.replacing import check_not_input, check_replaceable
 
     if out is not None:
-        check_replaceable(out, IDS, folder=True)
         check_not_input(out, (detections, truth, images))
+        check_replaceable(out, IDS, folder=True)
     found, known, names, notes = _read(detections, truth)
     wanted = known if images is None else parse_images(images)
     if truth is not None and images is not None:
@@ -97,7 +99,7 @@ def command(
     notes += _about(everything)
     ranking = everything if top is None else everything.top(top)
     if out is not None:
-        write_files({Path(out): (json.dumps(ranking.image_ids.tolist()) + "\n").encode()})
+        write_files({Path(out): MARK + json.dumps(ranking.image_ids.tolist())[1:].encode() + b"\n"})
     rows = _rows(ranking, names)
     if as_json:
         settings = {"by": by, "aggregate": aggregate, "label_threshold": label_threshold}
@@ -168,12 +170,6 @@ def _as_text(rows: list[dict[str, Any]], by: str) -> str:
     return "\n".join(printable(line.rstrip()) for line in lines)
 
 
-def _holds_ids(path: Path) -> bool:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(content, list) and all(type(entry) is int for entry in content)
-
-
-IDS = Kind("a list of image ids", _holds_ids)
+MARK = b"[\t"
+"""How a list begins that `probox rank` wrote: JSON like any other list, but with a tab that no other program writes."""
+IDS = Kind("image ids that `probox rank` wrote", lambda path: file_head(path).startswith(MARK))

@@ -120,12 +120,12 @@ class Partial:
     def _refuse_others(self) -> None:
         """Raise if a folder of this name is there that no run made.
 
-        One that was killed while it wrote its settings, or is just writing them, has a hidden folder for that.
+        One that was stopped while it wrote its settings or a result, or is just writing them, has a hidden folder.
         """
         if not os.path.lexists(self.folder):
             return
         inside = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else {"not a folder"}
-        inside = {name for name in inside if not is_staging_name(name, self._note.name)}
+        inside = {name for name in inside if not is_staging_name(name)}
         if self.folder.is_symlink() or not (inside <= {self._lock.name} or self._note.name in inside):
             raise InputError(
                 "is in the way: kept results of `probox detect` would go here",

@@ -34,11 +34,12 @@ from probox.evaluation.archive import (
 from probox.evaluation.part import Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_evaluation, check_images, check_labels
-from probox.files.output import write_files
+from probox.files.output import Content, put_content, write_files
 from probox.files.reading import read_regular
 from probox.files.remote import is_flattened
 from probox.files.replacing import EVALUATION, EVALUATION_WORDS, check_replaceable
-from probox.files.staging import folder_made, named_errors
+from probox.files.staging import folder_made, missing_folders, named_errors
+from probox.files.whole_folder import whole_folder
 from probox.measures.registry import measure_names
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
@@ -63,6 +64,7 @@ __all__ = [
     "read_words_of",
     "save_evaluation",
     "save_evaluations",
+    "save_folders",
     "words_in",
 ]
 
@@ -89,17 +91,41 @@ def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
 
 
 def save_evaluations(evaluations: Mapping[Path, Evaluation]) -> None:
-    """Write evaluations into folders, all of them or none; folders that are missing are made.
+    """Write evaluations into folders, all of them or none; folders that are missing are made."""
+    save_folders({folder: files_of(evaluation) for folder, evaluation in evaluations.items()})
 
-    A folder that was interrupted between its two files is refused when it is loaded: their digest does not match.
+
+def save_folders(folders: Mapping[Path, Mapping[str, Content]]) -> None:
+    """Write the files of results into folders, all of them or none; see `save_evaluations`.
+
+    The folder of one result, or the folder that holds several, is replaced as a whole, and other files in it stay.
+    Where that is not possible, files are replaced one by one. A result that was interrupted between its two files is
+    refused when it is loaded: their digest does not match.
     """
-    files: dict[Path, Any] = {}
-    with ExitStack() as stack:  # if anything fails: what was there before stays; of what was made, nothing does
-        for folder, evaluation in evaluations.items():
+
+    def check() -> None:
+        for folder in folders:
             check_place(folder)
-            stack.enter_context(folder_made(folder))
-            files |= files_of(evaluation, folder)
-        write_files(files)
+
+    check()
+    for folder in folders:
+        missing_folders(folder)  # raises where a file is in the way
+    first = next(iter(folders))
+    whole = first if len(folders) == 1 else first.parent
+    real = Path(os.path.realpath(whole))
+    inside = {folder: Path(os.path.relpath(os.path.realpath(folder), real)) for folder in folders}
+    if any(len(path.parts) > 1 or ".." in path.parts for path in inside.values()):  # links lead elsewhere
+        with ExitStack() as stack:
+            for folder in folders:
+                stack.enter_context(folder_made(folder))
+            write_files({folder / name: content for folder in folders for name, content in folders[folder].items()})
+        return
+    with whole_folder(whole, check, keep=True) as new:
+        for folder, files in folders.items():
+            (new / inside[folder]).mkdir(exist_ok=True)
+            for name, content in files.items():
+                with named_errors(folder / name):
+                    put_content(new / inside[folder] / name, content, lasting=True)
 
 
 def check_place(folder: Path) -> None:
@@ -111,10 +137,10 @@ def check_place(folder: Path) -> None:
             check_replaceable(folder / name, EVALUATION)
 
 
-def files_of(evaluation: Evaluation, folder: Path) -> dict[Path, Any]:
+def files_of(evaluation: Evaluation) -> dict[str, Content]:
     """Return the files of an evaluation and what goes into them."""
     text, stored = _stored(evaluation)
-    return {folder / COLUMNS: lambda file: write_archive(file, stored), folder / WORDS: text}
+    return {COLUMNS: lambda file: write_archive(file, stored), WORDS: text}
 
 
 def evaluation_to_bytes(evaluation: Evaluation) -> bytes:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -19,22 +18,16 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.files.output import Content, put_content
-from probox.files.staging import (
-    Staging,
-    exchange,
-    move_into_place,
-    named_errors,
-    parents_made,
-    remove_if_empty,
-    staging,
-    sweep,
-    taking_turns,
-)
+from probox.files.reading import read_regular
+from probox.files.staging import Staging, move_into_place, named_errors, parents_made, remove_if_empty, taking_turns
+from probox.files.whole_folder import put_folder, staging_near
 
 __all__ = ["LISTING", "OutputFolder", "check_output_folder", "files_written", "output_folder"]
 
 LISTING = ".probox.json"
 """The hidden file that lists what was written."""
+_LONGEST_LIST = 1 << 28
+"""Bytes; a file has about 100."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,13 +41,12 @@ class _Entry:
 class OutputFolder:
     """Files of one command on their way into a folder; see `output_folder`."""
 
-    def __init__(self, target: Path, place: Path, command: str, staged: Staging, *, fresh: bool, carry: str) -> None:
+    def __init__(self, target: Path, place: Path, command: str, staged: Staging, *, fresh: bool) -> None:
         self.target = target
         self._place = place
         self._command = command
         self._staged = staged
         self._fresh = fresh
-        self._carry = carry
         self._digests: dict[str, str] = {}
 
     def write(self, name: str, content: Content) -> Path:
@@ -67,87 +59,53 @@ class OutputFolder:
         return self.target / name
 
     def commit(self) -> None:
-        """Move everything to its place, in one step where all that is there was written by probox."""
-        with taking_turns(self._place.parent), named_errors(self.target):
-            known = _read_list(self._place)
+        """Move everything to its place, in one step where that is possible."""
+        place = self._place
+        with taking_turns(place.parent), taking_turns(place), named_errors(self.target):
+            known = _read_list(place)
             for name, digest in self._digests.items():
-                _check_free(self._place, self.target, name, known.get(name), self._command, digest)
-            stays = {
-                name: entry
-                for name, entry in known.items()
-                if name not in self._digests
-                and not (self._fresh and entry.command == self._command)
-                and os.path.lexists(self._place / name)
+                _check_free(place, self.target, name, known.get(name), self._command, digest)
+            alike = {name for name, digest in self._digests.items() if _has_digest(place / name, (digest,))}
+            for name in alike - known.keys():  # another's file that happens to be the same stays another's
+                del self._digests[name]
+                (self._staged.files / name).unlink()
+            old = [name for name, entry in known.items() if name not in self._digests and self._goes(entry)]
+            gone = [name for name in old if _is_own(place, name, known[name])]
+            stays = {name: known[name] for name in known if name not in old and os.path.lexists(place / name)}
+            new = {name: _Entry(self._command, (digest,)) for name, digest in self._digests.items()}
+            listed = _list_text(stays | new)
+            put_content(self._staged.files / LISTING, listed, lasting=False)
+            if put_folder(self._staged.files, place, [*new, LISTING], gone):
+                return
+            # A run killed in between leaves old and new files; the list knows both, so the next run can mend it.
+            both = {
+                name: _Entry(self._command, (*(known[name].digests if name in known else ()), *entry.digests))
+                for name, entry in new.items()
             }
-            listed = {**stays, **{name: _Entry(self._command, (digest,)) for name, digest in self._digests.items()}}
-            if not self._swap(known, stays, listed):
-                self._move_each(known, listed)
+            self._move_each(_list_text(known | both), listed, [name for name in new if name not in alike], gone)
 
-    def _swap(self, known: dict[str, _Entry], stays: dict[str, _Entry], listed: dict[str, _Entry]) -> bool:
-        """Put a complete new folder in place of the old one; return False, nothing changed, if that can't be done."""
-        new, place = self._staged.files, self._place
-        if self._staged.folder.parent == place or not _may_swap(new, place):
-            return False
-        old_files = _own_files(place, known, self._carry)
-        if old_files is None:
-            return False
-        carried = [name for name in old_files if name not in known and name != LISTING]
-        try:
-            for name in [*stays, *carried]:
-                (new / name).parent.mkdir(parents=True, exist_ok=True)
-                os.link(place / name, new / name)
-        except OSError:  # no links here, or a file is just going away
-            for name in [*stays, *carried]:
-                (new / name).unlink(missing_ok=True)
-            return False
-        put_content(new / LISTING, _list_text(listed), lasting=False)
-        if not place.exists():
-            os.rename(new, place)
-            return True
-        os.chmod(new, stat.S_IMODE(place.stat().st_mode))
-        if exchange(new, place):
-            _rescue(new, place, old_files)
-            return True
-        (new / LISTING).unlink()
-        for name in [*stays, *carried]:
-            (new / name).unlink()
-        return False
+    def _goes(self, entry: _Entry) -> bool:
+        return self._fresh and entry.command == self._command
 
-    def _move_each(self, known: dict[str, _Entry], listed: dict[str, _Entry]) -> None:
+    def _move_each(self, both: bytes, listed: bytes, names: list[str], gone: list[str]) -> None:
         """Replace file by file, in the order in which they were made; others are left alone."""
-        place, new = self._place, self._staged.files
-        # A run killed in between leaves old and new files; the list knows both, so the next run can mend it.
-        both = {name: _Entry(entry.command, entry.digests) for name, entry in known.items()}
-        for name, digest in self._digests.items():
-            before = known[name].digests if name in known else ()
-            both[name] = _Entry(self._command, (*before, digest))
-        alike = {name for name, digest in self._digests.items() if _has_digest(place / name, (digest,))}
-        for name in alike - known.keys():  # another's file that happens to be the same stays another's
-            both.pop(name)
-            listed.pop(name)
-        made = [folder for name in self._digests for folder in _make_folders(place, name)]
-        interim, final = self._staged.folder / "interim", self._staged.folder / "final"
-        put_content(interim, _list_text(both), lasting=False)
-        put_content(final, _list_text(listed), lasting=False)
-        moves = [(new / name, place / name) for name in self._digests if name not in alike]
-        try:
-            move_into_place([(interim, place / LISTING), *moves], self._staged.aside)
-        except BaseException:
-            for folder in reversed(made):
-                remove_if_empty(folder)
-            raise
-        for name in known.keys() - listed.keys() - self._digests.keys():
-            led_away = (place / name).parent.resolve() != (place / name).parent
-            if not led_away and _has_digest(place / name, known[name].digests):
-                (place / name).unlink()
-                for above in PurePosixPath(name).parents[:-1]:
-                    remove_if_empty(place / above)
-        os.replace(final, place / LISTING)
+        place, staged = self._place, self._staged
+        put_content(staged.folder / "interim", both, lasting=False)
+        put_content(staged.folder / "final", listed, lasting=False)
+        moves = [
+            (staged.folder / "interim", place / LISTING),
+            *((staged.files / name, place / name) for name in names),
+            *((place / name, staged.aside / f"gone-{number}") for number, name in enumerate(gone)),
+            (staged.folder / "final", place / LISTING),
+        ]
+        move_into_place(moves, staged.aside)
+        for above in (above for name in gone for above in PurePosixPath(name).parents[:-1]):
+            remove_if_empty(place / above)
 
 
 @contextmanager
 def output_folder(
-    target: str | Path, command: str, *, names: Iterable[str] = (), fresh: bool = False, carry: str = ""
+    target: str | Path, command: str, *, names: Iterable[str] = (), fresh: bool = False
 ) -> Iterator[OutputFolder]:
     """Give a folder to write files into, which appear in `target` together when the block ends without an error.
 
@@ -162,8 +120,6 @@ def output_folder(
     fresh : bool
         Everything that an earlier run wrote goes, also what is not written anew; and a folder that has something in it,
         but nothing of such a run, is refused.
-    carry : str
-        A folder in `target` whose files belong to the command and stay as they are.
     """
     shown = Path(target)
     place = _real_folder(shown)
@@ -173,8 +129,8 @@ def output_folder(
             "is not empty", file=str(target), remedy=f"choose a new folder, or that of an earlier {command}"
         )
     _check_names(place, shown, names, known, command)
-    with parents_made(place), _staging_near(place, shown) as staged:
-        folder = OutputFolder(shown, place, command, staged, fresh=fresh, carry=carry)
+    with parents_made(place), staging_near(place, shown) as staged:
+        folder = OutputFolder(shown, place, command, staged, fresh=fresh)
         yield folder
         folder.commit()
 
@@ -205,21 +161,6 @@ def _real_folder(target: Path) -> Path:
         return Path(os.path.realpath(target))
 
 
-@contextmanager
-def _staging_near(place: Path, shown: Path) -> Iterator[Staging]:
-    """Give a place for new files beside the folder; in it, if it can't be replaced as a whole anyway."""
-    with named_errors(shown):
-        beside = not os.path.ismount(place) and os.access(place.parent, os.W_OK)
-        near = place.parent if beside or not place.is_dir() else place
-        sweep(near, place.name)
-        given = staging(near, place.name)
-        made = given.__enter__()
-    try:
-        yield made
-    finally:
-        given.__exit__(*sys.exc_info())
-
-
 def _read_list(place: Path) -> dict[str, _Entry]:
     """Return what was written into a folder, by name."""
     path = place / LISTING
@@ -228,7 +169,7 @@ def _read_list(place: Path) -> dict[str, _Entry]:
     try:
         if path.is_symlink():
             raise ValueError("a link")
-        entries: dict[str, Any] = json.loads(path.read_bytes())["files"]
+        entries: dict[str, Any] = json.loads(read_regular(path, most=_LONGEST_LIST))["files"]
         return {_plain_name(name): _Entry(str(e["by"]), tuple(map(str, e["digests"]))) for name, e in entries.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(
@@ -276,54 +217,10 @@ def _check_free(
         )
 
 
-def _own_files(place: Path, known: dict[str, _Entry], carry: str) -> list[str] | None:
-    """Return the names of all files in a folder if every one was written here and is unchanged, else None."""
-    found: list[str] = []
-    folders = {str(folder) for name in known for folder in PurePosixPath(name).parents}
-    for base, inside, files in os.walk(place):
-        here = PurePosixPath(Path(base).relative_to(place).as_posix())
-        for name in inside:
-            if (here / name).as_posix() not in folders | {carry} or (place / here / name).is_symlink():
-                return None
-        found += [(here / name).as_posix() for name in files]
-    for name in found:
-        own = name in known and _has_digest(place / name, known[name].digests)
-        kept = bool(carry) and name.startswith(f"{carry}/") and _is_regular(place / name)
-        if not (own or kept or name == LISTING):
-            return None
-    return found
-
-
-def _may_swap(new: Path, place: Path) -> bool:
-    """Return whether nobody would notice that the folder is another one now."""
-    if not place.exists():
-        return True
-    old, made, here = place.stat(), new.stat(), Path(os.path.realpath(os.curdir))
-    same_owner = os.access(place, os.W_OK) and (old.st_uid, old.st_gid, old.st_dev) == (
-        made.st_uid,
-        made.st_gid,
-        made.st_dev,
-    )
-    return same_owner and here != place and place not in here.parents
-
-
-def _rescue(old: Path, place: Path, known: list[str]) -> None:
-    """Bring over what somebody put into the old folder at the very moment it was replaced."""
-    for base, _, files in os.walk(old):
-        for name in files:
-            inside = (Path(base) / name).relative_to(old)
-            if inside.as_posix() not in known and not os.path.lexists(place / inside):
-                (place / inside).parent.mkdir(parents=True, exist_ok=True)
-                os.rename(old / inside, place / inside)
-
-
-def _make_folders(place: Path, name: str) -> list[Path]:
-    """Make the folders in which a file of `place` will lie; return those that were missing."""
-    wanted = [place / folder for folder in reversed(PurePosixPath(name).parents)]
-    missing = [folder for folder in wanted if not folder.exists()]
-    for folder in missing:
-        folder.mkdir()
-    return missing
+def _is_own(place: Path, name: str, entry: _Entry) -> bool:
+    """Return whether a file of the list is unchanged, and in this folder."""
+    above = (place / name).parent
+    return above.resolve() == above and _has_digest(place / name, entry.digests)
 
 
 def _is_regular(path: Path) -> bool:

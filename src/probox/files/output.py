@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
 from probox.errors import InputError
 from probox.files.gzipped import packed
-from probox.files.staging import Staging, move_into_place, named_errors, staging, sweep
+from probox.files.staging import Staging, move_into_place, named_errors, staging, sweep, sync_folder
 
 __all__ = ["Content", "json_bytes", "put_content", "write_files"]
 
@@ -61,7 +61,7 @@ def write_files(files: Mapping[Path, Content], *, lasting: bool = True) -> None:
         if moves:
             move_into_place(moves, next(iter(places.values())).aside)
     for folder in places if lasting else ():
-        _sync_folder(folder)
+        sync_folder(folder)
 
 
 def put_content(path: Path, content: Content, *, lasting: bool) -> None:
@@ -85,12 +85,3 @@ def _check_place(path: Path) -> None:
         raise InputError("cannot be written: it is a folder", file=str(path), remedy="name a file")
     if path.exists() and not path.is_file():
         raise InputError("cannot be written: it is no ordinary file", file=str(path), remedy="name a file")
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # not every system can
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)

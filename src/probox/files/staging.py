@@ -7,12 +7,15 @@ import errno
 import os
 import re
 import shutil
+import signal
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from probox.errors import InputError
 
@@ -22,8 +25,9 @@ except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "Staging", "claim", "claim_alone", "exchange", "folder_made", "is_staging_name", "move_into_place", "named_errors",
-    "parents_made", "remove_if_empty", "staging", "sweep", "taking_turns",
+    "Staging", "claim", "claim_alone", "exchange", "folder_made", "hold_signals", "is_staging_name", "missing_folders",
+    "move_into_place", "named_errors", "parents_made", "remove_if_empty", "staging", "sweep", "sync_folder",
+    "taking_turns",
 ]  # fmt: skip
 
 _MARKER = "made-by-probox"
@@ -45,7 +49,7 @@ def named_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
-def claim(path: Path) -> int | None:
+def claim(path: Path, *, make: bool = True) -> int | None:
     """Lock a file (made if it is missing) or a folder for this process, and return what to close to give it up.
 
     The lock ends with the process, however that ends. A link to a file is not followed. None if another process has
@@ -53,7 +57,8 @@ def claim(path: Path) -> int | None:
     """
     if fcntl is None:
         raise OSError(errno.ENOTSUP, "no locks on this system")
-    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    file = make and not path.is_dir()
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW if file else os.O_RDONLY, 0o666)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(opened), os.stat(path)):
@@ -170,26 +175,52 @@ def _remove_tree(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def move_into_place(moves: list[tuple[Path, Path]], aside: Path) -> None:
-    """Move files or whole folders to their places; if one can't go there, all places get back what they had."""
-    done: list[tuple[Path, Path, Path | None]] = []
+@contextmanager
+def hold_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait until the block ends: it moves files, which takes a moment."""
+    pending: list[int] = []
+    before: dict[int, Any] = {}
     try:
-        for number, (source, place) in enumerate(moves):
-            old = None
-            if os.path.lexists(place):
-                old = aside / str(number)
-                _second_name(place, old)
-            with named_errors(place):
-                os.replace(source, place)
-            done.append((source, place, old))
-    except BaseException:
-        for source, place, old in reversed(done):
-            with suppress(OSError):  # the first failure is the one to tell of
-                if old is None:
-                    os.replace(place, source)
-                else:
-                    os.replace(old, place)
-        raise
+        if threading.current_thread() is threading.main_thread():  # no other thread runs handlers
+            for held in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(held) is not None:
+                    before[held] = signal.signal(held, lambda number, _: pending.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if pending:
+            signal.raise_signal(pending[0])
+
+
+def move_into_place(moves: list[tuple[Path, Path]], aside: Path) -> None:
+    """Move files or whole folders to their places; if one can't go there, all places get back what they had.
+
+    Folders that are missing on the way to a place are made. A move whose target is in `aside` removes a file.
+    """
+    begun: list[tuple[Path, Path, Path | None]] = []
+    made: list[Path] = []
+    with hold_signals():
+        try:
+            for number, (source, place) in enumerate(moves):
+                with named_errors(source if aside in place.parents else place):
+                    for folder in missing_folders(place.parent):
+                        folder.mkdir()
+                        made.append(folder)
+                    old = None
+                    if os.path.lexists(place):
+                        old = aside / str(number)
+                        _second_name(place, old)
+                    begun.append((source, place, old))  # before the move: it may be done although it raises
+                    os.replace(source, place)
+        except BaseException:
+            for source, place, old in reversed(begun):
+                with suppress(OSError):  # the first failure is the one to tell of
+                    if not os.path.lexists(source):
+                        os.replace(*((place, source) if old is None else (old, place)))
+            for folder in reversed(made):
+                remove_if_empty(folder)
+            raise
 
 
 def _second_name(path: Path, other: Path) -> None:
@@ -197,8 +228,7 @@ def _second_name(path: Path, other: Path) -> None:
     try:
         os.link(path, other, follow_symlinks=False)
     except OSError:  # not every file system has links
-        with named_errors(path):
-            shutil.copy2(path, other, follow_symlinks=False)
+        shutil.copy2(path, other, follow_symlinks=False)
 
 
 @contextmanager
@@ -214,7 +244,7 @@ def folder_made(folder: Path) -> Iterator[None]:
     missing: list[Path] = []
     try:
         with named_errors(folder):
-            missing += _missing(folder)
+            missing += missing_folders(folder)
             for path in missing:
                 path.mkdir(exist_ok=True)
         yield
@@ -224,7 +254,7 @@ def folder_made(folder: Path) -> Iterator[None]:
         raise
 
 
-def _missing(folder: Path) -> list[Path]:
+def missing_folders(folder: Path) -> list[Path]:
     """Return the folders that are missing on the way to one, the topmost first."""
     if "\0" in str(folder):
         raise InputError(
@@ -246,13 +276,23 @@ def remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder have reached the disk."""
+    with suppress(OSError):  # not every system can
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
 @contextmanager
 def taking_turns(folder: Path) -> Iterator[None]:
     """Wait until no other run is moving its files to a place in `folder`; not forever, for others may lock it, too."""
     claimed = None
     with suppress(OSError):  # without locks: a moment's risk
         patience = time.monotonic() + _PATIENCE
-        while (claimed := claim(folder)) is None and time.monotonic() < patience:
+        while (claimed := claim(folder, make=False)) is None and time.monotonic() < patience:
             time.sleep(0.02)
     try:
         yield

@@ -1,21 +1,36 @@
-"""A folder that is made anew as a whole, and takes the place of one that was made in the same way."""
+"""Folders that are put in place of others as a whole, in one step."""
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from probox.errors import InputError
-from probox.files.staging import exchange, named_errors, parents_made, staging, sweep, taking_turns
+from probox.files.staging import (
+    Staging,
+    exchange,
+    hold_signals,
+    move_into_place,
+    named_errors,
+    parents_made,
+    remove_if_empty,
+    sweep,
+    sync_folder,
+    taking_turns,
+)
 
-__all__ = ["whole_folder"]
+__all__ = ["put_folder", "staging_near", "whole_folder"]
+
+_MOST_KEPT = 10_000
+"""So many other files are kept in a folder that is replaced; beside more, files are replaced one by one."""
 
 
 @contextmanager
-def whole_folder(target: str | os.PathLike[str], check: Callable[[], None]) -> Iterator[Path]:
+def whole_folder(target: str | os.PathLike[str], check: Callable[[], None], *, keep: bool = False) -> Iterator[Path]:
     """Give a new folder to write into, which takes the place of `target` when the block ends without an error.
 
     Parameters
@@ -24,41 +39,159 @@ def whole_folder(target: str | os.PathLike[str], check: Callable[[], None]) -> I
         The folder, made with those above it if it is missing. A link to a folder is followed.
     check : callable
         Raises if what is at the place may not be replaced: called before any work is done, and again at its end.
+    keep : bool
+        Files of other names stay. Where the folder cannot be replaced as a whole, its files are, one by one.
     """
     shown = Path(target)
     with named_errors(shown):
         place = Path(os.path.realpath(shown))
-        here = Path(os.path.realpath(os.curdir))
         if os.path.lexists(place) and not place.is_dir():
             raise InputError("is a file, expected a folder to write to", file=str(target), remedy="choose another name")
-        if place == here or place in here.parents:
+        if not keep and _is_current(place):
             raise InputError(
                 "is the folder in which this runs, which cannot be replaced",
                 file=str(target),
                 remedy="name a new folder in it",
             )
     check()
-    with parents_made(place), named_errors(shown):
-        sweep(place.parent, place.name)
-        with staging(place.parent, place.name) as made:
-            yield made.files
-            with taking_turns(place.parent):
-                check()
+    with parents_made(place), named_errors(shown), staging_near(place, shown, inside=keep) as made:
+        yield made.files
+        names = _names_in(made.files)
+        with taking_turns(place.parent), taking_turns(place):
+            gone = [] if keep or not place.exists() else _names_in(place)
+            check()
+            if put_folder(made.files, place, names, gone):
+                pass
+            elif keep:
+                move_into_place([(made.files / name, place / name) for name in names], made.aside)
+            else:
                 _put(made.files, place, made.aside / "old")
+        for folder in {place.parent, *((place / name).parent for name in names)}:
+            sync_folder(folder)
+
+
+@contextmanager
+def staging_near(place: Path, shown: Path, *, inside: bool = True) -> Iterator[Staging]:
+    """Give a hidden folder beside a folder; or `inside`, where the folder cannot be replaced as a whole anyway."""
+    with named_errors(shown):
+        for near in (place.parent, place):
+            sweep(near, place.name)
+        fixed = os.path.ismount(place) or _is_current(place) or not os.access(place.parent, os.W_OK)
+        made = Staging(place if inside and fixed and place.is_dir() else place.parent, place.name)
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+def put_folder(new: Path, place: Path, names: Iterable[str], gone: Iterable[str] = ()) -> bool:
+    """Put a folder in place of another one in one step; return False, nothing changed, where that is not possible.
+
+    All other files of the old folder stay: they get a second name in the new one, and folders are made again.
+
+    Parameters
+    ----------
+    new, place : Path
+        The new folder, in which the old one is found afterwards, and its place, where there may be none.
+    names, gone : iterable of str
+        Files of the new folder, and files of the old one that go.
+    """
+    if not place.exists():
+        os.rename(new, place)
+        return True
+    replaced = {*names, *gone}
+    try:
+        if not _may_swap(new, place):
+            return False
+        kept = _keep_others(place, new, replaced)
+    except OSError:  # no links here, a folder of somebody else, or a file is just going away
+        return False
+    with hold_signals():
+        if not exchange(new, place):
+            return False
+        try:
+            _rescue(new, place, replaced, kept)
+        except BaseException:
+            exchange(new, place)
+            raise
+    return True
+
+
+def _may_swap(new: Path, place: Path) -> bool:
+    """Return whether a new folder in the place of the old one makes no difference to others."""
+    return not (place in new.parents or os.path.ismount(place) or _is_current(place)) and os.access(place, os.W_OK)
+
+
+def _is_current(place: Path) -> bool:
+    with suppress(OSError):  # the current folder was removed
+        here = Path(os.path.realpath(os.curdir))
+        return place == here or place in here.parents
+    return False
+
+
+def _keep_others(place: Path, new: Path, replaced: set[str]) -> set[tuple[str, int]]:
+    """Give all files of a folder but those that are replaced a second name in another; return names and numbers."""
+    kept: set[tuple[str, int]] = set()
+    made = new.stat()
+    changed = {Path(name).parent for name in replaced}
+    for base, name in _files_in(place):
+        inside = (base / name).relative_to(place).as_posix()
+        if not name:
+            (new / inside).mkdir(exist_ok=True)
+            old = base.stat()
+            alike = (old.st_uid, old.st_gid, old.st_dev) == (made.st_uid, made.st_gid, made.st_dev)
+            if not alike or not os.access(base, os.W_OK):
+                raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        elif len(kept) > _MOST_KEPT:
+            raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
+        elif inside not in replaced:
+            os.link(base / name, new / inside, follow_symlinks=False)
+            kept.add((inside, (new / inside).lstat().st_ino))
+    for above, folders, files in os.walk(place, topdown=False):
+        inside_new = Path(above).relative_to(place)
+        if folders or files:
+            remove_if_empty(new / inside_new)  # all that was in it goes
+        if (new / inside_new).exists():
+            shutil.copystat(above, new / inside_new)
+            if inside_new in changed:
+                os.utime(new / inside_new)
+    return kept
+
+
+def _names_in(folder: Path) -> list[str]:
+    return sorted((base / name).relative_to(folder).as_posix() for base, name in _files_in(folder) if name)
+
+
+def _files_in(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each file below a folder, links too, with the folder that it is in; and each folder with no name."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for above, folders, files in os.walk(folder, onerror=fail):
+        base = Path(above)
+        yield base, ""
+        yield from ((base, name) for name in files)
+        yield from ((base, name) for name in folders if (base / name).is_symlink())
+
+
+def _rescue(old: Path, place: Path, replaced: set[str], kept: set[tuple[str, int]]) -> None:
+    """Bring over what somebody put into the old folder at the very moment it was replaced."""
+    for base, name in _files_in(old):
+        inside = (base / name).relative_to(old).as_posix()
+        if name and inside not in replaced and (inside, (base / name).lstat().st_ino) not in kept:
+            (place / inside).parent.mkdir(parents=True, exist_ok=True)
+            (place / inside).unlink(missing_ok=True)
+            os.link(base / name, place / inside, follow_symlinks=False)
 
 
 def _put(new: Path, place: Path, aside: Path) -> None:
     """Move a folder to its place; what was there is removed with the place where the new one was made."""
-    if not place.exists():
-        os.rename(new, place)
-        return
-    os.chmod(new, stat.S_IMODE(place.stat().st_mode))
-    if exchange(new, place):
-        return
-    os.rename(place, aside)
-    try:
-        os.rename(new, place)
-    except OSError:
-        with suppress(OSError):
-            os.rename(aside, place)
-        raise
+    with hold_signals():
+        os.rename(place, aside)
+        try:
+            os.rename(new, place)
+        except OSError:
+            with suppress(OSError):
+                os.rename(aside, place)
+            raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,16 @@ from probox.evaluation.storage import (
     COLUMNS,
     WORDS,
     check_digest,
-    check_place,
     evaluation_from_bytes,
     files_of,
     load_evaluation,
     parsed_words,
     read_words_of,
+    save_folders,
     words_in,
 )
-from probox.files.output import write_files
+from probox.files.output import Content
 from probox.files.reading import Paths
-from probox.files.staging import folder_made
 from probox.parts.compact import CompactEvaluation
 from probox.parts.compact_storage import compact_of, schema_of, stored_of
 from probox.parts.keep import MEASURES
@@ -75,18 +73,17 @@ def from_bytes(data: bytes) -> Result:
 
 def save_results(results: Mapping[Path, Result]) -> None:
     """Write results into folders, all of them or none; folders that are missing are made."""
-    files: dict[Path, Any] = {}
-    with ExitStack() as stack:
-        for folder, result in results.items():
-            check_place(folder)
-            stack.enter_context(folder_made(folder))
-            files |= files_of(result, folder) if isinstance(result, Evaluation) else _compact_files(result, folder)
-        write_files(files)
+    save_folders(
+        {
+            folder: files_of(result) if isinstance(result, Evaluation) else _compact_files(result)
+            for folder, result in results.items()
+        }
+    )
 
 
-def _compact_files(result: CompactEvaluation, folder: Path) -> dict[Path, Any]:
+def _compact_files(result: CompactEvaluation) -> dict[str, Content]:
     words, arrays = stored_of(result)
-    return {folder / COLUMNS: lambda file: write_archive(file, arrays), folder / WORDS: _text(words)}
+    return {COLUMNS: lambda file: write_archive(file, arrays), WORDS: _text(words)}
 
 
 def compact_to_bytes(result: CompactEvaluation) -> bytes:

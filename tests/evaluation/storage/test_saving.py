@@ -225,8 +225,10 @@ result.save(sys.argv[1])
 
 
 def test_a_run_that_is_killed_between_two_files(tmp_path: Path, evaluation: Evaluation) -> None:
+    """The current folder cannot be replaced as a whole, so its files are replaced one by one."""
     evaluation.save(tmp_path)
-    assert subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60).returncode == 9
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60, cwd=tmp_path)
+    assert killed.returncode == 9
     assert "are not of one evaluation" in refused(tmp_path)
 
 

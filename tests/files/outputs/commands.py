@@ -19,14 +19,26 @@ class Command:
     words: tuple[str, ...]
     before: tuple[str, ...] = ()
     """More words that make an earlier output which differs."""
+    other: tuple[str, ...] = ()
+    """Another command, or -c and Python code, that makes the earlier output."""
+    mine: tuple[str, ...] = ("mine.txt",)
+    """Files of the user's that may lie there."""
     slow: bool = False
 
     def line(self, inputs: Path, folder: Path, *, earlier: bool = False) -> list[str]:
         """Return the words to run it with."""
-        given = (*self.words, *(self.before if earlier else ()))
+        given = (*self.words, *self.before) if earlier and not self.other else self.other if earlier else self.words
         out = str(folder / self.out)
         return [word.replace("OUT", out).replace("IN", str(inputs)) for word in given]
 
+
+def _inside(out: str) -> tuple[str, ...]:
+    return (f"{out}/mine.txt", f"{out}/my/own/notes.txt")
+
+
+_EVALUATE = ("evaluate", "IN/truth.json", "IN/sure.json")
+_LESS = ("--label-threshold", "0.5")
+_CALIBRATE = ("calibrate", "fit", "IN/truth.json", "IN/unsure.json", "--for", "nll", "--labels", "isotonic")
 
 COMMANDS = [
     Command(
@@ -34,14 +46,16 @@ COMMANDS = [
         "pictures",
         ("draw", "IN/results/sure", "--images", "IN/images", "--labels", "none", "--worst", "1", "--out", "OUT"),
         ("--colours", "green-red"),
+        mine=_inside("pictures"),
         slow=True,
     ),
-    Command("plot", "plots", ("plot", "IN/results", "--out", "OUT"), ("--dark",), slow=True),
+    Command("plot", "plots", ("plot", "IN/results", "--out", "OUT"), ("--dark",), mine=_inside("plots"), slow=True),
     Command(
         "report",
         "report",
         ("report", "IN/results", "--images", "IN/images", "--out", "OUT"),
         ("--title", "Earlier"),
+        mine=_inside("report"),
     ),
     Command(
         "report --embed",
@@ -49,8 +63,22 @@ COMMANDS = [
         ("report", "IN/results", "--images", "IN/images", "--embed", "--out", "OUT"),
         ("--title", "Earlier"),
     ),
-    Command("demo", "demo", ("demo", "--save", "OUT"), slow=True),
-    Command("experiment", "experiments", ("experiment", "run", "duplicates", "plane", "--out", "OUT"), slow=True),
+    Command(
+        "demo",
+        "demo",
+        ("demo", "--save", "OUT"),
+        other=("-c", "from probox.demo import make_demo; make_demo(images=2, seed=5).save('OUT')"),
+        mine=_inside("demo"),
+        slow=True,
+    ),
+    Command(
+        "experiment",
+        "experiments",
+        ("experiment", "run", "duplicates", "plane", "--out", "OUT"),
+        ("--preset", "paper"),
+        mine=_inside("experiments"),
+        slow=True,
+    ),
     Command(
         "detect",
         "found.json",
@@ -63,7 +91,18 @@ COMMANDS = [
         ("convert", "IN/unsure.json", "OUT", "--truth", "IN/truth.json"),
         ("--to", "coco"),
     ),
-    Command("convert to Parquet", "truth.parquet", ("convert", "IN/truth.json", "OUT")),
+    Command(
+        "convert to Parquet",
+        "truth.parquet",
+        ("convert", "IN/truth.json", "OUT"),
+        other=("convert", "IN/other/truth.json", "OUT"),
+    ),
+    Command(
+        "convert to shards",
+        "set",
+        ("convert", "IN/truth.json", "OUT", "--shards", "2"),
+        other=("convert", "IN/other/truth.json", "OUT", "--shards", "1"),
+    ),
     Command(
         "fuse",
         "fused.json",
@@ -73,23 +112,49 @@ COMMANDS = [
     Command(
         "calibrate",
         "calibration.json",
-        (
-            "calibrate",
-            "fit",
-            "IN/truth.json",
-            "IN/unsure.json",
-            "--for",
-            "nll",
-            "--labels",
-            "isotonic",
-            "--method",
-            "isotonic",
-            "--out",
-            "OUT",
-        ),
+        (*_CALIBRATE, "--method", "isotonic", "--out", "OUT"),
         ("--method", "constant"),
     ),
+    Command(
+        "calibrate apply",
+        "calibrated.json",
+        ("calibrate", "apply", "IN/calibration.json", "IN/unsure.json", "--out", "OUT"),
+        other=("convert", "IN/sure.json", "OUT"),
+    ),
+    Command("rank", "next.json", ("rank", "IN/unsure.json", "--out", "OUT"), ("--top", "1")),
+    Command("evaluate", "results", (*_EVALUATE, "--out", "OUT"), _LESS, mine=_inside("results/sure")),
+    Command(
+        "evaluate two files",
+        "results",
+        (*_EVALUATE, "IN/unsure.json", "--out", "OUT"),
+        _LESS,
+        mine=(*_inside("results"), *_inside("results/sure")),
+    ),
+    Command("evaluate --csv", "tables", (*_EVALUATE, "--csv", "OUT"), _LESS, mine=_inside("tables")),
+    Command(
+        "join",
+        "joined",
+        ("join", "IN/parts/1/sure", "IN/parts/2/sure", "--out", "OUT"),
+        other=("join", "IN/parts/1/unsure", "IN/parts/2/unsure", "--out", "OUT"),
+        mine=_inside("joined"),
+    ),
+    Command(
+        "join two results",
+        "joined",
+        ("join", "IN/parts/1", "IN/parts/2", "--out", "OUT"),
+        other=(*_EVALUATE, "IN/unsure.json", *_LESS, "--out", "OUT"),
+        mine=_inside("joined"),
+    ),
+    Command(
+        "diagnose",
+        "why",
+        ("diagnose", "IN/results", "--replicates", "5", "--out", "OUT"),
+        ("--dark", "--seed", "1"),
+        mine=_inside("why"),
+        slow=True,
+    ),
 ]
+"""`table` and `compare` write no files."""
 
 
 def run(words: list[str], program: str = MAIN) -> subprocess.CompletedProcess[str]:

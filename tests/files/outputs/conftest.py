@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import probox
+from probox.calibration.fitting import fit
 from probox.demo import make_demo
 
 
@@ -20,8 +21,13 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inputs")
     demo = make_demo(images=2)
     demo.save(folder)
+    make_demo(images=2, seed=5).save(folder / "other")
     for name, found in demo.detectors.items():
         probox.evaluate(demo.truth, found).save(folder / "results" / name)
+        for part in (1, 2):
+            probox.evaluate_part(demo.truth, found, (part, 2)).save(folder / "parts" / str(part) / name)
+    fitted = fit(demo.truth, demo.detectors["unsure"], method="constant", target="nll", folds=2)
+    fitted.calibration.save(folder / "calibration.json")
     pytest.importorskip("onnx")
     path = Path(__file__).resolve().parents[2] / "detect" / "graphs.py"
     spec = importlib.util.spec_from_file_location("output_graphs", path)

@@ -14,7 +14,7 @@ from tests.files.outputs.commands import COMMANDS, MAIN, leftovers, run, tree
 from probox.errors import InputError
 from probox.files.folder import output_folder
 from probox.files.output import write_files
-from probox.files.staging import claim, staging, sweep
+from probox.files.staging import claim, exchange, staging, sweep
 
 
 def start(words: list[str], program: str = MAIN) -> subprocess.Popen[str]:
@@ -91,6 +91,54 @@ def test_the_folder_one_stands_in_stays_the_same(tmp_path: Path, monkeypatch: py
         folder.write("a", b"newer")
     assert out.stat().st_ino != number  # swapped as a whole
     assert (out / "a").read_bytes() == b"newer"
+
+
+class TestAtTheMomentOfTheSwap:
+    """What somebody writes into a folder just before it is replaced."""
+
+    def write(self, out: Path, version: bytes) -> None:
+        with output_folder(out, "draw") as folder:
+            folder.write("a", version)
+            folder.write("b", version)
+
+    @pytest.fixture
+    def out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Return a folder in which a file is made and another one is replaced when the swap begins."""
+        out = tmp_path / "out"
+        self.write(out, b"old")
+        (out / "mine.txt").write_text("old")
+
+        def late(one: Path, other: Path) -> bool:
+            if not (out / "late").exists():
+                (out / "late").mkdir()
+                (out / "late" / "new.txt").write_text("late")
+                (tmp_path / "mine").write_text("late")
+                (tmp_path / "mine").rename(out / "mine.txt")
+            return exchange(one, other)
+
+        monkeypatch.setattr("probox.files.whole_folder.exchange", late)
+        return out
+
+    def test_it_stays(self, out: Path) -> None:
+        self.write(out, b"new")
+        files = tree(out)
+        assert files.pop(".probox.json")
+        assert files == {"a": b"new", "b": b"new", "mine.txt": b"late", "late/new.txt": b"late"}
+        assert leftovers(out.parent) == []
+
+    def test_the_old_folder_comes_back_where_it_cannot_stay(self, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(source: Path, target: Path, **more: object) -> None:
+            if Path(target) == out / "late" / "new.txt":
+                raise OSError(5, "Input/output error")
+            link(source, target, **more)  # type: ignore[arg-type]
+
+        link = os.link
+        monkeypatch.setattr(os, "link", broken)
+        with pytest.raises(InputError, match="out: cannot be written: Input/output error"):
+            self.write(out, b"new")
+        files = tree(out)
+        assert files.pop(".probox.json")
+        assert files == {"a": b"old", "b": b"old", "mine.txt": b"late", "late/new.txt": b"late"}
 
 
 HOLD = """
@@ -191,3 +239,19 @@ def test_a_failing_move_brings_back_what_was_moved(tmp_path: Path, monkeypatch: 
     with pytest.raises(InputError, match="c: cannot be written: Input/output error"):
         write_files({tmp_path / "a": b"new", tmp_path / "b": b"new", tmp_path / "c": b"new"})
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old"}
+
+
+def test_a_move_that_is_done_although_it_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "ab":
+        (tmp_path / name).write_text("old")
+    real = os.replace
+
+    def interrupted(source: Path, target: Path) -> None:
+        real(source, target)
+        if target == tmp_path / "b" and Path(source).parent.name == "files":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_files({tmp_path / "a": b"new", tmp_path / "b": b"new", tmp_path / "c": b"new"})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old", "b": "old"}

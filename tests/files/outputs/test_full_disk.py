@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.files.outputs.commands import COMMANDS, MAIN, Command, leftovers, run, tree
+from tests.files.outputs.commands import COMMANDS, Command, leftovers, run, tree
 
 from probox.errors import InputError
 from probox.files.folder import output_folder
-
-# No file may become larger than this; writing more fails like on a full disk, only with other words.
-LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600)); " + MAIN
 
 
 def check_failed(done: subprocess.CompletedProcess[str], folder: Path, command: Command, reason: str) -> None:
@@ -24,26 +21,6 @@ def check_failed(done: subprocess.CompletedProcess[str], folder: Path, command: 
     assert str(folder / command.out) in lines[0]
     assert reason in lines[0]
     assert leftovers(folder) in ([], [f"{command.out}.partial"])
-
-
-@pytest.mark.parametrize(
-    "command",
-    [pytest.param(command, id=command.name, marks=pytest.mark.slow if command.slow else ()) for command in COMMANDS],
-)
-def test_files_that_cannot_grow(command: Command, inputs: Path, tmp_path: Path) -> None:
-    done = run(command.line(inputs, tmp_path), LIMITED)
-    check_failed(done, tmp_path, command, "File too large")
-    assert tree(tmp_path) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c.before], ids=lambda command: command.name)
-def test_the_earlier_output_stays(command: Command, inputs: Path, tmp_path: Path) -> None:
-    assert run(command.line(inputs, tmp_path, earlier=True)).returncode == 0
-    before = tree(tmp_path)
-    assert before
-    check_failed(run(command.line(inputs, tmp_path), LIMITED), tmp_path, command, "File too large")
-    assert tree(tmp_path) == before
 
 
 @pytest.fixture

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.files.outputs.commands import tree
+from tests.files.outputs.commands import MAIN, tree
 
 from probox.cli import main
 
@@ -166,6 +169,94 @@ def test_evaluations_replace_nothing_else(
     mine.unlink()
     assert run(capsys, *words)[0] == 0
     assert run(capsys, *words)[0] == 0
+
+
+class TestResults:
+    """Folders of results are replaced as a whole, and what else is in them stays."""
+
+    def words(self, inputs: Path, out: Path, *more: object) -> tuple[object, ...]:
+        return ("evaluate", inputs / "truth.json", inputs / "sure.json", inputs / "unsure.json", "--out", out, *more)
+
+    def test_other_files_are_the_same_files(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "results"
+        assert run(capsys, *self.words(inputs, out))[0] == 0
+        for path in (out / "mine.txt", out / "sure" / "mine.txt", out / "my" / "own" / "deep.txt"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("mine")
+        (out / "empty").mkdir(mode=0o750)
+        os.utime(out / "my", (1e9, 1e9))
+        (out / "link").symlink_to("mine.txt")
+        (out / "folder").symlink_to(tmp_path)
+        out.chmod(0o770)
+
+        def found() -> dict[str, tuple[int, int]]:
+            return {path.as_posix(): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in out.rglob("*")}
+
+        before, number = found(), out.stat().st_ino
+        assert run(capsys, *self.words(inputs, out, "--label-threshold", 0.5))[0] == 0
+        after = found()
+        assert out.stat().st_ino != number
+        assert before.keys() == after.keys()
+        for name in ("mine.txt", "sure/mine.txt", "my/own/deep.txt", "link", "folder"):
+            assert before[f"{out}/{name}"] == after[f"{out}/{name}"]
+        assert (out / "folder").readlink() == tmp_path
+        assert [oct((out / name).stat().st_mode)[-3:] for name in ("", "empty")] == ["770", "750"]
+        assert (out / "my").stat().st_mtime == 1e9
+
+    @pytest.mark.parametrize("reason", ["too many files", "current folder"])
+    def test_one_by_one(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        inputs: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        reason: str,
+    ) -> None:
+        out = tmp_path / "results"
+        assert run(capsys, *self.words(inputs, out))[0] == 0
+        (out / "mine.txt").write_text("mine")
+        before, number = tree(out), out.stat().st_ino
+        if reason == "current folder":
+            monkeypatch.chdir(out)
+        else:
+            monkeypatch.setattr("probox.files.whole_folder._MOST_KEPT", 0)
+        assert run(capsys, *self.words(inputs, out, "--label-threshold", 0.5))[0] == 0
+        assert out.stat().st_ino == number
+        after = tree(out)
+        assert before.keys() == after.keys()
+        assert {name for name in before if before[name] == after[name]} == {"mine.txt"}
+
+    def test_links_to_results_are_followed(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "results"
+        out.mkdir()
+        (tmp_path / "elsewhere").mkdir()
+        (out / "sure").symlink_to("../elsewhere")
+        (tmp_path / "link").symlink_to("results")
+        assert run(capsys, *self.words(inputs, tmp_path / "link"))[0] == 0
+        assert (out / "sure").is_symlink()
+        assert (tmp_path / "link").is_symlink()
+        assert set(tree(tmp_path / "elsewhere")) == {"evaluation.json", "tables.npz"}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_list_that_is_no_file_is_not_waited_for(inputs: Path, tmp_path: Path, kind: str) -> None:
+    out = tmp_path / "tables"
+    out.mkdir()
+    if kind == "pipe":
+        os.mkfifo(out / ".probox.json")
+    elif os.geteuid() == 0:
+        os.mknod(out / ".probox.json", stat.S_IFCHR | 0o600, os.makedev(1, 5))  # as /dev/zero, which never ends
+    else:
+        pytest.skip("only root can make a device")
+    words = ["evaluate", str(inputs / "truth.json"), str(inputs / "sure.json"), "--csv", str(out)]
+    done = subprocess.run([sys.executable, "-c", MAIN, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert ".probox.json: is not the list of files that probox keeps under this name" in done.stderr
 
 
 class TestNamedFiles:
