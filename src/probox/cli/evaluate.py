@@ -63,7 +63,7 @@ def command(
     --out keeps each result in DIR/NAME, NAME being the file's without .json, .gz or .parquet unless it is given:
     NAME=DETECTIONS. Results of the same names are replaced in one step, all of them or none; others in DIR must have
     been measured alike, on the same images. If DIR cannot be replaced as a whole (the current folder, a mount point,
-    a system other than Linux), `kill -9` can leave old and new results there.
+    beside folders of your own, a system other than Linux), `kill -9` can leave old and new results there.
 
     --csv writes summary.csv, per_class.csv, per_size.csv, per_image.csv, confusion.csv, detections.csv and objects.csv
     into DIR, or for several files into DIR/NAME each: numbers in full, fractions instead of per cent, nothing where

@@ -142,7 +142,7 @@ def run_command(
     from probox.errors import InputError
     from probox.experiments.experiment import TooFewImagesError
     from probox.experiments.figures import style
-    from probox.experiments.outcome import Setting, check_extras, file_names, find_experiments, perform
+    from probox.experiments.outcome import KEPT, Setting, check_extras, file_names, find_experiments, perform
     from probox.experiments.page import PAGES, write_page
     from probox.experiments.running import PRESETS
     from probox.experiments.settings import parse_settings
@@ -173,7 +173,7 @@ def run_command(
     outcomes: list[Outcome] = []
     written = None
     files = [name for experiment in chosen for name in file_names(experiment)] + [*PAGES] * ("all" in names)
-    with output_folder(out, "experiment", names=files) as folder:
+    with output_folder(out, "experiment", names=files, carry=KEPT) as folder:
         for experiment in chosen:
             began = time.perf_counter()
             try:

@@ -41,12 +41,13 @@ class _Entry:
 class OutputFolder:
     """Files of one command on their way into a folder; see `output_folder`."""
 
-    def __init__(self, target: Path, place: Path, command: str, staged: Staging, *, fresh: bool) -> None:
+    def __init__(self, target: Path, place: Path, command: str, staged: Staging, *, fresh: bool, carry: str) -> None:
         self.target = target
         self._place = place
         self._command = command
         self._staged = staged
         self._fresh = fresh
+        self._carry = carry
         self._digests: dict[str, str] = {}
 
     def write(self, name: str, content: Content) -> Path:
@@ -75,7 +76,8 @@ class OutputFolder:
             new = {name: _Entry(self._command, (digest,)) for name, digest in self._digests.items()}
             listed = _list_text(stays | new)
             put_content(self._staged.files / LISTING, listed, lasting=False)
-            if put_folder(self._staged.files, place, [*new, LISTING], gone):
+            own = {self._carry, *(str(above) for name in stays for above in PurePosixPath(name).parents)}
+            if put_folder(self._staged.files, place, [*new, LISTING], gone, own):
                 return
             # A run killed in between leaves old and new files; the list knows both, so the next run can mend it.
             both = {
@@ -105,7 +107,7 @@ class OutputFolder:
 
 @contextmanager
 def output_folder(
-    target: str | Path, command: str, *, names: Iterable[str] = (), fresh: bool = False
+    target: str | Path, command: str, *, names: Iterable[str] = (), fresh: bool = False, carry: str = ""
 ) -> Iterator[OutputFolder]:
     """Give a folder to write files into, which appear in `target` together when the block ends without an error.
 
@@ -120,6 +122,8 @@ def output_folder(
     fresh : bool
         Everything that an earlier run wrote goes, also what is not written anew; and a folder that has something in it,
         but nothing of such a run, is refused.
+    carry : str
+        A folder in `target` whose files belong to the command and stay as they are.
     """
     shown = Path(target)
     place = _real_folder(shown)
@@ -130,7 +134,7 @@ def output_folder(
         )
     _check_names(place, shown, names, known, command)
     with parents_made(place), staging_near(place, shown) as staged:
-        folder = OutputFolder(shown, place, command, staged, fresh=fresh)
+        folder = OutputFolder(shown, place, command, staged, fresh=fresh, carry=carry)
         yield folder
         folder.commit()
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from probox.errors import InputError
+from probox.files.replacing import EVALUATION_WORDS
 from probox.files.staging import (
     Staging,
     exchange,
@@ -25,7 +26,7 @@ from probox.files.staging import (
 
 __all__ = ["put_folder", "staging_near", "whole_folder"]
 
-_MOST_KEPT = 10_000
+_MOST_KEPT = 1000
 """So many other files are kept in a folder that is replaced; beside more, files are replaced one by one."""
 
 
@@ -84,10 +85,11 @@ def staging_near(place: Path, shown: Path, *, inside: bool = True) -> Iterator[S
         made.remove()
 
 
-def put_folder(new: Path, place: Path, names: Iterable[str], gone: Iterable[str] = ()) -> bool:
+def put_folder(new: Path, place: Path, names: Iterable[str], gone: Iterable[str] = (), own: Iterable[str] = ()) -> bool:
     """Put a folder in place of another one in one step; return False, nothing changed, where that is not possible.
 
-    All other files of the old folder stay: they get a second name in the new one, and folders are made again.
+    All other files of the old folder stay: they get a second name in the new one, and folders that probox wrote are
+    made again. A user's folder in it prevents the exchange: a program may run there, and would lose what it writes.
 
     Parameters
     ----------
@@ -95,6 +97,8 @@ def put_folder(new: Path, place: Path, names: Iterable[str], gone: Iterable[str]
         The new folder, in which the old one is found afterwards, and its place, where there may be none.
     names, gone : iterable of str
         Files of the new folder, and files of the old one that go.
+    own : iterable of str
+        Folders of the old one that probox made, beside those of these files and of stored results.
     """
     if not place.exists():
         os.rename(new, place)
@@ -103,8 +107,8 @@ def put_folder(new: Path, place: Path, names: Iterable[str], gone: Iterable[str]
     try:
         if not _may_swap(new, place):
             return False
-        kept = _keep_others(place, new, replaced)
-    except OSError:  # no links here, a folder of somebody else, or a file is just going away
+        kept = _keep_others(place, new, replaced, set(own))
+    except OSError:  # no links here, a folder of the user, or a file is just going away
         return False
     with hold_signals():
         if not exchange(new, place):
@@ -129,18 +133,20 @@ def _is_current(place: Path) -> bool:
     return False
 
 
-def _keep_others(place: Path, new: Path, replaced: set[str]) -> set[tuple[str, int]]:
+def _keep_others(place: Path, new: Path, replaced: set[str], own: set[str]) -> set[tuple[str, int]]:
     """Give all files of a folder but those that are replaced a second name in another; return names and numbers."""
     kept: set[tuple[str, int]] = set()
     made = new.stat()
     changed = {Path(name).parent for name in replaced}
+    known = own | {above.as_posix() for name in replaced for above in Path(name).parents}
     for base, name in _files_in(place):
         inside = (base / name).relative_to(place).as_posix()
         if not name:
             (new / inside).mkdir(exist_ok=True)
             old = base.stat()
             alike = (old.st_uid, old.st_gid, old.st_dev) == (made.st_uid, made.st_gid, made.st_dev)
-            if not alike or not os.access(base, os.W_OK):
+            written = inside in known or (base / EVALUATION_WORDS).is_file()
+            if not (alike and written and os.access(base, os.W_OK)):
                 raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         elif len(kept) > _MOST_KEPT:
             raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))

@@ -33,7 +33,7 @@ class Command:
 
 
 def _inside(out: str) -> tuple[str, ...]:
-    return (f"{out}/mine.txt", f"{out}/my/own/notes.txt")
+    return (f"{out}/mine.txt", f"{out}/notes.txt")
 
 
 _EVALUATE = ("evaluate", "IN/truth.json", "IN/sure.json")

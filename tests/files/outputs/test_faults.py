@@ -114,7 +114,7 @@ def test_every_moment_of_writing_a_folder(
 ) -> None:
     work = tmp_path / "work"
     before = code(WRITE_FOLDER, work, b"old", FRESH=fresh) if earlier else []
-    mine = ["out/more/thesis.txt", "out/mine/notes.txt"] if earlier else ["mine.txt"]
+    mine = ["out/more/thesis.txt", "out/notes.txt"] if earlier else ["mine.txt"]
     words = code(WRITE_FOLDER, work, b"new", FRESH=fresh)
     answer = tool.check(words, work, earlier=before, mine=mine, faults=faults)
     assert ("exchange" in answer["operations"]) == earlier
@@ -127,7 +127,7 @@ def test_every_moment_of_writing_results(
 ) -> None:
     work = tmp_path / "work"
     before = code(WRITE_RESULTS, work, b"old", RESULTS=results)
-    mine = ["out/mine.txt", "out/a/mine.txt", "out/mine/too/far.txt"]
+    mine = ["out/mine.txt", "out/a/mine.txt"]
     words = code(WRITE_RESULTS, work, b"new", RESULTS=results)
     answer = tool.check(words, work, earlier=before, mine=mine, faults=faults)
     assert "exchange" in answer["operations"]

@@ -182,11 +182,11 @@ class TestResults:
     ) -> None:
         out = tmp_path / "results"
         assert run(capsys, *self.words(inputs, out))[0] == 0
-        for path in (out / "mine.txt", out / "sure" / "mine.txt", out / "my" / "own" / "deep.txt"):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(out / "sure", out / "earlier")
+        (out / "earlier").chmod(0o750)
+        os.utime(out / "earlier", (1e9, 1e9))
+        for path in (out / "mine.txt", out / "sure" / "mine.txt"):
             path.write_text("mine")
-        (out / "empty").mkdir(mode=0o750)
-        os.utime(out / "my", (1e9, 1e9))
         (out / "link").symlink_to("mine.txt")
         (out / "folder").symlink_to(tmp_path)
         out.chmod(0o770)
@@ -195,17 +195,17 @@ class TestResults:
             return {path.as_posix(): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in out.rglob("*")}
 
         before, number = found(), out.stat().st_ino
-        assert run(capsys, *self.words(inputs, out, "--label-threshold", 0.5))[0] == 0
+        assert run(capsys, *self.words(inputs, out))[0] == 0
         after = found()
         assert out.stat().st_ino != number
         assert before.keys() == after.keys()
-        for name in ("mine.txt", "sure/mine.txt", "my/own/deep.txt", "link", "folder"):
+        for name in ("mine.txt", "sure/mine.txt", "earlier/tables.npz", "link", "folder"):
             assert before[f"{out}/{name}"] == after[f"{out}/{name}"]
         assert (out / "folder").readlink() == tmp_path
-        assert [oct((out / name).stat().st_mode)[-3:] for name in ("", "empty")] == ["770", "750"]
-        assert (out / "my").stat().st_mtime == 1e9
+        assert [oct((out / name).stat().st_mode)[-3:] for name in ("", "earlier")] == ["770", "750"]
+        assert (out / "earlier").stat().st_mtime == 1e9
 
-    @pytest.mark.parametrize("reason", ["too many files", "current folder"])
+    @pytest.mark.parametrize("reason", ["too many files", "current folder", "folder of the user"])
     def test_one_by_one(
         self,
         capsys: pytest.CaptureFixture[str],
@@ -217,10 +217,12 @@ class TestResults:
         out = tmp_path / "results"
         assert run(capsys, *self.words(inputs, out))[0] == 0
         (out / "mine.txt").write_text("mine")
+        if reason == "folder of the user":  # a program may run there
+            (out / "mine").mkdir()
         before, number = tree(out), out.stat().st_ino
         if reason == "current folder":
             monkeypatch.chdir(out)
-        else:
+        elif reason == "too many files":
             monkeypatch.setattr("probox.files.whole_folder._MOST_KEPT", 0)
         assert run(capsys, *self.words(inputs, out, "--label-threshold", 0.5))[0] == 0
         assert out.stat().st_ino == number
