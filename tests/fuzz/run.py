@@ -20,13 +20,11 @@ from .worker import STATE, input_files, put
 __all__ = ["Finding", "Job", "Limits", "Runner"]
 
 ROOT = Path(__file__).resolve().parents[2]
-BATCH = 500
-"""Inputs per target and process: enough that starting it does not count, few enough that targets take turns."""
+BATCH = 2000
+"""Inputs per target and process, or their milliseconds where cheap targets have more of them: enough that starting it
+does not count, few enough that targets take turns."""
 
 EXHAUSTED = "AddressSanitizer: allocator is out of memory"
-
-WEIGHTED_BATCH = 2000
-"""The same in milliseconds, where cheap targets have more inputs."""
 
 Job = tuple[str, int, int]
 """A target, the number of its first input, and the number after its last."""
@@ -140,7 +138,7 @@ class Runner:
     def _groups(self, first: int, last: int | None, total: int | None) -> Iterator[list[Job]]:
         begin = dict.fromkeys(self.targets, first)
         left = math.inf if total is None else total
-        pace = min(WEIGHTED_BATCH, left / sum(1 / ALL_TARGETS[target].cost for target in self.targets))
+        pace = min(BATCH, left / sum(1 / ALL_TARGETS[target].cost for target in self.targets))
         while True:
             jobs: list[Job] = []
             for target, number in begin.items():

@@ -28,6 +28,9 @@ after how much processor time."""
 MORE_ADDRESSES = 3 << 29
 """How much address space inputs may take beyond what the process has once it is warm."""
 
+MAY_EXHAUST = 1 << 29
+"""The same where inputs may ask for any amount."""
+
 
 def input_files(target: str, seed: int, number: int) -> Files:
     """Return the files of an input; its three names decide every byte."""
@@ -70,9 +73,9 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _limit_memory() -> None:
+def _limit_memory(more: int) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + MORE_ADDRESSES
+    limit = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
@@ -101,7 +104,7 @@ def main(folder: Path, options: dict[str, Any]) -> None:
         put(input_files(target, seed, -1), folder / target)
         run_one(target, folder / target)
     if options["limit_addresses"]:
-        _limit_memory()
+        _limit_memory(MAY_EXHAUST if all(ALL_TARGETS[target].may_exhaust for target, _, _ in jobs) else MORE_ADDRESSES)
     start = _peak()
     for job, (target, first, last) in enumerate(jobs):
         before = None
