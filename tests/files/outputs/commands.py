@@ -23,7 +23,6 @@ class Command:
     """Another command, or -c and Python code, that makes the earlier output."""
     mine: tuple[str, ...] = ("mine.txt",)
     """Files of the user's that may lie there."""
-    slow: bool = False
 
     def line(self, inputs: Path, folder: Path, *, earlier: bool = False) -> list[str]:
         """Return the words to run it with."""
@@ -47,9 +46,8 @@ COMMANDS = [
         ("draw", "IN/results/sure", "--images", "IN/images", "--labels", "none", "--worst", "1", "--out", "OUT"),
         ("--colours", "green-red"),
         mine=_inside("pictures"),
-        slow=True,
     ),
-    Command("plot", "plots", ("plot", "IN/results", "--out", "OUT"), ("--dark",), mine=_inside("plots"), slow=True),
+    Command("plot", "plots", ("plot", "IN/results/sure", "--out", "OUT"), ("--dark",), mine=_inside("plots")),
     Command(
         "report",
         "report",
@@ -69,7 +67,6 @@ COMMANDS = [
         ("demo", "--save", "OUT"),
         other=("-c", "from probox.demo import make_demo; make_demo(images=2, seed=5).save('OUT')"),
         mine=_inside("demo"),
-        slow=True,
     ),
     Command(
         "experiment",
@@ -77,7 +74,6 @@ COMMANDS = [
         ("experiment", "run", "duplicates", "plane", "--out", "OUT"),
         ("--preset", "paper"),
         mine=_inside("experiments"),
-        slow=True,
     ),
     Command(
         "detect",
@@ -151,7 +147,6 @@ COMMANDS = [
         ("diagnose", "IN/results", "--replicates", "5", "--out", "OUT"),
         ("--dark", "--seed", "1"),
         mine=_inside("why"),
-        slow=True,
     ),
 ]
 """`table` and `compare` write no files."""

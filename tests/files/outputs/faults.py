@@ -304,6 +304,7 @@ class Trial:
 
 def main_() -> None:
     os.environ["MPLBACKEND"] = "Agg"
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for line in sys.stdin:
