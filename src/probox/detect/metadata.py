@@ -20,7 +20,7 @@ LARGEST_SIDE = 1 << 13
 
 _ITEM = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\w.-]+)"""
 _PAIR = rf"\s*(?:\d+\s*:\s*)?{_ITEM}\s*"
-_FLAT = re.compile(rf"\s*(?:{_ITEM}|[\[({{](?:{_PAIR},)*(?:{_PAIR})?\s*[\])}}])\s*", re.DOTALL)
+_FLAT = re.compile(rf"\s*(?:{_ITEM}|[\[({{](?:{_PAIR},)*(?:{_PAIR}|\s*)[\])}}])\s*", re.DOTALL)
 """A literal, or a list or dictionary of them: what nests deeper may exhaust the stack of the parser."""
 
 
