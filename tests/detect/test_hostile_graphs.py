@@ -107,10 +107,11 @@ def test_the_input_size_in_metadata_has_a_limit(tmp_path: Path, capfd: pytest.Ca
         ("[" * 100000, None),
         ("['" + "a', '" * 100000, None),
         ("[" + "1," * 5000 + "]", ("1",) * 5000),
+        ("[1" + " " * 200000, None),
         ("[]", None),
         ("", None),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_names_are_a_flat_list_or_dictionary(text: str, expected: tuple[str, ...] | None) -> None:
     with warnings.catch_warnings():

@@ -48,7 +48,7 @@ def test_processes_do_not_import_from_the_current_folder(tmp_path: Path, monkeyp
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     (tmp_path / "pickle.py").write_text("open('ran', 'w')")
     command = [sys.executable, "-c", "from multiprocessing.spawn import spawn_main"]
-    with cluster._isolated():
+    with cluster._isolate_processes():
         subprocess.run(command, check=True, capture_output=True)
         assert not (tmp_path / "ran").exists()
     subprocess.run(command, check=False, capture_output=True)

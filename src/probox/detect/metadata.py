@@ -20,7 +20,7 @@ LARGEST_SIDE = 1 << 13
 
 _ITEM = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\w.-]+)"""
 _PAIR = rf"\s*(?:\d+\s*:\s*)?{_ITEM}\s*"
-_FLAT = re.compile(rf"\s*(?:{_ITEM}|[\[({{](?:{_PAIR},)*(?:{_PAIR})?\s*[\])}}])\s*", re.DOTALL)
+_FLAT = re.compile(rf"\s*(?:{_ITEM}|[\[({{](?:{_PAIR},)*(?:{_PAIR}|\s*)[\])}}])\s*", re.DOTALL)
 """A literal, or a list or dictionary of them: what nests deeper may exhaust the stack of the parser."""
 
 
@@ -47,7 +47,7 @@ def read_metadata(entries: Mapping[str, str]) -> Metadata:
     """
     for name in ("names", "character", "imgsz", "task", "stride", "head"):
         if len(entries.get(name, "")) > MOST_CHARACTERS:
-            raise _limit_error(name, f"{MOST_CHARACTERS:,} characters", f"{len(entries[name]):,}")
+            raise _make_limit_error(name, f"{MOST_CHARACTERS:,} characters", f"{len(entries[name]):,}")
     return Metadata(
         parse_names(entries.get("names", ""))
         or _names([line for line in entries.get("character", "").splitlines() if line]),
@@ -67,7 +67,7 @@ def parse_names(text: str) -> tuple[str, ...] | None:
     return _names(_literal(text))
 
 
-def _limit_error(name: str, most: str, got: str) -> InputError:
+def _make_limit_error(name: str, most: str, got: str) -> InputError:
     return InputError(
         f"expected at most {most}, but got {got}",
         entry=f"metadata {name}",
@@ -103,7 +103,7 @@ def _size(value: Any) -> tuple[int, int] | None:
     if not isinstance(sides, list | tuple) or not 1 <= len(sides) <= 2 or not all(_whole(side) for side in sides):
         return None
     if max(sides) > LARGEST_SIDE:
-        raise _limit_error("imgsz", f"{LARGEST_SIDE:,} px", f"{max(sides):.4g}")
+        raise _make_limit_error("imgsz", f"{LARGEST_SIDE:,} px", f"{max(sides):.4g}")
     return int(sides[-1]), int(sides[0])
 
 

@@ -94,7 +94,7 @@ class Partial:
         self._lock = self.folder / "lock"
         self._described = json.loads(json.dumps(settings, default=str))
         self._classes = tuple(classes)
-        self._schema = _schema_of(len(self._classes))
+        self._schema = _make_schema(len(self._classes))
         self._claim: int | None = None
         self._removed = False
 
@@ -207,11 +207,11 @@ class Partial:
         with open_regular(path, remedy=_AGAIN, follow=False) as file:
             try:
                 columns = read_members(file, os.fstat(file.fileno()).st_size, str(path), schema=self._schema)
-                return self._checked(columns, image.image_id)
+                return self._check_columns(columns, image.image_id)
             except (ValueError, KeyError):  # InputError, too
                 return None
 
-    def _checked(self, columns: dict[str, Any], image_id: int) -> _Kept:
+    def _check_columns(self, columns: dict[str, Any], image_id: int) -> _Kept:
         """Return the columns of a file; raise ValueError if they are not those of an image."""
         if any(columns[name].view(np.uint32).max(initial=0) > sys.maxunicode for name in ("photo", "remarks")):
             raise ValueError("no text")
@@ -223,7 +223,7 @@ class Partial:
             raise ValueError("no size of an image")
         if plain is not None and not ((plain >= 0) & (plain <= 1)).all():
             raise ValueError("scores outside 0 to 1")
-        packed = {name: columns.pop(name) for name in ("windows", "heat") if name in columns}
+        packed: dict[str, Any] = {name: columns.pop(name) for name in ("windows", "heat") if name in columns}
         if packed:
             columns["heatmaps"] = unpack_heatmaps(packed, (width, height))
         ids = np.full(len(columns["boxes"]), image_id, np.int64)
@@ -236,7 +236,7 @@ class Partial:
         remarks: dict[str, list[ImageFile]] = {}
         for image in images:
             part = self._read(image)
-            if part is None or (parts and _kinds(part) != _kinds(parts[0])):
+            if part is None or (parts and _list_columns(part) != _list_columns(parts[0])):
                 raise InputError(
                     "the results of this image have disappeared"
                     if part is None
@@ -273,11 +273,11 @@ class Partial:
         remove_if_empty(self.folder)
 
 
-def _kinds(part: _Kept) -> tuple[set[str], bool]:
+def _list_columns(part: _Kept) -> tuple[set[str], bool]:
     return set(part.columns), part.plain is None
 
 
-def _schema_of(classes: int) -> dict[str, Column]:
+def _make_schema(classes: int) -> dict[str, Column]:
     """Return what the arrays of an image must be."""
     schema = {
         "size": Column("<i8", (2,), "image"), "photo": Column("U", (), "image"), "remarks": Column("U", (), "remarks"),

@@ -216,14 +216,14 @@ def read_network(file: Path) -> tuple[Any, Any]:
         names = torch.serialization.get_unsafe_globals_in_checkpoint(str(file))
     except Exception as error:  # a damaged archive can fail in any way
         raise InputError(f"is no .pt file of ultralytics: {error!s:.200}") from None
-    refused = sorted(name for name in names if not _allowed(name))
+    refused = sorted(name for name in names if not _allow_class(name))
     if refused:
         raise InputError(
             f"holds {refused[0]:.120}, which is no class of ultralytics and may run any code",
             remedy=_TRUSTED,
         )
     # By name and by class: the unpickler looks up the first, and checks the class of what was made by the second.
-    content = read_torch(file, [entry for name in names for entry in _allowed(name)])
+    content = read_torch(file, [entry for name in names for entry in _allow_class(name)])
     found = (content.get("ema") or content.get("model")) if isinstance(content, Mapping) else content
     if not isinstance(found, torch.nn.Module):
         raise InputError("holds no network", remedy="give a .pt file that ultralytics has written")
@@ -237,7 +237,7 @@ def read_network(file: Path) -> tuple[Any, Any]:
     return network, trained.get("imgsz") if isinstance(trained, Mapping) else None
 
 
-def _allowed(name: str) -> list[Any]:
+def _allow_class(name: str) -> list[Any]:
     """Return what a file that holds a class may make of it, as ``torch.serialization.safe_globals`` takes it."""
     import torch
 

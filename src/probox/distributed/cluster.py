@@ -141,7 +141,7 @@ def _started(workers: int, timeout: float) -> Iterator[Client]:
     # Dask lets workers give freed memory back at once: what NumPy takes again and again is then twice as slow.
     keep_memory = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}
     with ExitStack() as stack:
-        stack.enter_context(_isolated())
+        stack.enter_context(_isolate_processes())
         # Processes of workers inherit it: Ctrl-C is for this process alone.
         with _interrupts_held(), dask.config.set(one_by_one | keep_memory):
             try:
@@ -254,7 +254,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _isolated() -> Iterator[None]:
+def _isolate_processes() -> Iterator[None]:
     """Keep processes that start meanwhile from importing modules of the current folder in place of Python's own.
 
     Dask and multiprocessing start them as ``python -c``, which looks there first; a worker may be started again later.
