@@ -171,8 +171,10 @@ def rows_beside_ids(
     rows = rows_by_name(names, dataset.file_names)
     _, which, counts = np.unique(rows, return_inverse=True, return_counts=True)
     rows[counts[which] > 1] = -1
-    agree = [row >= 0 and _stem(dataset.file_names[row]) == _stem(name) for name, row in zip(names, own, strict=True)]
-    _refuse_doubtful(np.where(agree, own, rows), names, dataset, file, problems, place)
+    for at in np.flatnonzero((rows < 0) & (own >= 0)).tolist():
+        if _stem(dataset.file_names[own[at]]) == _stem(names[at]):
+            rows[at] = own[at]
+    _refuse_doubtful(rows, names, dataset, file, problems, place)
     return np.where(rows >= 0, rows, own)
 
 
