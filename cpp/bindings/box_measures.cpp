@@ -98,15 +98,16 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
                               Column<int32_t> rank, Table<uint16_t> matched, Table<uint16_t> ignored,
                               Table<int64_t> objects, int thresholds, Column<double> recall_points,
                               Column<int64_t> limits, int threads) {
-  const size_t n = order.shape(0), classes = objects.shape(0), ranges = objects.shape(1);
-  require(score.shape(0) == n && rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n &&
+  // The order may be that of some of the classes: it names the rows that count.
+  const size_t n = score.shape(0), listed = order.shape(0), classes = objects.shape(0), ranges = objects.shape(1);
+  require(rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n &&
               matched.shape(1) == ranges && ignored.shape(1) == ranges && offsets.shape(0) == classes + 1,
           "expected columns of one length");
   require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
-  require(offsets.data()[0] == 0 && offsets.data()[classes] == static_cast<int64_t>(n) &&
+  require(offsets.data()[0] == 0 && offsets.data()[classes] == static_cast<int64_t>(listed) &&
               std::is_sorted(offsets.data(), offsets.data() + classes + 1),
           "expected ascending offsets from 0 to the number of rows");
-  for (size_t i = 0; i < n; ++i)
+  for (size_t i = 0; i < listed; ++i)
     require(order.data()[i] >= 0 && order.data()[i] < static_cast<int64_t>(n), "expected rows in order");
   const probox::boxes::Outcomes outcomes{order.data(),
                                          offsets.data(),
