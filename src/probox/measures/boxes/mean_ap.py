@@ -118,9 +118,7 @@ class AveragePrecision:
         return cls.from_tables(matches.classes, objects, partial(_tables, matches, order, offsets, objects, threads))
 
     @classmethod
-    def from_tables(
-        cls, classes: tuple[str, ...], objects: npt.NDArray[np.int64], tables: Tables
-    ) -> AveragePrecision:
+    def from_tables(cls, classes: tuple[str, ...], objects: npt.NDArray[np.int64], tables: Tables) -> AveragePrecision:
         """Return the measure of the tables of precision, of which only those of some classes exist at a time.
 
         The tables of a class take 65 kB; those of all classes would let a small file with many class names take all
