@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.formats.label_text import read_text
 from probox.tables.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 
 __all__ = ["COCO_CATEGORY_IDS", "COCO_CLASSES", "Columns", "name_columns", "read_classes"]
@@ -61,11 +62,11 @@ def name_columns(columns: int, classes: Sequence[str] | None = None, *, backgrou
 
 def read_classes(path: str | Path) -> tuple[str, ...]:
     """Return class names from a file: one per line, or a JSON list of names."""
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path)
     if text.lstrip().startswith("["):
         try:
             names = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"expected a JSON list of names ({error})", file=str(path)) from None
         if not all(isinstance(name, str) for name in names):
             raise InputError("expected a JSON list of names", file=str(path))

@@ -272,7 +272,7 @@ def read_words_of(folder: Path) -> bytes:
 def parsed_words(data: bytes, file: str) -> dict[str, Any]:
     """Return words of a format that can be read, whatever was kept."""
     try:
-        words = json.loads(data.decode())
+        words = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         words = None
     if not isinstance(words, dict) or "format" not in words:
