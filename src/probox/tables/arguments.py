@@ -12,7 +12,16 @@ from probox.errors import InputError
 if TYPE_CHECKING:
     from probox.tables.dataset import Dataset
 
-__all__ = ["LONGEST_NAME", "MAX_CLASSES", "check_classes", "check_reading", "check_tables", "dataset_of", "expect", "expect_path"]
+__all__ = [
+    "LONGEST_NAME",
+    "MAX_CLASSES",
+    "check_classes",
+    "check_reading",
+    "check_tables",
+    "dataset_of",
+    "expect",
+    "expect_path",
+]
 
 
 MAX_CLASSES = 1 << 15

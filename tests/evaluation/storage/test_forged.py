@@ -46,7 +46,7 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], str]] = {
     "pairs out of order": ("pairs.object", at(0, 1), r"pairs.object\[1\]: expected each pair once"),
     "image ids that fall": ("images.id", at(0, 99), "image 9: dataset: image ids must be distinct and ascending"),
     "an image without pixels": ("images.width", at(1, 0), "image 9: dataset: expected a size of 1 to 1,000,000 pixels"),
-    "an image too wide": ("images.width", at(1, 2**31 - 1), "image 9: .* 1,000,000 pixels per side .* got 2147483647 x"),
+    "an image too wide": ("images.width", at(1, 2**31 - 1), "image 9: .* 1,000,000 pixels .* got 2147483647 x"),
     "an image too small": ("images.height", at(1, 5), r"masks.boxes\[2\]: expected a mask inside the image"),
     "an unknown image": ("detections.image_id", at(0, 5), r"detections.image_id\[0\]: no such image"),
     "an object nowhere": ("objects.image_id", at(-1, 10), r"objects.image_id\[3\]: no such image"),
@@ -172,14 +172,14 @@ BAD_WORDS: dict[str, tuple[Any, str]] = {
         "class 1: expected a class name of at most 1,024 characters, but got one of 1,025",
     ),
     "half of a character": (
-        lambda w: w | {"classes": ["cup", "d\ud800"]}, "class 1: expected a class name in Unicode text, but got 'd\\ud800'"
+        lambda w: w | {"classes": ["cup", "d\ud800"]}, "class 1: expected a class name in Unicode text, but got"
     ),
     "too many classes": (
         lambda w: w | {"classes": [f"c{number}" for number in range(32_769)]},
         "expected at most 32,768 classes, but got 32,769",
     ),
     "a long note": (
-        lambda w: w | {"notes": ["n" * 65_537]}, "notes: expected texts of at most 65,536 characters, but got one of 65,537"
+        lambda w: w | {"notes": ["n" * 65_537]}, "notes: expected texts of at most 65,536 characters"
     ),
     "a long input": (lambda w: w | {"inputs": ["n" * 65_537]}, "inputs: expected texts of at most 65,536 characters"),
     "a long version": (lambda w: w | {"version": "n" * 65_537}, "version: expected texts of at most 65,536 characters"),
