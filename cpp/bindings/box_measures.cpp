@@ -98,12 +98,13 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
                               Column<int32_t> rank, Table<uint16_t> matched, Table<uint16_t> ignored,
                               Table<int64_t> objects, int thresholds, Column<double> recall_points,
                               Column<int64_t> limits, int threads) {
-  const size_t n = order.shape(0), classes = objects.shape(0), ranges = objects.shape(1);
-  require(score.shape(0) == n && rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n &&
+  // The order may be that of some of the classes: it names the rows that count.
+  const size_t n = score.shape(0), listed = order.shape(0), classes = objects.shape(0), ranges = objects.shape(1);
+  require(rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n &&
               matched.shape(1) == ranges && ignored.shape(1) == ranges && offsets.shape(0) == classes + 1,
           "expected columns of one length");
   require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
-  require_offsets(offsets, classes, n, "expected ascending offsets from 0 to the number of rows");
+  require_offsets(offsets, classes, listed, "expected ascending offsets from 0 to the number of rows");
   require_rows(order, n, "expected rows in order");
   require(recall_points.shape(0) < (1 << 20) && limits.shape(0) < (1 << 20), "expected fewer recalls and limits");
   const probox::boxes::Outcomes outcomes{order.data(),

@@ -62,13 +62,15 @@ class NumberScanner : public StringScanner {
       return static_cast<std::int64_t>(digits);
     }
     const Token token = scan_number(words::whole_number);
-    if (token.whole && token.digits <= 18) {
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    if (token.whole && token.digits <= 19 && token.mantissa <= most) {  // 19 digits fit the mantissa
       const auto value = static_cast<std::int64_t>(token.mantissa);
       return token.negative ? -value : value;
     }
     const double value = token.exact ? token.value : slow_number(token);
     if (!(std::abs(value) <= 9007199254740992.0) || value != std::floor(value)) {
-      fail(Trouble::wrong_type, std::string(words::whole_number), shortened(token));
+      fail(Trouble::wrong_type, std::string(token.whole ? words::small_whole_number : words::whole_number),
+           shortened(token));
     }
     return static_cast<std::int64_t>(value);
   }

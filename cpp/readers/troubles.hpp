@@ -37,7 +37,8 @@ inline const char* name_of(Trouble trouble) { return trouble_names[static_cast<s
 namespace words {
 
 inline constexpr const char *object = "an object", *list = "a list", *string = "a string", *number = "a number",
-                            *whole_number = "a whole number", *value = "a value", *true_or_false = "true or false",
+                            *whole_number = "a whole number",
+                            *small_whole_number = "a whole number of at most 9223372036854775807", *value = "a value", *true_or_false = "true or false",
                             *null = "null";
 inline constexpr const char *key = "a key in double quotes", *colon = "':' after the key",
                             *comma_in_object = "',' or '}'", *comma_in_list = "',' or ']'",

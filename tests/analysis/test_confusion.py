@@ -93,12 +93,16 @@ def test_ignored_objects_and_their_matches_are_left_out() -> None:
 
 def test_the_most_confused_classes_are_those_of_most_mixed_matches() -> None:
     matrix = np.array([[9, 0, 1, 0, 5], [0, 3, 0, 0, 0], [2, 0, 7, 0, 0], [0, 0, 0, 0, 0], [4, 0, 0, 0, 0]])
-    counted = Confusion(("a", "b", "c", "d"), matrix, np.zeros(5, np.int64))
+    truth, predicted = np.nonzero(matrix)
+    counted = Confusion(("a", "b", "c", "d"), truth, predicted, matrix[truth, predicted])
+    assert counted.matrix.tolist() == matrix.tolist()
     assert counted.mixed().tolist() == [3, 0, 3, 0]
     assert counted.most_confused(1) == [0]  # as mixed as c, but there is more of it
     assert counted.most_confused(2) == [0, 2]
     assert counted.most_confused(9) == [0, 1, 2]  # of d there is nothing
-    named = Confusion(("a", "b", "c", "d"), matrix, np.array([0, 4, 0, 0, 0]))
+    unnamed = (np.append(truth, 1), np.append(predicted, 5), np.append(matrix[truth, predicted], 4))
+    named = Confusion(("a", "b", "c", "d"), *unnamed)
+    assert named.unnamed.tolist() == [0, 4, 0, 0, 0]
     assert named.most_confused(1) == [1]
 
 

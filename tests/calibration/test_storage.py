@@ -72,6 +72,13 @@ def test_a_file_gives_back_every_bit(corners: CornerMap, labels: LabelMap, name:
     assert Calibration.from_json(json.loads(json.dumps(calibration.to_json()))) == calibration
 
 
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    Calibration(corners=CORNERS[0], labels=LABELS[1]).save(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert Calibration.load(path).labels == LABELS[1]
+
+
 def test_a_knot_stands_in_a_line(tmp_path: Path) -> None:
     Calibration(corners=CORNERS[3]).save(tmp_path / "c.json")
     assert "   [0.01, 0.02],\n" in (tmp_path / "c.json").read_text()

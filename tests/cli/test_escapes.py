@@ -60,6 +60,47 @@ def test_notes_and_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert not any(line.startswith("probox: all is well") for line in (out + err).splitlines())
 
 
+FORGED = "cup\n99.99  99.99\ttrue"
+
+
+def test_a_name_stays_in_its_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line break in a name of a class, image or result must not look like another row of a table."""
+    image = {"id": 1, "width": 64, "height": 48, "file_name": f"{FORGED}.png"}
+    box = {"image_id": 1, "category_id": 1, "bbox": [5, 5, 30, 20]}
+    truth, found, results = tmp_path / "truth.json", tmp_path / f"{FORGED}.json", tmp_path / "results"
+    categories = [{"id": 1, "name": FORGED}, {"id": 2, "name": "dog"}]
+    truth.write_text(json.dumps({"images": [image], "categories": categories, "annotations": [box]}))
+    found.write_text(json.dumps([box | {"score": 0.5}]))
+    (tmp_path / "other.json").write_text(json.dumps([box | {"score": 0.75}]))
+    scoring = ["evaluate", truth, found, tmp_path / "other.json"]
+    commands = [
+        [*scoring, "--per-class", "--intervals"],
+        [*scoring, "--measures", "nll,energy,d-ece", "--per-class"],
+        ["evaluate", truth, tmp_path / "other.json", "--out", results],
+        ["table", truth, found, tmp_path / "other.json"],
+        ["diagnose", results / "other"],
+        ["rank", found, "--truth", truth],
+        ["validate", truth, found],
+    ]
+    for arguments in commands:
+        status, out, err = run(capsys, *arguments)
+        assert status == 0, err
+        assert not [line for line in (out + err).splitlines() if line.lstrip().startswith("99.99")], arguments
+        assert "\t" not in out, arguments
+    assert "cup\\n99.99" in run(capsys, *commands[0])[1]
+
+
+def test_csv_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth, found = files(tmp_path)
+    content = json.loads(truth.read_text())
+    content["images"][0]["file_name"] = EVIL
+    truth.write_text(json.dumps(content))
+    found.write_text(json.dumps([{"image_id": 1, "category_id": 1, "bbox": [5, 5, 30, 20], "score": 0.5}]))
+    status, out, _ = run(capsys, "rank", found, "--truth", truth, "--format", "csv")
+    assert status == 0
+    assert SHOWN in out
+
+
 def test_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     truth, found = files(tmp_path, bbox=EVIL)
     status, _, err = run(capsys, "evaluate", truth, found)

@@ -219,3 +219,9 @@ def test_names_that_are_no_names(files: Path, tmp_path: Path) -> None:
     (tmp_path / "..json").write_bytes((files / "sure.json").read_bytes())
     assert keep(files, tmp_path / "r", tmp_path / "..json")[0] == 0
     assert Evaluation.load(tmp_path / "r" / "detections").measures == ("map",)
+
+
+@pytest.mark.parametrize("text", ["[3, 5]", "3\n5\n"])
+def test_a_byte_order_mark_before_ids_is_skipped(text: str, tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text("\ufeff" + text, encoding="utf-8")
+    assert parse_images(str(tmp_path / "ids")) == [3, 5]

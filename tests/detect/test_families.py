@@ -138,7 +138,13 @@ def test_class_names_are_read(tmp_path: Path) -> None:
     assert read_classes(path) == ("cup", "traffic light")
     path.write_text('["a", "b"]')
     assert read_classes(path) == ("a", "b")
-    for wrong in ("", "[1, 2]", "[oops"):
+    for text in ("\ufeffa\nb\n", '\ufeff["a", "b"]'):
+        path.write_text(text, encoding="utf-8")
+        assert read_classes(path) == ("a", "b")
+    path.write_bytes(b"caf\xe9\n")
+    with pytest.raises(InputError, match="line 1: expected UTF-8 text, but got byte 0xe9"):
+        read_classes(path)
+    for wrong in ("", "[1, 2]", "[oops", "[" * 100_000):
         path.write_text(wrong)
         with pytest.raises(InputError, match="names"):
             read_classes(path)

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,6 @@ CONTENTS = {
     "UTF-16": (TEXT.decode().encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
     "UTF-16 without mark": (TEXT.decode().encode("utf-16-le"), "binary file or UTF-16 text"),
     "UTF-32": (TEXT.decode().encode("utf-32"), "UTF-16"),
-    "byte order mark": (b"\xef\xbb\xbf" + TEXT, "starts with a byte order mark; save it as UTF-8 without one"),
     "Latin-1": (TEXT.replace(b"dog", b"ch\xeavre"), "expected UTF-8 text, but got byte 0xea"),
     "cut short": (TEXT[: len(TEXT) // 2], "the file ends; the file is cut short"),
     "PNG": (b"\x89PNG\r\n\x1a\n", "is a PNG image"),
@@ -69,6 +69,17 @@ CONTENTS = {
     "zero byte": (TEXT.replace(b"cup", b"c\0p"), "expected a closing quote, but got 0x00"),
     "zero byte between": (TEXT.replace(b", ", b",\0", 1), "0x00"),
 }
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_byte_order_mark_is_skipped(tmp_path: Path, truth: GroundTruth, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "marked.json"
+    for value, read in ((TRUTH, read_truth), (TRUTH, read_coco), (RVC1, lambda p: read_detections(p, truth))):
+        path.write_bytes(pack(BOM_UTF8 + json.dumps(value).encode()))
+        assert len(read(path)) > 0
+    path.write_bytes(pack(BOM_UTF8 + b'{"images": [}'))
+    with pytest.raises(InputError, match="line 1, column 13"):  # as editors count, for which the mark is no character
+        read_coco(path)
 
 
 @pytest.mark.parametrize("content", CONTENTS)

@@ -79,7 +79,7 @@ def test_huge_numbers_name_their_entry(text: str) -> None:
 def test_what_is_no_whole_number_is_named(text: str) -> None:
     row = f'{{"masks_file": "a", "mask_id": {text}, "label_probs": []}}'
     message = first_problem(f'{{"classes":[],"detections":[[{row}]]}}'.encode())
-    assert message.startswith("detections[0][0].mask_id: expected a whole number, but got ")
+    assert message.startswith("detections[0][0].mask_id: expected a whole number")
     assert len(message) < 150
 
 

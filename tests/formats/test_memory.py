@@ -279,3 +279,28 @@ def test_corners_unsure_by_a_whole_huge_image(tmp_path: Path, preset: str) -> No
         "found.json: image 1: detection 1: expected a box whose corners are unsure by up to 67,108,864 pixels" in words
     )
     assert words.count("\n") == 1
+
+
+@pytest.mark.parametrize("options", others_slow([[], ["--csv"], ["--intervals"], ["--keep", "matches"]]))
+def test_many_class_names(tmp_path: Path, options: list[str]) -> None:
+    """What is kept of each class is little, whether anything has it or not."""
+    count = 20_000
+    categories = [{"id": number, "name": f"class {number}"} for number in range(1, count + 1)]
+    images = [{"id": number, "width": 64, "height": 48} for number in (1, 2)]
+    boxes = [{"image_id": n % 2 + 1, "category_id": 97 * n, "bbox": [5, 5, 30, 20 + n]} for n in range(1, 9)]
+    truth, found = tmp_path / "truth.json", tmp_path / "found.json"
+    truth.write_text(json.dumps({"images": images, "categories": categories, "annotations": boxes}))
+    found.write_text(json.dumps([box | {"score": 0.5} for box in boxes]))
+    place = [tmp_path / "tables"] if options == ["--csv"] else []
+    status, words = run("evaluate", truth, found, *options, *place)
+    assert status == 0, words
+
+
+def test_more_classes_than_any_detector_has(tmp_path: Path) -> None:
+    categories = [{"id": number, "name": f"class {number}"} for number in range(1, 32_770)]
+    truth = tmp_path / "truth.json"
+    truth.write_text(json.dumps(truth_of(64, 48, [], categories=categories)))
+    with pytest.raises(InputError, match=r"truth\.json: expected at most 32,768 classes, but got 32,769; leave out"):
+        probox.read_truth(truth)
+    with pytest.raises(InputError, match="expected at most 32,768 classes"):
+        probox.Detections(classes=[str(number) for number in range(32_769)], image_ids=[], boxes=[], label_probs=[])

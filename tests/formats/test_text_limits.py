@@ -82,6 +82,8 @@ MOST = 2**53
         (str(MOST + 1), MOST + 1),  # digits alone are read exactly, beyond what a double can hold
         ("999999999999999999", 10**18 - 1),
         ("-999999999999999999", 1 - 10**18),
+        (str(2**63 - 1), 2**63 - 1),
+        (str(1 - 2**63), 1 - 2**63),
         (f"{MOST}.0", MOST),
         (f"-{MOST}.0", -MOST),
         (f"{MOST - 1}.0", MOST - 1),
@@ -99,7 +101,9 @@ def test_whole_numbers_are_read_exactly(write: Callable[..., Path], text: str, v
     assert read_coco(write(content.encode())).image_ids.tolist() == [value]
 
 
-@pytest.mark.parametrize("text", [f"{MOST + 2}.0", f"-{MOST + 2}.0", "1e16", "1e18", "1000000000000000000", "0.5"])
+@pytest.mark.parametrize(
+    "text", [f"{MOST + 2}.0", f"-{MOST + 2}.0", "1e16", "1e18", "9223372036854775808", "-9223372036854775808", "0.5"]
+)
 def test_what_a_double_cannot_count_is_no_whole_number(write: Callable[..., Path], text: str) -> None:
     image = {"id": "ID", "width": 30, "height": 20}
     content = json.dumps({**TRUTH, "images": [image], "annotations": []}).replace('"ID"', text)

@@ -228,7 +228,18 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str
         "part: expected `numbers` from 1 to 2",
     ),
     "half a warning": (say("warnings", ["kind"]), "warnings: expected three texts for each"),
-    "a data set of other words": (say("dataset", {"mine": 1}), "dataset: expected category_ids, rules and source"),
+    "a data set of other words": (say("dataset", {"mine": 1}), "dataset: expected category_ids (whole numbers)"),
+    "a source that is a number": (
+        say("dataset", lambda dataset: dataset | {"source": 5}), "dataset: expected category_ids (whole numbers)"
+    ),
+    "an image too wide": (put("images.width", 0, 2**31 - 1), "dataset: expected a size of 1 to 1,000,000 pixels"),
+    "a long class name": (
+        say("classes", lambda classes: ["c" * 1025, *classes[1:]]), "class 0: expected a class name of at most 1,024"
+    ),
+    "half of a character": (
+        say("classes", lambda classes: ["\udfff", *classes[1:]]), "class 0: expected a class name in Unicode text"
+    ),
+    "a long warning": (say("warnings", ["w" * 65_537, "", ""]), "warnings: expected texts of at most 65,536"),
     "types of other columns": (say("types", {"scores": "<f4"}), "types: expected the types of scores"),
     "no types": (say("types", {}), "was changed since it was made"),
     "kept in another way": (say("keep", "nothing"), ""),

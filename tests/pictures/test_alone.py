@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from probox import InputError
+from probox import Detections, GroundTruth, InputError, evaluate
 from probox.pictures.alone import read_alone
+from probox.pictures.view import view_of_image
 from probox.tables.coco_classes import COCO_CATEGORY_IDS
 
 
@@ -51,3 +52,10 @@ def test_names_of_images_need_ground_truth(tmp_path: Path) -> None:
         InputError, match=r"\[0\]\.image_id: expected the number of an image, but got the name 'a'; say on"
     ):
         read_alone(str(path), None)
+
+
+def test_an_image_with_too_many_pixels_is_not_drawn() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {7: (900_000, 1_000)}, [7], [[1, 2, 30, 40]], [0])
+    found = Detections(classes=["cup"], image_ids=[7], boxes=[[1, 2, 30, 40]], label_probs=[[0.9]])
+    with pytest.raises(InputError, match="image 7: expected at most 134,217,728 pixels to draw, but got 900000 x 1000"):
+        view_of_image(evaluate(truth, found), 7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,48 +27,95 @@ UNNAMED = "no class of the truth"
 class Confusion(Readable):
     """How many objects of each class were taken for which class; as a table, one row per truth and prediction.
 
+    Only pairs that occur are kept: the whole matrix of many classes would take all memory.
+
     Parameters
     ----------
     classes : tuple of str
         The truth's classes.
-    matrix : array (C + 1, C + 1)
-        Counts: rows are classes of objects, columns classes that detections name, both in the order of `classes`, then
-        background. The diagonal has matches of the right class, the last column missed objects, the last row false
-        positives.
-    unnamed : array (C + 1,)
-        Counts of detections that name none of the truth's classes: by the class of their object, the last ones being
-        false positives.
+    truth, predicted : (K,) int64
+        Classes of objects and classes that detections name, in the order of `classes`; their number C stands for
+        background, and C + 1 in `predicted` for a class that the truth does not have.
+    counts : (K,) int64
+        How often; a pair that occurs several times counts as often as all of them together.
     """
 
     classes: tuple[str, ...]
-    matrix: Counts
-    unnamed: Counts
+    truth: Counts
+    predicted: Counts
+    counts: Counts
+
+    @property
+    def matrix(self) -> Counts:
+        """Return the counts as an array (C + 1, C + 1).
+
+        Rows are classes of objects, columns classes that detections name, both in the order of `classes`, then
+        background. The diagonal has matches of the right class, the last column missed objects, the last row false
+        positives.
+        """
+        return self.among(range(len(self.classes) + 1))
+
+    @property
+    def unnamed(self) -> Counts:
+        """Return how many detections name none of the truth's classes, (C + 1,).
+
+        They are counted by the class of their object, the last ones being false positives.
+        """
+        return self._sums(self.truth, self.predicted > len(self.classes))
+
+    def among(self, classes: Iterable[int]) -> Counts:
+        """Return the rows and columns of the matrix that have these numbers, ascending."""
+        chosen = np.asarray(list(classes), np.int64)
+        place = np.full(len(self.classes) + 2, -1)
+        place[chosen] = np.arange(len(chosen))
+        row, column = place[self.truth], place[self.predicted]
+        inside = (row >= 0) & (column >= 0)
+        matrix = np.zeros((len(chosen), len(chosen)), np.int64)
+        np.add.at(matrix, (row[inside], column[inside]), self.counts[inside])
+        return matrix
+
+    def _sums(self, labels: Counts, chosen: npt.NDArray[np.bool_]) -> Counts:
+        """Return the sums of chosen counts by class, background last."""
+        sums = np.zeros(len(self.classes) + 1, np.int64)
+        np.add.at(sums, labels[chosen], self.counts[chosen])
+        return sums
+
+    @property
+    def _background(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Where there is no object, and where no detection."""
+        return self.truth == len(self.classes), self.predicted == len(self.classes)
 
     @property
     def tp(self) -> int:
         """Return how many detections are matched, whatever class they name."""
-        return int(self.matrix[:-1, :-1].sum() + self.unnamed[:-1].sum())
+        no_object, no_detection = self._background
+        return int(self.counts[~no_object & ~no_detection].sum())
 
     @property
     def fp(self) -> int:
         """Return how many detections are matched with nothing."""
-        return int(self.matrix[-1].sum() + self.unnamed[-1])
+        return int(self.counts[self._background[0]].sum())
 
     @property
     def fn(self) -> int:
         """Return how many objects are missed."""
-        return int(self.matrix[:-1, -1].sum())
+        return int(self.counts[self._background[1]].sum())
+
+    def row_sums(self) -> Counts:
+        """Return how many objects each class has, and how many detections are false positives."""
+        return self._sums(self.truth, np.ones(len(self.truth), bool))
 
     def shares(self) -> npt.NDArray[np.float64]:
         """Return the matrix divided by the sums of its rows, `unnamed` included; NaN where a row is empty."""
-        sums = self.matrix.sum(axis=1) + self.unnamed
         with np.errstate(invalid="ignore"):
-            return np.asarray(self.matrix / sums[:, None], dtype=np.float64)
+            return np.asarray(self.matrix / self.row_sums()[:, None], dtype=np.float64)
 
     def mixed(self) -> Counts:
         """Return for each class how many matches mix it up with another: its objects, and those it is named for."""
-        named = self.matrix[:-1, :-1]
-        return np.asarray(named.sum(axis=0) + named.sum(axis=1) - 2 * np.diag(named) + self.unnamed[:-1])
+        no_object, no_detection = self._background
+        other = ~no_object & ~no_detection & (self.truth != self.predicted)
+        named = other & (self.predicted < len(self.classes))
+        return (self._sums(self.truth, other) + self._sums(self.predicted, named))[:-1]
 
     def most_confused(self, most: int) -> list[int]:
         """Return the numbers of the classes that are mixed up most, in the order of `classes`.
@@ -75,22 +123,21 @@ class Confusion(Readable):
         Among equals those with more objects and detections come first; classes with neither are left out.
         """
         mixed = self.mixed()
-        size = self.matrix[:-1].sum(axis=1) + self.matrix[:, :-1].sum(axis=0) + self.unnamed[:-1]
+        named = self.predicted < len(self.classes)
+        size = (self.row_sums() + self._sums(self.predicted, named))[:-1]
         order = sorted(np.flatnonzero(size).tolist(), key=lambda row: (-mixed[row], -size[row], row))
         return sorted(order[:most])
 
     def flat(self) -> FlatTable:
         """Return ``truth``, ``predicted`` and ``count`` of everything that there is, the most frequent first."""
-        whole = np.concatenate([self.matrix, self.unnamed[:, None]], axis=1)
-        truth, predicted = np.nonzero(whole)
-        order = np.lexsort((predicted, truth, -whole[truth, predicted]))
-        truth, predicted = truth[order], predicted[order]
+        whole = _counted(self.classes, self.truth, self.predicted, self.counts)
+        order = np.lexsort((whole.predicted, whole.truth, -whole.counts))
         names = (*self.classes, BACKGROUND, UNNAMED)
         return FlatTable(
             {
-                "truth": text_column(names[row] for row in truth.tolist()),
-                "predicted": text_column(names[row] for row in predicted.tolist()),
-                "count": whole[truth, predicted],
+                "truth": text_column(names[row] for row in whole.truth[order].tolist()),
+                "predicted": text_column(names[row] for row in whole.predicted[order].tolist()),
+                "count": whole.counts[order],
             }
         )
 
@@ -134,11 +181,18 @@ def confusion(evaluation: Evaluation) -> Confusion:
         raise InputError("PDQ was not measured, so nobody is matched", remedy="evaluate with PDQ among the measures")
     found, there = evaluation.detections, evaluation.objects
     classes = len(evaluation.classes)
-    # One more row and two more columns than classes: background, and detections that name no class.
-    whole = np.zeros((classes + 1, classes + 2), np.int64)
     named = np.where(found.labels >= 0, found.labels, classes + 1)
     hit, wrong = found.verdicts == Verdict.TP, found.verdicts == Verdict.FP
-    np.add.at(whole, (there.labels[found.partners[hit]], named[hit]), 1)
-    np.add.at(whole, (classes, named[wrong]), 1)
-    np.add.at(whole, (there.labels[there.verdicts == Verdict.FN], classes), 1)
-    return Confusion(evaluation.classes, whole[:, : classes + 1], whole[:, classes + 1])
+    missed = there.labels[there.verdicts == Verdict.FN]
+    truth = np.concatenate([there.labels[found.partners[hit]], np.full(int(wrong.sum()), classes), missed])
+    predicted = np.concatenate([named[hit], named[wrong], np.full(len(missed), classes)])
+    return _counted(evaluation.classes, truth, predicted, np.ones(len(truth), np.int64))
+
+
+def _counted(classes: tuple[str, ...], truth: Counts, predicted: Counts, counts: Counts) -> Confusion:
+    """Return the counts of pairs, each pair once."""
+    columns = len(classes) + 2
+    cells, place = np.unique(truth.astype(np.int64) * columns + predicted, return_inverse=True)
+    sums = np.zeros(len(cells), np.int64)
+    np.add.at(sums, place.reshape(-1), counts)
+    return Confusion(classes, cells // columns, cells % columns, sums)

@@ -161,7 +161,7 @@ def bootstrap(
     images = len(evaluation.dataset)
     drawn: dict[str, list[Floats]] = {key: [] for key in values}
     if images > 1:
-        blocks = blocks_of(replicates, images, mapper.at_once)
+        blocks = blocks_of(replicates, images, mapper.at_once, classes=len(evaluation.classes))
         names = tuple(measure.name for measure in wanted)
         for part in mapper(_numbers_of_draws, blocks, evaluation, names, seed):
             for key, numbers in part.items():

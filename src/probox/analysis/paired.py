@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -139,8 +139,9 @@ def draw_together(
     """Return the numbers of each result on the same images, drawn anew in each replicate."""
     drawn: dict[str, list[dict[Place, Floats]]] = {name: [] for name in samplers}
     if images > 1:
-        blocks = blocks_of(replicates, images, mapper.at_once)
         shared = tuple(samplers.values())
+        classes = max((len(sampler.evaluation.classes) for sampler in shared), default=0)
+        blocks = blocks_of(replicates, images, mapper.at_once, classes=classes)
         for block, parts in zip(blocks, mapper(_drawn_numbers, blocks, images, seed, *shared), strict=True):
             for name, part in zip(samplers, parts, strict=True):
                 drawn[name].append(part)
@@ -161,9 +162,10 @@ def swap_differences(
     Of classes there are `more`.
     """
     parts = []
-    blocks = blocks_of(permutations, images, mapper.at_once)
+    cut = partial(blocks_of, images=images, at_least=mapper.at_once, classes=len(both.evaluation.classes))
+    blocks = cut(permutations)
     found_parts = mapper(_swapped_numbers, blocks, images, seed, SWAPS, both)
-    others = mapper(_swapped_numbers, blocks_of(more, images, mapper.at_once), images, seed, MORE_SWAPS, both)
+    others = mapper(_swapped_numbers, cut(more), images, seed, MORE_SWAPS, both)
     for block, part in zip(blocks, found_parts, strict=True):
         parts.append(part)
         steps.add(block.stop - block.start)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
+from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.measure import Measure, Resampled, Weights
 from probox.measures.registry import MEASURES, measures_called, named_measures
 
@@ -45,12 +46,14 @@ class Block(NamedTuple):
     stop: int
 
 
-def blocks_of(replicates: int, images: int, at_least: int = 1) -> list[Block]:
+def blocks_of(replicates: int, images: int, at_least: int = 1, *, classes: int = 0) -> list[Block]:
     """Return blocks of replicates, each few enough for memory, and `at_least` so many if there are as many replicates.
 
-    No number depends on how replicates are cut into blocks.
+    A replicate takes a weight of each image, and a precision of each class and IoU threshold. No number depends on how
+    replicates are cut into blocks.
     """
-    most = max(1, min(_CELLS // max(images, 1), -(-replicates // at_least)))
+    cells = max(images, len(IOU_THRESHOLDS) * classes, 1)
+    most = max(1, min(_CELLS // cells, -(-replicates // at_least)))
     return [Block(start, min(start + most, replicates)) for start in range(0, replicates, most)]
 
 

@@ -64,6 +64,14 @@ class _Commands(click.Group):
         command: click.Command = module.command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output went away (`| head`): not our failure, though click would exit with 1.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
@@ -121,6 +129,7 @@ def cli(context: click.Context) -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line: exit 0 when done, 1 when the input is wrong, 2 on wrong usage."""
+    _replace_closed_streams()
     usual = gc.get_threshold()
     gc.set_threshold(ALLOCATIONS, *usual[1:])
     try:
@@ -144,6 +153,13 @@ def _exit_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def _replace_closed_streams() -> None:
+    """Open nothing in place of streams that were closed (`>&-`): a file would get their number, and what they print."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
 def _main(args: list[str] | None) -> None:
     try:
         status = cli.main(args=args, prog_name="probox", standalone_mode=False)
@@ -157,10 +173,6 @@ def _main(args: list[str] | None) -> None:
         _fail(str(error), 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): not our failure, and nothing more to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except MemoryError:
         _fail("out of memory; evaluate fewer images at a time, or convert to Parquet first", 1)
     except OSError as error:

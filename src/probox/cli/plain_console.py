@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -14,6 +16,12 @@ __all__ = ["PlainConsole"]
 
 class PlainConsole(Console):
     """A console on which only the program itself moves the cursor and chooses colours."""
+
+    def on_broken_pipe(self) -> None:
+        """End the command if nobody reads results any more; go on without words if nobody reads these."""
+        if not self.stderr:
+            raise  # rich calls this while it handles the error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield what is shown, names from files made harmless."""

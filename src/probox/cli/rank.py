@@ -16,12 +16,17 @@ from probox.errors import InputError
 from probox.files.reading import file_head
 from probox.files.replacing import Kind
 from probox.support.csv_rows import csv_text
+from probox.support.grids import grid
+from probox.support.words import printable
 
 if TYPE_CHECKING:
     from probox.analysis.ranking import Ranking
     from probox.tables.detections import Detections
 
 STYLES = ("text", "csv")
+
+_NUMBERS = 3
+"""Columns before that of file names."""
 
 
 @click.command("rank", short_help="Which images to annotate next, without truth.")
@@ -156,18 +161,12 @@ def _cells(rows: list[dict[str, Any]], by: str, digits: str) -> list[list[str]]:
 
 
 def _as_csv(rows: list[dict[str, Any]], by: str) -> str:
-    return csv_text(_cells(rows, by, ".17g"))
+    return printable(csv_text(_cells(rows, by, ".17g")))
 
 
 def _as_text(rows: list[dict[str, Any]], by: str) -> str:
-    from probox.support.words import printable
-
     cells = _cells(rows, by, ".4f")
-    widths = [max(len(line[column]) for line in cells) for column in range(3)]
-    lines = [
-        "  ".join([*(cell.rjust(w) for cell, w in zip(line[:3], widths, strict=True)), *line[3:]]) for line in cells
-    ]
-    return "\n".join(printable(line.rstrip()) for line in lines)
+    return grid(cells, names=False, words=len(cells[0]) > _NUMBERS)
 
 
 MARK = b"[\t"

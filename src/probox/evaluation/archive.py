@@ -134,16 +134,28 @@ def to_stored(arrays: Arrays, schema: Mapping[str, Column] | None = None) -> dic
 def labels_to_stored(label_probs: npt.NDArray[np.float32] | None, detections: int) -> dict[str, npt.NDArray[Any]]:
     """Return label probabilities as the arrays of `LABELS`; those that were not kept have no array with an entry."""
     table = np.zeros((detections, 0), np.float32) if label_probs is None else label_probs
-    rows, classes = np.nonzero(table)
-    counts = np.bincount(rows, minlength=detections)
-    return dict(zip(LABELS, (counts, classes, table[rows, classes]), strict=True))
+    rows = _rows_at_once(table)
+    classes = [np.nonzero(table[start : start + rows])[1].astype(np.int32) for start in range(0, detections, rows)]
+    counts = np.count_nonzero(table, axis=1)
+    return dict(
+        zip(LABELS, (counts, np.concatenate([np.zeros(0, np.int32), *classes]), table[table != 0]), strict=True)
+    )
+
+
+def _rows_at_once(table: npt.NDArray[np.float32]) -> int:
+    """Return how many rows are looked at together: rows and columns of all entries take four times their memory."""
+    return max(1, (1 << 22) // max(1, int(table.shape[1])))
 
 
 def labels_from_stored(arrays: Arrays, classes: int) -> npt.NDArray[np.float32]:
     """Return the table of label probabilities; counts and classes were checked before."""
     counts, class_index, probabilities = (arrays[name] for name in LABELS)
     table = np.zeros((len(counts), classes), np.float32)
-    table[np.repeat(np.arange(len(counts)), counts), class_index] = probabilities
+    rows, ends = _rows_at_once(table), np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    for start in range(0, len(counts), rows):
+        own = counts[start : start + rows]
+        entries = slice(ends[start], ends[start + len(own)])
+        table[start : start + rows][np.repeat(np.arange(len(own)), own), class_index[entries]] = probabilities[entries]
     return table
 
 

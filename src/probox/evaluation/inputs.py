@@ -73,7 +73,7 @@ def image_ids_in(images: Images, name: str = "images") -> npt.NDArray[np.int64] 
     if os.path.isfile(text):  # unlike Path.is_file, this takes any length: a long list is no file
         file = text
         try:
-            given = Path(text).read_text(encoding="utf-8")
+            given = Path(text).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be read as text ({error})", file=file, remedy=_REMEDY) from None
         if given.lstrip().startswith(("[", "{")):

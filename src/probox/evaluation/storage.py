@@ -75,6 +75,8 @@ READABLE = (2, 3, 4, 5)
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
+LONGEST_TEXT = 1 << 16
+"""The most characters of a note or of the name of an input."""
 _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
@@ -261,6 +263,7 @@ def _tables(words: dict[str, Any], arrays: Arrays, file: str) -> dict[str, Any]:
 
 def dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
     """Return the data set that words and columns describe; file names where they were kept."""
+    _check_dataset_words(words.get("dataset"), file)
     names = arrays["images.file_name"].tolist() if "images.file_name" in arrays else ()
     try:
         return Dataset(
@@ -271,9 +274,10 @@ def dataset_of(words: dict[str, Any], arrays: Arrays, file: str) -> Dataset:
             file_names=tuple(names),
             **words.get("dataset", {}),
         )
-    except (InputError, TypeError) as error:
-        problem = error.problem if isinstance(error, InputError) else "expected category_ids, rules and source"
-        raise InputError(problem, file=file, entry="dataset", remedy="evaluate anew") from None
+    except InputError as error:
+        raise InputError(
+            error.problem, file=file, image=error.image, entry=error.entry or "dataset", remedy="evaluate anew"
+        ) from None
 
 
 def canonical(words: dict[str, Any]) -> bytes:
@@ -294,7 +298,7 @@ def read_words_of(folder: Path) -> bytes:
 def parsed_words(data: bytes, file: str) -> dict[str, Any]:
     """Return words of a format that can be read, whatever was kept."""
     try:
-        words = json.loads(data.decode())
+        words = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         words = None
     if not isinstance(words, dict) or "format" not in words:
@@ -320,7 +324,6 @@ def _check_words(words: dict[str, Any], file: str) -> None:
     check_words(words, _WORDS, _SINCE, file)
     if words.get("keep", "all") != "all":
         raise InputError("expected `all`", file=file, entry="keep", remedy="evaluate anew")
-    _check_dataset_words(words.get("dataset"), file)
 
 
 def check_words(words: dict[str, Any], kinds: Mapping[str, type], since: Mapping[str, int], file: str) -> None:
@@ -342,6 +345,10 @@ def check_words(words: dict[str, Any], kinds: Mapping[str, type], since: Mapping
                 bool: "true or false",
             }[kind]
             raise InputError(f"expected {what}", file=file, entry=name, remedy="evaluate anew")
+        longest = max(map(len, texts if kind is list else [value] if kind is str else []), default=0)
+        if longest > LONGEST_TEXT:
+            problem = f"expected texts of at most {LONGEST_TEXT:,} characters, but got one of {longest:,}"
+            raise InputError(problem, file=file, entry=name, remedy="evaluate anew")
     known = measure_names()
     if words["measures"] != [name for name in known if name in words["measures"]] or not words["measures"]:
         raise InputError(f"expected some of {', '.join(known)}", file=file, entry="measures", remedy="evaluate anew")
@@ -363,6 +370,7 @@ def _check_dataset_words(words: dict[str, Any] | None, file: str) -> None:
         return
     kinds = {"category_ids": list, "rules": str, "source": str}
     fine = words.keys() == kinds.keys() and all(type(words[name]) is kind for name, kind in kinds.items())
+    fine = fine and len(words["source"]) <= LONGEST_TEXT
     if not fine or not all(type(number) is int for number in words["category_ids"]):
         expected = "expected category_ids (whole numbers), rules and source (text)"
         raise InputError(expected, file=file, entry="dataset", remedy="evaluate anew")

@@ -33,10 +33,7 @@ def check_evaluation(evaluation: Evaluation, file: str) -> None:
 def check_images(arrays: Arrays, file: str) -> None:
     """Raise unless the arrays of images could be those of a data set."""
     checks = _Columns(file)
-    ids, names = arrays["images.id"], arrays["images.file_name"]
-    checks.require(_after_start(ids[1:] > ids[:-1]), "images.id", "expected ascending ids")
-    for name in ("images.width", "images.height"):
-        checks.require(arrays[name] > 0, name, "expected at least 1 pixel")
+    names = arrays["images.file_name"]
     characters = names.view(np.uint32).reshape(len(names), names.dtype.itemsize // 4)
     checks.require(characters <= LAST_CHARACTER, "images.file_name", "expected text")
 

@@ -8,11 +8,9 @@ from typing import BinaryIO
 
 from probox.errors import InputError
 from probox.files.reading import Paths, open_regular
+from probox.tables.dataset import MAX_PIXELS, MAX_SIDE
 
-__all__ = ["MAX_PIXELS", "MAX_SIDE", "image_size"]
-
-MAX_SIDE, MAX_PIXELS = 1_000_000, 1 << 30
-"""How large an image may be."""
+__all__ = ["image_size"]
 
 _ORIENTATION = 0x0112
 _ON_ITS_SIDE = range(5, 9)

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import zlib
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,7 +38,6 @@ _HEAD = 1 << 16
 """So many bytes tell what a file is."""
 
 _NOT_JSON = (
-    (b"\xef\xbb\xbf", "starts with a byte order mark", "save it as UTF-8 without one"),
     (b"\xff\xfe", "is UTF-16 text", "save it as UTF-8"),
     (b"\xfe\xff", "is UTF-16 text", "save it as UTF-8"),
     (b"PK\x03\x04", "is a zip archive", "unpack it first"),
@@ -152,6 +152,7 @@ def decompressed(data: bytes, name: str, expansion: int) -> bytes:
     """Return the content of a JSON file whose bytes these are; see `read_bytes`."""
     if data.startswith(GZIP_MAGIC):
         data = unpacked(data, name, max(_ALWAYS_FINE, expansion * len(data)))
+    data = data.removeprefix(BOM_UTF8)
     for magic, what, remedy in _NOT_JSON:
         if data.startswith(magic):
             raise InputError(f"expected JSON, but this {what}", file=name, remedy=remedy)
@@ -175,12 +176,12 @@ def file_head(path: Paths) -> bytes:
 
 def head_of(data: bytes) -> bytes:
     """Return how the content of a file begins whose first bytes these are; nothing if they are damaged gzip."""
-    if not data.startswith(GZIP_MAGIC):
-        return data[:_HEAD]
     try:
-        return zlib.decompressobj(wbits=31).decompress(data, _HEAD)
+        packed = data.startswith(GZIP_MAGIC)
+        head = zlib.decompressobj(wbits=31).decompress(data, _HEAD) if packed else data[:_HEAD]
     except zlib.error:
         return b""
+    return head.removeprefix(BOM_UTF8)
 
 
 def first_character(data: bytes) -> str:

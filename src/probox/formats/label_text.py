@@ -170,7 +170,7 @@ def kind_of_texts(folder: Path) -> Texts:
         return "none"
     empty = 0
     for name in names[:_LOOKED_AT]:
-        head = file_head(folder / name).decode("utf-8", errors="replace").lstrip("\ufeff")
+        head = file_head(folder / name).decode("utf-8", errors="replace")
         first = next((line.split() for line in head.split("\n") if line.strip()), None)
         if first is None:
             empty += 1

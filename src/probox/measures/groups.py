@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from probox.convention import Convention
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
-from probox.measures.measure import Evaluated, Groups, Judged, Summary
+from probox.measures.measure import Evaluated, Groups, Judged, Summary, groups_by_label
 from probox.tables.results import DetectionTable, ObjectTable
 
 __all__ = ["by_class", "by_size"]
@@ -30,9 +30,11 @@ class _Part:
 def by_class(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:
     """Return the summary of each class; a false positive belongs to the class that the detector names."""
     found, there = evaluated.detections.labels, evaluated.objects.labels
-    return {
-        name: summary(_part(evaluated, found == index, there == index)) for index, name in enumerate(evaluated.classes)
-    }
+    return groups_by_label(
+        evaluated.classes,
+        np.concatenate([found, there]),
+        lambda label: summary(_part(evaluated, found == label, there == label)),
+    )
 
 
 def by_size(summary: Callable[[Judged], Summary], evaluated: Evaluated) -> Groups:

@@ -32,8 +32,12 @@ __all__ = [
     "Summary",
     "Unit",
     "Weights",
+    "groups_by_label",
     "groups_of",
 ]
+
+_NO_LABEL = -2
+"""A label that nothing has: -1 is that of detections that name no class."""
 
 Unit = Literal["per cent", "count", "plain"]
 """How tables write a number: a share in per cent, a whole number, or a number as it is."""
@@ -97,6 +101,16 @@ def groups_of(names: Sequence[str], columns: Mapping[str, npt.NDArray[np.float64
     {'cup': {'AP50': 0.5}, 'dog': {'AP50': 0.25}}
     """
     return {name: {key: float(values[row]) for key, values in columns.items()} for row, name in enumerate(names)}
+
+
+def groups_by_label(classes: Sequence[str], present: npt.NDArray[Any], summary_of: Callable[[int], Summary]) -> Groups:
+    """Return the summary of each class, `summary_of` being called with labels; absent classes have that of no label.
+
+    A file can name thousands of classes that nothing has.
+    """
+    absent = summary_of(_NO_LABEL)
+    labels = set(np.unique(present).tolist())
+    return {name: summary_of(label) if label in labels else dict(absent) for label, name in enumerate(classes)}
 
 
 Weights = npt.NDArray[np.int64]

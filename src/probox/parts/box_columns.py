@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from probox.measures.boxes.optimal_lrp import LRP, Rated, curve_of_totals, thres
 __all__ = ["BoxColumns", "joined_boxes"]
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _AT_ONCE = 1 << 18
@@ -125,11 +127,15 @@ class BoxColumns:
     def average_precision(self, classes: tuple[str, ...]) -> AveragePrecision:
         """Return average precision, one class and size after the other: what is made for one is gone for the next."""
         objects = self.objects_per_class(len(classes))
-        levels, shape = len(IOU_THRESHOLDS), (len(classes), _SIZES)
+        return AveragePrecision.from_tables(classes, objects, partial(self._precision, objects))
+
+    def _precision(self, objects: Ints, start: int, stop: int) -> tuple[Floats, Floats, Floats]:
+        """Return precision, score and recall of a range of classes."""
+        levels, shape = len(IOU_THRESHOLDS), (stop - start, _SIZES)
         precision, score = (np.full((levels, len(RECALL_POINTS), *shape), np.nan) for _ in range(2))
         recall = np.full((levels, *shape, len(LIMITS)), np.nan)
         image_starts = self._image_starts()
-        for label, rows in self._classes(len(classes)):
+        for label, rows in self._classes(start, stop):
             # A class may have most of what there is: nothing is there twice, and what is not needed any more goes.
             ranks, outcomes, own = _ranks(rows, image_starts), self.outcomes[rows], self.scores[rows]
             offsets = np.array([0, len(rows)])
@@ -154,10 +160,10 @@ class BoxColumns:
                         limits=np.array(LIMITS, np.int64),
                         threads=1,
                     )
-                    precision[some, :, label, size] = found[0][:, :, 0, 0]
-                    score[some, :, label, size] = found[1][:, :, 0, 0]
-                    recall[some, label, size] = found[2][:, 0, 0]
-        return AveragePrecision(classes=classes, objects=objects, precision=precision, score=score, recall=recall)
+                    precision[some, :, label - start, size] = found[0][:, :, 0, 0]
+                    score[some, :, label - start, size] = found[1][:, :, 0, 0]
+                    recall[some, label - start, size] = found[2][:, 0, 0]
+        return precision, score, recall
 
     def lrp(self, classes: tuple[str, ...]) -> LRP:
         """Return LRP on the paper's grid of thresholds, one class after the other."""
@@ -166,7 +172,7 @@ class BoxColumns:
         right_rows = self._right_rows(rightness)
 
         def curves() -> Iterator[Any]:
-            for label, rows in self._classes(len(classes)):
+            for label, rows in self._classes(0, len(classes)):
                 rows = rows[np.argsort(-self.scores[rows], kind="stable")]
                 thresholds, kept = thresholds_kept(self.scores[rows], "grid")
                 totals = totals_of_rows(self._rated(rows, rightness, right_rows), kept)
@@ -197,16 +203,17 @@ class BoxColumns:
                 overlaps[there, size] = self.odd_overlaps[mine][at[there]]
         return np.where(right, overlaps, np.nan)
 
-    def _classes(self, classes: int) -> Iterator[tuple[int, Ints]]:
-        """Yield each class and its rows, ascending."""
-        for first, last in _grouped(np.bincount(self.labels, minlength=classes)):
+    def _classes(self, start: int, stop: int) -> Iterator[tuple[int, Ints]]:
+        """Yield each of a range of classes and its rows, ascending."""
+        totals = np.bincount(self.labels, minlength=stop)[start:stop]
+        for first, last in _grouped(totals):
             if last - first == 1:
-                yield first, np.flatnonzero(self.labels == first)
+                yield start + first, np.flatnonzero(self.labels == start + first)
                 continue
-            chosen = np.flatnonzero((self.labels >= first) & (self.labels < last))
-            labels = self.labels[chosen]
-            for label in range(first, last):
-                yield label, chosen[labels == label]
+            chosen = np.flatnonzero((self.labels >= start + first) & (self.labels < start + last))
+            by_class = chosen[np.argsort(self.labels[chosen], kind="stable")]
+            rows = np.split(by_class, np.cumsum(totals[first : last - 1]))
+            yield from zip(range(start + first, start + last), rows, strict=True)
 
     def _image_starts(self) -> Ints:
         """Return the first row of each image."""

@@ -19,6 +19,9 @@ from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatche
 
 __all__ = ["ImageView", "scored_boxes", "scored_covariances", "view_of_detections", "view_of_image"]
 
+MAX_DRAWN = 1 << 27
+"""The most pixels of an image that is drawn."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImageView:
@@ -39,6 +42,11 @@ class ImageView:
     detections: DetectionTable
     heatmaps: tuple[npt.NDArray[Any] | None, ...]
     judged: bool = True
+
+    def __post_init__(self) -> None:
+        if self.width * self.height > MAX_DRAWN:  # pictures hold several layers of all pixels
+            problem = f"expected at most {MAX_DRAWN:,} pixels to draw, but got {self.width} x {self.height}"
+            raise InputError(problem, image=self.image_id, remedy="draw other images")
 
     def mask(self, row: int) -> npt.NDArray[np.bool_]:
         """Return object `row`'s pixels as an (H, W) array."""

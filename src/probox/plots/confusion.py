@@ -35,8 +35,7 @@ def draw(results: Results, *, most: int = MOST_CLASSES, dark: bool = False) -> A
     # All results are shown with the same classes: those of the sum of their confusions.
     both = Confusion(
         found[0].classes,
-        np.sum([one.matrix for one in found], axis=0),
-        np.sum([one.unnamed for one in found], axis=0),
+        *(np.concatenate([getattr(one, name) for one in found]) for name in ("truth", "predicted", "counts")),
     )
     classes = both.most_confused(most)
     columns = min(len(found), _COLUMNS)
@@ -78,7 +77,8 @@ def _draw_matrix(axes: Any, one: Confusion, classes: list[int], theme: Theme) ->
         put_words(axes, "nothing was found,\nnothing was missed")
         return
     shown = [*classes, len(one.classes)]
-    counts, shares = one.matrix[np.ix_(shown, shown)], np.nan_to_num(one.shares()[np.ix_(shown, shown)])
+    counts = one.among(shown)
+    shares = counts / np.maximum(one.row_sums()[shown], 1)[:, None]
     # One hue, from the ground's lightness to the other end: all eyes can order that.
     colours = LinearSegmentedColormap.from_list("share", [theme.ground, theme.lines[0]])
     axes.imshow(shares, cmap=colours, vmin=0.0, vmax=1.0, aspect="equal")

@@ -6,7 +6,9 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["csv_lines", "csv_text"]
+__all__ = ["csv_lines", "csv_text", "without_formula"]
+
+_STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class _Lines(list[str]):
@@ -43,4 +45,21 @@ def _plain(value: object) -> object:
     """Return what to write: nothing for what is missing; halves of characters, which no file can hold, as escapes."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return without_formula(value.encode("utf-8", "backslashreplace").decode())
+
+
+def without_formula(text: str) -> str:
+    """Return a field that no spreadsheet takes for a formula: with an apostrophe before it, unless it is a number.
+
+    >>> without_formula("=1+1"), without_formula("-0.5"), without_formula("cup")
+    ("'=1+1", '-0.5', 'cup')
+    """
+    if not text.startswith(_STARTS_FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return "'" + text
+    return text

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from probox.support.words import one_line
+
 __all__ = ["grid"]
 
 _GAP = 2
@@ -46,6 +48,7 @@ def grid(rows: Sequence[Row], *, width: int | None = None, names: bool = True, w
     ssd   1,205
     yolo    980
     """
+    rows = [[one_line(cell) for cell in row] for row in rows]  # names may hold line breaks: a row must stay one
     whole = _lines(rows, names, words)
     if width is None or max(map(len, whole)) <= width:
         return "\n".join(whole)

@@ -22,8 +22,8 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return printable text without line breaks: a name must not look like a message of its own."""
-    return printable(text).replace("\n", "\\n")
+    """Return printable text without line breaks and tabs: a name must not look like a message or row of its own."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def printable_json(text: str) -> str:

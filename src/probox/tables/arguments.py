@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,26 @@ from probox.errors import InputError
 if TYPE_CHECKING:
     from probox.tables.dataset import Dataset
 
-__all__ = ["check_classes", "check_reading", "check_tables", "dataset_of", "expect", "expect_path"]
+__all__ = [
+    "LONGEST_NAME",
+    "MAX_CLASSES",
+    "check_classes",
+    "check_reading",
+    "check_tables",
+    "dataset_of",
+    "expect",
+    "expect_path",
+]
+
+
+MAX_CLASSES = 1 << 15
+"""The most classes of a data set or a detector: what is kept of each takes a few kB, whether anything has it or not."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character: no encoding has it."""
+
+LONGEST_NAME = 1024
+"""The most characters of a class name or of an image's file name."""
 
 
 def expect(value: Any, kind: type, name: str, remedy: str | None = None) -> None:
@@ -71,8 +91,8 @@ def dataset_of(truth: Any, order: str) -> Dataset:
     return dataset
 
 
-def check_classes(classes: Any, name: str = "classes") -> tuple[str, ...]:
-    """Return class names as a tuple; one text is not several names."""
+def check_classes(classes: Any, name: str = "classes", *, file: str | None = None) -> tuple[str, ...]:
+    """Return class names as a tuple; one text is not several names. `file` is where they come from, for messages."""
     names = tuple(classes) if isinstance(classes, Iterable) and not isinstance(classes, str | bytes) else None
     if names is None:
         problem = f"expected argument `{name}` to be a sequence of names, but got {type(classes).__name__}"
@@ -83,4 +103,14 @@ def check_classes(classes: Any, name: str = "classes") -> tuple[str, ...]:
         numbered = isinstance(classes, Mapping) and all(isinstance(entry, str) for entry in classes.values())
         remedy = "of numbered names give list(names.values()), by their numbers" if numbered else None
         raise InputError(problem, remedy=remedy or "give each class a name in text")
+    if len(names) > MAX_CLASSES:
+        problem = f"expected at most {MAX_CLASSES:,} classes, but got {len(names):,}"
+        raise InputError(problem, file=file, remedy="leave out classes that nothing has")
+    for number, entry in enumerate(names):
+        if len(entry) > LONGEST_NAME:
+            problem = f"expected a class name of at most {LONGEST_NAME:,} characters, but got one of {len(entry):,}"
+            raise InputError(problem, file=file, entry=f"class {number}", remedy="shorten it")
+        if not entry.isascii() and SURROGATE.search(entry):
+            problem = f"expected a class name in Unicode text, but got {entry!a:.60}"
+            raise InputError(problem, file=file, entry=f"class {number}", remedy="write the name in UTF-8")
     return names

@@ -237,7 +237,9 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int, ...], 
             array = array.reshape(tuple(0 if n < 0 else n for n in shape))
         with np.errstate(invalid="ignore"):  # numbers that do not fit are rejected below
             converted = np.ascontiguousarray(array, dtype=dtype)
-    except (TypeError, ValueError, OverflowError) as error:
+    except OverflowError:
+        raise InputError(f"expected {name} to be whole numbers that fit {np.dtype(dtype)}") from None
+    except (TypeError, ValueError) as error:
         raise InputError(f"expected {name} to be numbers in rows of equal length, but got {error}") from None
     if (
         np.issubdtype(converted.dtype, np.integer)

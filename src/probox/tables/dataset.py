@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.tables.arguments import check_classes, expect
+from probox.tables.arguments import LONGEST_NAME, check_classes, expect
 from probox.tables.columns import Table, column, frozen
 
-__all__ = ["Dataset", "Rules", "chosen_ids"]
+__all__ = ["MAX_PIXELS", "MAX_SIDE", "Dataset", "Rules", "chosen_ids"]
 
-LONGEST_NAME = 1024
-"""The most characters of an image's file name."""
+MAX_SIDE, MAX_PIXELS = 1_000_000, 1 << 30
+"""The most pixels of an image, along a side and in all."""
 
 Rules = Literal["coco", "challenge"]
 """Whose rules hold where a convention leaves it to the data: see `Convention.for_rules`."""
@@ -65,7 +65,7 @@ class Dataset(Table):
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
-        put("classes", check_classes(self.classes))
+        put("classes", check_classes(self.classes, file=self.source or None))
         super().__post_init__()
         categories = np.arange(1, len(self.classes) + 1) if self.category_ids is None else self.category_ids
         put("category_ids", frozen(categories, np.int64, (len(self.classes),), "category_ids"))
@@ -101,10 +101,17 @@ class Dataset(Table):
         falls = np.diff(self.image_ids) <= 0
         if falls.any():
             raise self._fail("image ids must be distinct and ascending", int(np.argmax(falls)) + 1)
-        empty = (self.widths <= 0) | (self.heights <= 0)
-        if empty.any():
-            at = int(np.argmax(empty))
-            raise self._fail(f"expected a size of at least 1 x 1, but got {self.widths[at]} x {self.heights[at]}", at)
+        least, most = np.minimum(self.widths, self.heights), np.maximum(self.widths, self.heights)
+        pixels = self.widths.astype(np.int64) * self.heights
+        strange = (least < 1) | (most > MAX_SIDE) | (pixels > MAX_PIXELS)
+        if strange.any():
+            at = int(np.argmax(strange))
+            raise self._fail(
+                f"expected a size of 1 to {MAX_SIDE:,} pixels per side and up to {MAX_PIXELS:,} in all, "
+                f"but got {self.widths[at]} x {self.heights[at]}",
+                at,
+                "correct the size, or divide the image into tiles",
+            )
 
     @classmethod
     def from_sizes(cls, classes: Sequence[str], images: Mapping[int, tuple[int, int]], **others: Any) -> Dataset:

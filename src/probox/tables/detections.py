@@ -86,7 +86,7 @@ class Detections(DetectionColumns):
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the dataclass is frozen for everybody else
-        put("classes", check_classes(self.classes))
+        put("classes", check_classes(self.classes, file=self.source or None))
         put("notes", tuple(self.notes))
         super().__post_init__()
         self._check()

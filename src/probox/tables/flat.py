@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.support.csv_rows import csv_lines
+from probox.support.csv_rows import csv_lines, without_formula
 from probox.support.html_table import html_table, html_text, shown_value
 from probox.tables.frames import arrow_table, data_frame, missing
 
@@ -120,7 +120,7 @@ class FlatTable:
 def _fields(values: Array) -> list[str | None]:
     """Return a column as text that is read back equal, column by column since there may be millions of rows."""
     if values.dtype == object:
-        return list(values)
+        return [None if text is None else without_formula(text) for text in values]
     texts = [repr(value) for value in np.ma.getdata(values).tolist()]
     return [None if gone else text for text, gone in zip(texts, missing(values).tolist(), strict=True)]
 

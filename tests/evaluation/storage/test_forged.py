@@ -44,8 +44,9 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], str]] = {
     "a pair before the first": ("pairs.object", at(0, -1), r"pairs.object\[0\]: no such row"),
     "a pair across images": ("pairs.detection", at(0, 3), r"pairs.detection\[0\]: expected a detection in the image"),
     "pairs out of order": ("pairs.object", at(0, 1), r"pairs.object\[1\]: expected each pair once"),
-    "image ids that fall": ("images.id", at(0, 99), r"images.id\[1\]: expected ascending ids"),
-    "an image without pixels": ("images.width", at(1, 0), r"images.width\[1\]: expected at least 1 pixel"),
+    "image ids that fall": ("images.id", at(0, 99), "image 9: dataset: image ids must be distinct and ascending"),
+    "an image without pixels": ("images.width", at(1, 0), "image 9: dataset: expected a size of 1 to 1,000,000 pixels"),
+    "an image too wide": ("images.width", at(1, 2**31 - 1), "image 9: .* 1,000,000 pixels .* got 2147483647 x"),
     "an image too small": ("images.height", at(1, 5), r"masks.boxes\[2\]: expected a mask inside the image"),
     "an unknown image": ("detections.image_id", at(0, 5), r"detections.image_id\[0\]: no such image"),
     "an object nowhere": ("objects.image_id", at(-1, 10), r"objects.image_id\[3\]: no such image"),
@@ -166,6 +167,25 @@ BAD_WORDS: dict[str, tuple[Any, str]] = {
         lambda w: w | {"dataset": w["dataset"] | {"rules": "mine"}}, "dataset: expected rules to be one of"
     ),
     "classes of numbers": (lambda w: w | {"classes": [1, 2]}, "classes: expected a list of texts"),
+    "a long class name": (
+        lambda w: w | {"classes": ["cup", "d" * 1025]},
+        "class 1: expected a class name of at most 1,024 characters, but got one of 1,025",
+    ),
+    "half of a character": (
+        lambda w: w | {"classes": ["cup", "d\ud800"]}, "class 1: expected a class name in Unicode text, but got"
+    ),
+    "too many classes": (
+        lambda w: w | {"classes": [f"c{number}" for number in range(32_769)]},
+        "expected at most 32,768 classes, but got 32,769",
+    ),
+    "a long note": (
+        lambda w: w | {"notes": ["n" * 65_537]}, "notes: expected texts of at most 65,536 characters"
+    ),
+    "a long input": (lambda w: w | {"inputs": ["n" * 65_537]}, "inputs: expected texts of at most 65,536 characters"),
+    "a long version": (lambda w: w | {"version": "n" * 65_537}, "version: expected texts of at most 65,536 characters"),
+    "a long source": (
+        lambda w: w | {"dataset": w["dataset"] | {"source": "n" * 65_537}}, "dataset: expected category_ids"
+    ),
     "notes of text": (lambda w: w | {"notes": "abc"}, "notes: expected a list of texts"),
     "a version of numbers": (lambda w: w | {"version": 1}, "version: expected text"),
     "a convention of text": (lambda w: w | {"convention": "paper"}, "convention: expected an object"),

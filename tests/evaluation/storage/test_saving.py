@@ -50,6 +50,13 @@ def test_the_data_set_survives_whole(tmp_path: Path, evaluation: Evaluation) -> 
     assert (again.rules, again.source, again.file_names) == ("challenge", "gt.json", ("a", "é"))
 
 
+def test_a_byte_order_mark_is_skipped(tmp_path: Path, evaluation: Evaluation) -> None:
+    evaluation.save(tmp_path)
+    words = tmp_path / "evaluation.json"
+    words.write_bytes(b"\xef\xbb\xbf" + words.read_bytes())
+    assert Evaluation.load(tmp_path).pdq == evaluation.pdq
+
+
 def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
     evaluation.save(tmp_path / "one" / "two")
     stored = Evaluation.load(tmp_path / "one" / "two")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,3 +127,15 @@ def test_any_detections_go_with_any_truth(tmp_path: Path) -> None:
             result = probox.evaluate(there, probox.read_detections(found, there), threads=1)
             assert str(result.summary()) == str(expected), (truth, found)
             np.testing.assert_array_equal(in_order(result), in_order(plain))
+
+
+@pytest.mark.parametrize("name", ["coco", *ALL])
+def test_byte_order_marks_are_skipped(name: str, tmp_path: Path) -> None:
+    scene = world.make_scene(empty=name != "openimages")
+    files = ALL.get(name, world.coco)(scene, tmp_path)
+    plain = numbers(evaluated(files))
+    texts = [path for path in tmp_path.rglob("*") if path.suffix in {".json", ".yaml", ".txt", ".xml", ".csv"}]
+    assert len(texts) >= 2
+    for path in texts:
+        path.write_bytes(BOM_UTF8 + path.read_bytes())
+    assert numbers(evaluated(files)) == plain

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.measures.boxes.cups import CLASSES, found_of
 
-from probox import GroundTruth, InputError
+from probox import Detections, GroundTruth, InputError
 from probox.measures.boxes import AveragePrecision, average_precision, match_boxes
 
 
@@ -82,3 +82,30 @@ def test_from_matches_is_the_same(truth):
     direct = average_precision(truth, found)
     kept = AveragePrecision.from_matches(match_boxes(truth, found))
     np.testing.assert_array_equal(direct.precision, kept.precision)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 7])
+def test_averages_do_not_depend_on_how_many_classes_are_looked_at(
+    classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are the means of all tables at once, to the bit."""
+    random = np.random.default_rng(classes)
+    names, labels = [f"class {number}" for number in range(classes)], random.integers(0, classes, 60)
+    corners = random.uniform(0, 200, (60, 2))
+    boxes = np.concatenate([corners, corners + random.uniform(5, 150, (60, 2))], axis=1)
+    images = np.sort(random.integers(1, 5, 60))
+    truth = GroundTruth.from_boxes(names, dict.fromkeys(range(1, 5), (400, 400)), images, boxes, labels)
+    probs = np.full((60, classes), 0.01)
+    probs[np.arange(60), labels] = random.uniform(0.2, 0.9, 60)
+    found = Detections(classes=names, image_ids=images, boxes=boxes + np.array([0, 0, 9, 4]), label_probs=probs)
+    monkeypatch.setattr("probox.measures.boxes.mean_ap._CLASSES_AT_ONCE", 3)
+    result = average_precision(truth, found)
+    for row, levels in enumerate((slice(None), slice(0, 1), slice(5, 6))):
+        for size in range(4):
+            values = result.precision[levels, :, :, size]
+            means = np.add.reduce(values, axis=(0, 1)) / (values.shape[0] * values.shape[1])
+            np.testing.assert_array_equal(result.ap[row, :, size], means)
+    np.testing.assert_array_equal(result.tables(0, classes)[2], result.recall)
+    curve = result.curve(names[-1], 0.75)
+    np.testing.assert_array_equal(curve.precision, result.precision[5, :, -1, 0])
+    np.testing.assert_array_equal(curve.score, result.score[5, :, -1, 0])

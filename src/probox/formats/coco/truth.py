@@ -14,14 +14,11 @@ from probox.files.reading import TRUTH_EXPANDS, Paths, read_bytes
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.tables.arguments import expect_path
 from probox.tables.boxes import pixels_of_boxes
-from probox.tables.dataset import Dataset
+from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, Dataset
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.masks import Masks
 
 __all__ = ["coco_truth_from_bytes", "read_coco"]
-
-_MAX_SIDE, _MAX_PIXELS = 1_000_000, 1 << 30
-"""How large an image may be."""
 
 _MAX_MASK_NUMBERS = 1 << 23
 """How many coordinates and run lengths one mask may have. The masks of a file may have as many more as it has bytes:
@@ -63,8 +60,8 @@ def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundT
         data,
         lenient=problems.lenient,
         max_examples=MAX_EXAMPLES,
-        max_side=_MAX_SIDE,
-        max_pixels=_MAX_PIXELS,
+        max_side=MAX_SIDE,
+        max_pixels=MAX_PIXELS,
         max_mask_numbers=_MAX_MASK_NUMBERS,
         max_numbers=_MAX_MASK_NUMBERS + len(data),
     )

@@ -20,7 +20,7 @@ _MID = ("/m/", "/g/", "/t/", "/j/")
 def heading_of(head: bytes) -> list[str]:
     """Return the names of columns in small letters, of a file that begins so; none if that is no text."""
     try:
-        line = head.split(b"\n", 1)[0].decode("utf-8-sig")
+        line = head.split(b"\n", 1)[0].decode()
         return [cell.strip().lower() for cell in next(csv.reader([line]))]
     except (UnicodeDecodeError, csv.Error, StopIteration):
         return []
@@ -115,7 +115,7 @@ def class_descriptions(*places: Path) -> dict[str, str]:
 
 
 def _described(file: Path) -> dict[str, str]:
-    if not file_head(file).lstrip(b'\xef\xbb\xbf"').startswith((b"/", b"LabelName")):
+    if not file_head(file).lstrip(b'"').startswith((b"/", b"LabelName")):
         return {}
     names: dict[str, str] = {}
     taken: set[str] = set()

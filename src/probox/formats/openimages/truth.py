@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from probox.errors import InputError
-from probox.files.image_size import MAX_PIXELS, MAX_SIDE, image_size
+from probox.files.image_size import image_size
 from probox.files.reading import TRUTH_EXPANDS, Paths, is_folder
 from probox.files.source import Source
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
@@ -15,6 +15,7 @@ from probox.formats.openimages.table import CsvTable, class_descriptions, fracti
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
 from probox.tables.arguments import expect_path
+from probox.tables.dataset import MAX_PIXELS, MAX_SIDE
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["open_images_truth", "read_open_images_truth"]

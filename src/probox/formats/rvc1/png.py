@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
+from probox.tables.dataset import MAX_SIDE
 
 __all__ = ["decode_png"]
 
@@ -20,7 +21,6 @@ _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 _PALETTE = 3
 _MAX_PIXELS = 1 << 28
-_MAX_SIDE = 1_000_000
 _STRIP = 1 << 20
 """How many bytes of rows are decoded at a time, or as many as one row has."""
 _PIECE = 1 << 16
@@ -54,9 +54,9 @@ def decode_png(data: bytes, file: str, choose: Callable[[int], int] | None = Non
         raise InputError(
             "interlaced PNG images are not supported", file=file, remedy="save the mask without interlacing"
         )
-    if not (0 < width <= _MAX_SIDE and 0 < height <= _MAX_SIDE and width * height <= _MAX_PIXELS):
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= _MAX_PIXELS):
         raise InputError(
-            f"expected a mask of up to {_MAX_PIXELS:,} pixels and {_MAX_SIDE:,} per side, but got {width} x {height}",
+            f"expected a mask of up to {_MAX_PIXELS:,} pixels and {MAX_SIDE:,} per side, but got {width} x {height}",
             file=file,
             remedy="cut the image into smaller ones",
         )

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probox.errors import InputError
-from probox.files.image_size import MAX_PIXELS, MAX_SIDE, image_size
+from probox.files.image_size import image_size
 from probox.files.reading import Paths, is_folder, read_regular
 from probox.formats.label_tables import LabelRows, dataset_of_images, truth_of
 from probox.formats.label_text import LineError, divided, files_of, numbers_in, read_text
 from probox.formats.problems import Problems
 from probox.support.words import some_names
 from probox.tables.arguments import expect_path
+from probox.tables.dataset import MAX_PIXELS, MAX_SIDE
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +48,15 @@ LIMITS = (1, 10, 100)
 """Detections per image and class for which recall is given."""
 
 
+_AVERAGES = (slice(None), slice(0, 1), slice(5, 6))
+"""The IoU thresholds that averages are taken over: all, 0.50, 0.75."""
+
+_CLASSES_AT_ONCE = 256
+"""Classes whose tables of precision exist at a time."""
+
+Tables = Callable[[int, int], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class PrecisionRecallCurve:
     """Precision against recall of one class, at 101 recalls.
@@ -83,39 +95,56 @@ class AveragePrecision:
         Class names.
     objects : (C, 4) int64
         How many objects of each class count in each area range (all, small, medium, large).
-    precision : (10, 101, C, 4) float64
-        Interpolated precision by IoU threshold, recall, class, area range.
-    score : (10, 101, C, 4) float64
-        The score at which that recall is reached, NaN where it is not.
     recall : (10, C, 4, 3) float64
         Recall by IoU threshold, class, area range, and limit of detections per image (1, 10, 100).
+    ap : (3, C, 4) float64
+        Average precision over all IoU thresholds, at 0.50 and at 0.75, by class and area range.
+    tables : callable
+        ``tables(start, stop)`` returns interpolated precision, the scores at which the recalls are reached (NaN where
+        they are not), both (10, 101, stop - start, 4), and `recall` of a range of classes.
     """
 
     classes: tuple[str, ...]
     objects: npt.NDArray[np.int64]
-    precision: npt.NDArray[np.float64]
-    score: npt.NDArray[np.float64]
     recall: npt.NDArray[np.float64]
+    ap: npt.NDArray[np.float64]
+    tables: Tables
 
     @classmethod
     def from_matches(cls, matches: BoxMatches, *, threads: int | None = None) -> AveragePrecision:
         """Return the measure of matches at hand."""
         order, offsets = matches.by_score(threads)
         objects = matches.objects_per_class()
-        precision, score, recall = _core.precision_at_recall(
-            order=order,
-            offsets=offsets,
-            scores=matches.scores,
-            ranks=matches.ranks,
-            matched=matches.matched,
-            ignored=matches.ignored,
-            objects=objects,
-            thresholds=len(IOU_THRESHOLDS),
-            recall_points=RECALL_POINTS,
-            limits=np.array(LIMITS, np.int64),
-            threads=threads_for(len(matches) + RECALL_POINTS.size * len(matches.classes), threads),
-        )
-        return cls(classes=matches.classes, objects=objects, precision=precision, score=score, recall=recall)
+        return cls.from_tables(matches.classes, objects, partial(_tables, matches, order, offsets, objects, threads))
+
+    @classmethod
+    def from_tables(cls, classes: tuple[str, ...], objects: npt.NDArray[np.int64], tables: Tables) -> AveragePrecision:
+        """Return the measure of the tables of precision, of which only those of some classes exist at a time.
+
+        The tables of a class take 65 kB; those of all classes would let a small file with many class names take all
+        memory.
+        """
+        shape = (len(classes), len(SIZES))
+        ap, recall = np.empty((len(_AVERAGES), *shape)), np.empty((len(IOU_THRESHOLDS), *shape, len(LIMITS)))
+        pieces = -(-len(classes) // _CLASSES_AT_ONCE)
+        # Pieces of about one size: numpy adds up a single class in another order than several, which changes bits.
+        edges = np.linspace(0, len(classes), pieces + 1).astype(int).tolist()
+        for start, stop in itertools.pairwise(edges):
+            precision, _, recall[:, start:stop] = tables(start, stop)
+            for (row, chosen), size in itertools.product(enumerate(_AVERAGES), range(len(SIZES))):
+                values = precision[chosen, :, :, size]
+                ap[row, start:stop, size] = np.add.reduce(values, axis=(0, 1)) / (values.shape[0] * values.shape[1])
+        return cls(classes=classes, objects=objects, recall=recall, ap=ap, tables=tables)
+
+    @property
+    def precision(self) -> npt.NDArray[np.float64]:
+        """Interpolated precision by IoU threshold, recall, class, area range, (10, 101, C, 4); 32 kB per class."""
+        return self.tables(0, len(self.classes))[0]
+
+    @property
+    def score(self) -> npt.NDArray[np.float64]:
+        """The score at which that recall is reached, NaN where it is not, (10, 101, C, 4); 32 kB per class."""
+        return self.tables(0, len(self.classes))[1]
 
     @property
     def map(self) -> float:
@@ -178,12 +207,8 @@ class AveragePrecision:
         return mean_of_defined(self._ar("large"))
 
     def _ap(self, size: str = "all", threshold: int | None = None) -> npt.NDArray[np.float64]:
-        """Return each class's average precision."""
-        chosen = slice(None) if threshold is None else slice(threshold, threshold + 1)
-        values = self.precision[chosen, :, :, size_index(size)]
-        # What `mean` computes, without its checks.
-        per_class: npt.NDArray[np.float64] = np.add.reduce(values, axis=(0, 1)) / (values.shape[0] * values.shape[1])
-        return per_class
+        """Return each class's average precision, over all IoU thresholds or at the first (0) or sixth (5)."""
+        return self.ap[{None: 0, 0: 1, 5: 2}[threshold], :, size_index(size)]
 
     def _ar(self, size: str = "all", limit: int = -1) -> npt.NDArray[np.float64]:
         """Return each class's average recall."""
@@ -246,11 +271,39 @@ class AveragePrecision:
         near = np.flatnonzero(np.isclose(IOU_THRESHOLDS, iou, rtol=0.0, atol=1e-9))
         if not len(near):
             raise InputError(f"expected iou to be one of 0.50, 0.55 .. 0.95, got {iou!r}")
-        at = (int(near[0]), slice(None), class_index(self.classes, name), size_index(size))
-        return PrecisionRecallCurve(RECALL_POINTS.copy(), self.precision[at].copy(), self.score[at].copy())
+        row = class_index(self.classes, name)
+        precision, score, _ = self.tables(row, row + 1)
+        at = (int(near[0]), slice(None), 0, size_index(size))
+        return PrecisionRecallCurve(RECALL_POINTS.copy(), precision[at].copy(), score[at].copy())
 
     def __repr__(self) -> str:
         return f"AveragePrecision(mAP={self.map:.4f}, AP50={self.ap50:.4f}, AP75={self.ap75:.4f})"
+
+
+def _tables(
+    matches: BoxMatches,
+    order: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    objects: npt.NDArray[np.int64],
+    threads: int | None,
+    start: int,
+    stop: int,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return precision, score and recall of a range of classes; `order` and `offsets` are those of all classes."""
+    own = offsets[start : stop + 1]
+    return _core.precision_at_recall(
+        order=order[own[0] : own[-1]],
+        offsets=own - own[0],
+        scores=matches.scores,
+        ranks=matches.ranks,
+        matched=matches.matched,
+        ignored=matches.ignored,
+        objects=objects[start:stop],
+        thresholds=len(IOU_THRESHOLDS),
+        recall_points=RECALL_POINTS,
+        limits=np.array(LIMITS, np.int64),
+        threads=threads_for(int(own[-1] - own[0]) + RECALL_POINTS.size * (stop - start), threads),
+    )
 
 
 def average_precision(truth: GroundTruth, found: Detections, *, threads: int | None = None) -> AveragePrecision:

@@ -14,7 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
-from probox.measures.measure import Column, Evaluated, Groups, Measure, Need, Resampled, Summary, Weights
+from probox.measures.measure import (
+    Column,
+    Evaluated,
+    Groups,
+    Measure,
+    Need,
+    Resampled,
+    Summary,
+    Weights,
+    groups_by_label,
+)
 
 __all__ = ["Numbers", "Rows", "counted_mean", "measure_of_rows"]
 
@@ -81,7 +91,8 @@ def measure_of_rows(
 
     def per_class(evaluated: Evaluated) -> Groups:
         every = rows(evaluated)
-        return {title: summarised(every.take(every.labels == label)) for label, title in enumerate(evaluated.classes)}
+        labels = every.labels
+        return groups_by_label(evaluated.classes, labels, lambda label: summarised(every.take(labels == label)))
 
     def per_size(evaluated: Evaluated) -> Groups:
         every = rows(evaluated)
