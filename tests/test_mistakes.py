@@ -9,6 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.evaluation.oddities.mistakes import (
+    annotated_twice,
+    masks_of_half_the_size,
+    masks_turned,
+    mirrored,
+    upside_down,
+)
 from tests.evaluation.oddities.test_oddities import CLASSES, world
 from tests.tensors import Tensor
 
@@ -52,6 +59,7 @@ WITHOUT_SIGMAS: dict[str, Any] = {"std": None}
 XYWH = np.concatenate([FOUND.boxes[:, :2], FOUND.extents], axis=1)
 CENTRES = np.concatenate([FOUND.boxes[:, :2] + FOUND.extents / 2, FOUND.extents], axis=1)
 NORMALISED = FOUND.boxes / np.tile(SIZES, 2)
+MIRRORED = mirrored(TRUTH, FOUND).boxes
 
 SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "x, y, width, height given as corners": ({"boxes": XYWH[:, :4]}, "x1 <= x2"),
@@ -63,6 +71,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "y before x": ({"boxes": FOUND.boxes[:, [1, 0, 3, 2]]}, "y came before x"),
     "shares of the image given as pixels": ({"boxes": NORMALISED, **WITHOUT_SIGMAS}, "fractions of the image"),
     "pixels given as shares of the image": ({"normalised": True, "image_sizes": TRUTH}, "leave normalised out"),
+    "boxes mirrored left to right": ({"boxes": MIRRORED}, "mirrored left to right"),
+    "boxes upside down": ({"boxes": upside_down(TRUTH, FOUND).boxes}, "mirrored upside down"),
     "boxes in pixels of the detector's input": ({"boxes": NORMALISED * 640, **WITHOUT_SIGMAS}, "640"),
     "image ids as text": ({"image_ids": [f"{i:012}" for i in FOUND.image_ids]}, "whole numbers"),
     "images counted from 0 instead of their ids": (
@@ -72,10 +82,19 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "one image id for each image instead of each box": ({"image_ids": TRUTH.image_ids}, "one image id per box"),
     "labels that count from 1": ({"labels": FOUND.labels + 1}, "count from 1"),
     "names of classes off by one": ({"classes": (*CLASSES[1:], CLASSES[0])}, "name its class"),
+    "class ids shifted from some id on": (
+        {"classes": (*CLASSES[:4], *CLASSES[5:], CLASSES[4])},
+        "look shifted from some id on",
+    ),
     "names of classes that the truth does not have": ({"classes": [f"n{i}" for i in range(10)]}, "ground truth has"),
     "COCO's category ids given as labels": ({"labels": FOUND.labels * 9 + 1}, "category_ids"),
     "labels as text numbers": ({"labels": [str(label) for label in FOUND.labels]}, "as numbers"),
     "scores in per cent": ({"scores": 100 * FOUND.scores}, "divide percentages by 100"),
+    "scores divided by 100": ({"scores": FOUND.scores / 100}, "divided by 100"),
+    "all scores 1": (
+        {"scores": np.ones(len(FOUND)), "boxes": np.where(np.arange(len(FOUND))[:, None] % 4, FOUND.boxes, MIRRORED)},
+        "have the score 1",
+    ),
     "logits": ({"scores": np.log(FOUND.scores / (1 - FOUND.scores)) - 1}, "softmax or sigmoid"),
     "a sigmoid per class, refused": (
         {"scores": np.full((len(FOUND), 10), 0.3), "labels": None, "above_one": "refuse"},
@@ -83,6 +102,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "standard deviations given as variances": ({"std": None, "var": SIGMAS}, "standard deviations: square them"),
     "variances given as standard deviations": ({"std": SIGMAS**2}, "squares of variances"),
+    "standard deviations in fractions of the image": ({"std": SIGMAS / np.tile(SIZES, 2)}, "in square pixels"),
+    "precision matrices given as covariances": (
+        {"std": None, "covariances": np.linalg.inv(full(SIGMAS))},
+        "precision matrices: invert them",
+    ),
     "standard deviations and variances": ({"var": SIGMAS**2}, "at most one"),
     "log variances": ({"std": None, "var": 2 * np.log(SIGMAS) - 9}, "exp first"),
     "a matrix as standard deviations": ({"std": full(SIGMAS)}, "as covariances="),
@@ -103,6 +127,9 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {name: np.concatenate([RIGHT[name]] * 2) for name in ("boxes", "scores", "labels", "image_ids", "std")},
         "repeat another one",
     ),
+    "annotations present twice": ({"truth": annotated_twice(TRUTH)}, "objects repeat another one"),
+    "masks of another scale than boxes": ({"truth": masks_of_half_the_size(TRUTH)}, "looks scaled"),
+    "x and y of polygons exchanged": ({"truth": masks_turned(TRUTH)}, "look exchanged"),
     "nothing at all": (
         {"boxes": [], "scores": [], "labels": [], "image_ids": [], "std": None},
         "not one detection",

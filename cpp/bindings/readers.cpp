@@ -82,6 +82,7 @@ nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples
   columns["number_offsets"] = to_numpy(std::move(truth.number_offsets));
   columns["numbers"] = to_numpy(std::move(truth.numbers));
   columns["other_keys"] = nb::cast(truth.other_keys);
+  columns["partly_annotated_images"] = truth.partly_annotated_images;
   columns["has_images"] = truth.has_images;
   columns["has_annotations"] = truth.has_annotations;
   columns["has_categories"] = truth.has_categories;
@@ -122,6 +123,7 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
   columns["covariances"] =
       results.covariances.rows.empty() ? nb::none() : to_numpy(std::move(covariances), {n, 2, 2, 2});
   columns["unknown_image_rows"] = results.unknown_image_rows;
+  columns["masked_rows"] = results.masked_rows;
   columns["unknown_images"] = to_numpy(std::move(results.unknown_images));
   columns["names"] = nb::cast(results.names);
   columns["name_entries"] = to_numpy(std::move(results.name_entries));

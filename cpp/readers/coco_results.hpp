@@ -30,6 +30,7 @@ struct Results {
   LargeColumn<std::int64_t> cls_prob_rows;  // whose all_scores stood there as cls_prob
   SomeRows<double> covariances;
   std::int64_t unknown_image_rows = 0;
+  std::int64_t masked_rows = 0;  // detections with a mask, which is not read
   LargeColumn<std::int64_t> unknown_images;  // distinct neighbours: at least one entry per unknown image
   // Images that have a name, distinct neighbours: `file_name`, or an `image_id` that is a string; the entry where it
   // stands, and the number that `image_id` is, if it is one.
@@ -96,6 +97,7 @@ class ResultsReader {
     for (const Adopted<Results>& piece : pieces) {
       first_rows.push_back(first_rows.back() + static_cast<std::int64_t>(piece.part.labels.size()));
       all.unknown_image_rows += piece.part.unknown_image_rows;
+      all.masked_rows += piece.part.masked_rows;
     }
     const auto first_entry = [&](std::size_t k) { return pieces[k].first; };
     const auto first_row = [&](std::size_t k) { return first_rows[k]; };
@@ -131,6 +133,7 @@ class ResultsReader {
     double box[4];
     double score = 0;
     double covariances[8];
+    bool masked = false;
     const std::int64_t entry = in_.index();
     name_.clear();
     in_.enter_object();
@@ -171,6 +174,9 @@ class ResultsReader {
         seen.mark(in_, bbox_covar_);
         if (read_box_covariance(covariances)) seen.mark(in_, covariances_);
       } else {
+        const bool is_mask = key == "segmentation" || key == "masks_file";
+        if (is_mask && skip_empty()) continue;
+        masked |= is_mask;
         in_.skip();
       }
     }
@@ -197,6 +203,7 @@ class ResultsReader {
       }
       return;
     }
+    results_.masked_rows += masked;
     const auto row = static_cast<std::int64_t>(results_.image_ids.size());
     if (seen.has(all_scores_) && known_.given) {
       if (!seen.has(1)) {
@@ -246,18 +253,23 @@ class ResultsReader {
     }
   }
 
-  // The covariance of x, y, w, h, as those of the corners (x, y) and (x + w, y + h); false where there is none.
-  bool read_box_covariance(double* out) {
+  // Skip null or an empty list and return true; leave any other value and return false.
+  bool skip_empty() {
     if (in_.next_is_null()) {
       in_.null();
-      return false;
+      return true;
     }
+    if (in_.peek() != '[') return false;
     const json::Reader::Mark start = in_.mark();
-    if (in_.peek() == '[') {
-      in_.enter_array();
-      if (!in_.next_item()) return false;
-      in_.rewind(start);
-    }
+    in_.enter_array();
+    if (!in_.next_item()) return true;
+    in_.rewind(start);
+    return false;
+  }
+
+  // The covariance of x, y, w, h, as those of the corners (x, y) and (x + w, y + h); false where there is none.
+  bool read_box_covariance(double* out) {
+    if (skip_empty()) return false;
     double full[4][4];
     in_.fixed_list(4, [&](int row) { in_.numbers(full[row], 4); });
     for (int i = 0; i < 2; ++i) {

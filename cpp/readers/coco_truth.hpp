@@ -39,6 +39,7 @@ struct Truth {
   std::vector<std::int64_t> rle_sizes;  // height, width
   std::vector<std::int64_t> piece_offsets{0}, number_offsets{0};
   std::vector<std::string> other_keys;  // of the file itself, to say what it might be instead
+  std::int64_t partly_annotated_images = 0;  // LVIS: only some categories were looked for
   bool has_images = false, has_annotations = false, has_categories = false;
 };
 
@@ -89,6 +90,7 @@ class TruthReader {
     SeenKeys seen;
     std::int64_t id = 0, width = 0, height = 0;
     std::string file_name;
+    bool partly_annotated = false;
     in_.enter_object();
     while (in_.next_key(key)) {
       if (key == "id") {
@@ -107,6 +109,7 @@ class TruthReader {
         else
           file_name = in_.string();
       } else {
+        partly_annotated |= key == "neg_category_ids" || key == "not_exhaustive_category_ids";
         in_.skip();
       }
     }
@@ -114,6 +117,7 @@ class TruthReader {
     seen.require(in_, 1, "width");
     seen.require(in_, 2, "height");
     if (width * height > limits_.max_pixels) in_.fail(Trouble::image_pixels, limits_.max_pixels, width, height);
+    truth_.partly_annotated_images += partly_annotated;
     truth_.image_ids.push_back(id);
     truth_.widths.push_back(static_cast<std::int32_t>(width));
     truth_.heights.push_back(static_cast<std::int32_t>(height));

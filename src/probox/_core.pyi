@@ -319,6 +319,7 @@ class _CocoTruth(TypedDict):
     number_offsets: _Int64
     numbers: _Float64
     other_keys: list[str]
+    partly_annotated_images: int
     has_images: bool
     has_annotations: bool
     has_categories: bool
@@ -335,6 +336,7 @@ class _CocoResults(TypedDict):
     cls_prob_rows: _Int64
     covariances: _Float64 | None
     unknown_image_rows: int
+    masked_rows: int
     unknown_images: _Int64
     names: list[str]
     name_entries: _Int64

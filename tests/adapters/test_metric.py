@@ -633,3 +633,12 @@ def test_a_failed_update_leaves_the_metric_as_it_was() -> None:
     assert metric.compute() == before
     with pytest.raises(InputError, match="do not merge"):
         metric.merge(PDQ())
+
+
+def test_masks_of_predictions_are_warned_of() -> None:
+    preds, target = some_images(4)
+    metric = PDQ(CLASSES)
+    for pred, each in zip(preds, target, strict=True):
+        metric.update([pred | {"masks": np.ones((len(pred["boxes"]), HEIGHT, WIDTH), bool)}], [each])
+    masks = sum(len(pred["boxes"]) for pred in preds)
+    assert f"{masks} detections have a mask, which is not read: " in "".join(metric.result().notes)

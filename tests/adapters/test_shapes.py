@@ -203,3 +203,17 @@ def test_other_things_are_no_entries() -> None:
     with pytest.raises(InputError, match="the order is from_probdet"):
         from_probdet(truth, [])  # type: ignore[arg-type]
     assert len(from_probdet([], truth)) == 0
+
+
+def test_masks_are_warned_of() -> None:
+    note = "2 detections have a mask, which is not read: their boxes are scored; "
+    masks = Tensor(np.ones((2, 64, 80), bool))
+    for found in (
+        from_detectron2(instances(pred_masks=masks), classes=CLASSES, image_ids=7),
+        from_mmdet(sample(masks=masks), classes=CLASSES),
+        from_mmdet(([np.array([[10.0, 20, 50, 60, 0.8]] * 2)] * 1, [[None, None]]), classes=["cup"], image_ids=7),
+    ):
+        assert len(found.notes) == 1
+        assert found.notes[0].startswith(note)
+    assert from_detectron2(instances(), classes=CLASSES, image_ids=7).notes == ()
+    assert from_mmdet(sample(), classes=CLASSES).notes == ()

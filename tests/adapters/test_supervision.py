@@ -159,3 +159,10 @@ def test_other_things_are_refused() -> None:
         from_supervision(3, image_ids=7)
     with pytest.raises(InputError, match="expected supervision's Detections"):
         from_supervision([{"boxes": 3}], image_ids=7)
+
+
+def test_masks_are_warned_of() -> None:
+    masked = held(mask=np.ones((2, 64, 80), bool))
+    found = from_supervision([masked, held(mask=None)], image_ids=[7, 8], classes=CLASSES)
+    (note,) = found.notes
+    assert note.startswith("2 detections have a mask, which is not read: their boxes are scored; ")

@@ -267,3 +267,10 @@ def test_background_in_the_middle_and_no_class() -> None:
         from_torchvision(output(), classes=["cup", "background", "dog"], image_ids=7)
     with pytest.raises(InputError, match="an object is of N/A"):
         truth_from_torchvision(target(), classes=CATEGORIES, image_sizes=(64, 64))
+
+
+def test_masks_are_warned_of() -> None:
+    masked = output(masks=np.ones((2, 1, 64, 80), np.float32))
+    found = from_torchvision([masked, output()], classes=CLASSES, image_ids=[7, 8])
+    (note,) = found.notes
+    assert note.startswith("2 detections have a mask, which is not read: their boxes are scored; ")

@@ -215,3 +215,9 @@ def test_a_lightning_callback_needs_lightning() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split("\n") == ["Lightning is not imported; import lightning first", "", ""]
+
+
+def test_masks_are_warned_of() -> None:
+    found = from_ultralytics([result(ROWS, masks=Of(data=Tensor(np.ones((2, 100, 200))))), result(ROWS, "285.jpg")])
+    (note,) = found.notes
+    assert note.startswith("2 detections have a mask, which is not read: their boxes are scored; ")

@@ -54,11 +54,12 @@ def from_detectron2(
     ids = image_ids_of(image_ids, len(results), [entry_of(result, "image_id") for result in results])
     given = probs_of(probs, len(results), one)
     images = [_rows(*each, names) for each in zip(results, ids, given, strict=True)]
-    return stacked(images, ids, names, covariance_format="xyxy", above_one=above_one)
+    masks = [_field(_instances(result), "pred_masks") for result in results]
+    return stacked(images, ids, names, covariance_format="xyxy", above_one=above_one, masks=masks)
 
 
 def _rows(result: Any, image: int, probs: Any, names: tuple[str, ...]) -> ImageRows:
-    instances = result.get("instances") if isinstance(result, Mapping) else result
+    instances = _instances(result)
     found = {name: _field(instances, name) for name in ("pred_boxes", "scores", "pred_classes")}
     missing = [name for name, values in found.items() if values is None]
     if missing:
@@ -80,6 +81,10 @@ def _rows(result: Any, image: int, probs: Any, names: tuple[str, ...]) -> ImageR
         label_probs=None if given is None else to_numpy(given, "probs"),
         covariances=None if covariances is None else to_numpy(covariances, "covariances"),
     ).without_background(len(names), "last", image)
+
+
+def _instances(result: Any) -> Any:
+    return result.get("instances") if isinstance(result, Mapping) else result
 
 
 def _field(instances: Any, name: str) -> Any:

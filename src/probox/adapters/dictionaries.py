@@ -190,6 +190,8 @@ class Found:
     extents: Floats | None
     nameless: int
     """How many were of what is no class, and are left out."""
+    masks: Any = None
+    """True where the predictions have masks, which are not read."""
 
 
 def read_found(
@@ -232,6 +234,7 @@ def read_found(
         rows=rows if len(real) == count else rows.take(real),
         extents=extents if extents is None else extents[real],
         nameless=count - len(real),
+        masks=None if given.get("masks") is None else True,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.formats.draft import mask_note
 from probox.tables.arrays import to_numpy
 from probox.tables.box_formats import known_sizes
 from probox.tables.columns import frozen
@@ -218,7 +219,14 @@ class ImageRows:
 
 
 def stacked(
-    images: Sequence[ImageRows], ids: Sequence[int], classes: Sequence[str], *, pixels: bool = True, **choices: Any
+    images: Sequence[ImageRows],
+    ids: Sequence[int],
+    classes: Sequence[str],
+    *,
+    pixels: bool = True,
+    masks: Sequence[Any] = (),
+    notes: tuple[str, ...] = (),
+    **choices: Any,
 ) -> Detections:
     """Return one table of several images' rows.
 
@@ -232,6 +240,10 @@ def stacked(
         Class names.
     pixels : bool
         Raise if all boxes are shares of the image.
+    masks : sequence
+        The masks of each image's detections, or None: not read, which a note says.
+    notes : tuple of str
+        Notes on the table.
     **choices
         Go to `Detections.from_scores`.
     """
@@ -248,6 +260,7 @@ def stacked(
     )
     if covariances is None:
         choices.pop("covariance_format", None)
+    masked = sum(count for count, mask in zip(counts, masks, strict=bool(masks)) if mask is not None)
     if not full:
         probs, labels = np.zeros((0, len(classes))), None
     found = Detections.from_scores(
@@ -257,6 +270,7 @@ def stacked(
         classes=classes,
         image_ids=np.repeat(np.asarray(ids, np.int64), counts),
         covariances=covariances,
+        notes=(*notes, mask_note(masked)) if masked else notes,
         **choices,
     )
     if probs is None or labels is None:

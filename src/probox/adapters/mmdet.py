@@ -64,7 +64,11 @@ def from_mmdet(
         if every is not None:
             rows = dataclasses.replace(rows, label_probs=to_numpy(every, "probs"))
         images.append(rows.without_background(len(names), "last", image))
-    return stacked(images, ids, names, covariance_format="xyxy", above_one=above_one)
+    masks = [
+        result[1] if isinstance(result, tuple) else entry_of(entry_of(result, "pred_instances"), "masks")
+        for result in results
+    ]
+    return stacked(images, ids, names, covariance_format="xyxy", above_one=above_one, masks=masks)
 
 
 def _is_mmdet2(result: Any) -> bool:

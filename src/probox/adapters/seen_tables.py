@@ -132,7 +132,8 @@ def detections_of(dataset: Dataset, images: Sequence[Seen], above_one: AboveOne)
     notes = (f"{nameless} detections of {NO_CLASS}, which is no class, were left out",) if nameless else ()
     rows = [seen.found.rows for seen in images]
     ids = dataset.image_ids.tolist()
-    found = stacked(rows, ids, dataset.classes, pixels=False, above_one=above_one, notes=notes)
+    masks = [seen.found.masks for seen in images]
+    found = stacked(rows, ids, dataset.classes, pixels=False, above_one=above_one, masks=masks, notes=notes)
     extents = [
         extents_of(seen.found.rows.boxes) if seen.found.extents is None else seen.found.extents for seen in images
     ]

@@ -50,7 +50,8 @@ def from_supervision(
     )
     ids = list(range(len(results))) if by_row else image_ids_of(image_ids, len(results))
     images = [_rows(result, names, image) for result, image in zip(results, ids, strict=True)]
-    found = stacked(images, ids, names, covariance_format="xyxy", above_one=above_one)
+    masks = [getattr(result, "mask", None) for result in results]
+    found = stacked(images, ids, names, covariance_format="xyxy", above_one=above_one, masks=masks)
     if not by_row:
         return found
     rows = [to_numpy(part, "image_id").astype(np.int64) for part in own if part is not None]

@@ -57,7 +57,7 @@ def from_torchvision(
     results = listed(outputs, isinstance(outputs, Mapping))
     ids = image_ids_of(image_ids, len(results), [image_id_of(result) for result in results])
     naming = _naming(classes)
-    images, nameless = [], 0
+    images, masks, nameless = [], [], 0
     for number, (image, result) in enumerate(zip(ids, results, strict=True)):
         with of_image(image):
             hint = "this looks like what a detector is trained on: use truth_from_torchvision"
@@ -65,8 +65,16 @@ def from_torchvision(
             found = read_found(result, naming, "xyxy", None)
         nameless += found.nameless
         images.append(found.rows)
+        masks.append(found.masks)
     notes = (f"{nameless} detections of {NO_CLASS}, which is no class, were left out",) if nameless else ()
-    return stacked(images, ids, naming.classes or (), above_one=above_one, notes=notes)
+    return stacked(
+        images,
+        ids,
+        naming.classes or (),
+        above_one=above_one,
+        masks=[each.get("masks") for each in results],
+        notes=notes,
+    )
 
 
 def truth_from_torchvision(

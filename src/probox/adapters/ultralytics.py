@@ -11,6 +11,7 @@ import numpy as np
 
 from probox.detect.ultralytics import names_of
 from probox.errors import InputError
+from probox.formats.draft import mask_note
 from probox.tables.arguments import check_classes, dataset_of
 from probox.tables.arrays import to_numpy
 from probox.tables.dataset import Dataset
@@ -60,7 +61,7 @@ def from_ultralytics(
             f"expected Ultralytics' results, but got {type(results).__name__}", remedy="give what model(...) returns"
         )
     # Each holds its photo: of a stream only the numbers are kept.
-    rows, paths, names = [], [], None if classes is None else check_classes(classes)
+    masked, rows, paths, names = 0, [], [], None if classes is None else check_classes(classes)
     for number, result in enumerate(results):
         own = names_of(_names(result, number))
         if classes is not None and len(own) != len(names or ()):
@@ -71,6 +72,7 @@ def from_ultralytics(
             )
         names = own if names is None else names
         rows.append(_rows(result, number, len(names)))
+        masked += 0 if getattr(result, "masks", None) is None else len(rows[-1])
         paths.append(str(getattr(result, "path", "") or ""))
     if names is None:
         raise InputError("there is not one result to take class names from", remedy="give classes=[...]")
@@ -82,6 +84,7 @@ def from_ultralytics(
         table[:, 5].astype(np.int64),
         classes=names,
         image_ids=np.repeat(np.array(ids, np.int64), [len(part) for part in rows]),
+        notes=(mask_note(masked),) if masked else (),
     )
 
 

@@ -10,7 +10,15 @@ import numpy as np
 
 from probox.errors import InputError
 from probox.evaluation.oddities import Columns, find_oddities
-from probox.evaluation.oddities.checks import CLIP, CORNER, OUTSIDE, boxes_outside, corners_outside, describe_corner
+from probox.evaluation.oddities.checks import (
+    CLIP,
+    CORNER,
+    OF_TRUTH,
+    OUTSIDE,
+    boxes_outside,
+    corners_outside,
+    describe_corner,
+)
 from probox.evaluation.oddities.columns import Rows
 from probox.files.reading import Paths
 from probox.formats.draft import Draft
@@ -153,7 +161,8 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
         return  # a part of a file, or one of other images, would look odd for that alone
     for oddity in find_oddities(columns):
         if oddity.kind not in (OUTSIDE, CORNER):  # listed above, however few
-            examples = [InputError(oddity.text, file=draft.source, remedy=oddity.remedy)]
+            file = truth.source if oddity.kind in OF_TRUTH else draft.source
+            examples = [InputError(oddity.text, file=file, remedy=oddity.remedy)]
             rows = np.flatnonzero(~unusable)[oddity.rows]
             examples += [located(int(row), "is one of them", "") for row in rows[:2]]
             problems.warn_of_all(oddity.kind, max(1, len(rows)), examples)

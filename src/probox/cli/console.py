@@ -124,17 +124,21 @@ def note(text: str) -> None:
 
 def say_notes(evaluation: Any, title: str = "") -> None:
     """Say what is odd about an evaluation's input, what was left out or replaced, and what its numbers leave out."""
+    from probox.evaluation.notes import label_note
+
     for oddity in evaluation.oddities:
         note(f"{title}warning: {oddity}")
     for text in (*evaluation.plain_notes, *evaluation.remarks):
-        note(f"{title}note: {text}")
+        note(f"{title}{label_note(text)}")
 
 
 def warnings_of(evaluation: Any) -> list[dict[str, str]]:
-    """Return what is odd about an evaluation's input, for JSON."""
-    return [
-        {"kind": oddity.kind, "text": oddity.text, "remedy": in_flags(oddity.remedy)} for oddity in evaluation.oddities
-    ]
+    """Return the warnings about an evaluation's input, for JSON."""
+    from probox.evaluation.notes import is_warning
+
+    found = [(oddity.kind, oddity.text, oddity.remedy) for oddity in evaluation.oddities]
+    found += [("input file", *text.split("; ", 1)) for text in evaluation.plain_notes if is_warning(text)]
+    return [{"kind": kind, "text": text, "remedy": in_flags(remedy)} for kind, text, remedy in found]
 
 
 def print_json(value: Any) -> None:

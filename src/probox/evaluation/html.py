@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from probox.evaluation.notes import label_note
 from probox.evaluation.text import format_value, shown_columns
 from probox.support.html_table import html_table, html_text
 
@@ -33,9 +34,10 @@ def evaluation_html(evaluation: Evaluation) -> str:
     about = f"qualities in per cent; convention: {html_text(evaluation.convention.describe())}<br>{counts}"
     files = " → ".join(html_text(name) for name in evaluation.inputs)
     parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
-    said = [("warning", str(oddity)) for oddity in evaluation.oddities]
-    said += [("note", text) for text in (*evaluation.plain_notes, *evaluation.remarks)]
+    said = [f"warning: {oddity}" for oddity in evaluation.oddities]
+    said += map(label_note, (*evaluation.plain_notes, *evaluation.remarks))
     if said:
-        items = "".join(f"<li><b>{kind}:</b> {html_text(text)}</li>" for kind, text in said)
+        parted = (text.partition(": ") for text in said)
+        items = "".join(f"<li><b>{kind}:</b> {html_text(text)}</li>" for kind, _, text in parted)
         parts.append(f"<ul>{items}</ul>")
     return f"<div>{''.join(parts)}</div>"

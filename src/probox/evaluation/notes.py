@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 __all__ = [
     "empty_mask_note",
     "is_counted",
+    "is_warning",
     "join_notes",
+    "label_note",
     "notes_at_threshold",
     "notes_of_part",
     "said_by_part",
@@ -42,14 +44,30 @@ _OF_IMAGES = tuple(
             r"(\d+) detections had invalid covariances: replaced by the nearest valid ones",
             r"(\d+) detections are not above the label threshold .*",
             r"(\d+) objects whose .* are left out of PDQ; mAP and LRP count them",
+            r"(\d+) detections have a mask, which is not read: .*",
         ),
     )
 )
 """Sentences that count something in the images of one evaluation, so that the counts of several add up."""
 
+_WARNINGS = re.compile(
+    r"(all_scores|cls_prob): only .*|\d+ detections have a mask, .*|\d+ images are annotated in some .*"
+)
+"""Notes of readers that warn of a likely mistake: problem and remedy, with a semicolon between."""
+
 _RESTRICTION = re.compile(r"restricted to [\d,]+ of ([\d,]+) images; .*")
 
 _THRESHOLD = re.compile(r"(\d+) detections are not above the label threshold .*")
+
+
+def label_note(text: str) -> str:
+    """Return a note as people read it, with what it is in front: a warning or a note."""
+    return f"{'warning' if is_warning(text) else 'note'}: {text}"
+
+
+def is_warning(text: str) -> bool:
+    """Return whether a note of a reader warns of a likely mistake."""
+    return _WARNINGS.fullmatch(text) is not None
 
 
 def is_counted(text: str) -> bool:

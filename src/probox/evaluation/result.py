@@ -23,7 +23,7 @@ from probox.evaluation.grouped import (
     image_table,
     with_measures,
 )
-from probox.evaluation.notes import notes_at_threshold
+from probox.evaluation.notes import label_note, notes_at_threshold
 from probox.evaluation.part import Part
 from probox.evaluation.verdicts import judge
 from probox.measures import registry
@@ -400,4 +400,4 @@ class Evaluation(AnyResult):
         text = summary_text([("", self.summary())], self.convention)
         text += "" if self.part is None else f"; {self.part}"
         odd = [f"warning: {oddity}" for oddity in self.oddities]
-        return "\n".join([text, *odd, *(f"note: {note}" for note in (*self.plain_notes, *self.remarks))])
+        return "\n".join([text, *odd, *map(label_note, (*self.plain_notes, *self.remarks))])

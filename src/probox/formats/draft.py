@@ -15,7 +15,7 @@ from probox.tables.covariances import nearest_covariances
 from probox.tables.dataset import Dataset
 from probox.tables.detections import DetectionColumns, Detections, optional_columns
 
-__all__ = ["Draft", "joined", "repair_note", "repaired", "unknown_images_note"]
+__all__ = ["Draft", "joined", "mask_note", "repair_note", "repaired", "unknown_images_note"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,6 +76,14 @@ def repaired(covariances: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float
 def repair_note(changed: int) -> str:
     """Say how many detections' covariances were replaced."""
     return f"{changed} detections had invalid covariances: replaced by the nearest valid ones"
+
+
+def mask_note(detections: int) -> str:
+    """Return the note on masks of detections, which only RVC1 files and `Detections` can hold as heatmaps."""
+    return (
+        f"{detections} detections have a mask, which is not read: their boxes are scored; give masks as heatmaps (RVC1 "
+        "files with masks_file, or Detections with heatmaps=)"
+    )
 
 
 def unknown_images_note(rows: int, images: int) -> str:

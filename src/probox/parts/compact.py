@@ -25,7 +25,7 @@ from probox.evaluation.grouped import (
     with_measures,
 )
 from probox.evaluation.joining import first_image
-from probox.evaluation.notes import join_notes
+from probox.evaluation.notes import join_notes, label_note
 from probox.evaluation.oddities import Oddity
 from probox.evaluation.part import Part, part_of_all
 from probox.evaluation.result import Evaluation
@@ -281,7 +281,7 @@ class CompactEvaluation(AnyResult):
         text = summary_text([("", self.summary())], self.convention)
         text += "" if self.part is None else f"; {self.part}"
         odd = [f"warning: {warning}" for warning in self.warnings]
-        return "\n".join([text, *odd, *(f"note: {note}" for note in self.plain_notes)])
+        return "\n".join([text, *odd, *map(label_note, self.plain_notes)])
 
 
 def compacted(evaluation: Evaluation, keep: Keep, *, look: bool = True) -> CompactEvaluation:

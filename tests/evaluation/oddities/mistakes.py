@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from probox import Detections, GroundTruth
+from probox.tables.masks import Masks
 
 Mistake = Callable[[GroundTruth, Detections], Detections]
 
@@ -84,6 +85,38 @@ def a_part(truth: GroundTruth, found: Detections) -> Detections:
     return found.select(found.image_ids < np.quantile(truth.image_ids, 0.55))
 
 
+def mirrored(truth: GroundTruth, found: Detections) -> Detections:
+    width = shapes(truth, found)[:, 0]
+    x1, y1, x2, y2 = found.boxes.T
+    return _boxes(found, np.stack([width - x2, y1, width - x1, y2], axis=1))
+
+
+def upside_down(truth: GroundTruth, found: Detections) -> Detections:
+    height = shapes(truth, found)[:, 1]
+    x1, y1, x2, y2 = found.boxes.T
+    return _boxes(found, np.stack([x1, height - y2, x2, height - y1], axis=1))
+
+
+def later_classes_shifted(truth: GroundTruth, found: Detections) -> Detections:
+    """Return what a detector with a class more in the middle of its list gives."""
+    columns = np.arange(len(found.classes))
+    middle = len(columns) // 3
+    moved = np.where(columns > middle, columns - 1, columns)
+    moved[middle] = len(columns) - 1
+    labels = np.argsort(moved)[found.labels].astype(np.int32)
+    return dataclasses.replace(found, label_probs=found.label_probs[:, moved], labels=labels)
+
+
+def scores_over_100(truth: GroundTruth, found: Detections) -> Detections:
+    return dataclasses.replace(found, label_probs=found.label_probs / 100, scores=found.scores / 100)
+
+
+def scores_of_1(truth: GroundTruth, found: Detections) -> Detections:
+    probs = np.zeros_like(found.label_probs)
+    probs[np.arange(len(found)), found.labels] = 1
+    return dataclasses.replace(found, label_probs=probs, scores=np.ones(len(found)))
+
+
 MISTAKES: dict[str, tuple[Mistake, str]] = {
     "xyxy": (corners_as_sizes, "corners written as width and height"),
     "normalised": (normalised, "normalised boxes"),
@@ -99,6 +132,39 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "unknown classes": (unknown_classes, "unknown classes"),
     "shifted classes": (shifted_classes, "classes disagree"),
     "a part": (a_part, "images without detections"),
+    "mirrored": (mirrored, "boxes mirrored"),
+    "upside down": (upside_down, "boxes mirrored"),
+    "later classes shifted": (later_classes_shifted, "classes shifted"),
+    "scores over 100": (scores_over_100, "tiny scores"),
+}
+
+
+def annotated_twice(truth: GroundTruth) -> GroundTruth:
+    return truth.take(np.repeat(np.arange(len(truth)), 2))
+
+
+def _masks(truth: GroundTruth, boxes: np.ndarray) -> GroundTruth:
+    sides = np.tile(truth.dataset.shapes[truth.image_rows], 2) - 1
+    return truth.replace(masks=Masks.from_boxes(np.clip(boxes, 0, sides).astype(np.int32)))
+
+
+def masks_of_half_the_size(truth: GroundTruth) -> GroundTruth:
+    return _masks(truth, truth.masks.boxes / 2)
+
+
+def masks_of_twice_the_size(truth: GroundTruth) -> GroundTruth:
+    return _masks(truth, truth.masks.boxes * 2)
+
+
+def masks_turned(truth: GroundTruth) -> GroundTruth:
+    return _masks(truth, truth.masks.boxes[:, [1, 0, 3, 2]])
+
+
+TRUTH_MISTAKES: dict[str, tuple[Callable[[GroundTruth], GroundTruth], str, str]] = {
+    "annotated twice": (annotated_twice, "duplicate objects", "repeat another one of the same image, class and box"),
+    "masks of half the size": (masks_of_half_the_size, "masks apart from boxes", "they are 0.5"),
+    "masks of twice the size": (masks_of_twice_the_size, "masks apart from boxes", "one of them looks scaled"),
+    "masks turned": (masks_turned, "masks apart from boxes", "x and y of the masks look exchanged"),
 }
 
 
@@ -106,6 +172,19 @@ def rooted(found: Detections) -> Detections:
     """Return standard deviations in place of variances; covariances must be diagonal."""
     assert found.covariances is not None
     return dataclasses.replace(found, covariances=np.sqrt(found.covariances))
+
+
+def normalised_variances(truth: GroundTruth, found: Detections) -> Detections:
+    """Return covariances in fractions of the image's width and height."""
+    assert found.covariances is not None
+    sides = shapes(truth, found)[:, :2]
+    return dataclasses.replace(found, covariances=found.covariances / (sides[:, None, :, None] * sides[:, None, None]))
+
+
+def inverted(found: Detections) -> Detections:
+    """Return precision matrices in place of covariances."""
+    assert found.covariances is not None
+    return dataclasses.replace(found, covariances=np.linalg.inv(found.covariances))
 
 
 def squared(found: Detections) -> Detections:

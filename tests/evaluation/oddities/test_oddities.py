@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.evaluation.oddities.mistakes import MISTAKES, rooted, squared
+from tests.evaluation.oddities.mistakes import (
+    MISTAKES,
+    TRUTH_MISTAKES,
+    inverted,
+    normalised_variances,
+    rooted,
+    scores_of_1,
+    squared,
+)
 
 from probox import Detections, Evaluation, Evaluator, GroundTruth, evaluate, evaluate_parquet, read_truth, write_parquet
 from probox.analysis.validation import validate
@@ -23,26 +31,42 @@ def kinds(evaluation: Evaluation) -> list[str]:
     return [oddity.kind for oddity in evaluation.oddities]
 
 
-def world(images: int = 60, seed: int = 5) -> tuple[GroundTruth, Detections]:
-    """Return images with two to eight objects, and a detector whose corners are as wrong as it says."""
+SIZES = ((640, 480), (480, 640), (500, 375))
+
+
+def world(
+    images: int = 60,
+    seed: int = 5,
+    *,
+    image_sizes: tuple[tuple[int, int], ...] = SIZES,
+    classes: tuple[str, ...] = CLASSES,
+    objects: tuple[int, int] = (2, 9),
+    whole: bool = False,
+) -> tuple[GroundTruth, Detections]:
+    """Return images with two to eight objects, and a detector whose corners are as wrong as it says.
+
+    With `whole`, boxes have integer corners and end on the far edge of the last pixel.
+    """
     rng = np.random.default_rng(seed)
-    shapes = {10 + 3 * i: ((640, 480), (480, 640), (500, 375))[i % 3] for i in range(images)}
-    owner = np.repeat(list(shapes), rng.integers(2, 9, images))
+    shapes = {10 + 3 * i: image_sizes[i % len(image_sizes)] for i in range(images)}
+    owner = np.repeat(list(shapes), rng.integers(*objects, images))
     sizes = np.array([shapes[int(i)] for i in owner], float)
     extent = sizes * np.exp(rng.uniform(np.log(0.05), np.log(0.6), (len(owner), 1))) * rng.uniform(0.7, 1, sizes.shape)
     low = rng.uniform(0, 1, sizes.shape) * (sizes - extent)
     boxes = np.concatenate([low, low + extent], axis=1)
-    labels = rng.integers(0, len(CLASSES), len(owner))
-    truth = GroundTruth.from_boxes(CLASSES, shapes, owner.tolist(), boxes, labels.tolist())
+    if whole:
+        boxes = np.concatenate([np.floor(low), np.ceil(low + extent)], axis=1)
+    labels = rng.integers(0, len(classes), len(owner))
+    truth = GroundTruth.from_boxes(classes, shapes, owner.tolist(), boxes, labels.tolist())
     sigmas = np.tile(0.06 * extent, 2)
     guess = boxes + rng.normal(size=boxes.shape) * sigmas
     guess = np.concatenate([np.minimum(guess[:, :2], guess[:, 2:]), np.maximum(guess[:, :2], guess[:, 2:])], axis=1)
-    guess = np.clip(guess, 0, np.tile(sizes, 2) - 1)
+    guess = np.clip(guess.round() if whole else guess, 0, np.tile(sizes, 2) - (not whole))
     covariances = np.zeros((len(owner), 2, 2, 2))
     covariances[:, :, 0, 0], covariances[:, :, 1, 1] = sigmas[:, [0, 2]] ** 2, sigmas[:, [1, 3]] ** 2
-    probs = np.full((len(owner), len(CLASSES)), 0.02, np.float32)
+    probs = np.full((len(owner), len(classes)), 0.2 / len(classes), np.float32)
     probs[np.arange(len(owner)), labels] = 0.5 + 0.3 * rng.random(len(owner))
-    return truth, Detections(classes=CLASSES, image_ids=owner, boxes=guess, label_probs=probs, covariances=covariances)
+    return truth, Detections(classes=classes, image_ids=owner, boxes=guess, label_probs=probs, covariances=covariances)
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +91,37 @@ def test_each_mistake_is_named_once(good: Any, name: str) -> None:
     assert str(oddity) in result.notes
     assert f"warning: {oddity.text}; {oddity.remedy}" in str(result)
     assert "--" not in str(oddity)
+
+
+@pytest.mark.parametrize("name", TRUTH_MISTAKES)
+def test_each_mistake_in_the_ground_truth_is_named_once(good: Any, name: str) -> None:
+    truth, found = good
+    mistake, kind, words = TRUTH_MISTAKES[name]
+    result = evaluate(mistake(truth), found, measures=("map",))
+    assert kinds(result) == [kind]
+    assert words in str(result)
+
+
+def test_masks_do_not_count_where_boxes_are_the_masks(good: Any) -> None:
+    truth, found = good
+    turned = TRUTH_MISTAKES["masks turned"][0](truth)
+    assert kinds(evaluate(turned, found, box_truth=True)) == []
+
+
+def test_scores_of_1(good: Any) -> None:
+    """A perfect detector may say so; one that is wrong may not."""
+    truth, found = good
+    assert kinds(evaluate(truth, scores_of_1(truth, found), measures=("map",))) == []
+    everywhere = scores_of_1(truth, Detections.concatenate([found, MISTAKES["mirrored"][0](truth, found)]))
+    (oddity,) = evaluate(truth, everywhere, measures=("map",)).oddities
+    assert oddity.kind == "constant scores"
+    assert "have the score 1, but only 6" in oddity.text
+
+
+def test_normalised_and_inverse_covariances(good: Any) -> None:
+    truth, found = good
+    assert kinds(evaluate(truth, normalised_variances(truth, found))) == ["normalised variances"]
+    assert kinds(evaluate(truth, inverted(found))) == ["inverse variances"]
 
 
 def test_deviations_and_squares_in_place_of_variances(good: Any) -> None:
@@ -216,12 +271,10 @@ def test_parquet_in_parts(good: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert result.notes == evaluate(truth, wrong, measures=("map",)).notes != ()
 
 
-@pytest.mark.parametrize("name", ["xyxy", "twice", "a part", "shifted classes", "huge variances"])
-def test_validate_sees_the_same(good: Any, tmp_path: Path, name: str) -> None:
-    truth, found = good
-    mistake, kind = MISTAKES[name]
-    wrong = mistake(truth, found)
-    write_coco_results(tmp_path / "found.json", wrong, truth)
+def write_coco(folder: Path, truth: GroundTruth, found: Detections) -> tuple[Path, Path]:
+    """Write both as COCO files; the masks of objects fill their boxes."""
+    write_coco_results(folder / "found.json", found, truth)
+    corners = truth.masks.boxes.tolist()
     coco: dict[str, Any] = {
         "images": [
             {"id": int(i), "width": int(w), "height": int(h)}
@@ -230,16 +283,39 @@ def test_validate_sees_the_same(good: Any, tmp_path: Path, name: str) -> None:
         "categories": [{"id": n + 1, "name": each} for n, each in enumerate(CLASSES)],
         "annotations": [
             {"image_id": int(truth.image_ids[i]), "category_id": int(c) + 1, "bbox": [*map(float, (*b[:2], *s))]}
-            for i, c, b, s in zip(truth.image_rows, truth.labels, truth.boxes, truth.extents, strict=True)
+            | {"segmentation": [[x1, y1, x2 + 1, y1, x2 + 1, y2 + 1, x1, y2 + 1]]}
+            for i, c, b, s, (x1, y1, x2, y2) in zip(
+                truth.image_rows, truth.labels, truth.boxes, truth.extents, corners, strict=True
+            )
         ],
     }
-    (tmp_path / "truth.json").write_text(json.dumps(coco))
-    report = validate(tmp_path / "truth.json", tmp_path / "found.json")
+    (folder / "truth.json").write_text(json.dumps(coco))
+    return folder / "truth.json", folder / "found.json"
+
+
+@pytest.mark.parametrize(
+    "name", ["xyxy", "twice", "a part", "shifted classes", "later classes shifted", "huge variances", "scores over 100"]
+)
+def test_validate_sees_the_same(good: Any, tmp_path: Path, name: str) -> None:
+    truth, found = good
+    mistake, kind = MISTAKES[name]
+    wrong = mistake(truth, found)
+    report = validate(*write_coco(tmp_path, truth, wrong))
     assert report.ok
     finding = next(finding for finding in report.warnings if finding.kind == kind)
     evaluated = evaluate(truth, wrong, measures=("map",)).oddities[0]
     assert finding.count == max(1, len(evaluated.rows))
     assert str(finding.examples[0]).endswith(str(evaluated))
+
+
+@pytest.mark.parametrize("name", TRUTH_MISTAKES)
+def test_validate_names_the_ground_truth(good: Any, tmp_path: Path, name: str) -> None:
+    truth, found = good
+    mistake, kind, _ = TRUTH_MISTAKES[name]
+    files = write_coco(tmp_path, mistake(truth), found)
+    (finding,) = validate(*files).warnings
+    assert finding.kind == kind
+    assert str(finding.examples[0]) == f"{files[0]}: {evaluate(*files).oddities[0]}"
 
 
 def test_notes_survive_saving(good: Any, tmp_path: Path) -> None:
@@ -252,6 +328,51 @@ def test_notes_survive_saving(good: Any, tmp_path: Path) -> None:
 
 
 # --- detectors and files that are as they should be ---
+
+UNUSUAL: dict[str, dict[str, Any]] = {
+    "8 x 8": {"image_sizes": ((8, 8),), "images": 200},
+    "8 x 8, integers": {"image_sizes": ((8, 8),), "images": 200, "whole": True},
+    "16 x 16, integers": {"image_sizes": ((16, 16),), "images": 200, "whole": True},
+    "16 x 16, integers, one class": {"image_sizes": ((16, 16),), "images": 200, "whole": True, "classes": ("cup",)},
+    "64 x 64, integers, one class": {"image_sizes": ((64, 64),), "images": 200, "whole": True, "classes": ("cup",)},
+    "8k": {"image_sizes": ((7680, 4320),), "images": 20},
+    "one class": {"classes": ("cup",)},
+    "1,000 classes": {"classes": tuple(f"class {number}" for number in range(1000))},
+    "one image": {"images": 1},
+    "one object per image": {"objects": (1, 2), "images": 200},
+    "many objects per image": {"objects": (40, 50), "images": 10},
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_data_sets_are_silent(name: str) -> None:
+    truth, found = world(**UNUSUAL[name])
+    assert kinds(evaluate(truth, found, measures=("map",))) == []
+    crowds = truth.replace(crowd=np.ones(len(truth), bool))
+    assert kinds(evaluate(crowds, found, measures=("map",))) == []
+    perfect = dataclasses.replace(found, boxes=truth.boxes, extents=None)
+    assert kinds(evaluate(truth, perfect, measures=("map",))) == []
+    plain = dataclasses.replace(found, covariances=None)
+    assert kinds(evaluate(truth, plain, measures=("map",))) == []
+
+
+@pytest.mark.parametrize("largest", [1, 2, 4])
+def test_objects_of_few_pixels_are_silent(largest: int) -> None:
+    """Boxes of `from_masks` end on the last pixel: those of a single pixel have no area."""
+    rng = np.random.default_rng(0)
+    images = []
+    for image in range(1, 101):
+        mask = np.zeros((8, 8), bool)
+        x, y = rng.integers(0, 8 - largest + 1, 2)
+        wide, high = rng.integers(1, largest + 1, 2)
+        mask[y : y + high, x : x + wide] = True
+        images.append((image, [mask], [image % 10]))
+    truth = GroundTruth.from_masks(CLASSES, images)
+    labels, scores, noise = truth.labels, rng.uniform(0.5, 0.9, 100), rng.uniform(-0.2, 0.2, (100, 2))
+    moved = np.clip(truth.boxes + np.tile(noise, 2), 0, 7)
+    for boxes in (truth.boxes, moved):
+        found = Detections.from_scores(boxes, scores, labels, classes=CLASSES, image_ids=truth.image_ids, std=0.2)
+        assert kinds(evaluate(truth, found)) == []
 
 
 @pytest.mark.parametrize("name", ["sure", "unsure"])

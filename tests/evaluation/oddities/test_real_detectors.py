@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.amounts import others_slow
-from tests.evaluation.oddities.mistakes import MISTAKES, rooted, squared
+from tests.evaluation.oddities.mistakes import (
+    MISTAKES,
+    TRUTH_MISTAKES,
+    inverted,
+    normalised_variances,
+    rooted,
+    scores_of_1,
+    squared,
+)
 
 from probox import Detections, GroundTruth, evaluate, read_coco, read_detections
 
@@ -51,6 +59,24 @@ def test_mistakes(truth: GroundTruth, found: Detections, name: str) -> None:
     assert kinds(truth, mistake(truth, found)) == [kind]
 
 
+@pytest.mark.parametrize("name", others_slow(TRUTH_MISTAKES))
+def test_mistakes_in_the_ground_truth(truth: GroundTruth, found: Detections, name: str) -> None:
+    mistake, kind, _ = TRUTH_MISTAKES[name]
+    assert kinds(mistake(truth), found) == [kind]
+
+
+def test_scores_of_1(truth: GroundTruth, found: Detections) -> None:
+    for threshold in (0.0, 0.5):
+        chosen = found.select(found.label_probs.max(axis=1) > threshold)
+        assert kinds(truth, scores_of_1(truth, chosen)) == ["constant scores"]
+
+
+def test_mirrored_above_a_high_threshold(truth: GroundTruth, found: Detections) -> None:
+    """Such a detector finds few of the objects, however its boxes are read."""
+    chosen = found.select(found.label_probs.max(axis=1) > 0.5)
+    assert kinds(truth, MISTAKES["mirrored"][0](truth, chosen)) == ["boxes mirrored"]
+
+
 def test_a_part_of_the_images(whole: GroundTruth, found: Detections) -> None:
     result = evaluate(whole, found, measures=("map",))
     assert [oddity.kind for oddity in result.oddities] == ["images without detections"]
@@ -66,6 +92,8 @@ def test_variances(coco_dir: Path, truth: GroundTruth, file: str) -> None:
         sure = honest.select(honest.label_probs.max(axis=1) > threshold)
         assert kinds(there, sure) == []
         assert kinds(there, rooted(sure)) == ["deviations given as variances"]
+        assert kinds(there, normalised_variances(there, sure)) == ["normalised variances"]
+        assert kinds(there, inverted(sure)) == ["inverse variances"]
         small = dataclasses.replace(sure, covariances=sure.covariances / np.float64(100))
         assert kinds(there, small) == []  # too sure by a factor of ten, but these are variances
     mixed = dataclasses.replace(honest, covariances=honest.covariances[:, :, ::-1, ::-1])

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probox import Dataset, GroundTruth, InputError
+from probox import (
+    Dataset,
+    Evaluation,
+    GroundTruth,
+    InputError,
+    evaluate,
+    evaluate_parquet,
+    evaluate_part,
+    join,
+    write_parquet,
+)
 from probox.files.source import Source
 from probox.formats import read_coco_results, read_detections
 from probox.formats.alone import dataset_alone
@@ -204,11 +214,57 @@ def test_class_probabilities_in_another_order_are_noticed(write: Write, truth: G
     assert read_coco_results(write([wrong] * 4), truth).notes == ()
     (note,) = read_coco_results(write([right] * 3 + [wrong] * 2), truth).notes
     assert note == (
-        "cls_prob seems to be in another order of classes: only 3 of 5 detections have it largest for their category_id"
+        "cls_prob: only 3 of 5 detections with a score of at least 0.4 have it at their category_id; they look like "
+        "those of another order of categories: write them in ascending order of category id"
     )
     problems = Problems(lenient=True)
     load_detections(write([wrong] * 6), truth.dataset, problems)
     assert [(finding.kind, finding.is_error) for finding in problems.findings] == [("classes disagree", False)]
+
+
+def test_all_scores_in_another_order_are_noticed(write: Write, truth: GroundTruth) -> None:
+    """Class-wise suppression keeps second best classes, and a score may be calibrated: both are no mistake."""
+    right, wrong = entry(all_scores=[0.1, 0.8]), entry(all_scores=[0.8, 0.05])
+    calibrated = entry(all_scores=[0.5, 0.45], score=0.7)
+    second = entry(all_scores=[0.8, 0.1], score=0.1)
+    rest = entry(all_scores=[0.6, 0.05], score=0.3)  # less confident rows do not count
+    for entries in ([right] * 9 + [wrong] * 2, [calibrated] * 9, [second] * 9, [right] * 9 + [rest] * 20):
+        assert read_coco_results(write(entries), truth).notes == ()
+    found = read_coco_results(write([right] * 2 + [wrong] * 8), truth)
+    (note,) = found.notes
+    assert note.startswith("all_scores: only 2 of 10 detections with a score of at least 0.4 have it at their")
+    result = evaluate(truth, found)
+    assert f"warning: {note}" in str(result).splitlines()
+    problems = Problems(lenient=True)
+    load_detections(write([wrong] * 6), truth.dataset, problems)
+    assert [(finding.kind, finding.is_error) for finding in problems.findings] == [("classes disagree", False)]
+
+
+MASK_NOTE = "detections have a mask, which is not read: their boxes are scored"
+
+
+@pytest.mark.parametrize("mask", [{"segmentation": [[1, 2, 5, 2, 5, 7]]}, {"masks_file": "maps.npy", "mask_id": 0}])
+def test_masks_of_detections_are_warned_of(write: Write, truth: GroundTruth, tmp_path: Path, mask: Any) -> None:
+    path = write([entry(**mask), entry(), entry(**mask, score=0.5), entry(image_id=77, **mask)])
+    found = read_coco_results(path, truth)
+    assert found.notes[0].startswith(f"2 {MASK_NOTE}; ")  # of images that the truth has
+    result = evaluate(truth, found)
+    assert f"warning: {found.notes[0]}" in str(result).splitlines()
+    assert "<b>warning:</b> 2 detections have a mask" in result._repr_html_()
+    result.save(tmp_path / "saved")
+    assert Evaluation.load(tmp_path / "saved").notes == result.notes
+    write_parquet(tmp_path / "found.parquet", found)
+    assert found.notes[0] in evaluate_parquet(truth, tmp_path / "found.parquet").plain_notes
+    parts = [evaluate_part(truth, found, (number, 2)) for number in (1, 2)]
+    assert found.notes[0] in join(parts).plain_notes
+    problems = Problems(lenient=True)
+    load_detections(path, truth.dataset, problems)
+    assert "masks not read" in [finding.kind for finding in problems.findings if not finding.is_error]
+
+
+def test_no_mask_is_no_reason_to_warn(write: Write, truth: GroundTruth) -> None:
+    entries = [entry(segmentation=[]), entry(segmentation=None), entry(masks_file=None)]
+    assert read_coco_results(write(entries), truth).notes == ()
 
 
 def test_one_name_of_a_thing_is_enough(write: Write, truth: GroundTruth) -> None:

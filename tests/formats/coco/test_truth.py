@@ -16,6 +16,8 @@ from pycocotools.cocoeval import COCOeval
 
 from probox import Convention, Detections, GroundTruth, InputError, evaluate
 from probox.formats import read_coco, read_coco_results, read_truth
+from probox.formats.problems import Problems
+from probox.formats.reading import load_truth
 from probox.tables.results import Verdict
 
 from ..conftest import TRUTH
@@ -151,6 +153,20 @@ def test_the_box_of_an_annotation_without_one_is_its_masks(write: Write) -> None
     assert truth.boxes[2].tolist() == [0, 0, 2, 20]
     assert truth.extents[2].tolist() == [2, 20]
     assert "1 annotations have no bbox: the box around their mask is used" in truth.notes
+
+
+@pytest.mark.parametrize("key", ["neg_category_ids", "not_exhaustive_category_ids"])
+def test_lvis_is_warned_of(write: Write, key: str) -> None:
+    path = write(changed(lambda file: [image.update({key: [3]}) for image in file["images"]]))
+    found = Detections(classes=["cup"], image_ids=[4], boxes=[[2, 3, 8, 7]], label_probs=[[0.9]])
+    truth = read_coco(path)
+    lines = str(evaluate(truth, found)).splitlines()
+    (line,) = [line for line in lines if line.startswith("warning: 2 images are annotated in some categories only")]
+    assert "right detections of other categories count as false positives" in line
+    assert f"warning: {truth.notes[0]}" == line
+    problems = Problems(lenient=True)
+    load_truth(path, problems)
+    assert [(each.kind, each.is_error) for each in problems.findings] == [("images annotated in part", False)]
 
 
 def test_annotations_without_ids_are_numbered(write: Write) -> None:

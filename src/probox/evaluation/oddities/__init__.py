@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probox.evaluation.oddities.checks import (
+    CORNER,
     check_agreement,
     check_classes,
     check_coverage,
     check_duplicates,
+    check_masks,
     check_objects,
     check_outside,
+    check_scores,
 )
 from probox.evaluation.oddities.columns import Columns, Oddity
 from probox.evaluation.oddities.overlaps import Sample
@@ -35,12 +38,16 @@ def find_oddities(columns: Columns) -> list[Oddity]:
     columns : Columns
         The tables.
     """
-    found = check_objects(columns) + check_classes(columns) + check_coverage(columns) + check_duplicates(columns)
+    found = check_objects(columns) + check_masks(columns) + check_classes(columns) + check_coverage(columns)
+    found += check_duplicates(columns)
     sample = Sample.draw(columns)
     readings = check_readings(columns, sample)
     if readings:  # such boxes lie outside, far from objects and far from their variances: said once
         return found + readings
-    return found + check_outside(columns) + check_agreement(columns, sample) + check_uncertainty(columns, sample)
+    uncertainty, outside = check_uncertainty(columns, sample), check_outside(columns)
+    if uncertainty:  # corners lie outside by more than a standard deviation because that one is wrong
+        outside = [oddity for oddity in outside if oddity.kind != CORNER]
+    return found + outside + check_agreement(columns, sample) + check_scores(columns, sample) + uncertainty
 
 
 def oddities_of(evaluation: Evaluation) -> list[Oddity]:

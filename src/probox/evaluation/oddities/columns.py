@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from probox.formats.draft import Draft
     from probox.tables.dataset import Dataset
     from probox.tables.groundtruth import GroundTruth
+    from probox.tables.masks import Masks
     from probox.tables.results import ObjectTable
 
 __all__ = ["Columns", "Floats", "Oddity", "Rows", "median"]
@@ -31,8 +32,12 @@ class Columns:
     ----------
     shapes : (I, 2) float64
         Width and height of each image.
+    classes : tuple of str
+        The truth's classes.
     object_rows, object_labels, object_boxes, crowd
         One row per object: its image row, class and box.
+    mask_boxes : (N, 4) float64
+        The box around each object's pixels, x2 and y2 on the far edge of the last pixel.
     image_rows, labels, boxes, scores
         One row per detection; `labels` count in the truth's classes, -1: none of them.
     covariances : (M, 2, 2, 2) float64, optional
@@ -42,10 +47,12 @@ class Columns:
     """
 
     shapes: Floats
+    classes: tuple[str, ...]
     object_rows: Rows
     object_labels: npt.NDArray[np.int32]
     object_boxes: Floats
     crowd: npt.NDArray[np.bool_]
+    mask_boxes: Floats
     image_rows: Rows
     labels: npt.NDArray[np.int32]
     boxes: Floats
@@ -59,7 +66,7 @@ class Columns:
         objects, found = evaluation.objects, evaluation.detections
         own = evaluation.convention.set_covariance is None and found.covariances.any()
         return cls(
-            **_of_objects(evaluation.dataset, objects),
+            **_of_objects(evaluation.dataset, objects, evaluation.masks),
             image_rows=found.image_rows,
             labels=found.labels,
             boxes=found.boxes,
@@ -74,7 +81,7 @@ class Columns:
         part = draft.select(rows)
         named, scores = named_classes(part.label_probs, part.classes, truth.classes, part.labels, part.scores)
         return cls(
-            **_of_objects(truth.dataset, truth),
+            **_of_objects(truth.dataset, truth, truth.masks),
             image_rows=truth.dataset.rows_of(part.image_ids),
             labels=named,
             boxes=part.boxes,
@@ -97,14 +104,16 @@ class Columns:
         return np.maximum(np.diagonal(self.covariances, axis1=2, axis2=3), 0.0).reshape(-1, 4)
 
 
-def _of_objects(dataset: Dataset, objects: ObjectTable | GroundTruth) -> dict[str, Any]:
+def _of_objects(dataset: Dataset, objects: ObjectTable | GroundTruth, masks: Masks) -> dict[str, Any]:
     """Return the columns about what is there."""
     return {
         "shapes": dataset.shapes.astype(np.float64),
+        "classes": dataset.classes,
         "object_rows": objects.image_rows,
         "object_labels": objects.labels,
         "object_boxes": objects.boxes,
         "crowd": objects.crowd,
+        "mask_boxes": masks.boxes + np.array([0.0, 0.0, 1.0, 1.0]),
     }
 
 

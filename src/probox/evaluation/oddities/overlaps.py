@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ MAX_IMAGES = 200
 """So many images, spread evenly, tell as much as all of them."""
 MAX_PER_IMAGE = 10
 """The surest detections of an image; those below overlap something by chance."""
+PIXEL = np.array([0.0, 0.0, 1.0, 1.0])
 HALF = 0.5
 """An overlap (IoU) from which on a detection is about that object."""
 
@@ -63,7 +65,8 @@ class Sample:
     def overlaps(self, boxes: Floats | None = None) -> Floats:
         """Return the overlap (IoU) of every pair, with these boxes of the pairs' detections instead of their own."""
         theirs = self.columns.boxes[self.detection] if boxes is None else boxes
-        return iou(self.columns.object_boxes[self.objects[self.object]], theirs)
+        # Boxes may end on their last pixel: without it, one of a single pixel overlaps nothing.
+        return iou(self.columns.object_boxes[self.objects[self.object]] + PIXEL, theirs + PIXEL)
 
     def found(self, overlaps: Floats) -> float:
         """Return the share of objects that some detection, of whatever class, overlaps by half."""
@@ -73,18 +76,27 @@ class Sample:
 
     def surest_right(self, overlaps: Floats) -> tuple[float, int]:
         """Return in which share of how many images the surest detection overlaps an object by half."""
-        images, scores = self.columns.image_rows[self.detection], self.columns.scores[self.detection]
-        order = np.lexsort((-overlaps, self.detection, -scores, images))
-        _, first = np.unique(images[order], return_index=True)
-        share = float((overlaps[order[first]] >= HALF).mean()) if len(first) else 0.0
-        return share, len(first)
+        pairs, images, count = self._surest_pairs
+        hit = np.zeros(count, bool)
+        hit[images[overlaps[pairs] >= HALF]] = True
+        return float(hit.mean()) if count else 0.0, count
 
-    def best_pairs(self, chosen: npt.NDArray[np.bool_], order: Floats) -> Rows:
-        """Return, for each object that has one, the pair of highest `order` among the chosen."""
+    @cached_property
+    def _surest_pairs(self) -> tuple[Rows, Rows, int]:
+        """Return the pairs of each image's surest detection, the number of each one's image, and how many these are."""
+        images, scores = self.columns.image_rows[self.detection], self.columns.scores[self.detection]
+        order = np.lexsort((self.detection, -scores, images))
+        _, first, number = np.unique(images[order], return_index=True, return_inverse=True)
+        surest = self.detection[order] == self.detection[order[first]][number]
+        return order[surest], number[surest], len(first)
+
+    def best_pairs(self, chosen: npt.NDArray[np.bool_], order: Floats, of: Rows | None = None) -> Rows:
+        """Return, for each object that has one (or each of `of`), the pair of highest `order` among the chosen."""
         pairs = np.flatnonzero(chosen)
-        pairs = pairs[np.lexsort((-order[pairs], self.object[pairs]))]
-        _, first = np.unique(self.object[pairs], return_index=True)
-        return pairs[first]
+        whose = (self.object if of is None else of)[pairs]
+        by_order = np.lexsort((-order[pairs], whose))
+        _, first = np.unique(whose[by_order], return_index=True)
+        return pairs[by_order[first]]
 
 
 def _surest(columns: Columns, chosen: npt.NDArray[np.bool_]) -> Rows:

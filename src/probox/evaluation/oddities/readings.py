@@ -1,4 +1,4 @@
-"""Boxes that make sense when they are read in another way: another layout, scale or order of coordinates."""
+"""Boxes that make sense when they are read in another way: another layout, scale, order or direction of coordinates."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ MIN_OBJECTS = 5
 """Objects that another reading must find: fewer may be chance."""
 TIMES_BETTER, SHARE_BETTER = 2.0, 0.15
 """Another reading must find so many times as many objects, and so much more of all of them."""
+HALF_RIGHT, RIGHT_BETTER = 0.5, 0.3
+"""Or: the surest detection is right in fewer images than this share, and by another reading in so much more of them."""
 HARDLY_RIGHT, MIN_IMAGES = 0.12, 20
 """Below this share, in at least so many images, boxes have nothing to do with the objects."""
 
@@ -35,16 +37,23 @@ def check_readings(columns: Columns, sample: Sample) -> list[Oddity]:
         return []
     as_is = best = sample.found(overlaps)
     chosen = None
+    few = right < HALF_RIGHT and images >= MIN_IMAGES
     # No reading can find twice as many objects where more than half are found as they stand.
-    for reading in _readings(columns, sample) if TIMES_BETTER * as_is <= 1.0 else ():
-        found = sample.found(sample.overlaps(reading[3]))
+    for reading in _readings(columns, sample) if few or TIMES_BETTER * as_is <= 1.0 else ():
+        read = sample.overlaps(reading[3])
+        found = sample.found(read)
         if found > best:
-            best, chosen = found, reading
-    enough = best * len(sample.objects) >= MIN_OBJECTS
-    if chosen is not None and enough and best >= TIMES_BETTER * as_is and best - as_is >= SHARE_BETTER:
+            best, chosen, better = found, reading, sample.surest_right(read)[0]
+    if chosen is not None:
         kind, looks, remedy, _ = chosen
-        text = f"{looks}: read that way, {best:.0%} of the objects are overlapped by half, as they stand {as_is:.0%}"
-        return [Oddity(kind, text, remedy)]
+        enough = best * len(sample.objects) >= MIN_OBJECTS
+        if enough and best >= TIMES_BETTER * as_is and best - as_is >= SHARE_BETTER:
+            share = f"{best:.0%} of the objects are overlapped by half, as they stand {as_is:.0%}"
+            return [Oddity(kind, f"{looks}: read that way, {share}", remedy)]
+        if few and better - right >= RIGHT_BETTER:  # above a high label threshold detections overlap few objects
+            share = f"{better:.0%} of the images, as they stand in {right:.0%}"
+            text = f"{looks}: read that way, the detection with the highest score overlaps an object by half in {share}"
+            return [Oddity(kind, text, remedy)]
     if right < HARDLY_RIGHT and images >= MIN_IMAGES:
         text = f"the surest detection overlaps an object by half in only {right:.0%} of the images, whatever its class"
         return [Oddity("boxes far from objects", text, "check the scale and layout of boxes, and the order of images")]
@@ -74,6 +83,12 @@ def _readings(columns: Columns, sample: Sample) -> Iterator[Reading]:
         "subtract half the width and height from x and y",
         np.concatenate([low - size / 2, high - size / 2], axis=1),
     )
+    mirror = np.concatenate([shape - high, shape - low], axis=1)
+    for name, end, places in (("left to right", "width - x2", [0, 2]), ("upside down", "height - y2", [1, 3])):
+        mirrored = box.copy()
+        mirrored[:, places] = mirror[:, places]
+        remedy = f"give boxes of the image as it is stored: replace {end[-2]}1 by {end} and {end[-2]}2 by {end[:-1]}1"
+        yield "boxes mirrored", f"boxes look mirrored {name}", remedy, mirrored
     yield "axes swapped", "boxes look as if y came before x", "write x before y", box[:, [1, 0, 3, 2]]
     yield (
         "normalised boxes",

@@ -1,4 +1,4 @@
-"""Results with ``cls_prob``, as probdet and pod_compare write them: what can be wrong with these probabilities."""
+"""Results with ``all_scores``, or ``cls_prob`` of probdet and pod_compare: what can be wrong with them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from probox.tables.labels import best_classes, probabilities_of
 
 __all__ = ["MIN_ROWS", "limited", "other_order"]
 
-AGREE, MIN_ROWS = 0.8, 5
-"""Probabilities must go with the stated class and score in this share of the rows, if there are so many."""
-
-SAME = 1e-3
-"""How near a score and a probability are that mean the same: files round."""
+AGREE, MIN_ROWS, HALF = 0.8, 5, 0.5
+"""Probabilities must go with the stated class and score in this share of the rows with at least half of the highest
+score, if there are so many. A class has at least half of its score as its probability."""
 
 
 def limited(label_probs: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float32], int]:
@@ -26,6 +24,8 @@ def limited(label_probs: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]) -
     >>> limited(np.array([[0.9, 0.3], [0.5, 0.5]], np.float32), np.array([0, 1]))[1]
     1
     """
+    if not len(rows):
+        return label_probs, 0
     above = np.intersect1d(rows, rows_above_one(label_probs))
     if not len(above):
         return label_probs, 0
@@ -39,23 +39,27 @@ def other_order(
     labels: npt.NDArray[np.int32],
     scores: npt.NDArray[np.float64],
     rows: npt.NDArray[np.int64],
-) -> str | None:
-    """Return a sentence if probabilities of too many of these rows do not go with the class and score they state.
+    key: str,
+) -> tuple[str, str] | None:
+    """Return problem and remedy if probabilities of too many of these rows do not go with the class and score stated.
 
-    They do where the stated class has the largest probability, or the score itself (of a box that is suppressed class
-    by class, the second best class stays too). Columns of ``cls_prob`` count in the classes that the detector was
-    trained on, which nothing in the file names.
+    They do where the stated class has the largest probability, or about its score (of a box that is suppressed class
+    by class, the second best class stays too; a score may be calibrated). Columns count in the classes that the
+    detector was trained on, which nothing in the file names.
 
     >>> probs = np.tile(np.array([[0.1, 0.2, 0.7]], np.float32), (9, 1))
-    >>> other_order(probs, np.zeros(9, np.int32), np.full(9, 0.7), np.arange(9))
-    'cls_prob seems to be in another order of classes: only 0 of 9 detections have it largest for their category_id'
+    >>> other_order(probs, np.zeros(9, np.int32), np.full(9, 0.7), np.arange(9), "all_scores")[0]
+    'all_scores: only 0 of 9 detections with a score of at least 0.35 have it at their category_id'
     """
+    least = HALF * scores[rows].max(initial=0.0)
+    rows = rows[scores[rows] >= least]
     given, stated = label_probs[rows], labels[rows]
-    near = np.abs(probabilities_of(given, stated) - scores[rows]) <= SAME
+    near = probabilities_of(given, stated) >= HALF * scores[rows]
     agree = int(((best_classes(given) == stated) | near).sum())
     if len(rows) < MIN_ROWS or agree >= AGREE * len(rows):
         return None
-    return (
-        f"cls_prob seems to be in another order of classes: only {agree:,} of {len(rows):,} detections have it largest "
-        "for their category_id"
+    problem = (
+        f"{key}: only {agree:,} of {len(rows):,} detections with a score of at least {least:.2g} have it at their "
+        "category_id"
     )
+    return problem, "they look like those of another order of categories: write them in ascending order of category id"

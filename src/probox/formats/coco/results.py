@@ -11,7 +11,7 @@ from probox import _core
 from probox.errors import InputError
 from probox.files.reading import Paths, read_bytes
 from probox.formats.coco.cls_prob import limited, other_order
-from probox.formats.draft import Draft, unknown_images_note
+from probox.formats.draft import Draft, mask_note, unknown_images_note
 from probox.formats.image_names import rows_beside_ids, rows_of_images
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.sharing import sharing
@@ -77,6 +77,9 @@ def coco_results_from_bytes(data: bytes, file: str, dataset: Dataset, problems: 
     label_probs = _label_probs(columns, len(dataset.classes))
     label_probs, said = _with_cls_prob(label_probs, columns, file, problems)
     notes += said
+    if columns["masked_rows"]:
+        notes.append(mask_note(columns["masked_rows"]))
+        problems.warn_of_all("masks not read", 1, [InputError(notes[-1], file=file)])
     if columns["unknown_image_rows"]:
         others = np.unique(columns["unknown_images"])
         notes.append(unknown_images_note(int(columns["unknown_image_rows"]), len(others) + unknown))
@@ -174,15 +177,13 @@ def _label_probs(columns: _core._CocoResults, classes: int) -> npt.NDArray[np.fl
 def _with_cls_prob(
     label_probs: npt.NDArray[np.float32], columns: _core._CocoResults, file: str, problems: Problems
 ) -> tuple[npt.NDArray[np.float32], list[str]]:
-    """Return label probabilities where those of ``cls_prob`` add up to at most 1, and what is to be said of them."""
+    """Return label probabilities where those of ``cls_prob`` add up to at most 1, and notes on given ones."""
     rows, notes = columns["cls_prob_rows"], list[str]()
-    if not len(rows):
-        return label_probs, notes
-    order = other_order(label_probs, columns["labels"], columns["scores"], rows)
+    key = "cls_prob" if len(rows) else "all_scores"
+    order = other_order(label_probs, columns["labels"], columns["scores"], columns["all_scores_rows"], key)
     if order is not None:
-        notes.append(order)
-        remedy = "give the ground truth of the classes that the detector was trained on, or drop cls_prob"
-        problems.warn("classes disagree", [0], lambda _: InputError(order, file=file, remedy=remedy))
+        notes.append("; ".join(order))
+        problems.warn_of_all("classes disagree", 1, [InputError(order[0], file=file, remedy=order[1])])
     label_probs, changed = limited(label_probs, rows)
     if changed:
         notes.append(

@@ -67,7 +67,16 @@ def coco_truth_from_bytes(data: bytes, file: str, problems: Problems) -> GroundT
     )
     if problems.add_raw(found, file):
         _require_sections(columns, file, problems)
-    return _table(columns, file, problems, len(data))
+    notes: list[str] = []
+    partly = columns["partly_annotated_images"]
+    if partly:
+        notes.append(
+            f"{partly} images are annotated in some categories only (LVIS: "
+            "neg_category_ids, not_exhaustive_category_ids), but are scored as in COCO: right detections of other "
+            "categories count as false positives; remove detections of categories that were not checked in their image"
+        )
+        problems.warn_of_all("images annotated in part", 1, [InputError(notes[0], file=file)])
+    return _table(columns, file, problems, len(data), notes)
 
 
 def _require_sections(columns: Mapping[str, Any], file: str, problems: Problems) -> None:
@@ -83,7 +92,7 @@ def _require_sections(columns: Mapping[str, Any], file: str, problems: Problems)
         problems.stop(error, "missing key")
 
 
-def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes: int) -> GroundTruth:
+def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes: int, notes: list[str]) -> GroundTruth:
     image_order, image_ids = _distinct(columns["image_ids"], "images", file, problems)
     category_order, category_ids = _distinct(columns["category_ids"], "categories", file, problems)
     image_rows, image_known = _rows_of("image", columns["images"], image_ids, columns, file, problems)
@@ -98,7 +107,6 @@ def _table(columns: _core._CocoTruth, file: str, problems: Problems, file_bytes:
     order = np.flatnonzero(usable)
     order = order[np.argsort(image_rows[order], kind="stable")]
     masks = _rasterise(columns, order, shapes, file, file_bytes)
-    notes: list[str] = []
     nothing = (masks.pixels == 0) & np.isnan(columns["boxes"][order, 0])
     if nothing.any():
         notes.append(f"{int(nothing.sum())} annotations with neither a bbox nor a pixel in their mask were left out")
