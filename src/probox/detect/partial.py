@@ -20,11 +20,11 @@ from probox.detect.heatmaps import pack_heatmaps, unpack_heatmaps
 from probox.detect.uncertainty import Found
 from probox.errors import InputError
 from probox.evaluation.archive import Column, read_members, to_stored, write_archive
-from probox.files.image_size import MAX_PIXELS, MAX_SIDE
 from probox.files.output import write_files
 from probox.files.reading import open_regular, read_regular
 from probox.files.staging import claim_alone, is_staging_name, named_errors, remove_if_empty, sweep
 from probox.tables.columns import columns_of
+from probox.tables.dataset import MAX_PIXELS, MAX_SIDE
 from probox.tables.detections import Detections
 
 __all__ = ["Partial", "stamp_of"]
