@@ -83,6 +83,13 @@ def test_metadata_have_a_limit(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert f"metadata {entry}: expected at most 262,144 characters, but got 262,146; export the model again" in line
 
 
+def test_metadata_that_are_not_utf8_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    graph = with_metadata(small_yolo(tmp_path / "m.onnx"), {"names": "{0: 'MARK'}"})
+    graph.write_bytes(graph.read_bytes().replace(b"MARK", b"MA\xffK"))
+    line = _refusal(graph, capfd)
+    assert "expected names of tensors and metadata in UTF-8, but got byte 0xff; export the model again" in line
+
+
 def test_the_input_size_in_metadata_has_a_limit(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     graph = small_yolo(tmp_path / "m.onnx", shape=("n", 3, "h", "w"), out_shape=("n", 7, "cells"))
     line = _refusal(with_metadata(graph, {"imgsz": "[64, 1000000]"}), capfd)

@@ -67,7 +67,10 @@ def metadata_entries(rng: Random) -> Files:
 
 def use_metadata(path: Path) -> None:
     """Read them: names are text, sizes and strides are positive."""
-    said = read_metadata(json.loads(path.read_bytes()))
+    try:
+        said = read_metadata(json.loads(path.read_bytes()))
+    except InputError as error:  # whoever opens the graph knows its file
+        raise InputError(error.problem, file=str(path), entry=error.entry, remedy=error.remedy) from None
     assert said.names is None or (said.names and all(isinstance(name, str) for name in said.names))
     assert said.size is None or min(said.size) > 0
     assert said.stride is None or said.stride > 0

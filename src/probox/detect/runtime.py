@@ -326,8 +326,14 @@ def _signature(session: onnxruntime.InferenceSession) -> Signature:
     def tensor(value: Any) -> Tensor:
         return Tensor(value.name, tuple(size if isinstance(size, int) else None for size in value.shape), value.type)
 
-    return Signature(
-        tuple(tensor(value) for value in session.get_inputs()),
-        tuple(tensor(value) for value in session.get_outputs()),
-        read_metadata(session.get_modelmeta().custom_metadata_map),
-    )
+    try:
+        return Signature(
+            tuple(tensor(value) for value in session.get_inputs()),
+            tuple(tensor(value) for value in session.get_outputs()),
+            read_metadata(session.get_modelmeta().custom_metadata_map),
+        )
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"expected names of tensors and metadata in UTF-8, but got byte {error.object[error.start]:#x}",
+            remedy="export the model again",
+        ) from None
