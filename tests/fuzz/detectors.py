@@ -69,7 +69,7 @@ def use_metadata(path: Path) -> None:
     """Read them: names are text, sizes and strides are positive."""
     try:
         said = read_metadata(json.loads(path.read_bytes()))
-    except InputError as error:  # whoever opens the graph knows its file
+    except InputError as error:  # the file is added where the graph is opened
         raise InputError(error.problem, file=str(path), entry=error.entry, remedy=error.remedy) from None
     assert said.names is None or (said.names and all(isinstance(name, str) for name in said.names))
     assert said.size is None or min(said.size) > 0

@@ -1,4 +1,4 @@
-"""The kernel refuses arguments that would lead it astray, whoever calls it."""
+"""The kernel refuses invalid arguments, whatever calls it."""
 
 from __future__ import annotations
 

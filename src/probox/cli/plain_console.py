@@ -18,7 +18,7 @@ class PlainConsole(Console):
     """A console on which only the program itself moves the cursor and chooses colours."""
 
     def on_broken_pipe(self) -> None:
-        """End the command if nobody reads results any more; go on without words if nobody reads these."""
+        """End the command when standard output has no reader; go on without messages when standard error has none."""
         if not self.stderr:
             raise  # rich calls this while it handles the error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
