@@ -178,6 +178,9 @@ WRONG = {
     "corners.features.score.mean: expected a number, but got True": learned(
         put("corners", "features", "score", "mean", True)
     ),
+    "corners.features.score.mean: expected a number, but got 1000": learned(
+        put("corners", "features", "score", "mean", 10**300)
+    ),
     "corners.features.side along.slope: expected a number from -13.82": learned(
         put("corners", "features", "side along", "slope", -99)
     ),

@@ -286,7 +286,9 @@ class _Entry:
         return self.value if isinstance(self.value, str) else self.whole()
 
     def number(self) -> float:
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not abs(self.value) < 1e300:
+        number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
+        # Integers are compared exactly, and 10^300 is below 1e300 until it is made a float.
+        if not (number and abs(self.value) < 1e300 and abs(float(self.value)) < 1e300):
             self.fail(f"expected a number, but got {self.value!r:.40}")
         return float(self.value)
 

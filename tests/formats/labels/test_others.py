@@ -275,6 +275,8 @@ def test_wrong_open_images(tmp_path: Path) -> None:
     assert "expected a column Score, but got imageid" in said(lambda: read_detections(found_file, truth))
     found_file.write_bytes(lines[0].encode() + b"\n\xff,a,b,c,d,e,f\n")
     assert "line 2: expected UTF-8 text, but got byte 0xff" in said(lambda: read_detections(found_file, truth))
+    truth_file.write_text(truth_file.read_text().replace("000040", "/m/0bt9lr"))  # a path of its own
+    assert said(lambda: read_truth(truth_file)).startswith(f"{truth_file}: '/m/0bt9lr' has boxes, but no image in ")
 
 
 # --- who takes what ---

@@ -166,7 +166,9 @@ def _images(path: Path, images: list[str], problems: Problems) -> tuple[dict[str
     for image in images:
         try:
             if image not in by_name:
-                raise InputError("has boxes, but no image", file=str(folder / _file_name(image)), remedy="put it there")
+                raise InputError(
+                    f"{image[:80]!r} has boxes, but no image in {folder}", file=str(path), remedy="put it there"
+                )
             sizes[by_name[image]] = image_size(folder / by_name[image])
             names[image] = by_name[image]
         except InputError as error:
