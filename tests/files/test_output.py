@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from probox import InputError
 from probox.files.output import json_bytes, write_files
+from probox.files.staging import hold_signals
 
 
 def test_a_failing_writer(tmp_path: Path) -> None:
@@ -47,3 +49,21 @@ def test_files_get_the_usual_rights(tmp_path: Path) -> None:
 def test_names_that_end_in_gz_are_compressed() -> None:
     for name, packed in {"a.json.gz": True, "A.JSON.GZ": True, "a.json": False, "gz": False}.items():
         assert json_bytes(Path(name), b"{}").startswith(b"\x1f\x8b") == packed
+
+
+def test_every_signal_arrives_after_it_was_held() -> None:
+    seen: list[int] = []
+    before = {
+        number: signal.signal(number, lambda got, _: seen.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        with hold_signals():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+                signal.raise_signal(number)
+            assert seen == []
+        assert seen == [signal.SIGINT, signal.SIGTERM]
+        signal.raise_signal(signal.SIGTERM)  # the handlers are those of before
+        assert seen[2:] == [signal.SIGTERM]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

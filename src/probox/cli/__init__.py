@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -167,7 +167,8 @@ def _main(args: list[str] | None) -> None:
         _fail("interrupted", 130)
     except click.ClickException as error:
         error.message = printable(error.message)  # type: ignore[misc]  # it may quote what it was given
-        error.show()
+        with suppress(OSError):  # standard error has no reader
+            error.show()
         sys.exit(error.exit_code)
     except ProboxError as error:
         _fail(str(error), 1)
@@ -188,5 +189,6 @@ def _describe(error: OSError) -> str:
 def _fail(message: str, status: int) -> Any:
     from probox.cli.console import in_flags
 
-    click.echo(f"probox: {printable(' '.join(in_flags(message).split()))}", err=True)
+    with suppress(OSError):  # standard error has no reader
+        click.echo(f"probox: {printable(' '.join(in_flags(message).split()))}", err=True)
     sys.exit(status)

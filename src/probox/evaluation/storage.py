@@ -34,7 +34,7 @@ from probox.evaluation.archive import (
 from probox.evaluation.part import Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_evaluation, check_images, check_labels
-from probox.files.output import Content, put_content, write_files
+from probox.files.output import Content, check_file_place, put_content, write_files
 from probox.files.reading import read_regular
 from probox.files.remote import is_flattened
 from probox.files.replacing import EVALUATION, EVALUATION_WORDS, check_replaceable
@@ -136,6 +136,8 @@ def check_place(folder: Path) -> None:
         raise InputError("results are kept in folders, not at URLs", file=str(folder), remedy="name a folder")
     with named_errors(folder):
         for name in (WORDS, COLUMNS):
+            if folder.is_dir():
+                check_file_place(folder / name)
             check_replaceable(folder / name, EVALUATION)
 
 

@@ -15,7 +15,7 @@ from probox.convention import Convention
 from probox.experiments.provenance import code_digest
 from probox.experiments.table import ResultTable, column_of
 from probox.files.output import write_files
-from probox.files.staging import named_errors
+from probox.files.staging import named_errors, sweep
 from probox.measures import registry
 from probox.measures.pdq.measure import PDQ
 from probox.support.parallel import thread_count
@@ -176,6 +176,7 @@ class _Kept:
         self.points: dict[str, dict[str, Any]] = {}
         with named_errors(self.path):
             folder.mkdir(parents=True, exist_ok=True)
+            sweep(folder)
             text = self.path.read_bytes() if self.path.exists() else b""
         lines = text.split(b"\n")
         whole = [first.encode()]

@@ -194,7 +194,7 @@ def _plain_name(name: str) -> str:
 def _list_text(entries: dict[str, _Entry]) -> bytes:
     files = {name: {"by": entry.command, "digests": entry.digests} for name, entry in sorted(entries.items())}
     about = "Files that probox wrote here. It replaces them, if they are unchanged, and nothing else."
-    return json.dumps({"about": about, "files": files}, indent=0, ensure_ascii=False).encode()
+    return json.dumps({"about": about, "files": files}, indent=0).encode()
 
 
 def _check_free(

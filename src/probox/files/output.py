@@ -43,7 +43,7 @@ def write_files(files: Mapping[Path, Content], *, lasting: bool = True) -> None:
         moves: list[tuple[Path, Path]] = []
         for number, (path, content) in enumerate(files.items()):
             with named_errors(path):
-                _check_place(path)
+                check_file_place(path)
                 known = path.parent in places
                 missing = not path.parent.is_dir()
                 if not known:
@@ -76,7 +76,8 @@ def put_content(path: Path, content: Content, *, lasting: bool) -> None:
             os.fsync(file.fileno())
 
 
-def _check_place(path: Path) -> None:
+def check_file_place(path: Path) -> None:
+    """Raise if something other than a regular file is where a file is to be written."""
     if os.path.lexists(path.parent) and not path.parent.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     if path.is_symlink():

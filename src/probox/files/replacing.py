@@ -55,7 +55,7 @@ def check_replaceable(path: Paths, kind: Kind, *, folder: bool = False) -> None:
         Whether its folder must be there.
     """
     place = Path(path)
-    if folder and not place.resolve().parent.is_dir():
+    if folder and not Path(os.path.realpath(place)).parent.is_dir():
         raise InputError("the folder of this file does not exist", file=str(path), remedy="make it first")
     if not place.is_file() or place.is_symlink():
         return  # nothing there, or something that writing refuses anyway

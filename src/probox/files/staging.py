@@ -96,7 +96,7 @@ class Staging:
         self.files = self.folder / "files"
         self.aside = self.folder / "aside"
         try:
-            (self.folder / _MARKER).write_text(self.folder.name, encoding="utf-8")
+            (self.folder / _MARKER).write_bytes(os.fsencode(self.folder.name))
             self.files.mkdir()
             self.aside.mkdir()
         except BaseException:
@@ -158,7 +158,10 @@ def _remove_abandoned(folder: Path) -> None:
     remove_if_empty(folder)
     marker = folder / _MARKER
     try:
-        if not stat.S_ISREG(marker.lstat().st_mode) or marker.read_text(encoding="utf-8") not in (folder.name, ""):
+        if not stat.S_ISREG(marker.lstat().st_mode) or marker.read_bytes() not in (
+            os.fsencode(folder.name),
+            b"",
+        ):
             return
         claimed = claim(marker)
     except (OSError, ValueError):
@@ -189,8 +192,8 @@ def hold_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if pending:
-            signal.raise_signal(pending[0])
+        for number in dict.fromkeys(pending):
+            signal.raise_signal(number)
 
 
 def move_into_place(moves: list[tuple[Path, Path]], aside: Path) -> None:

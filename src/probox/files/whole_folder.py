@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from probox.errors import InputError
-from probox.files.replacing import EVALUATION_WORDS
+from probox.files.replacing import EVALUATION, EVALUATION_WORDS
 from probox.files.staging import (
     Staging,
     exchange,
@@ -26,6 +27,8 @@ from probox.files.staging import (
 
 __all__ = ["put_folder", "staging_near", "whole_folder"]
 
+_TRIES = 100
+"""How often a replaced folder is emptied, while a program writes into it."""
 _MOST_KEPT = 1000
 """So many other files are kept in a folder that is replaced; beside more, files are replaced one by one."""
 
@@ -77,8 +80,12 @@ def staging_near(place: Path, shown: Path, *, inside: bool = True) -> Iterator[S
     with named_errors(shown):
         for near in (place.parent, place):
             sweep(near, place.name)
-        fixed = os.path.ismount(place) or _is_current(place) or not os.access(place.parent, os.W_OK)
-        made = Staging(place if inside and fixed and place.is_dir() else place.parent, place.name)
+        within = inside and os.access(place, os.W_OK) and place.is_dir()
+        fixed = _holds_mount(place) or _is_current(place) or not os.access(place.parent, os.W_OK)
+        made = Staging(place if within and fixed else place.parent, place.name)
+        if within and _owner(made.folder) != _owner(place):  # new files would have another group than the folder gives
+            made.remove()
+            made = Staging(place, place.name)
     try:
         yield made
     finally:
@@ -118,12 +125,28 @@ def put_folder(new: Path, place: Path, names: Iterable[str], gone: Iterable[str]
         except BaseException:
             exchange(new, place)
             raise
+        _discard(new, place, replaced, kept)
     return True
 
 
 def _may_swap(new: Path, place: Path) -> bool:
     """Return whether a new folder in the place of the old one makes no difference to others."""
-    return not (place in new.parents or os.path.ismount(place) or _is_current(place)) and os.access(place, os.W_OK)
+    return not (place in new.parents or _holds_mount(place) or _is_current(place)) and os.access(place, os.W_OK)
+
+
+def _holds_mount(place: Path) -> bool:
+    """Return whether a file system is mounted at a folder or below it; Linux lists those of the same device, too."""
+    mounts = [place] if os.path.ismount(place) else []
+    with suppress(OSError), open("/proc/self/mountinfo", "rb") as file:
+        escaped = (line.split()[4] for line in file)
+        unescaped = (re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), path) for path in escaped)
+        mounts += [Path(os.fsdecode(path)) for path in unescaped]
+    return any(place == mount or place in mount.parents for mount in mounts)
+
+
+def _owner(folder: Path) -> tuple[int, int, int]:
+    status = folder.stat()
+    return status.st_uid, status.st_gid, status.st_dev
 
 
 def _is_current(place: Path) -> bool:
@@ -136,17 +159,14 @@ def _is_current(place: Path) -> bool:
 def _keep_others(place: Path, new: Path, replaced: set[str], own: set[str]) -> set[tuple[str, int]]:
     """Give all files of a folder but those that are replaced a second name in another; return names and numbers."""
     kept: set[tuple[str, int]] = set()
-    made = new.stat()
     changed = {Path(name).parent for name in replaced}
     known = own | {above.as_posix() for name in replaced for above in Path(name).parents}
     for base, name in _files_in(place):
         inside = (base / name).relative_to(place).as_posix()
         if not name:
             (new / inside).mkdir(exist_ok=True)
-            old = base.stat()
-            alike = (old.st_uid, old.st_gid, old.st_dev) == (made.st_uid, made.st_gid, made.st_dev)
-            written = inside in known or (base / EVALUATION_WORDS).is_file()
-            if not (alike and written and os.access(base, os.W_OK)):
+            written = inside in known or EVALUATION.recognises(base / EVALUATION_WORDS)
+            if not (_owner(base) == _owner(new) and written and os.access(base, os.W_OK)):
                 raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         elif len(kept) > _MOST_KEPT:
             raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
@@ -189,6 +209,24 @@ def _rescue(old: Path, place: Path, replaced: set[str], kept: set[tuple[str, int
             (place / inside).parent.mkdir(parents=True, exist_ok=True)
             (place / inside).unlink(missing_ok=True)
             os.link(base / name, place / inside, follow_symlinks=False)
+
+
+def _discard(old: Path, place: Path, replaced: set[str], kept: set[tuple[str, int]]) -> None:
+    """Remove what is left of a replaced folder, and bring over what a program that runs in it wrote meanwhile.
+
+    Folders are removed only when they are empty: nothing that is new in them can be lost.
+    """
+    for _ in range(_TRIES):
+        with suppress(OSError):  # a folder that is not empty yet
+            _rescue(old, place, replaced, kept)
+            present = {(inside, (old / inside).lstat().st_ino) for inside in _names_in(old)}
+            for inside, number in present:
+                same = (inside, number) in kept or inside in replaced
+                if same or (os.path.lexists(place / inside) and (place / inside).lstat().st_ino == number):
+                    (old / inside).unlink()
+            for above, _folders, _files in os.walk(old, topdown=False):
+                os.rmdir(above)
+            return
 
 
 def _put(new: Path, place: Path, aside: Path) -> None:

@@ -15,6 +15,7 @@ from PIL import Image
 from tests.files.outputs.commands import MAIN, tree
 
 from probox.cli import main
+from probox.files.folder import output_folder
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
@@ -171,6 +172,21 @@ def test_evaluations_replace_nothing_else(
     assert run(capsys, *words)[0] == 0
 
 
+WRITER = """
+import os
+made = 0
+try:
+    while made < 900:
+        with open(f"log-{made}.new", "x"):
+            made += 1
+        if made == 10:
+            print("begun", flush=True)
+except FileNotFoundError:  # the folder was replaced
+    pass
+print(made)
+"""
+
+
 class TestResults:
     """Folders of results are replaced as a whole, and what else is in them stays."""
 
@@ -229,6 +245,57 @@ class TestResults:
         after = tree(out)
         assert before.keys() == after.keys()
         assert {name for name in before if before[name] == after[name]} == {"mine.txt"}
+
+    @pytest.mark.parametrize("kind", ["link", "link that leads nowhere", "pipe"])
+    def test_links_and_pipes_in_place_of_a_file_stay(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path, kind: str
+    ) -> None:
+        place = tmp_path / "results" / "sure" / "tables.npz"
+        place.parent.mkdir(parents=True)
+        (tmp_path / "mine.txt").write_text("mine")
+        if kind == "pipe":
+            os.mkfifo(place)
+        else:
+            place.symlink_to(tmp_path / ("mine.txt" if kind == "link" else "missing"))
+        said = refused(capsys, *self.words(inputs, tmp_path / "results"))
+        assert ("is a link" in said) == (kind != "pipe")
+        assert place.is_symlink() or place.is_fifo()
+        assert (tmp_path / "mine.txt").read_text() == "mine"
+
+    def test_the_group_of_the_folder_is_that_of_new_files(
+        self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "results"
+        out.mkdir()
+        try:
+            os.chown(out, -1, 4242)
+        except PermissionError:
+            pytest.skip("only root may give a folder any group")
+        out.chmod(0o2775)
+        for _ in range(2):
+            assert run(capsys, *self.words(inputs, out))[0] == 0
+            assert {path.stat().st_gid for path in out.rglob("*")} == {4242}
+
+    def test_names_that_are_not_utf8(self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path) -> None:
+        for option in ("--out", "--csv"):
+            words = [*self.words(inputs, tmp_path)[:-2], option, tmp_path / f"{option}\udcff"]
+            assert run(capsys, *words)[0] == 0
+
+    def test_a_program_that_runs_in_the_folder_loses_nothing(self, inputs: Path, tmp_path: Path) -> None:
+        """Its files are in the new folder, or it gets an error when it writes them."""
+        out = tmp_path / "out"
+        with output_folder(out, "draw") as folder:
+            folder.write("picture.png", b"old")
+        writer = subprocess.Popen([sys.executable, "-c", WRITER], cwd=out, stdout=subprocess.PIPE, text=True)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "begun\n"
+        with output_folder(out, "draw") as folder:
+            folder.write("picture.png", b"new")
+        made = int(writer.communicate(timeout=60)[0])
+        assert made > 10
+        assert len(list(out.glob("log-*"))) == made
+        assert (out / "picture.png").read_bytes() == b"new"
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
     def test_links_to_results_are_followed(
         self, capsys: pytest.CaptureFixture[str], inputs: Path, tmp_path: Path
