@@ -93,8 +93,10 @@ def test_metadata_that_are_not_utf8_are_refused(tmp_path: Path, capfd: pytest.Ca
 def test_the_input_size_in_metadata_has_a_limit(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     graph = small_yolo(tmp_path / "m.onnx", shape=("n", 3, "h", "w"), out_shape=("n", 7, "cells"))
     line = _refusal(with_metadata(graph, {"imgsz": "[64, 1000000]"}), capfd)
-    assert "metadata imgsz: expected at most 8,192 px, but got 1e+06" in line
+    assert "metadata imgsz: expected at most 8,192 px, but got 1000000" in line
     assert read_metadata({"imgsz": f"[64, {LARGEST_SIDE}]"}).size == (LARGEST_SIDE, 64)
+    with pytest.raises(InputError, match="expected at most 8,192 px, but got 1000"):
+        read_metadata({"imgsz": f"{10**400}"})
 
 
 @pytest.mark.parametrize(

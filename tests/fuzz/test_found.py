@@ -166,3 +166,12 @@ def test_more_rows_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(read_parquet(path)) == 100_000
     monkeypatch.setattr(parquet_file, "ALWAYS_FINE", 1 << 20)
     assert "bytes of numbers, but has" in refused(path)
+
+
+def test_file_names_of_parquet_that_are_not_utf8(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "truth.parquet", seeds.truth())
+    rows = pq.read_table(tmp_path / "truth.parquet").num_rows
+    names = pa.array([b"a\xff"] * rows, pa.binary()).view(pa.string())
+    path = parquet(tmp_path / "truth.parquet", "truth", file_name=names)
+    with pytest.raises(InputError, match="file_name: expected UTF-8 text"):
+        read_parquet_truth(path)

@@ -103,7 +103,7 @@ def _size(value: Any) -> tuple[int, int] | None:
     if not isinstance(sides, list | tuple) or not 1 <= len(sides) <= 2 or not all(_whole(side) for side in sides):
         return None
     if max(sides) > LARGEST_SIDE:
-        raise _make_limit_error("imgsz", f"{LARGEST_SIDE:,} px", f"{max(sides):.4g}")
+        raise _make_limit_error("imgsz", f"{LARGEST_SIDE:,} px", f"{max(sides)!s:.20}")
     return int(sides[-1]), int(sides[0])
 
 

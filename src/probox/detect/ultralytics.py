@@ -257,7 +257,7 @@ def _allow_class(name: str) -> list[Any]:
     if not isinstance(found, type) or not (issubclass(found, torch.nn.Module) or found.__module__ == module):
         return []
     # A constructor that the file may call could build a network from a recipe, which runs code.
-    empty = _Uncallable(attribute, (), {"__new__": lambda _, kind=found: kind.__new__(kind)})
+    empty = _Uncallable(attribute, (), {"__new__": lambda _, *__, kind=found: kind.__new__(kind)})
     return [(empty, name), (found, f"{secrets.token_hex(16)}.{attribute}")]
 
 

@@ -14,7 +14,7 @@ from probox.formats.draft import unknown_images_note
 from probox.formats.problems import Problems
 from probox.tables.dataset import Dataset
 
-__all__ = ["ids_of_names", "rows_beside_ids", "rows_by_name", "rows_of_images"]
+__all__ = ["ids_of_names", "number_of", "rows_beside_ids", "rows_by_name", "rows_of_images"]
 
 Ids = npt.NDArray[np.int64]
 
@@ -35,12 +35,13 @@ def _folder_and_stem(name: str) -> str:
     return f"{folder}/{_stem(name)}" if folder else ""
 
 
-def _number(name: str) -> str:
+def number_of(name: str) -> str:
+    """Return the number that the stem of a file name is, without leading zeros; nothing if it is none."""
     stem = _stem(name)
     return str(int(stem)) if stem.isascii() and stem.isdigit() and len(stem) < 40 else ""
 
 
-_WAYS: tuple[Callable[[str], str], ...] = (str, _last_part, _folder_and_stem, _stem, _number)
+_WAYS: tuple[Callable[[str], str], ...] = (str, _last_part, _folder_and_stem, _stem, number_of)
 """What two names of one image have in common, the strictest first."""
 
 
@@ -120,7 +121,7 @@ def rows_of_images(
         rows = rows_by_name(names, dataset.file_names)
         _refuse_doubtful(rows, names, dataset, file, problems, place)
     else:
-        numbers = [_number(name) for name in names]
+        numbers = [number_of(name) for name in names]
         wanted = [int(text) if text and len(text) <= _LONGEST_NUMBER else -1 for text in numbers]
         rows = np.where(np.array(wanted, np.int64) >= 0, dataset.rows_of(np.array(wanted, np.int64)), -1)
     order = np.argsort(rows, kind="stable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -23,6 +24,9 @@ from probox.tables.masks import Masks
 from probox.tables.row_problems import FARTHEST
 
 __all__ = ["LabelRows", "columns_of_names", "dataset_of_images", "draft_of", "truth_of"]
+
+MOST_ROUNDING = 0.02
+"""Pixels: detections whose boxes were rounded by more are not put on edges of pixels, where few of theirs lie."""
 
 _MAX_RUNS, _MAX_CROSSINGS, _MAX_OBJECT_CROSSINGS = 1 << 24, 1 << 27, 1 << 23
 """How many runs of pixels the masks of all polygons may have, and how often edges may cross columns of pixels: far more
@@ -158,19 +162,21 @@ def truth_of(
 
 
 def _restore_corners(
-    boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32], rounding: Sequence[float]
+    boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.int32], rounding: Sequence[float], most: float = math.inf
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return corners and extents of boxes (x, y, width, height), without the effect of rounding on whole pixels.
 
     A corner that rounding alone keeps from the edge of a pixel is put there, unless nothing of the box would be left:
     199.9999998 would otherwise begin a pixel before 200 does. `rounding` is how far it may move a corner of each box,
-    in fractions of the image; empty where boxes were written in pixels.
+    in fractions of the image; empty where boxes were written in pixels. Where that is more than `most` pixels, corners
+    stay: most of those near an edge would be there by chance.
     """
     corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
     if not len(rounding):
         return corners, boxes[:, 2:]
     edges = np.round(corners)
-    moved = np.where(np.abs(corners - edges) <= np.array(rounding)[:, None] * np.tile(shapes, 2), edges, corners)
+    reach = np.array(rounding)[:, None] * np.tile(shapes, 2)
+    moved = np.where(np.abs(corners - edges) <= np.where(reach <= most, reach, 0.0), edges, corners)
     thin = np.tile((moved[:, :2] == moved[:, 2:]) & (corners[:, :2] < corners[:, 2:]), 2)
     corners = np.where(thin, corners, moved)
     extents = corners[:, 2:] - corners[:, :2]
@@ -232,7 +238,8 @@ def draft_of(
     images = np.array(rows.images, np.int64)
     kept = kept[images[kept] >= 0]
     shapes = dataset.shapes[images] if len(dataset) else np.ones((len(images), 2), np.int32)
-    corners, extents = _restore_corners(np.array(rows.boxes, np.float64).reshape(-1, 4), shapes, rounding)
+    boxes = np.array(rows.boxes, np.float64).reshape(-1, 4)
+    corners, extents = _restore_corners(boxes, shapes, rounding, most=MOST_ROUNDING)
     labels, scores = np.array(rows.labels, np.int32)[kept], np.array(rows.scores, np.float64)[kept]
     return Draft(
         classes=tuple(classes),

@@ -293,13 +293,22 @@ def test_names_with_and_without_folder_and_ending(write: Write, truth: GroundTru
 
 def test_names_go_before_image_ids(write: Write, truth: GroundTruth) -> None:
     """An id that is the number of another image, by chance, is that of the file name in ultralytics' files."""
-    rows = [entry(image_id=7, file_name="nine.jpg"), entry(image_id=9, file_name="four.jpg"), entry(image_id=9)]
-    found = read_coco_results(write(rows), truth)
-    assert found.image_ids.tolist() == [9, 4, 9]
+    numbered = truth.dataset.replace(file_names=("7.jpg", "004.jpg"))
+    rows = [entry(image_id=7, file_name="7.jpg"), entry(image_id=4, file_name="004.jpg"), entry(image_id=9)]
+    found = read_coco_results(write(rows), numbered)
+    assert found.image_ids.tolist() == [4, 9, 9]
     (note,) = found.notes
     assert note == (
-        "2 images have another image_id than in the ground truth, and are matched by file_name: nine.jpg has 7, there 9"
+        "2 images have another image_id than in the ground truth, and are matched by file_name: 7.jpg has 7, there 4"
     )
+
+
+def test_an_id_that_is_not_the_number_of_the_name_stays(write: Write, truth: GroundTruth) -> None:
+    """Names that count from 0, as those of a loader, do not go before ids that the ground truth has."""
+    counted = truth.dataset.replace(file_names=("000001.jpg", "000002.jpg"))
+    rows = [entry(image_id=4, file_name="0.jpg"), entry(image_id=9, file_name="1.jpg")]
+    found = read_coco_results(write(rows), counted)
+    assert (found.image_ids.tolist(), found.notes) == ([4, 9], ())
 
 
 def test_names_that_tell_nothing(write: Write, truth: GroundTruth) -> None:
@@ -340,8 +349,8 @@ def test_a_name_of_two_images(write: Write, truth: GroundTruth, image_id: str | 
     path = write([entry(image_id=9, file_name="b/7.jpg"), entry(image_id=image_id, file_name="7.jpg")])
     if image_id == 4:  # the id of one of them
         assert read_coco_results(path, several).image_ids.tolist() == [9, 4]
-        several = several.replace(image_ids=[7, 9], file_names=("b/7.jpg", "a/7.jpg"))
-        path = write([entry(image_id=3, file_name="7.jpg")])
+        several = several.replace(image_ids=[8, 9], file_names=("b/7.jpg", "a/7.jpg"))
+        path = write([entry(image_id=7, file_name="7.jpg")])
     with pytest.raises(
         InputError, match=r"\[[01]\]\.image_id: '7.jpg' may be '[ab]/7.jpg' or '[ab]/7.jpg'; name images with"
     ):

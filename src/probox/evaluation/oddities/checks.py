@@ -143,7 +143,7 @@ def check_scores(columns: Columns, sample: Sample) -> list[Oddity]:
     low, high = float(scores.min()), float(scores.max())
     if high <= LOW_SCORE:
         text = f"no score of {len(scores):,} detections is above {high:.2g}"
-        return [Oddity("tiny scores", text, "scores look divided by 100: give probabilities between 0 and 1")]
+        return [Oddity("tiny scores", text, "scores may have been divided by 100: give probabilities between 0 and 1")]
     if high - low > 1e-6:
         return []
     # Not numpy.unique, which loads masked arrays: see `median`.

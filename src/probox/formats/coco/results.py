@@ -12,7 +12,7 @@ from probox.errors import InputError
 from probox.files.reading import Paths, read_bytes
 from probox.formats.coco.cls_prob import limited, other_order
 from probox.formats.draft import Draft, mask_note, unknown_images_note
-from probox.formats.image_names import rows_beside_ids, rows_of_images
+from probox.formats.image_names import number_of, rows_beside_ids, rows_of_images
 from probox.formats.problems import MAX_EXAMPLES, Problems
 from probox.formats.sharing import sharing
 from probox.formats.wording import RawProblems
@@ -127,7 +127,11 @@ def _images_by_name(
     alone = [name for name, ids in ids_of.items() if None in ids]
     rows, _ = rows_of_images(alone, [0] * len(alone), dataset, file, problems, place=place)
     images = {name: int(dataset.image_ids[row]) for name, row in zip(alone, rows.tolist(), strict=True) if row >= 0}
-    numbered = {name: number for name, (number, *more) in ids_of.items() if number is not None and not more}
+    numbered = {
+        name: number
+        for name, (number, *more) in ids_of.items()
+        if number is not None and not more and number_of(name) == str(number)  # other numbers are ids of their own
+    }
     rows = rows_beside_ids(list(numbered), np.array([*numbered.values()], np.int64), dataset, file, problems, place)
     others = {
         name: int(dataset.image_ids[row])

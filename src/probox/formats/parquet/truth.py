@@ -90,13 +90,17 @@ class TruthFile:
                 file.check_values(name, column, rows, at_least=0.0)
         numbered = words.get("category_ids", list(range(1, len(self.classes) + 1)))
         try:
+            file_names = tuple(name or "" for name in names.take(arrow.array(first)).to_pylist())
+        except UnicodeDecodeError:
+            raise InputError("expected UTF-8 text", file=self.source, entry="file_name") from None
+        try:
             return GroundTruth(
                 dataset=Dataset(
                     classes=self.classes,
                     image_ids=ids[first],
                     widths=images["image_width"],
                     heights=images["image_height"],
-                    file_names=tuple(name or "" for name in names.take(arrow.array(first)).to_pylist()),
+                    file_names=file_names,
                     category_ids=numbered,
                     rules="challenge" if words.get("filter_small", False) else "coco",
                     source=self.source,

@@ -224,7 +224,7 @@ def _images_below(folder: Path, root: Path, file: str, entry: str | None = None)
             )
         found += [os.path.join(path, name) for name in names if name.lower().endswith(ENDINGS) and name[0] != "."]
         if not inside:
-            if folders and not found:
+            if folders:
                 raise InputError(
                     f"expected images in {folder} itself: folders below it are read only in the data set's folder",
                     file=file,
