@@ -24,7 +24,7 @@ from probox.files.output import write_files
 from probox.files.reading import open_regular, read_regular
 from probox.files.staging import claim_alone, is_staging_name, named_errors, remove_if_empty, sweep
 from probox.tables.columns import columns_of
-from probox.tables.dataset import MAX_PIXELS, MAX_SIDE
+from probox.tables.dataset import is_image_size
 from probox.tables.detections import Detections
 
 __all__ = ["Partial", "stamp_of"]
@@ -219,7 +219,7 @@ class Partial:
         (photo,) = columns.pop("photo").tolist()
         remarks = columns.pop("remarks").tolist()
         plain = columns.pop("plain_scores", None)
-        if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
+        if not is_image_size(width, height):
             raise ValueError("no size of an image")
         if plain is not None and not ((plain >= 0) & (plain <= 1)).all():
             raise ValueError("scores outside 0 to 1")

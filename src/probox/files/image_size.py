@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from probox.errors import InputError
 from probox.files.reading import Paths, open_regular
-from probox.tables.dataset import MAX_PIXELS, MAX_SIDE
+from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, is_image_size
 
 __all__ = ["image_size"]
 
@@ -62,7 +62,7 @@ def image_size(path: Paths, *, remedy: str | None = None) -> Size:
 
 def _checked(size: Size, name: str, path: Paths) -> Size:
     width, height = size
-    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
+    if not is_image_size(width, height):
         raise InputError(
             f"expected an image of 1 to {MAX_SIDE:,} pixels per side and up to {MAX_PIXELS:,} in all, "
             f"but this {name} image says {width} x {height}",

@@ -15,13 +15,18 @@ from probox.errors import InputError
 from probox.tables.arguments import LONGEST_NAME, check_classes, expect
 from probox.tables.columns import Table, column, frozen
 
-__all__ = ["MAX_PIXELS", "MAX_SIDE", "Dataset", "Rules", "chosen_ids"]
+__all__ = ["MAX_PIXELS", "MAX_SIDE", "Dataset", "Rules", "chosen_ids", "is_image_size"]
 
 MAX_SIDE, MAX_PIXELS = 1_000_000, 1 << 30
 """The most pixels of an image, along a side and in all."""
 
 Rules = Literal["coco", "challenge"]
 """Whose rules hold where a convention leaves it to the data: see `Convention.for_rules`."""
+
+
+def is_image_size(width: int, height: int, pixels: int = MAX_PIXELS) -> bool:
+    """Return whether an image may have this size, and at most so many pixels."""
+    return 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= pixels
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

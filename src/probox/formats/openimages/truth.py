@@ -15,7 +15,7 @@ from probox.formats.openimages.table import CsvTable, class_descriptions, fracti
 from probox.formats.problems import Problems
 from probox.formats.written_digits import rounding_of
 from probox.tables.arguments import expect_path
-from probox.tables.dataset import MAX_PIXELS, MAX_SIDE
+from probox.tables.dataset import is_image_size
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["open_images_truth", "read_open_images_truth"]
@@ -183,7 +183,7 @@ def _check_sizes(
 
     def fits(image: str) -> bool:
         width, height = by_name.get(_file_name(image), (0, 0))
-        return 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS
+        return is_image_size(width, height)
 
     wrong = [at for at, image in enumerate(images) if not fits(image)]
     problems.add("image size", wrong, lambda at: InputError(

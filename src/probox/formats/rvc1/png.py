@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
-from probox.tables.dataset import MAX_SIDE
+from probox.tables.dataset import MAX_SIDE, is_image_size
 
 __all__ = ["decode_png"]
 
@@ -54,7 +54,7 @@ def decode_png(data: bytes, file: str, choose: Callable[[int], int] | None = Non
         raise InputError(
             "interlaced PNG images are not supported", file=file, remedy="save the mask without interlacing"
         )
-    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= _MAX_PIXELS):
+    if not is_image_size(width, height, _MAX_PIXELS):
         raise InputError(
             f"expected a mask of up to {_MAX_PIXELS:,} pixels and {MAX_SIDE:,} per side, but got {width} x {height}",
             file=file,

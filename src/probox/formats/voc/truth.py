@@ -14,7 +14,7 @@ from probox.formats.label_text import LineError, divided, files_of, numbers_in, 
 from probox.formats.problems import Problems
 from probox.support.words import some_names
 from probox.tables.arguments import expect_path
-from probox.tables.dataset import MAX_PIXELS, MAX_SIDE
+from probox.tables.dataset import is_image_size
 from probox.tables.groundtruth import GroundTruth
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class _Images:
             width, height = (int(value) if value.is_integer() else 0 for value in numbers_in(words))
         except LineError as error:
             raise InputError(error.problem, file=file, entry="size", remedy=error.remedy) from None
-        if 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS:
+        if is_image_size(width, height):
             return width, height
         photos = self.folder.parent / "JPEGImages"
         names = [photo, *(stem + ending for ending in PHOTOS)]
