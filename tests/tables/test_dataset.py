@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from probox import InputError
 from probox.tables.columns import joined
-from probox.tables.dataset import Dataset
+from probox.tables.dataset import Dataset, is_image_size
 
 
 def dataset(**changes: Any) -> Dataset:
@@ -80,3 +80,14 @@ def test_categories_have_ids_of_their_own() -> None:
 def test_a_copy_is_locked_as_a_whole() -> None:
     again = pickle.loads(pickle.dumps(dataset()))
     assert not any(values.flags.writeable for values in (again.image_ids, again.widths, again.category_ids))
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((1, 1), True), ((0, 1), False), ((1, 0), False), ((1_000_000, 1), True), ((1, 1_000_001), False),
+        ((1 << 15, 1 << 15), True), ((1 << 15, (1 << 15) + 1), False), ((8, 8, 64), True), ((8, 8, 63), False),
+    ],
+)  # fmt: skip
+def test_sizes_that_images_may_have(size: tuple[int, ...], expected: bool) -> None:
+    assert is_image_size(*size) == expected
