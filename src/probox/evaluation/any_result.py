@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy.typing as npt
 
 from probox.measures import registry
+from probox.support.mapping import Mapper, here
 
 if TYPE_CHECKING:
+    from probox.analysis.intervals import Intervals
     from probox.convention import Convention
+    from probox.evaluation.result import Evaluation
     from probox.measures.measure import Measure
     from probox.tables.dataset import Dataset
 
@@ -58,3 +62,19 @@ class AnyResult(ABC):
     @abstractmethod
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
         """Return how many objects each image has, and columns with what is known of them, by image."""
+
+    def intervals(
+        self,
+        measures: str | Collection[str] | None = None,
+        *,
+        replicates: int = 1000,
+        seed: int = 0,
+        level: float = 0.95,
+        mapper: Mapper = here,
+    ) -> Intervals:
+        """Return a confidence interval of each number, ``result.intervals()["PDQ"].low``: see `probox.bootstrap`."""
+        from probox.analysis.intervals import bootstrap
+
+        return bootstrap(
+            cast("Evaluation", self), measures, replicates=replicates, seed=seed, level=level, mapper=mapper
+        )

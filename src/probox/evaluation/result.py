@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.any_result import AnyResult
-from probox.evaluation.doors import Upstairs
 from probox.evaluation.grouped import (
     GroupTable,
     ImageTable,
@@ -35,6 +35,7 @@ from probox.measures.matched import MatchedPairs
 from probox.measures.measure import Measure
 from probox.measures.pdq.measure import pdq_summary
 from probox.measures.pdq.resampling import sums_per_image
+from probox.support.mapping import Mapper, here
 from probox.tables.arguments import expect_path
 from probox.tables.dataset import Dataset
 from probox.tables.flat import named_once
@@ -42,7 +43,11 @@ from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
 
 if TYPE_CHECKING:
+    from probox.analysis.confusion import Confusion
+    from probox.analysis.diagnosis import Diagnosis
+    from probox.analysis.thresholds import BestThreshold
     from probox.evaluation.oddities import Oddity
+    from probox.plots import Plots
 
 __all__ = ["Evaluation"]
 
@@ -272,42 +277,49 @@ class Evaluation(AnyResult):
         objects, detections = judge(self.objects, self.detections, self.pairs, self.convention)
         return dataclasses.replace(self, objects=objects, detections=detections)
 
-    plot = Upstairs(
-        "probox.plots",
-        "Plots",
-        "What plots it: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`.",
-    )
+    # --- analyses: imported when they are called, since they stand in higher layers ---
 
-    intervals = Upstairs(
-        "probox.analysis.intervals",
-        "bootstrap",
-        "A method: how sure its numbers are. ``result.intervals()['PDQ'].low``; it takes what `probox.bootstrap` takes "
-        "after the evaluation, and returns the same.",
-        method=True,
-    )
+    @property
+    def plot(self) -> Plots:
+        """Return the plots of this evaluation: ``result.plot.thresholds()`` and others, see `probox.plots.Plots`."""
+        from probox.plots import Plots
 
-    diagnose = Upstairs(
-        "probox.analysis.diagnosis",
-        "diagnose",
-        "A method: why it has these numbers, whether sigmas can be trusted and what would help. "
-        "``print(result.diagnose())``; it takes the keywords of `probox.diagnose`, and returns the same.",
-        method=True,
-    )
-    confusion = Upstairs(
-        "probox.analysis.confusion",
-        "confusion",
-        "A method: which classes are taken for which, with background. ``result.confusion().matrix``; see "
-        "`probox.analysis.confusion.Confusion`.",
-        method=True,
-    )
-    best_threshold = Upstairs(
-        "probox.analysis.thresholds",
-        "best_threshold",
-        "A method: the label threshold at which a measure is best, and what it costs elsewhere. "
-        "``result.best_threshold()``, or of another measure ``result.best_threshold('lrp')``; see "
-        "`probox.best_threshold`.",
-        method=True,
-    )
+        return Plots(self)
+
+    def diagnose(
+        self,
+        *,
+        thresholds_for: Sequence[str] = ("pdq",),
+        replicates: int = 1000,
+        seed: int = 0,
+        threads: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        mapper: Mapper = here,
+    ) -> Diagnosis:
+        """Explain the numbers, check the covariances and name remedies: see `probox.diagnose`."""
+        from probox.analysis.diagnosis import diagnose
+
+        return diagnose(
+            self,
+            thresholds_for=thresholds_for,
+            replicates=replicates,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+            mapper=mapper,
+        )
+
+    def confusion(self) -> Confusion:
+        """Count which classes are taken for which, background included: see `probox.analysis.confusion.Confusion`."""
+        from probox.analysis.confusion import confusion
+
+        return confusion(self)
+
+    def best_threshold(self, measure: str = "pdq") -> BestThreshold:
+        """Return the label threshold at which a metric is best, chosen on these images: see `probox.best_threshold`."""
+        from probox.analysis.thresholds import best_threshold
+
+        return best_threshold(self, measure)
 
     # --- what is odd ---
 

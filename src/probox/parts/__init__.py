@@ -24,8 +24,10 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Load a name of this room when it is first asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'probox.parts' has no attribute {name!r}")
-    return getattr(import_module(f"probox.parts.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # type checkers know the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        """Load a name of this room when it is first asked for."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'probox.parts' has no attribute {name!r}")
+        return getattr(import_module(f"probox.parts.{_HOMES[name]}"), name)

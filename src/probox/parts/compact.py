@@ -14,7 +14,6 @@ import numpy.typing as npt
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.any_result import AnyResult
-from probox.evaluation.doors import Upstairs
 from probox.evaluation.grouped import (
     COUNTS,
     GroupTable,
@@ -143,14 +142,6 @@ class CompactEvaluation(AnyResult):
         if not self.has_pairs:
             raise InputError("PDQ was not measured", remedy="evaluate with PDQ among the measures")
         return {"threshold": LEVELS.copy(), **self.totals.curve.columns(self.convention)}
-
-    intervals = Upstairs(
-        "probox.analysis.intervals",
-        "bootstrap",
-        "A method: how sure its numbers are. ``result.intervals()['PDQ'].low``; it takes what `probox.bootstrap` takes "
-        "after the evaluation, and returns the same.",
-        method=True,
-    )
 
     # --- what measures read ---
 

@@ -6,7 +6,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +35,20 @@ __all__ = [
 
 Results = Mapping[str, Evaluation]
 """Evaluations by name; one without a name needs no legend."""
+Options = ParamSpec("Options")
+Drawn = TypeVar("Drawn", covariant=True)
+
+
+class HasResults(Protocol):
+    """What plots are methods of: `Plots`."""
+
+    @property
+    def results(self) -> Results: ...
 
 
 @dataclasses.dataclass(frozen=True)
-class Plot:
-    """One plot of evaluations.
+class Plot(Generic[Options, Drawn]):
+    """One plot of evaluations, and the method of `Plots` that draws it.
 
     Parameters
     ----------
@@ -54,8 +64,12 @@ class Plot:
 
     name: str
     title: str
-    draw: Callable[..., Any]
+    draw: Callable[Concatenate[Results, Options], Drawn]
     fits: Callable[[Results], bool] = lambda results: True
+
+    def __get__(self, owner: HasResults | None, kind: type | None = None) -> Callable[Options, Drawn]:
+        results = {} if owner is None else owner.results  # None: asked of the class, as help() does
+        return update_wrapper(partial(self.draw, results), self.draw)
 
     @property
     def method(self) -> str:

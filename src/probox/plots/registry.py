@@ -1,12 +1,11 @@
 """Every plot there is, and what `result.plot` and `probox plot` draw them with.
 
-A new one is a module that makes a `Plot`, and a line in `PLOTS`.
+A new one is a module that makes a `Plot`, and a line in `Plots`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial, update_wrapper
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,55 +13,29 @@ import numpy as np
 from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
-from probox.plots import (
-    bars,
-    budget,
-    confusion,
-    coverage,
-    difference,
-    pit,
-    precision_recall,
-    qualities,
-    reliability,
-    scatter,
-    sigma_error,
-    sparsification,
-    thresholds,
-)
+from probox.plots.bars import CLASSES, SIZES_PLOT
 from probox.plots.base import Plot
+from probox.plots.budget import PLOT as BUDGET
+from probox.plots.confusion import PLOT as CONFUSION
+from probox.plots.coverage import PLOT as COVERAGE
+from probox.plots.difference import PLOT as DIFFERENCE
+from probox.plots.pit import PLOT as PIT
+from probox.plots.precision_recall import PLOT as PRECISION_RECALL
+from probox.plots.qualities import PLOT as QUALITIES
+from probox.plots.reliability import PLOT as RELIABILITY
+from probox.plots.scatter import FOREGROUND_BACKGROUND, SPATIAL_LABEL
+from probox.plots.sigma_error import PLOT as SIGMA_ERROR
+from probox.plots.sparsification import PLOT as SPARSIFICATION
+from probox.plots.thresholds import PLOT as THRESHOLDS
 
 __all__ = ["PLOTS", "Plots", "draw_all"]
-
-PLOTS: dict[str, Plot] = {
-    plot.name: plot
-    for plot in (
-        qualities.PLOT,
-        scatter.SPATIAL_LABEL,
-        scatter.FOREGROUND_BACKGROUND,
-        thresholds.PLOT,
-        precision_recall.PLOT,
-        bars.CLASSES,
-        bars.SIZES_PLOT,
-        budget.PLOT,
-        confusion.PLOT,
-        coverage.PLOT,
-        pit.PLOT,
-        reliability.PLOT,
-        sparsification.PLOT,
-        sigma_error.PLOT,
-        difference.PLOT,
-    )
-}
-"""Every plot by the name of its file."""
 
 
 class Plots:
     """Plots of one evaluation, or of several under their names.
 
-    ``result.plot`` is one of the result alone. Each plot is a method, which returns the matplotlib axes: ``qualities``,
-    ``spatial_label``, ``foreground_background``, ``thresholds``, ``precision_recall``, ``classes``, ``sizes``,
-    ``budget``, ``confusion``, ``coverage``, ``pit``, ``reliability``, ``sparsification``, ``sigma_error`` and
-    ``difference``; ``docs/pictures.md`` says what each shows. All take ``dark=True``, and those of one panel ``ax=``;
+    ``result.plot`` is one of the result alone. Each plot is a method, which returns the matplotlib axes;
+    ``docs/pictures.md`` shows them. All take ``dark=True``, and those of one panel ``ax=``;
     ``help(Plots(result).thresholds)`` tells more.
 
     Parameters
@@ -80,6 +53,22 @@ class Plots:
     >>> axes = Plots({"unsure": result}).classes(dark=True)
     """
 
+    qualities = QUALITIES
+    spatial_label = SPATIAL_LABEL
+    foreground_background = FOREGROUND_BACKGROUND
+    thresholds = THRESHOLDS
+    precision_recall = PRECISION_RECALL
+    classes = CLASSES
+    sizes = SIZES_PLOT
+    budget = BUDGET
+    confusion = CONFUSION
+    coverage = COVERAGE
+    pit = PIT
+    reliability = RELIABILITY
+    sparsification = SPARSIFICATION
+    sigma_error = SIGMA_ERROR
+    difference = DIFFERENCE
+
     def __init__(self, results: Evaluation | Mapping[str, Evaluation]) -> None:
         named = {"": results} if isinstance(results, Evaluation) else label_results(results)
         # A label that begins with an underscore is hidden from matplotlib's legends.
@@ -87,19 +76,9 @@ class Plots:
         if not self.results:
             raise InputError("there is nothing to plot")
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        methods = _by_method()
-        if name not in methods:
-            raise AttributeError(f"there is no plot {name!r}; there are {', '.join(methods)}")
-        draw = methods[name].draw
-        return update_wrapper(partial(draw, self.results), draw)
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_by_method()]
-
-
-def _by_method() -> dict[str, Plot]:
-    return {plot.method: plot for plot in PLOTS.values()}
+PLOTS: dict[str, Plot[..., Any]] = {plot.name: plot for plot in vars(Plots).values() if isinstance(plot, Plot)}
+"""Every plot by the name of its file."""
 
 
 def draw_all(results: Mapping[str, Evaluation], *, dark: bool = False) -> Iterator[tuple[str, Any]]:
