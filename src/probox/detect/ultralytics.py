@@ -26,6 +26,7 @@ import numpy.typing as npt
 from probox.detect.batches import equal_shapes
 from probox.detect.families import Candidates
 from probox.detect.families.base import corners_of_centres, grid
+from probox.detect.families.yolov8 import YoloV8
 from probox.detect.images import Pixels, Placement
 from probox.detect.masks import Dropout, Passes
 from probox.detect.runner import Traits
@@ -43,8 +44,6 @@ __all__ = [
 
 GREY = 114
 """What surrounds an image on the network's input."""
-NMS_IOU = 0.7
-"""The overlap above which Ultralytics' own prediction suppresses."""
 USUAL_SIZE = 640
 
 _MODULES = re.compile(r"(torch|ultralytics)\.nn\.modules(\.\w+)*|ultralytics\.nn\.tasks|ultralytics\.utils\.(loss|tal)")
@@ -169,7 +168,7 @@ class UltralyticsDetector:
 def yolo_traits(classes: tuple[str, ...], edges: bool) -> Traits:
     """Return what is known of a YOLO: it suppresses boxes as they are, and moves them inside the image afterwards."""
     name = "YOLO" if edges else "a YOLO head with reg_max = 1 (YOLO26)"
-    return Traits(name, classes, "best", NMS_IOU, has_edges=edges, clips_first=False)
+    return Traits(name, classes, "best", YoloV8.nms_iou, has_edges=edges, clips_first=False)
 
 
 def network_of(model: Any) -> Any:

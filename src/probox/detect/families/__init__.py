@@ -24,7 +24,17 @@ from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
 from probox.detect.graph import Graph
 from probox.errors import InputError
 
-__all__ = ["FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family"]
+__all__ = [
+    "FAMILIES",
+    "LABELS",
+    "Candidates",
+    "Family",
+    "Labels",
+    "Signature",
+    "Tensor",
+    "choose_family",
+    "describe_thresholds",
+]
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family
@@ -53,6 +63,19 @@ FAMILIES: dict[str, type[Family]] = {
     )
 }
 """Every family by name: a module each, or one for its dialects, and its place here."""
+
+
+def describe_thresholds() -> str:
+    """Return the default NMS thresholds, each with the families that use it.
+
+    >>> describe_thresholds()
+    '0.45 (yolov5), 0.5 (yolov3), 0.6 (ssd, nanodet, nanodet-plus, picodet), 0.65 (yolox), 0.7 (yolov8, yolov8-seg)'
+    """
+    by_threshold: dict[float, list[str]] = {}
+    for name, family in FAMILIES.items():
+        if not family.suppresses:
+            by_threshold.setdefault(family.nms_iou, []).append(name)
+    return ", ".join(f"{iou:g} ({', '.join(names)})" for iou, names in sorted(by_threshold.items()))
 
 
 def choose_family(

@@ -163,6 +163,7 @@ class Family:
 
     name: ClassVar[str]
     nms_iou: ClassVar[float] = 0.6
+    """IoU above which the family's own framework suppresses a candidate by default; of no use if it `suppresses`."""
     labels: Labels = "all"
     """Whether a box may make detections of several classes, by the family's own practice."""
     batches: bool = True

@@ -31,6 +31,7 @@ class YoloV3(Family):
     """
 
     name = "yolov3"
+    nms_iou = 0.5
     batches = False
     default_size = (416, 416)
 
@@ -66,6 +67,7 @@ class YoloV5(Exported):
 
     name = "yolov5"
     labels = "best"
+    nms_iou = 0.45
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:

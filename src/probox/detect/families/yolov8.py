@@ -34,6 +34,7 @@ class YoloV8(Exported):
 
     name = "yolov8"
     labels = "best"
+    nms_iou = 0.7
 
     def __init__(self, given: Given) -> None:
         signature, graph = given.signature, given.graph
