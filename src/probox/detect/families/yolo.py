@@ -63,7 +63,10 @@ class YoloV3(Family):
 
 
 class YoloV5(Exported):
-    """YOLOv5 (and v7 exported alike): [1, N, 5 + C] with centre, size, objectness and class scores."""
+    """YOLOv5 (and v7 exported alike): [1, N, 5 + C] with centre, size, objectness and class scores.
+
+    Exports to TensorFlow have channels last, and boxes in 0..1.
+    """
 
     name = "yolov5"
     labels = "best"
@@ -84,7 +87,7 @@ class YoloV5(Exported):
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         rows = outputs[0][0]
         check_scores(rows[:, 4:], self.name)
-        boxes = placement.boxes_to_image(corners_of_centres(rows[:, :4]))
+        boxes = placement.boxes_to_image(self.corners(rows[:, :4]))
         return Candidates(boxes, rows[:, 4:5] * rows[:, 5 : 5 + len(self.classes)])
 
 
