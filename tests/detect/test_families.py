@@ -266,8 +266,10 @@ def test_a_broken_model_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"broken\.onnx: ONNX Runtime can't load"):
         Detector(path)
-    with pytest.raises(InputError, match="expected an ONNX file"):
+    with pytest.raises(InputError, match=r"missing\.onnx: no such file; check the path"):
         Detector(tmp_path / "missing.onnx")
+    with pytest.raises(InputError, match="expected a file, but this is a folder"):
+        Detector(tmp_path)
 
 
 def test_a_family_that_does_not_fit_is_said(ssd: Path, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from probox.detect.masks import Dropout, Passes
 from probox.detect.metadata import read_metadata
 from probox.detect.sampling import MaskedGraph
 from probox.errors import InputError
+from probox.files.reading import open_regular
 from probox.support.optional import require
 from probox.support.parallel import thread_count
 
@@ -98,8 +99,7 @@ class Detector:
         self.workers = workers
         # Each worker is a thread of the runtime itself; what is left goes to the pool that they share.
         self._threads = threads if workers == 1 else max(1, thread_count(threads) - workers + 1)
-        if not self.path.is_file():
-            raise InputError("expected an ONNX file", file=str(model))
+        open_regular(self.path).close()  # which says what is wrong with a file that is none
         self._masked: MaskedGraph | None = None
         session = self._open(str(self.path), optimise=dropout is None)
         try:
