@@ -216,6 +216,12 @@ def read_network(file: Path) -> tuple[Any, Any]:
     except Exception as error:  # a damaged archive can fail in any way
         raise InputError(f"is no .pt file of ultralytics: {error!s:.200}") from None
     refused = sorted(name for name in names if not _allow_class(name))
+    legacy = next((name for name in refused if name.startswith("models.yolo.")), None)
+    if legacy is not None:  # Ultralytics' own loader would download another network in its place
+        raise InputError(
+            f"holds {legacy:.120}: the repository of YOLOv3, v5, v7 or v9 wrote this file, not the package ultralytics",
+            remedy="export it to ONNX with export.py of that repository",
+        )
     if refused:
         raise InputError(
             f"holds {refused[0]:.120}, which is no class of ultralytics and may run any code",
