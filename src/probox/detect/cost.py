@@ -90,9 +90,11 @@ def pair_scores(
     first, gets the one without masks that it overlaps most among those that are left.
     """
     order = np.argsort(-masked.scores, kind="stable")
-    sides = [np.concatenate([own[:, :2], own[:, 2:] - own[:, :2]], axis=1) for own in (masked.boxes[order], boxes)]
+    with_masks, without = (
+        np.concatenate([own[:, :2], own[:, 2:] - own[:, :2]], axis=1) for own in (masked.boxes[order], boxes)
+    )
     nothing = np.zeros(len(boxes), bool)
-    ious = overlaps(*sides, nothing) * (masked.labels[order][:, None] == labels)
+    ious = overlaps(with_masks, without, nothing) * (masked.labels[order][:, None] == labels)
     match = match_greedily(ious, SAME_IOU, nothing, nothing)
     pairs = np.stack([scores, np.zeros(len(scores))], axis=1).astype(np.float32)
     pairs[match[match >= 0], 1] = masked.scores[order][match >= 0]

@@ -25,16 +25,9 @@ from probox.detect.graph import Graph
 from probox.errors import InputError
 
 __all__ = [
-    "FAMILIES",
-    "LABELS",
-    "Candidates",
-    "Family",
-    "Labels",
-    "Signature",
-    "Tensor",
-    "choose_family",
+    "FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family",
     "describe_thresholds",
-]
+]  # fmt: skip
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family
@@ -134,9 +127,9 @@ def _make_family(kind: type[Family], given: Given) -> Family:
         family = kind(given)
         feeds, _ = family.prepare(np.zeros((32, 32, 3), np.uint8))
         fits = feeds.keys() == {tensor.name for tensor in signature.inputs} and all(
-            len(feeds[tensor.name].shape) == len(tensor.shape)
-            and all(own in (None, fed) for own, fed in zip(tensor.shape[1:], feeds[tensor.name].shape[1:], strict=True))
+            own in (None, fed)
             for tensor in signature.inputs
+            for own, fed in list(zip(tensor.shape, feeds[tensor.name].shape, strict=True))[1:]
         )
     except InputError:
         raise
