@@ -107,9 +107,8 @@ def mask_cost(masked: npt.ArrayLike, plain: npt.ArrayLike) -> Cost:
     Detections are counted above 0.5; if no detection without masks scores so high, all are.
 
     >>> cost = mask_cost([0.9, 0.6, 0.4], [[0.9, 0.9], [0.8, 0.4], [0.7, 0.0], [0.3, 0.6]])
-    >>> cost.notes[0]
-    'With random masks, 1 of 3 detections above 0.5 remain, 2 disappear and 1 appear, which may be false positives. \\
-Mean score without masks 0.80, with masks 0.75.'
+    >>> cost.remain, cost.disappear, cost.appear
+    (1, 2, 1)
     """
     scores, pairs = np.asarray(masked, np.float64), np.asarray(plain, np.float64).reshape(-1, 2)
     level = LEVEL if (pairs[:, 0] > LEVEL).any() else 0.0
