@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tests import frameworks
 
-__all__ = ["CLASSES", "PROCESSORS", "SIDE", "tiny_model"]
+__all__ = ["CLASSES", "PROCESSORS", "SIDE", "save_legacy_yolo", "tiny_model"]
 
 CLASSES = ("cup", "dog", "cat")
 SIDE = 64
@@ -106,3 +109,15 @@ def _rt_detr(library: Any, kind: str) -> Any:
         num_denoising=0,
         hidden_expansion=0.5,
     )
+
+
+def save_legacy_yolo(path: Path) -> None:
+    """Save a network as the repository of YOLOv5 does: a pickle of its class ``models.yolo.DetectionModel``."""
+    torch = frameworks.torch()
+    module = ModuleType("models.yolo")
+    module.DetectionModel = type("DetectionModel", (torch.nn.Linear,), {"__module__": "models.yolo"})
+    sys.modules |= {"models": ModuleType("models"), "models.yolo": module}
+    try:
+        torch.save({"model": module.DetectionModel(2, 2), "epoch": -1}, path)
+    finally:
+        del sys.modules["models"], sys.modules["models.yolo"]

@@ -15,7 +15,6 @@ COMMANDS = [
     ("parquet", "convert {demo}/sure.json {here}/sure.parquet --truth {demo}/truth.json"),
     ("report", "plot {demo}/results/sure --out {here}/plots"),
     ("report", "report {demo}/results/sure --images {demo}/images --out {here}/report"),
-    ("report", "demo --save {here}/demo"),
     ("distributed", "evaluate {demo}/truth.json {demo}/sure.json --dask local:1 --out {here}/shared"),
 ]
 BASE = [
@@ -51,6 +50,17 @@ def test_a_command_says_which_extra_it_lacks(extra: str, command: str, demo_file
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert f"'probox[{extra}]'" in line
+
+
+def test_the_demo_is_saved_without_pictures(tmp_path: Path) -> None:
+    done = run_with("probox", "demo --save {here}/demo", tmp_path, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "demo").glob("[!.]*")) == ["sure.json", "truth.json", "unsure.json"]
+    said = " ".join(done.stderr.split())
+    assert "note: no pictures were written, which need Pillow; install it with: " in said
+    assert "'probox[report]'" in said
+    assert "probox evaluate" in said
+    assert "probox draw" not in said
 
 
 @pytest.mark.parametrize("command", others_slow(BASE))

@@ -177,7 +177,7 @@ def test_files_that_are_no_graphs(tmp_path: Path, ssd: Path) -> None:
         assert "onnxruntime_src" not in text
     (tmp_path / "folder.onnx").mkdir()
     assert _detect(tmp_path, tmp_path / "folder.onnx")[0] == 1
-    assert "expected an ONNX file" in _detect(tmp_path, tmp_path / "missing.onnx")[1]
+    assert "missing.onnx: no such file" in _detect(tmp_path, tmp_path / "missing.onnx")[1]
 
 
 def _model(path: Path, nodes: list, outputs: list, opset: int = 17, ir: int = 8, weights: list | None = None) -> Path:

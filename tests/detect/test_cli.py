@@ -51,7 +51,9 @@ def test_json_says_what_happened(
     assert "99.jpg" in words
     cost = said["cost"]
     assert cost["plain"] >= cost["masked"] > 0
-    assert f"went from {cost['plain']} to {cost['masked']}" in " ".join(words.split())
+    assert cost["plain"] - cost["disappear"] == cost["remain"] == cost["masked"] - cost["appear"]
+    changed = f"{cost['disappear']} disappear and {cost['appear']} appear"
+    assert f"{cost['remain']} of {cost['plain']} detections above 0.5 remain, {changed}" in " ".join(words.split())
     kept = onnx.load(str(graph))
     onnx.checker.check_model(kept)
     assert [tensor.name for tensor in kept.graph.input[1:]] == [f"probox_dropout_{number}_mask" for number in (0, 1)]

@@ -216,6 +216,7 @@ def _signature(outputs: list[tuple], *, size: tuple[int, int] | None = (640, 640
 EIGHTY = tuple(f"class {number}" for number in range(80))
 FIXED = {
     "yolov8": [(1, 84, 8400)],
+    "yolov8 transposed": [(1, 8400, 84)],
     "yolov8 P6": [(1, 84, 8500)],
     "yolov8 P2": [(1, 84, 34000)],
     "yolov8-seg": [(1, 116, 8400), (1, 32, 160, 160)],
@@ -252,10 +253,9 @@ def test_open_shapes_are_recognised_by_a_trial(tmp_path: Path, name: str) -> Non
 
 
 def test_what_an_export_says_of_its_head_decides() -> None:
-    """84 rows of 84 numbers may be anything; RT-DETR chooses rows of six as v10 does, but in other units."""
+    """RT-DETR chooses rows of six as v10 does, but in other units."""
     square = [(1, 84, 84)]
-    with pytest.raises(InputError, match="yolov8 or yolox would fit"):
-        choose_family(_signature(square, size=(64, 64)))
+    assert choose_family(_signature(square, size=(64, 64))).name == "yolov8"  # of 80 classes, YOLOX would have 79
     assert choose_family(_signature(square, size=(64, 64), task="detect", head="Detect")).name == "yolov8"
     rows = [(1, 300, 6)]
     assert choose_family(_signature(rows, task="detect", head="v10Detect", names=("a", "b"))).name == "end-to-end"
@@ -490,3 +490,75 @@ def test_six_numbers_of_a_graph_without_a_head_are_told_apart_inside(tmp_path: P
     pixels = np.tile(BOXES, (75, 1))
     path = choosing_detector(tmp_path / "v10.onnx", pixels, rng.uniform(0, 1, (300, 2)), rows=300)
     assert Detector(with_metadata(path, says)).family.name == "end-to-end"
+
+
+# --- layouts of other exporters ---------------------------------------------------------------------------------------
+
+
+def _yolov5_rows() -> np.ndarray:
+    """Rows (252, 8) of YOLOv5 on 64 x 64: centres in their cells, three anchors each, three classes."""
+    cells, strides = grid((64, 64), (8, 16, 32))
+    rng = np.random.default_rng(3)
+    rows = np.empty((252, 8), np.float32)
+    rows[:, :2] = np.repeat((cells + 0.5) * strides[:, None], 3, axis=0)
+    rows[:, 2:4] = rng.uniform(4, 30, (252, 2))
+    rows[:, 4:] = rng.uniform(0, 0.9, (252, 4))
+    return rows
+
+
+def _same(first: Candidates, second: Candidates) -> None:
+    np.testing.assert_allclose(first.boxes, second.boxes, rtol=1e-5, atol=1e-3)
+    np.testing.assert_array_equal(first.scores, second.scores)
+
+
+@pytest.mark.parametrize("shape", [[1, 64, 64, 3], [1, "height", "width", 3], [1, 3, 64, 64]])
+def test_yolov5_of_tensorflow_gives_the_boxes_of_yolov5(tmp_path: Path, shape: list) -> None:
+    rows = _yolov5_rows()
+    usual = fixed_outputs(tmp_path / "usual.onnx", INPUT, {"output": rows[None]})
+    fractions = rows / np.array([64] * 4 + [1] * 4, np.float32)
+    other = fixed_outputs(tmp_path / "other.onnx", {"x": shape}, {"Identity": fractions[None]})
+    detector = Detector(other, classes=CLASSES, size=(64, 64), threads=1)
+    assert (detector.family.name, detector.family.input_size()) == ("yolov5", (64, 64))
+    _same(detector.candidates([WIDE])[0], Detector(usual, classes=CLASSES, threads=1).candidates([WIDE])[0])
+
+
+def test_channels_last_get_the_pixels_that_channels_first_get() -> None:
+    feeds = []
+    for shape in ((1, 3, 64, 96), (1, 64, 96, 3)):
+        signature = Signature((Tensor("in", shape),), (Tensor("out", (1, 126, 84)),))
+        feeds.append(choose_family(signature).prepare(WIDE)[0]["in"])
+    np.testing.assert_array_equal(feeds[0].transpose(0, 2, 3, 1), feeds[1])
+
+
+@pytest.mark.parametrize("open_axes", [False, True])
+def test_transposed_yolov8_gives_the_boxes_of_yolov8(tmp_path: Path, open_axes: bool) -> None:
+    usual, _ = _head(tmp_path / "usual.onnx")
+    model = onnx.load(str(usual))
+    model.graph.node.append(helper.make_node("Transpose", ["output0"], ["rows"], perm=[0, 2, 1]))
+    del model.graph.output[:]
+    shape = ["batch", "cells", "columns"] if open_axes else [1, 84, 7]
+    model.graph.output.append(helper.make_tensor_value_info("rows", onnx.TensorProto.FLOAT, shape))
+    onnx.save(model, str(tmp_path / "transposed.onnx"))
+    found = {}
+    for name in ("usual", "transposed"):
+        detector = Detector(tmp_path / f"{name}.onnx", classes=CLASSES, threads=1)
+        assert (detector.family.name, detector.family.has_edges) == ("yolov8", True)
+        found[name] = detector.candidates([WIDE])[0]
+    _same(found["transposed"], found["usual"])
+    np.testing.assert_array_equal(found["transposed"].covariances[:], found["usual"].covariances[:])
+
+
+def test_the_number_of_names_tells_transposed_yolov8_from_yolox() -> None:
+    rows = _signature([(1, 8400, 8)])
+    assert choose_family(rows, classes=CLASSES).name == "yolox"
+    assert choose_family(rows, classes=(*CLASSES, "bus")).name == "yolov8"
+    with pytest.raises(InputError) as caught:
+        choose_family(rows)
+    assert "yolov8 (the model has 4 classes, which are not COCO's) or yolox (the model has 3" in str(caught.value)
+    assert "name the detector's family, or give the names of its classes" in str(caught.value)
+
+
+def test_a_family_without_channels_last_says_so() -> None:
+    signature = Signature((Tensor("in", (1, 640, 640, 3)),), (Tensor("out", (1, 8400, 85)),))
+    with pytest.raises(InputError, match=r"not those of yolox; .*export the model with channels first, \[1, 3, H, W\]"):
+        choose_family(signature, "yolox")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from detect_graphs import fixed_outputs
 
+from probox.cli import main
 from probox.detect import Detector, Options, choose_family, detect
 from probox.detect.classes import COCO_CATEGORY_IDS, COCO_CLASSES, name_columns, read_classes
-from probox.detect.families import Signature, Tensor
+from probox.detect.families import FAMILIES, Signature, Tensor, describe_thresholds
+from probox.detect.families.yolo import YoloV5, YoloX
+from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
 from probox.detect.metadata import Metadata, read_metadata
 from probox.errors import InputError
 
@@ -261,8 +266,10 @@ def test_a_broken_model_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"broken\.onnx: ONNX Runtime can't load"):
         Detector(path)
-    with pytest.raises(InputError, match="expected an ONNX file"):
+    with pytest.raises(InputError, match=r"missing\.onnx: no such file; check the path"):
         Detector(tmp_path / "missing.onnx")
+    with pytest.raises(InputError, match="expected a file, but this is a folder"):
+        Detector(tmp_path)
 
 
 def test_a_family_that_does_not_fit_is_said(ssd: Path, tmp_path: Path) -> None:
@@ -273,3 +280,21 @@ def test_a_family_that_does_not_fit_is_said(ssd: Path, tmp_path: Path) -> None:
     path = fixed_outputs(tmp_path / "m.onnx", {"images": [1, 3, 64, 64]}, {"output": rows})
     with pytest.raises(InputError, match=r"not those of yolox .*name another family"):
         Detector(path, family="yolox", classes=CLASSES).candidates([IMAGE])
+
+
+def test_pages_and_help_show_the_thresholds_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "families.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^\| `([\w-]+)` \|.* \| (none|[\d.]+) \|$", page, re.M))
+    assert shown == {name: "none" if family.suppresses else f"{family.nms_iou:g}" for name, family in FAMILIES.items()}
+    with pytest.raises(SystemExit):
+        main(["detect", "--help"])
+    assert describe_thresholds() in " ".join(capsys.readouterr().out.split())
+
+
+def test_yolov8_suppresses_as_ultralytics_does() -> None:
+    assert (YoloV5.nms_iou, YoloV8.nms_iou, YoloV8Seg.nms_iou, YoloX.nms_iou) == (0.45, 0.7, 0.7, 0.65)
+    spec = importlib.util.find_spec("ultralytics")  # which is not imported: that takes seconds
+    if spec is None or spec.origin is None:
+        pytest.skip("ultralytics is not installed")
+    settings = (Path(spec.origin).parent / "cfg" / "default.yaml").read_text(encoding="utf-8")
+    assert f"\niou: {YoloV8.nms_iou:g} " in settings

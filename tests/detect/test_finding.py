@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from probox.cli import main
 from probox.detect.finding import choose_images, find_images
 from probox.errors import InputError
 
@@ -214,3 +215,34 @@ def test_truth_without_file_names_goes_by_numbers(photos: Path, tmp_path: Path) 
     (photos / "3.png").rename(photos / "cat.png")
     truth = coco(tmp_path / "truth.json", {"id": 7}, {"id": 20}, {"id": 21})
     assert shown(photos, truth=truth) == [(7, "7.png"), (20, "20.png")]
+
+
+def test_videos_and_pictures_that_cannot_be_read_are_named(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        choose_images(photos / "clip.mp4")
+    for name in ("clip.MP4", "other.mkv", "4.heic", "notes.txt"):
+        (photos / name).write_bytes(bytes(100))
+    chosen = choose_images(photos)
+    assert [image.image_id for image in chosen.images] == [3, 7, 12, 20]
+    assert chosen.notes == (
+        f"{photos}: 2 videos left out (the first: clip.MP4); extract the frames first, for example: ffmpeg -i VIDEO "
+        "frames/%06d.png",
+        f"{photos}: 1 HEIC or JPEG XL picture left out (the first: 4.heic); save them as PNG or JPEG",
+    )
+    named = tmp_path / "list.txt"
+    named.write_text("photos/3.png\nphotos/clip.MP4\n")
+    for place in (photos / "clip.MP4", named):
+        with pytest.raises(InputError, match=r"clip\.MP4: expected a photo, but got a video; extract the frames"):
+            choose_images(place)
+    for place in (photos / "*.MP4", photos / "*.heic"):
+        with pytest.raises(InputError, match="expected photos, but got 1"):
+            choose_images(place)
+
+
+def test_avif_in_a_folder_is_a_photo(photos: Path, capsys: pytest.CaptureFixture[str], ssd: Path, names: Path) -> None:
+    (photos / "9.avif").write_bytes(b"\0\0\0\x1cftypavif" + bytes(20))  # no release of Pillow reads this
+    assert [image.image_id for image in find_images(photos)] == [3, 7, 9, 12, 20]
+    with pytest.raises(SystemExit):
+        main(["detect", str(ssd), "--images", str(photos), "--classes", str(names), "--out", str(photos / "x.json")])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "9.avif: expected an image that Pillow reads, but got an AVIF image; save it as PNG or JPEG" in said

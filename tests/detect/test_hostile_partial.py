@@ -92,7 +92,7 @@ TAMPERING: dict[str, dict[str, Any]] = {
     "scores that are not finite": {"scores": _rows(value=np.inf)},
     "pickled objects": {"scores": _rows(value=None, dtype=object)},
     "invalid covariances": {"covariances": _rows(2, 2, 2, value=-1.0)},
-    "invalid scores without masks": {"plain_scores": np.full(3, np.nan, np.float32)},
+    "invalid scores without masks": {"plain_scores": np.full((3, 2), np.nan, np.float32)},
     "text as size": {"size": np.array([["60", "40"]])},
     "no size": {"size": np.zeros((0, 2), np.int64)},
     "size below 1": {"size": np.array([[0, -40]])},
@@ -177,12 +177,18 @@ def test_what_detectors_may_find_besides_boxes_is_kept(tmp_path: Path) -> None:
         heatmaps=[WindowHeatmap((4, 6), (row, 1), window) for row in range(2)],
     )
     with Partial(tmp_path / "found.json", {}, found.classes) as kept:
-        kept.put(images[0], "stamp", (6, 4), Found(found, np.array([0.5, 0.25, 0.125], np.float32)), ["turned"])
-        kept.put(images[1], "stamp", (6, 4), Found(found.select([]), np.zeros(0, np.float32)))
+        kept.put(
+            images[0], "stamp", (6, 4), Found(found, np.array([[0.5, 0.25], [0.125, 0.0]], np.float32)), ["turned"]
+        )
+        kept.put(images[1], "stamp", (6, 4), Found(found.select([]), np.zeros((0, 2), np.float32)))
         assert [kept.state_of(image) for image in images] == ["changed", "changed"]
         again, sizes, remarks, plain = kept.collect(images)
     assert plain is not None
-    assert (sizes, remarks, plain.tolist()) == ({1: (6, 4), 2: (6, 4)}, {"turned": images[:1]}, [0.5, 0.25, 0.125])
+    assert (sizes, remarks, plain.tolist()) == (
+        {1: (6, 4), 2: (6, 4)},
+        {"turned": images[:1]},
+        [[0.5, 0.25], [0.125, 0]],
+    )
     for name in ("image_ids", "boxes", "label_probs", "covariances", "labels", "scores"):
         np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
     for heatmap, expected in zip(again.heatmaps, found.heatmaps, strict=True):

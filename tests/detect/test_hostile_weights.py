@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests import frameworks
+from tests.adapters.tiny_models import save_legacy_yolo
 
 from probox.detect.opening import open_detector
 from probox.detect.ultralytics import read_network
@@ -53,6 +54,17 @@ def test_hidden_code_does_not_run(tmp_path: Path, way: str, read: Any) -> None:
     assert not made.exists()
     unsafe = pickle.loads(path.read_bytes()) if WAYS[way] is None else torch.load(path, weights_only=False)
     assert made.exists(), unsafe
+
+
+def test_a_network_of_the_yolov5_repository_is_named(tmp_path: Path) -> None:
+    frameworks.torch()
+    save_legacy_yolo(tmp_path / "yolov5s.pt")
+    with pytest.raises(InputError) as caught:
+        read_network(tmp_path / "yolov5s.pt")
+    assert str(caught.value) == (
+        "holds models.yolo.DetectionModel: the repository of YOLOv3, v5, v7 or v9 wrote this file, not the package "
+        "ultralytics; export it to ONNX with export.py of that repository"
+    )
 
 
 def test_classes_that_other_code_allows_are_not_made(tmp_path: Path) -> None:

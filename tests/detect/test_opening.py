@@ -56,7 +56,9 @@ def test_files_that_an_output_must_not_replace() -> None:
         ("torchvison:ssd300", {}, "expected a model as FILE.onnx, torchvision:NAME"),
         ("https://example.org/y.onnx", {}, "nothing is downloaded"),
         ("torchvision:", {}, "nothing stands after 'torchvision:'"),
-        ("nowhere.onnx", {}, "nowhere.onnx: expected an ONNX file"),
+        ("nowhere.onnx", {}, "nowhere.onnx: no such file; probox downloads no models: check the path"),
+        ("yolov8n.pt", {}, "yolov8n.pt: no such file; probox downloads no models: write ultralytics: before the path"),
+        ("yolov8n", {}, "yolov8n: no such file; probox downloads no models: name a model as FILE.onnx, torchvision"),
         ("nowhere.onnx", {"weights": "w.pth"}, "hold their weights themselves"),
         ("nowhere.onnx", {"device": "cuda"}, "chooses its device itself"),
         ("nowhere.onnx", {"batch": 0}, "batch of at least 1"),
@@ -84,6 +86,19 @@ def test_files_of_frameworks_lead_to_their_form(tmp_path: Path, name: str, remed
     path.write_bytes(b"{}")
     with pytest.raises(InputError, match=remedy):
         open_detector(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "model", ["m.onnx", "best.pt", "ultralytics:best.pt", "torchvision:ssd300", "transformers:dir"]
+)
+def test_a_pointer_of_git_lfs_is_named(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dir").mkdir()
+    for name in ("m.onnx", "best.pt", "w.pth", "dir/model.safetensors"):
+        (tmp_path / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    weights = "w.pth" if model.startswith("torchvision") else None
+    with pytest.raises(InputError, match=r": is a Git LFS pointer, not the file itself; fetch it with git lfs pull"):
+        open_detector(model, weights=weights)
 
 
 @pytest.mark.torch

@@ -10,7 +10,7 @@ import pytest
 
 import probox
 from probox.detect import Candidates, Detector, Dropout, Options, detect
-from probox.detect.cost import mask_cost
+from probox.detect.cost import Cost, mask_cost, pair_scores
 from probox.detect.uncertainty import finish, look
 from probox.errors import InputError
 from probox.formats import read_detections
@@ -173,40 +173,64 @@ def test_what_the_network_says_without_masks_is_kept(ssd: Path) -> None:
     assert len(seen.passes) == 3
     kept = finish(seen, detector.family, SIZE, 5, options)
     plain = detect(Detector(ssd, classes=CLASSES, threads=1), [IMAGE], [5], Options())[0]
-    np.testing.assert_allclose(kept.plain_scores, plain.scores, rtol=1e-5)
+    np.testing.assert_allclose(kept.plain_scores[:, 0], plain.scores, rtol=1e-5)
+    assert set(kept.plain_scores[:, 1]) - {0} <= set(kept.detections.scores.astype(np.float32))
     assert not np.array_equal(kept.detections.scores, plain.scores)
     # A detector of one's own says it by its candidates; other ways have nothing to compare.
     own = Scripted(_candidates(([10, 10, 30, 30], [0.8, 0.0, 0.0])))
     (seen,) = look(own, [IMAGE], [1], options)
-    assert finish(seen, own.family, SIZE, 1, options).plain_scores.tolist() == [np.float32(0.8)]
+    assert finish(seen, own.family, SIZE, 1, options).plain_scores.tolist() == [[np.float32(0.8)] * 2]
     for uncertainty in ("none", "flip-scale"):
         other = dataclasses.replace(options, uncertainty=uncertainty)
         (seen,) = look(own, [IMAGE], [1], other)
         assert finish(seen, own.family, SIZE, 1, other).plain_scores is None
 
 
-def test_the_cost_of_masks_is_said() -> None:
-    cost = mask_cost([0.9, 0.7, 0.5, 0.2], [0.9, 0.8, 0.6, 0.5, 0.1])  # 0.5 itself is not above
-    assert (cost.plain, cost.masked, cost.level) == (3, 2, 0.5)
-    assert cost.notes[0] == (
-        "Masks cost score: detections above 0.5 went from 3 to 2, their mean score from 0.77 to 0.80."
+def _cost(remain: int, disappear: int, appear: int, masked: float = 0.9) -> Cost:
+    """Detections without masks score 0.9."""
+    pairs = [[0.9, masked]] * remain + [[0.9, 0.0]] * disappear
+    return mask_cost([masked] * (remain + appear), pairs)
+
+
+def test_masks_are_reported_in_both_directions() -> None:
+    cost = mask_cost([0.9, 0.7, 0.6, 0.5, 0.2], [[0.9, 0.9], [0.8, 0.7], [0.6, 0.5], [0.5, 0.6], [0.1, 0.0]])
+    assert (cost.level, cost.plain, cost.masked) == (0.5, 3, 3)  # 0.5 itself is not above
+    assert (cost.remain, cost.disappear, cost.appear) == (2, 1, 1)
+    assert cost.notes == (
+        "With random masks, 2 of 3 detections above 0.5 remain, 1 disappear and 1 appear, which may be false "
+        "positives. Mean score without masks 0.77, with masks 0.73.",
+        "warning: masks remove 33% and add 33% of the detections above 0.5: the network was not trained for such "
+        "masks. Lower --dropout-rate, or mask other layers.",
     )
-    assert "33% of what the detector is sure of" in cost.notes[1]
-    assert "Lower --dropout-rate" in cost.notes[1]
-    # Three of ten lost is just not large, and gains are none.
-    assert len(mask_cost([0.9] * 7, [0.9] * 10).notes) == 1
-    assert mask_cost([0.9] * 69, [0.9] * 100).large
-    assert not mask_cost([0.9] * 12, [0.9] * 10).large
-    assert not mask_cost([0.9] * 10, [0.9] * 7).large
-    assert mask_cost([0.9] * 15, [0.9] * 10).notes[1].startswith("warning: that is 50% more than without masks")
-    assert (
-        mask_cost([0.9] * 10, [0.9] * 10).notes[0].startswith("Masks cost no score: detections above 0.5 went from 10")
-    )
-    # As many, but each is less sure.
-    assert mask_cost([0.02] * 9, [0.04] * 9).notes[0].startswith("Masks cost score: detections went from 9 to 9")
-    # All are gone; a detector that is never sure; nothing at all.
-    gone = mask_cost([0.4], [0.9, 0.8])
-    assert gone.notes[0] == "Masks cost score: detections above 0.5 went from 2 to 0."
+    # More detections than before can still hide many that are gone, or wrong.
+    assert _cost(remain=60, disappear=40, appear=60).large
+    assert "600 of 692 detections above 0.5 remain, 92 disappear and 199 appear" in _cost(600, 92, 199).notes[0]
+    # Three of ten is just not large.
+    assert not _cost(7, 3, 3).large
+    assert _cost(69, 31, 0).large
+    assert _cost(69, 0, 31).large
+    # All are gone; scores that are never above 0.5; nothing at all.
+    gone = mask_cost([0.4], [[0.9, 0.4], [0.8, 0.0]])
+    assert gone.notes[0].endswith("2 disappear and 0 appear. Mean score without masks 0.85.")
     assert gone.as_dict()["masked_mean"] is None
-    assert mask_cost([0.3], [0.4, 0.2]).notes[0].startswith("Masks cost score: detections went from 2 to 1")
-    assert "not known" in mask_cost([], []).notes[0]
+    assert (
+        mask_cost([0.3], [[0.4, 0.3], [0.2, 0.0]]).notes[0].startswith("With random masks, 1 of 2 detections remain, 1")
+    )
+    assert mask_cost([0.3], []).notes == (
+        "Without masks there are no detections, with masks 1: probox can't compare them.",
+    )
+
+
+def test_detections_are_paired_by_class_and_overlap() -> None:
+    boxes = np.array([[0, 0, 10, 10], [20, 0, 30, 10], [40, 0, 50, 10], [0, 0, 10, 10]], np.float64)
+    masked = probox.Detections.from_scores(
+        boxes=[[40, 0, 50, 4], [0, 0, 10, 9], [1, 0, 11, 10], [20, 0, 30, 10]],
+        scores=[0.9, 0.8, 0.7, 0.6],
+        labels=[0, 0, 0, 1],
+        classes=CLASSES,
+        image_ids=1,
+    )
+    pairs = pair_scores(boxes, np.array([0, 0, 0, 1]), np.array([0.9, 0.8, 0.7, 0.6]), masked)
+    # The second overlaps the first most; the third comes too late, the fourth is of another class, the first too flat.
+    np.testing.assert_allclose(pairs, [[0.9, 0.8], [0.8, 0], [0.7, 0], [0.6, 0]])
+    assert pair_scores(np.zeros((0, 4)), np.zeros(0, int), np.zeros(0), masked).shape == (0, 2)

@@ -6,8 +6,13 @@ import argparse
 import hashlib
 import importlib
 import json
+import os
 import pickle
 import shutil
+import socketserver
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import frameworks
-from tests.adapters.tiny_models import CLASSES, PROCESSORS, SIDE, tiny_model
+from tests.adapters.tiny_models import CLASSES, PROCESSORS, SIDE, save_legacy_yolo, tiny_model
 
 from probox.adapters import from_transformers
 from probox.detect import Dropout, Options, detect
@@ -474,7 +479,7 @@ def test_what_ultralytics_cannot_open_is_said(
     yolo: tuple[Any, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    _says("nothing is downloaded", "ultralytics:yolo11n.pt")
+    _says("yolo11n.pt: no such file; probox downloads no models", "ultralytics:yolo11n.pt")
     assert not list(tmp_path.iterdir())
     _says("a recipe for a model, without weights", "ultralytics:yolov8n.yaml")
     _says("expected a .pt file", "ultralytics:best.onnx")
@@ -483,3 +488,62 @@ def test_what_ultralytics_cannot_open_is_said(
     torch.save({"epoch": 3}, "other.pt")
     _says("other.pt: holds no network", "ultralytics:other.pt")
     _says("expected 80 class names", f"ultralytics:{yolo[1]}", classes=["cup"])
+
+
+OPENS = """
+import sys, urllib.request, warnings
+warnings.simplefilter("ignore")
+asked = []
+sys.addaudithook(lambda event, _: asked.append(event) if event.startswith("socket.") else None)
+from tests.torchvision_shim import load_torchvision
+load_torchvision()
+asked.clear()
+from probox.detect.opening import open_detector
+from probox.errors import InputError
+
+for name in ("yolov3.pt", "yolov5s.pt", "yolov8n.pt", "sub/yolov3.pt"):
+    try:
+        print(name, open_detector(f"ultralytics:{name}", threads=1).fingerprint)
+    except InputError as error:
+        print(error)
+print([event for event in asked if event != "socket.__new__"])
+urllib.request.urlopen("http://localhost.invalid/")  # what the proxy is there to see
+"""
+
+
+def test_files_are_neither_renamed_nor_downloaded(yolo: tuple[Any, Path], tmp_path: Path) -> None:
+    """Ultralytics' own loader takes yolov3.pt and yolov5s.pt for names, and fetches yolov3u.pt and yolov5su.pt."""
+    shutil.copy(yolo[1], tmp_path / "yolov3.pt")
+    save_legacy_yolo(tmp_path / "yolov5s.pt")
+    seen: list[bytes] = []
+
+    class Proxy(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            seen.append(self.request.recv(1000).splitlines()[0])
+            self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+        unset = {*names, "NO_PROXY", "YOLO_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}
+        kept = {name: value for name, value in os.environ.items() if name.upper() not in unset}
+        proxies = {form: address for name in names for form in (name, name.lower())}
+        done = subprocess.run(
+            [sys.executable, "-c", OPENS],
+            cwd=tmp_path,
+            env=kept | proxies | {"PYTHONPATH": str(Path(__file__).parents[2])},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    renamed, legacy, missing, elsewhere, asked = done.stdout.splitlines()[-5:]
+    assert renamed == f"yolov3.pt {open_detector(f'ultralytics:{yolo[1]}').fingerprint}"
+    assert legacy.startswith("yolov5s.pt: holds models.yolo.DetectionModel: ")
+    assert missing == "yolov8n.pt: no such file; probox downloads no models: check the path"
+    assert elsewhere.startswith("sub/yolov3.pt: no such file")
+    assert asked == "[]"
+    assert seen == [b"GET http://localhost.invalid/ HTTP/1.1"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["yolov3.pt", "yolov5s.pt"]

@@ -197,6 +197,18 @@ def test_a_claim_that_the_data_deny_does_not_hold(
     assert {claim.holds for claim in judged if words in claim.claim} == {False}
 
 
+def test_one_repeat_measures_no_claim() -> None:
+    table = made_up()
+    one = table.where(seed=table["seed"][0])
+    judged = TRAINING.judge(one)
+    assert [claim.claim for claim in judged] == [claim.claim for claim in TRAINING.judge(table)]
+    assert {(claim.verdict, claim.required) for claim in judged} == {
+        ("not measured", "an interval over seeds: two repeats or more")
+    }
+    assert "inf" not in "".join(map(str, judged))
+    assert all(claim.holds is not None for claim in TRAINING.judge(table))
+
+
 def test_a_figure_is_drawn() -> None:
     pytest.importorskip("matplotlib")
     with style():

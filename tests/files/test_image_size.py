@@ -98,7 +98,9 @@ def test_cut_short(tmp_path: Path, name: str) -> None:
     [
         (b"", "an empty file"),
         (b"II*\0" + bytes(40), "a TIFF image"),
-        (b"\0\0\0 ftypavif" + bytes(40), "an AVIF or HEIC image"),
+        (b"\0\0\0 ftypavif" + bytes(40), "an AVIF image"),
+        (b"\0\0\0 ftypheic" + bytes(40), "a HEIC image"),
+        (b"\0\0\0 ftypisom" + bytes(40), "a video"),
         (b"<html>" + bytes(40), "something else"),
         (b"RIFF\0\0\0\0WAVE" + bytes(40), "something else"),
         (b"GIF89a" + bytes(40), "this GIF image says 0 x 0"),

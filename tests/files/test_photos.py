@@ -11,6 +11,7 @@ from PIL import Image, ImageOps
 from probox.errors import InputError
 from probox.files.photos import load_photo, photo_size, read_photo, to_8_bits, turns
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 GREY = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
 
 
@@ -152,6 +153,18 @@ def test_of_several_frames_the_first_is_taken(tmp_path: Path, ending: str) -> No
 
 def test_what_is_no_photo_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_text("oops")
-    with pytest.raises(InputError, match=r"a\.jpg: not an image that can be read"):
+    with pytest.raises(
+        InputError, match=r"a\.jpg: expected an image that Pillow reads, but got something else; save it"
+    ):
         load_photo(tmp_path / "a.jpg")
     assert photo_size(tmp_path / "a.jpg") is None
+    (tmp_path / "a.jpg").write_bytes(b"\x1aE\xdf\xa3" + bytes(40))
+    with pytest.raises(InputError, match=r"but got a video; extract the frames first, for example: ffmpeg"):
+        load_photo(tmp_path / "a.jpg")
+    (tmp_path / "a.jpg").write_bytes(POINTER)
+    with pytest.raises(
+        InputError, match=r"a\.jpg: is a Git LFS pointer, not the file itself; fetch it with git lfs pull"
+    ):
+        load_photo(tmp_path / "a.jpg")
+    with pytest.raises(InputError, match="no such file"):
+        load_photo(tmp_path / "nowhere.jpg")

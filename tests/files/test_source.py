@@ -36,7 +36,14 @@ def test_the_beginning_is_enough(tmp_path: Path, pack: type[bytes]) -> None:
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert (Source(tmp_path).is_folder, Source(tmp_path).head, Source(tmp_path).first_character) == (True, b"", "")
     (tmp_path / "damaged").write_bytes(b"\x1f\x8b" + b"damaged" * 5)
-    for name, message in {"missing": "no such file", "bad\0name": "cannot be read", "damaged": "gzip data is"}.items():
+    (tmp_path / "pointer").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    messages = {
+        "missing": "no such file",
+        "bad\0name": "cannot be read",
+        "damaged": "gzip data is",
+        "pointer": "pointer: is a Git LFS pointer, not the file itself; fetch it with git lfs pull",
+    }
+    for name, message in messages.items():
         source = Source(tmp_path / name)
         assert source.head == b""
         with pytest.raises(InputError, match=message):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from probox.cli.console import note, print_json, results, table_width
+from probox.errors import InputError
+from probox.support.optional import check_installed
 from probox.support.words import printable
 
 WHAT_TO_SEE = (
@@ -15,7 +17,12 @@ WHAT_TO_SEE = (
 
 # No options of scoring: the scene was made to show one thing under the usual convention, and the sentence says it.
 @click.command("demo")
-@click.option("--save", type=click.Path(file_okay=False), metavar="DIR", help="Write scene, pictures and detections.")
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write ground truth, detections and, if Pillow is installed, pictures.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(save: str | None, as_json: bool) -> None:
     """Score two detectors on a small built-in scene; needs no files.
@@ -34,20 +41,29 @@ def command(save: str | None, as_json: bool) -> None:
     sure, unsure = summaries.values()
     sentence = WHAT_TO_SEE.format(ratio=unsure["spatial"] / sure["spatial"])
     written = demo.save(save) if save else []
+    notes = []
+    try:
+        check_installed(("PIL",) if save else (), extra="report", purpose="no pictures were written, which need")
+    except InputError as error:
+        notes.append(str(error))
 
     if as_json:
         convention = evaluations["sure"].convention.to_dict()
         described = [{"detections": name, "summary": summary} for name, summary in summaries.items()]
         files = [str(path) for path in written]
-        print_json({"results": described, "convention": convention, "what_to_see": sentence, "files": files})
+        print_json(
+            {"results": described, "convention": convention, "what_to_see": sentence, "files": files, "notes": notes}
+        )
         return
     text = summary_text(list(summaries.items()), evaluations["sure"].convention, width=table_width())
     results().print(text, markup=False, soft_wrap=True)
     results().print(sentence, markup=False)
     if save:
         note(f"\n{len(written)} files written to {save}; try:")
-        for line in _try_next(save):
+        for line in _try_next(save)[: 1 if notes else None]:
             click.echo(f"  {printable(line)}", err=True)  # unwrapped, to be copied
+    for words in notes:
+        note(f"note: {words}")
 
 
 def _try_next(folder: str) -> list[str]:

@@ -16,7 +16,8 @@ from probox.cli.completing import complete_files
 from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.dask_choice import client_at, dask_option
 from probox.cli.output import PathOrUrl, optional_detections_option
-from probox.detect.families import FAMILIES, LABELS
+from probox.detect.families import FAMILIES, LABELS, describe_thresholds
+from probox.detect.families.yolov8 import YoloV8
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
 from probox.detect.opening import DEVICES
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
@@ -97,7 +98,12 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
 @click.option(
     "--score", type=click.FloatRange(0, 1, max_open=True), default=Options.score, help="Keep scores above this."
 )
-@click.option("--nms", type=click.FloatRange(0, 1), help="IoU of suppression.  [default: the family's]")
+@click.option(
+    "--nms",
+    type=click.FloatRange(0, 1),
+    help="Suppress candidates above this IoU with a better one of the same class.  [default, as in each framework: "
+    f"{describe_thresholds()}, {YoloV8.nms_iou:g} (ultralytics:FILE.pt), the model's own (torchvision:NAME)]",
+)
 @click.option("--labels", type=click.Choice(LABELS), help="Classes of a box.  [default: the family's]")
 @click.option(
     "--max-detections", type=click.IntRange(1), default=Options.max_detections, help="Detections kept of an image."

@@ -253,7 +253,8 @@ def _claim_table(outcomes: list[Outcome]) -> Any:
     for outcome in outcomes:
         for row, claim in enumerate(outcome.claims):
             word = Text(claim.verdict, style=STYLES[claim.holds])
-            words = Text(claim.claim).append(f"\n{claim.measured}", style="dim")
+            shown = claim.measured if claim.holds is not None else f"required: {claim.required}"
+            words = Text(claim.claim).append(f"\n{shown}", style="dim")
             if claim.explanation and not claim.holds:
                 words.append(f"\n{claim.explanation}")
             table.add_row(outcome.experiment.name if row == 0 else "", word, words)

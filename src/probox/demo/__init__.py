@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,16 @@ class Demo:
     def save(self, folder: str | Path) -> list[Path]:
         """Write ``truth.json`` (COCO), a file of COCO results per detector, and the pictures; return the paths.
 
-        All files appear together. Those of an earlier demo are replaced, others of the same name are refused.
+        Without Pillow there are no pictures. All files appear together. Those of an earlier demo are replaced, others
+        of the same name are refused.
         """
         from probox.files.folder import output_folder
         from probox.formats.coco.writing import coco_results_text
         from probox.support.optional import require
 
-        pillow = require("PIL.Image", extra="report")
         detections = {f"{name.replace(' ', '_')}.json": found for name, found in self.detectors.items()}
-        pictures = {f"images/{name}": number for number, name in enumerate(self.truth.dataset.file_names)}
+        names = self.truth.dataset.file_names if find_spec("PIL") is not None else ()
+        pictures = {f"images/{name}": number for number, name in enumerate(names)}
         with output_folder(folder, "demo", names=["truth.json", *detections, *pictures]) as out:
             written = [out.write("truth.json", json.dumps(_coco_truth(self.truth)).encode())]
             for name, found in detections.items():
@@ -69,6 +71,7 @@ class Demo:
                 written.append(out.write(name, text))
             for name, number in pictures.items():
                 jpeg = io.BytesIO()
+                pillow = require("PIL.Image", extra="report")
                 pillow.fromarray(self.picture(int(self.truth.image_ids[number]))).save(jpeg, "JPEG", quality=90)
                 written.append(out.write(name, jpeg.getvalue()))
         return written

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from probox.errors import InputError
-from probox.files.photos import ENDINGS, is_photo_name
+from probox.files.photos import ENDINGS, EXTRACT_FRAMES, OTHER_PICTURES, VIDEOS, is_photo_name
 from probox.files.reading import TRUTH_EXPANDS, file_head, first_character, read_regular
 from probox.files.source import Source
 from probox.formats import read_truth
@@ -26,6 +26,11 @@ Size = tuple[int, int]
 
 _PICTURES_AS_TEXT = re.compile(rb"P[1-7]\s")
 """How PPM and its kin begin: they may be text all through."""
+_NO_PHOTOS = (
+    ("video", VIDEOS, EXTRACT_FRAMES),
+    ("HEIC or JPEG XL picture", OTHER_PICTURES, "save them as PNG or JPEG"),
+)
+"""What may lie beside photos and is none, and what to do about it."""
 _LONGEST_NUMBER = 18
 """So many digits fit an image id."""
 
@@ -99,6 +104,9 @@ def choose_images(images: Places, truth: str | Path | None = None) -> Chosen:
         raise InputError("no images to look at", remedy="name a photo, a folder, a pattern or a list")
     notes: list[str] = []
     found = _once([path for place in places for path in _photos_of(Path(place), notes)], notes)
+    video = next((path for path in found if path.suffix.lower() in VIDEOS), None)
+    if video is not None:
+        raise InputError("expected a photo, but got a video", file=str(video), remedy=EXTRACT_FRAMES)
     categories = None
     if truth is None:
         numbered = _by_number(found, notes)
@@ -118,8 +126,8 @@ def _photos_of(place: Path, notes: list[str]) -> list[Path]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=str(place)) from None
     if glob.has_magic(str(place)):
-        matching = map(Path, glob.glob(os.path.expanduser(place), recursive=True))
-        found = sorted(path for path in matching if is_photo_name(path) and path.is_file())
+        matching = sorted(map(Path, glob.glob(os.path.expanduser(place), recursive=True)))
+        found = _select_photos(matching, place, notes)
         if found:
             return found
         raise InputError("no photo is called like this", file=str(place), remedy=f"expected {_endings()}")
@@ -132,7 +140,7 @@ def _photos_of(place: Path, notes: list[str]) -> list[Path]:
 
 def _of_folder(folder: Path, notes: list[str]) -> list[Path]:
     inside = sorted(folder.iterdir())
-    found = [path for path in inside if is_photo_name(path) and path.is_file()]
+    found = _select_photos(inside, folder, notes)
     below = [path for path in inside if path.is_dir() and any(is_photo_name(file) for file in _files(path))]
     pattern = f"'{folder}/**/*{found[0].suffix if found else '.jpg'}'"
     if found:
@@ -149,6 +157,20 @@ def _of_folder(folder: Path, notes: list[str]) -> list[Path]:
             remedy=f"name the subfolders, or a pattern such as {pattern}",
         )
     raise InputError("no images in this folder", file=str(folder), remedy=f"expected {_endings()}")
+
+
+def _select_photos(paths: Sequence[Path], place: Path, notes: list[str]) -> list[Path]:
+    """Return the photos among files; videos and pictures that can't be read are named."""
+    files = [path for path in paths if path.is_file()]
+    found = [path for path in files if is_photo_name(path)]
+    for kind, endings, remedy in _NO_PHOTOS:
+        others = [path for path in files if path.suffix.lower() in endings]
+        if others and not found:
+            problem = f"expected photos, but got {_count(others, kind)} (the first: {others[0].name})"
+            raise InputError(problem, file=str(place), remedy=remedy)
+        if others:
+            notes.append(f"{place}: {_count(others, kind)} left out (the first: {others[0].name}); {remedy}")
+    return found
 
 
 def _files(folder: Path) -> Iterable[Path]:

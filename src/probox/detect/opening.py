@@ -15,6 +15,7 @@ from probox.detect.masks import Dropout
 from probox.detect.runner import Runner
 from probox.detect.weights import read_torch
 from probox.errors import InputError
+from probox.files.reading import open_regular
 from probox.support.optional import check_installed, import_framework
 
 __all__ = ["DEVICES", "FORMS", "files_of", "open_detector", "split_model"]
@@ -26,6 +27,8 @@ DEVICES = ("cpu", "cuda", "mps")
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "YOLO_OFFLINE": "true", "YOLO_AUTOINSTALL": "false"}
 """Frameworks neither ask the network nor install packages; what the user has set stays."""
+
+_NO_DOWNLOADS = "probox downloads no models"
 
 QUIET = {"YOLO_VERBOSE": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
@@ -102,6 +105,10 @@ def open_detector(
     >>> open_detector("torchvision:ssd300", weights="ssd300_vgg16_coco-b556d3b4.pth")              # doctest: +SKIP
     """
     kind, rest = split_model(model)
+    for path in files_of(model, weights):
+        for file in path.iterdir() if path.is_dir() else [path]:
+            if file.is_file():
+                open_regular(file).close()  # refuses pointers of Git LFS, which frameworks take for damaged files
     if batch < 1:
         raise InputError(f"expected a batch of at least 1, but got {batch}")
     if kind == "python":
@@ -135,6 +142,10 @@ def _open_onnx(model: str, **choices: Any) -> Runner:
     path = Path(model)
     if path.is_dir() and (path / "config.json").is_file():
         raise InputError("is a folder of transformers", file=model, remedy=f"write transformers:{model}")
+    if not path.exists():
+        wanted = {".onnx": "check the path", ".pt": "write ultralytics: before the path of a file that exists"}
+        remedy = wanted.get(path.suffix, f"name a model as {FORMS}")
+        raise InputError("no such file", file=model, remedy=f"{_NO_DOWNLOADS}: {remedy}")
     if path.is_file() and path.suffix == ".pt":
         raise InputError("is no ONNX file", file=model, remedy=f"write ultralytics:{model}, or export it to ONNX")
     if path.is_file() and path.suffix in (".pth", ".safetensors"):
@@ -166,8 +177,8 @@ def _open_ultralytics(file: str, place: Any, own: dict[str, Any], shared: dict[s
         raise InputError("is a recipe for a model, without weights", file=file, remedy="give a .pt file")
     if path.suffix != ".pt":
         raise InputError("expected a .pt file of ultralytics", file=file, remedy=f"other models are {FORMS}")
-    if not path.is_file():  # before ultralytics sees the name, which it would look for on the network
-        raise InputError("no such file", file=file, remedy="nothing is downloaded: give a file")
+    if not path.is_file():
+        raise InputError("no such file", file=file, remedy=f"{_NO_DOWNLOADS}: check the path")
     import_framework("ultralytics")
     from probox.detect.ultralytics import UltralyticsDetector, read_network
 

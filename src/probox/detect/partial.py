@@ -69,7 +69,7 @@ class Collected(NamedTuple):
     remarks: dict[str, list[ImageFile]]
     """What is to be said of photos, and of which."""
     plain: npt.NDArray[np.float32] | None
-    """With masks: the scores of all detections without any."""
+    """With masks: the scores of all detections without any, and of the same ones with masks."""
 
 
 class Partial:
@@ -281,7 +281,7 @@ def _make_schema(classes: int) -> dict[str, Column]:
     """Return what the arrays of an image must be."""
     schema = {
         "size": Column("<i8", (2,), "image"), "photo": Column("U", (), "image"), "remarks": Column("U", (), "remarks"),
-        "plain_scores": Column("<f4", (), "without masks", optional=True),
+        "plain_scores": Column("<f4", (2,), "without masks", optional=True),
         "windows": Column("<i8", (4,), "detections", optional=True), "heat": Column("<f2", (), "heat", optional=True),
     }  # fmt: skip
     declared = columns_of(Detections)

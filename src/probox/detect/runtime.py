@@ -23,6 +23,7 @@ from probox.detect.masks import Dropout, Passes
 from probox.detect.metadata import read_metadata
 from probox.detect.sampling import MaskedGraph
 from probox.errors import InputError
+from probox.files.reading import open_regular
 from probox.support.optional import require
 from probox.support.parallel import thread_count
 
@@ -98,8 +99,7 @@ class Detector:
         self.workers = workers
         # Each worker is a thread of the runtime itself; what is left goes to the pool that they share.
         self._threads = threads if workers == 1 else max(1, thread_count(threads) - workers + 1)
-        if not self.path.is_file():
-            raise InputError("expected an ONNX file", file=str(model))
+        open_regular(self.path).close()  # which says what is wrong with a file that is none
         self._masked: MaskedGraph | None = None
         session = self._open(str(self.path), optimise=dropout is None)
         try:
@@ -303,12 +303,13 @@ def _tried(session: onnxruntime.InferenceSession, signature: Signature, size: tu
     first = signature.inputs[0] if len(signature.inputs) == 1 else None
     kind = None if first is None else _NUMPY_TYPES.get(first.type)
     closed = all(None not in tensor.shape[1:] for tensor in (*signature.inputs, *signature.outputs))
-    if closed or first is None or kind is None or len(first.shape) != 4 or first.shape[1] != 3:
+    if closed or first is None or kind is None or len(first.shape) != 4 or 3 not in first.shape[1::2]:
         return signature
     free = signature.metadata.size or size or Family.default_size  # an export runs at the size it was made for
-    wide, high = first.shape[3] or free[0], first.shape[2] or free[1]
+    wide, high = (own or asked for own, asked in zip(signature.open_size, free, strict=True))
+    pixels = (high, wide, 3) if signature.channels_last else (3, high, wide)
     try:
-        outputs = session.run(None, {first.name: np.zeros((first.shape[0] or 1, 3, high, wide), kind)})
+        outputs = session.run(None, {first.name: np.zeros((first.shape[0] or 1, *pixels), kind)})
         shapes = tuple(tuple(output.shape) for output in outputs)
     except Exception as error:  # the runtime's exceptions share no public base class
         if free != size:

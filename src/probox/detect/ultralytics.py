@@ -26,6 +26,7 @@ import numpy.typing as npt
 from probox.detect.batches import equal_shapes
 from probox.detect.families import Candidates
 from probox.detect.families.base import corners_of_centres, grid
+from probox.detect.families.yolov8 import YoloV8
 from probox.detect.images import Pixels, Placement
 from probox.detect.masks import Dropout, Passes
 from probox.detect.runner import Traits
@@ -43,8 +44,6 @@ __all__ = [
 
 GREY = 114
 """What surrounds an image on the network's input."""
-NMS_IOU = 0.7
-"""The overlap above which Ultralytics' own prediction suppresses."""
 USUAL_SIZE = 640
 
 _MODULES = re.compile(r"(torch|ultralytics)\.nn\.modules(\.\w+)*|ultralytics\.nn\.tasks|ultralytics\.utils\.(loss|tal)")
@@ -169,7 +168,7 @@ class UltralyticsDetector:
 def yolo_traits(classes: tuple[str, ...], edges: bool) -> Traits:
     """Return what is known of a YOLO: it suppresses boxes as they are, and moves them inside the image afterwards."""
     name = "YOLO" if edges else "a YOLO head with reg_max = 1 (YOLO26)"
-    return Traits(name, classes, "best", NMS_IOU, has_edges=edges, clips_first=False)
+    return Traits(name, classes, "best", YoloV8.nms_iou, has_edges=edges, clips_first=False)
 
 
 def network_of(model: Any) -> Any:
@@ -217,6 +216,12 @@ def read_network(file: Path) -> tuple[Any, Any]:
     except Exception as error:  # a damaged archive can fail in any way
         raise InputError(f"is no .pt file of ultralytics: {error!s:.200}") from None
     refused = sorted(name for name in names if not _allow_class(name))
+    legacy = next((name for name in refused if name.startswith("models.yolo.")), None)
+    if legacy is not None:  # Ultralytics' own loader would download another network in its place
+        raise InputError(
+            f"holds {legacy:.120}: the repository of YOLOv3, v5, v7 or v9 wrote this file, not the package ultralytics",
+            remedy="export it to ONNX with export.py of that repository",
+        )
     if refused:
         raise InputError(
             f"holds {refused[0]:.120}, which is no class of ultralytics and may run any code",

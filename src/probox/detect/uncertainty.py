@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from probox.detect.cost import pair_scores
 from probox.detect.families import Candidates, Labels
 from probox.detect.images import Pixels, Placement
 from probox.detect.runner import Described, Runner
@@ -176,7 +177,7 @@ class Found:
 
     detections: Detections
     plain_scores: npt.NDArray[np.float32] | None = None
-    """With masks: the scores of the detections without, to tell what masks cost."""
+    """With masks: the scores of the detections without, and of the same ones with masks: see `pair_scores`."""
 
 
 def detect(detector: Runner, images: Sequence[Pixels], image_ids: Sequence[int], options: Options) -> list[Detections]:
@@ -219,11 +220,11 @@ def finish(seen: Look, family: Described, size: tuple[int, int], image_id: int, 
     """Return the detections of one image, of this width and height: the part of `detect` that needs no network."""
     if options.uncertainty not in SEVERAL_LOOKS:
         return Found(_from_candidates(seen.passes, family, size, image_id, options))
-    scores = None
-    if seen.plain is not None:
-        without, rows = _suppressed(seen.plain, family, size, options)
-        scores = without.scores[rows].astype(np.float32)
-    return Found(_from_samples(seen.passes, family, size, image_id, options), scores)
+    found = _from_samples(seen.passes, family, size, image_id, options)
+    if seen.plain is None:
+        return Found(found)
+    without, rows = _suppressed(seen.plain, family, size, options)
+    return Found(found, pair_scores(without.boxes[rows], without.labels[rows], without.scores[rows], found))
 
 
 def detections_from(

@@ -10,7 +10,7 @@ from probox.errors import InputError
 from probox.files.reading import Paths, open_regular
 from probox.tables.dataset import MAX_PIXELS, MAX_SIDE, is_image_size
 
-__all__ = ["image_size"]
+__all__ = ["image_size", "name_content"]
 
 _ORIENTATION = 0x0112
 _ON_ITS_SIDE = range(5, 9)
@@ -54,7 +54,7 @@ def image_size(path: Paths, *, remedy: str | None = None) -> Size:
                 remedy="save or download the image again",
             ) from None
     raise InputError(
-        f"expected a PNG, JPEG, BMP, GIF or WebP image, but got {_guess(start)}",
+        f"expected a PNG, JPEG, BMP, GIF or WebP image, but got {name_content(start)}",
         file=str(path),
         remedy="save the image in one of these formats, or write COCO ground truth, which says sizes itself",
     )
@@ -72,11 +72,19 @@ def _checked(size: Size, name: str, path: Paths) -> Size:
     return size
 
 
-def _guess(start: bytes) -> str:
+def name_content(start: bytes) -> str:
+    """Return what a file is whose first bytes these are, for a message: a video, say.
+
+    >>> name_content(b"\\0\\0\\0\\x1cftypavif"), name_content(b"\\0\\0\\0\\x1cftypisom")
+    ('an AVIF image', 'a video')
+    """
     if start[:4] in (b"II*\0", b"MM\0*"):
         return "a TIFF image"
     if start[4:8] == b"ftyp":
-        return "an AVIF or HEIC image"
+        kinds = {b"avi": "an AVIF image", b"hei": "a HEIC image", b"hev": "a HEIC image", b"mif": "a HEIC image"}
+        return kinds.get(start[8:11], "a video")
+    if start[:4] == b"\x1aE\xdf\xa3" or start[8:12] == b"AVI ":
+        return "a video"
     return "an empty file" if not start else "something else"
 
 

@@ -12,11 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.files.image_size import name_content
+from probox.files.reading import open_regular
 from probox.support.optional import require
 
 __all__ = [
     "ENDINGS",
+    "EXTRACT_FRAMES",
+    "OTHER_PICTURES",
     "UNREADABLE",
+    "VIDEOS",
     "Photo",
     "find_photo",
     "is_photo_name",
@@ -34,7 +39,11 @@ UNREADABLE = (OSError, ValueError, SyntaxError, ImportError)
 """What Pillow raises for a damaged photo. The last is of ultralytics, which puts a function of its own in the place of
 Pillow's `open`: for files that are no images it asks for one more package."""
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".avif")
+VIDEOS = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv")
+OTHER_PICTURES = (".heic", ".heif", ".jxl")
+"""Pictures that Pillow does not read."""
+EXTRACT_FRAMES = "extract the frames first, for example: ffmpeg -i VIDEO frames/%06d.png"
 
 _ORIENTATION = 0x0112
 """EXIF's tag."""
@@ -142,10 +151,14 @@ def read_photo(path: Path, size: Size | None = None) -> Photo:
             if size is not None and shown.size != size:
                 remarks.append("other size")
             return Photo(np.asarray(shown), tuple(remarks))
-    except pillow.UnidentifiedImageError:
-        raise InputError("not an image that can be read", file=str(path)) from None
     except (*UNREADABLE, pillow.DecompressionBombError) as error:
-        raise InputError(f"cannot be read as an image ({error})", file=str(path)) from None
+        with open_regular(path) as file:
+            content = name_content(file.read(32))
+        problem, remedy = f"cannot be read as an image ({error})", None
+        if isinstance(error, pillow.UnidentifiedImageError | ImportError):
+            problem = f"expected an image that Pillow reads, but got {content}"
+            remedy = EXTRACT_FRAMES if content == "a video" else "save it as PNG or JPEG"
+        raise InputError(problem, file=str(path), remedy=remedy) from None
 
 
 def photo_size(path: Path) -> Size | None:

@@ -37,6 +37,9 @@ _ALWAYS_FINE = 1 << 26
 _HEAD = 1 << 16
 """So many bytes tell what a file is."""
 
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+"""How a file begins that stands for another one, which `git lfs pull` puts in its place."""
+
 _NOT_JSON = (
     (b"\xff\xfe", "is UTF-16 text", "save it as UTF-8"),
     (b"\xfe\xff", "is UTF-16 text", "save it as UTF-8"),
@@ -53,7 +56,7 @@ _NOT_JSON = (
 
 
 def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None, follow: bool = True) -> BinaryIO:
-    """Open a file for reading, never waiting for it: pipes and devices are refused.
+    """Open a file for reading, never waiting for it: pipes, devices and pointers of Git LFS are refused.
 
     Parameters
     ----------
@@ -76,7 +79,8 @@ def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None, 
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
         mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode):
+        if stat.S_ISREG(mode) and os.read(descriptor, len(_LFS_POINTER)) != _LFS_POINTER:
+            os.lseek(descriptor, 0, os.SEEK_SET)
             return open(descriptor, "rb")
         os.close(descriptor)
     except FileNotFoundError:
@@ -87,6 +91,8 @@ def open_regular(path: Paths, *, pipe: bool = False, remedy: str | None = None, 
         raise _unreadable(error, name) from None
     if stat.S_ISDIR(mode):
         raise InputError("expected a file, but this is a folder", file=name, remedy=remedy or "name a file in it")
+    if stat.S_ISREG(mode):
+        raise InputError("is a Git LFS pointer, not the file itself", file=name, remedy="fetch it with git lfs pull")
     kind = "pipe" if stat.S_ISFIFO(mode) else "device"
     problem = f"expected a file, but this is a {kind}"
     raise InputError(problem, file=name, remedy=remedy or "put a regular file in its place")

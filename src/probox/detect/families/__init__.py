@@ -24,7 +24,10 @@ from probox.detect.families.yolov8 import YoloV8, YoloV8Seg
 from probox.detect.graph import Graph
 from probox.errors import InputError
 
-__all__ = ["FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family"]
+__all__ = [
+    "FAMILIES", "LABELS", "Candidates", "Family", "Labels", "Signature", "Tensor", "choose_family",
+    "describe_thresholds",
+]  # fmt: skip
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family
@@ -53,6 +56,19 @@ FAMILIES: dict[str, type[Family]] = {
     )
 }
 """Every family by name: a module each, or one for its dialects, and its place here."""
+
+
+def describe_thresholds() -> str:
+    """Return the default NMS thresholds, each with the families that use it.
+
+    >>> describe_thresholds()
+    '0.45 (yolov5), 0.5 (yolov3), 0.6 (ssd, nanodet, nanodet-plus, picodet), 0.65 (yolox), 0.7 (yolov8, yolov8-seg)'
+    """
+    by_threshold: dict[float, list[str]] = {}
+    for name, family in FAMILIES.items():
+        if not family.suppresses:
+            by_threshold.setdefault(family.nms_iou, []).append(name)
+    return ", ".join(f"{iou:g} ({', '.join(names)})" for iou, names in sorted(by_threshold.items()))
 
 
 def choose_family(
@@ -84,29 +100,46 @@ def choose_family(
     check_task(signature)
     given = Given(signature, classes, size, graph)
     if name != "auto":
-        try:
-            named = FAMILIES[name](given)
-            feeds, _ = named.prepare(np.zeros((32, 32, 3), np.uint8))
-            fits = {key: feed.ndim for key, feed in feeds.items()} == {
-                tensor.name: len(tensor.shape) for tensor in signature.inputs
-            }
-        except InputError:
-            raise
-        except (IndexError, TypeError, ValueError):
-            fits = False
-        if not fits:
-            raise InputError(
-                f"the inputs {Signature((), signature.inputs).describe()} or the outputs {signature.describe()} are "
-                f"not those of {name}",
-                remedy="name another family",
-            )
-        return named
+        return _make_family(FAMILIES[name], given)
     fitting = [family for family in FAMILIES.values() if family.recognises(signature, graph)]
-    if len(fitting) != 1:
-        likely = fitting or [family for family in FAMILIES.values() if family.matches(signature)]
-        these = " or ".join(family.name for family in likely) or "none of " + ", ".join(FAMILIES)
-        raise InputError(
-            f"can't tell the family from the outputs {signature.describe()}: {these} would fit",
-            remedy="name the detector's family",
+    if len(fitting) == 1:
+        return _make_family(fitting[0], given)
+    made: list[Family] = []
+    likely: list[str] = []
+    for kind in fitting:
+        try:
+            made.append(_make_family(kind, given))
+            likely.append(kind.name)
+        except InputError as error:  # it would have another number of classes than there are names
+            likely.append(f"{kind.name} ({error.problem})")
+    if len(made) == 1:
+        return made[0]
+    likely = likely or [family.name for family in FAMILIES.values() if family.matches(signature)]
+    these = " or ".join(likely) or "none of " + ", ".join(FAMILIES)
+    remedy = "name the detector's family" + (", or give the names of its classes" if fitting and not made else "")
+    raise InputError(f"can't tell the family from the outputs {signature.describe()}: {these} would fit", remedy=remedy)
+
+
+def _make_family(kind: type[Family], given: Given) -> Family:
+    """Return a family; raise if it does not take what the graph has, or would feed the graph what it does not take."""
+    signature = given.signature
+    try:
+        family = kind(given)
+        feeds, _ = family.prepare(np.zeros((32, 32, 3), np.uint8))
+        fits = feeds.keys() == {tensor.name for tensor in signature.inputs} and all(
+            own in (None, fed)
+            for tensor in signature.inputs
+            for own, fed in list(zip(tensor.shape, feeds[tensor.name].shape, strict=True))[1:]
         )
-    return fitting[0](given)
+    except InputError:
+        raise
+    except (IndexError, TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"the inputs {Signature((), signature.inputs).describe()} or the outputs {signature.describe()} are "
+            f"not those of {kind.name}",
+            remedy="name another family"
+            + (", or export the model with channels first, [1, 3, H, W]" if signature.channels_last else ""),
+        )
+    return family

@@ -58,10 +58,21 @@ class Signature:
             (seen or None) if size is None else size for size, seen in zip(declared, self.trial[output], strict=True)
         )
 
-    def image_size(self) -> tuple[int, int] | None:
-        """Return width and height of the (channels first) image that `shape` is about; None if they are open."""
+    @property
+    def channels_last(self) -> bool:
+        """Return whether the image input is [1, height, width, 3], as in TensorFlow."""
         shape = self.inputs[0].shape
-        high, wide = shape[-2:] if len(shape) == 4 else (None, None)
+        return len(shape) == 4 and shape[3] == 3 and shape[1] != 3
+
+    @property
+    def open_size(self) -> tuple[int | None, int | None]:
+        """Return width and height of the image input, None where the graph takes any."""
+        shape = self.inputs[0].shape
+        return (shape[2], shape[1]) if self.channels_last else (shape[-1], shape[-2])
+
+    def image_size(self) -> tuple[int, int] | None:
+        """Return width and height of the image that `shape` is about; None if they are open."""
+        wide, high = self.open_size if len(self.inputs[0].shape) == 4 else (None, None)
         if high is not None and wide is not None:
             return wide, high
         return self.trial_size
@@ -163,6 +174,7 @@ class Family:
 
     name: ClassVar[str]
     nms_iou: ClassVar[float] = 0.6
+    """IoU above which the family's own framework suppresses a candidate by default; of no use if it `suppresses`."""
     labels: Labels = "all"
     """Whether a box may make detections of several classes, by the family's own practice."""
     batches: bool = True
@@ -223,9 +235,8 @@ class Family:
         return wide or free[0], high or free[1]
 
     def open_size(self) -> tuple[int | None, int | None]:
-        """Return width and height of the (channels first) image input, None where the graph takes any."""
-        shape = self.signature.inputs[0].shape
-        return shape[-1], shape[-2]
+        """Return width and height of the image input, None where the graph takes any."""
+        return self.signature.open_size
 
     def last_dimension(self, output: int, axis: int = -1) -> int:
         """Return a dimension of an output that must be fixed."""

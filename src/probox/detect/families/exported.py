@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Family, Given, Signature, channels_first
+from probox.detect.families.base import Family, Given, Signature, channels_first, corners_of_centres
 from probox.detect.families.cells import strides_of
 from probox.detect.families.dfl import EdgeRows, Edges
 from probox.detect.images import Pixels, Placement, place_image
@@ -20,6 +20,8 @@ Array = npt.NDArray[Any]
 
 TASKS = ("detect", "segment")
 """What exports are for that have boxes with corners."""
+LARGEST_FRACTION = 1.5
+"""Centres that are fractions of the input are not above this; in pixels those of the last cells are."""
 OTHER_TASKS = {
     "pose": "predicts key points",
     "obb": "predicts oriented boxes, which have no corners to be unsure of",
@@ -102,7 +104,17 @@ class Exported(Family):
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         """Return the image letterboxed, grey around it."""
         placed, placement = place_image(image, self.input_size(), keep_aspect=True, centred=True, fill=114)
-        return {self.signature.inputs[0].name: channels_first(placed, bgr=False, std=255.0)}, placement
+        planes = channels_first(placed, bgr=False, std=255.0)
+        feed = planes.transpose(0, 2, 3, 1) if self.signature.channels_last else planes
+        return {self.signature.inputs[0].name: feed}, placement
+
+    def corners(self, centres: Array) -> npt.NDArray[np.float64]:
+        """Return boxes on the input in pixels, of the centres and sizes of a row for each cell.
+
+        Exports to TensorFlow give fractions of the input: no centre of any cell is more than a cell beyond 1 then.
+        """
+        fractions = bool(len(centres)) and float(np.abs(centres[:, :2]).max()) <= LARGEST_FRACTION
+        return corners_of_centres(centres) * (np.array(self.input_size() * 2) if fractions else 1.0)
 
     def tapped(self, outputs: Sequence[Array], name: str) -> Array | None:
         """Return a tensor from inside the graph, None if it was not asked of the graph (with dropout, say)."""

@@ -190,10 +190,10 @@ class NanoDetPlus(EdgeMaps):
         """One output [1, N, C + 4 * bins] with a row for each cell of four strides."""
         if len(signature.inputs) != 1 or len(signature.outputs) != 1:
             return False
-        image, shape = signature.inputs[0].shape, signature.shape(0)
-        if len(image) != 4 or len(shape) != 3 or shape[1] is None:
+        shape = signature.shape(0)
+        if len(signature.inputs[0].shape) != 4 or len(shape) != 3 or shape[1] is None:
             return False
-        size = signature.trial_size or (image[3], image[2])
+        size = signature.trial_size or signature.open_size
         fixed = None not in size and shape[1] == count_cells((size[0] or 0, size[1] or 0), cls.strides)
         return fixed and (shape[2] or 0) > 8
 

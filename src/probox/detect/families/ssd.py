@@ -36,8 +36,7 @@ class Ssd(Family):
         if found is None:
             raise InputError(f"expected outputs boxes [1, N, 4] and scores [1, N, C], but got {signature.describe()}")
         self._boxes, self._scores = found
-        self._channels_last = signature.inputs[0].shape[-1] == 3
-        self._y_first = self._channels_last or "postprocessor" in signature.outputs[self._boxes].name.lower()
+        self._y_first = signature.channels_last or "postprocessor" in signature.outputs[self._boxes].name.lower()
         super().__init__(given)
 
     @classmethod
@@ -54,16 +53,10 @@ class Ssd(Family):
     def count_columns(self) -> int:
         return self.last_dimension(self._scores)
 
-    def open_size(self) -> tuple[int | None, int | None]:
-        if not self._channels_last:
-            return super().open_size()
-        _, high, wide, _ = self.signature.inputs[0].shape
-        return wide, high
-
     def prepare(self, image: Pixels) -> tuple[dict[str, Array], Placement]:
         placed, placement = place_image(image, self.input_size(), keep_aspect=False, from_origin=self._y_first)
         name, kind = self.signature.inputs[0].name, self.signature.inputs[0].type
-        if not self._channels_last:
+        if not self.signature.channels_last:
             return {name: channels_first(placed, bgr=False)}, placement
         return {name: placed[None].astype(np.uint8 if "uint8" in kind else np.float32)}, placement
 

@@ -31,6 +31,7 @@ class YoloV3(Family):
     """
 
     name = "yolov3"
+    nms_iou = 0.5
     batches = False
     default_size = (416, 416)
 
@@ -62,10 +63,14 @@ class YoloV3(Family):
 
 
 class YoloV5(Exported):
-    """YOLOv5 (and v7 exported alike): [1, N, 5 + C] with centre, size, objectness and class scores."""
+    """YOLOv5 (and v7 exported alike): [1, N, 5 + C] with centre, size, objectness and class scores.
+
+    Exports to TensorFlow have channels last, and boxes in 0..1.
+    """
 
     name = "yolov5"
     labels = "best"
+    nms_iou = 0.45
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
@@ -82,7 +87,7 @@ class YoloV5(Exported):
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
         rows = outputs[0][0]
         check_scores(rows[:, 4:], self.name)
-        boxes = placement.boxes_to_image(corners_of_centres(rows[:, :4]))
+        boxes = placement.boxes_to_image(self.corners(rows[:, :4]))
         return Candidates(boxes, rows[:, 4:5] * rows[:, 5 : 5 + len(self.classes)])
 
 

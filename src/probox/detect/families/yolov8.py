@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.families.base import Candidates, Given, Signature, corners_of_centres
+from probox.detect.families.base import Candidates, Given, Signature
 from probox.detect.families.cells import LEVELS, count_cells
 from probox.detect.families.dfl import find_edges
 from probox.detect.families.exported import Exported, only_output
@@ -27,37 +27,43 @@ def has_cells(signature: Signature, rows: int | None) -> bool:
 
 
 class YoloV8(Exported):
-    """YOLOv8 (and those exported alike): [1, 4 + C, N] with centre, size and class scores.
+    """YOLOv8 (and those exported alike): [1, 4 + C, N], or transposed, with centre, size and class scores.
 
-    Where the graph takes the mean of edge distributions (v8, v9, 11), these are read too.
+    Exports to TensorFlow have channels last, and perhaps boxes in 0..1. Where the graph takes the mean of edge
+    distributions (v8, v9, 11), these are read too.
     """
 
     name = "yolov8"
     labels = "best"
+    nms_iou = 0.7
 
     def __init__(self, given: Given) -> None:
         signature, graph = given.signature, given.graph
+        shape = signature.shape(0)
+        self._transposed = len(shape) == 3 and has_cells(signature, shape[1]) and not has_cells(signature, shape[2])
         super().__init__(given)
         self.edges = find_edges(graph, signature.outputs[0].name)
         self.has_edges = bool(self.edges)
 
     @classmethod
     def matches(cls, signature: Signature) -> bool:
-        """One output [1, 4 + C, N] with a column for each cell."""
+        """One output [1, 4 + C, N] with a column for each cell, or [1, N, 4 + C] with a row for each."""
         shape = only_output(signature)
-        return shape is not None and (shape[1] or 5) > 4 and has_cells(signature, shape[2])
+        if shape is None:
+            return False
+        return any((shape[3 - axis] or 5) > 4 and has_cells(signature, shape[axis]) for axis in (1, 2))
 
     def count_columns(self) -> int:
-        rows = self.signature.shape(0)[1]
+        rows = self.signature.shape(0)[2 if self._transposed else 1]
         return self.checked_columns(None if rows is None else rows - 4)
 
     def taps(self) -> tuple[str, ...]:
         return tuple(edge.tensor for edge in self.edges)
 
     def decode(self, outputs: Sequence[Array], placement: Placement) -> Candidates:
-        columns = outputs[0][0]
+        columns = outputs[0][0].T if self._transposed else outputs[0][0]
         scores = columns[4 : 4 + len(self.classes)]
-        boxes = corners_of_centres(columns[:4].T)
+        boxes = self.corners(columns[:4].T)
         return Candidates(
             placement.boxes_to_image(boxes),
             np.ascontiguousarray(scores.T),

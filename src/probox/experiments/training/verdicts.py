@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from probox.experiments.claims import Claim
+from probox.experiments.claims import Claim, not_measured
 from probox.experiments.table import ResultTable
 from probox.experiments.training.arms import ARMS, PPDQ_ARMS, find_arm
 from probox.experiments.training.intervals import Interval, interval_of
@@ -45,6 +45,8 @@ def claims_of_training(table: ResultTable) -> list[Claim]:
                 _occluded_is_wider(table, form),
                 _coverage(table, form),
             ]
+    if len(set(table["seed"].tolist())) < 2:
+        return [not_measured(claim.claim, "an interval over seeds: two repeats or more") for claim in claims]
     return claims
 
 
