@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch
+from tests.contrast import COLOUR_VISION, colour_distance, contrast
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
@@ -17,7 +18,7 @@ from probox.demo import Demo
 from probox.files.photos import find_photo
 from probox.pictures.artists import Shapes
 from probox.pictures.corners import principal_axes
-from probox.pictures.style import PALETTES
+from probox.pictures.style import PALETTES, Palette
 from probox.tables.results import Verdict
 
 BLUE, ORANGE = PALETTES["blue-orange"].right, PALETTES["blue-orange"].wrong
@@ -114,6 +115,11 @@ def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation],
     for number, row in enumerate(here):
         box = boxes[f"box-{number}"]
         expected = right if result.detections.verdicts[row] == Verdict.TP else wrong
+        if (
+            expected == right
+            and result.objects.labels[result.detections.partners[row]] != result.detections.labels[row]
+        ):
+            expected = PALETTES[colours].wrong_class
         assert box.colour == expected
         np.testing.assert_allclose(extents(box), result.detections.boxes[row])
     masks = tagged(axes, "mask-")
@@ -121,7 +127,41 @@ def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation],
     assert len(masks) == len(there)
     for number, row in enumerate(there):
         expected = right if result.objects.verdicts[row] == Verdict.TP else wrong
+        if expected == right and result.detections.labels[result.objects.partners[row]] != result.objects.labels[row]:
+            expected = PALETTES[colours].wrong_class
         assert masks[f"mask-{number}"].colour == expected
+
+
+def scissors_called_boat(probs: tuple[float, float] = (0.7, 0.3)) -> Evaluation:
+    """Return a result of one object, scissors, whose detection is a boat with the first of two probabilities."""
+    truth = GroundTruth.from_boxes(["boat", "scissors"], {1: (200, 200)}, [1], [[10, 60, 90, 120]], [1])
+    found = Detections(
+        classes=["boat", "scissors"], image_ids=[1], boxes=[[10, 60, 90, 120]], label_probs=[list(probs)]
+    )
+    return probox.evaluate(truth, found)
+
+
+@pytest.mark.parametrize("colours", list(PALETTES))
+def test_a_match_of_the_wrong_class_has_its_colour_and_names_both_classes(colours: str) -> None:
+    result = scissors_called_boat()
+    assert result.detections.verdicts.tolist() == [Verdict.TP]
+    axes = probox.draw(result, 1, colours=colours)
+    purple = PALETTES[colours].wrong_class
+    assert [shape.colour for start in ("box-", "mask-") for shape in tagged(axes, start).values()] == [purple, purple]
+    assert "boat (truth: scissors) 70" in {text.get_text() for text in axes.texts}
+    short = {text.get_text() for text in probox.draw(result, 1, colours=colours, labels="class").texts}
+    assert short == {"boat (truth: scissors)"}
+    right = probox.draw(scissors_called_boat((0.3, 0.7)), 1, colours=colours)
+    assert [shape.colour for shape in tagged(right, "box-").values()] == [PALETTES[colours].right]
+    assert "scissors 70" in {text.get_text() for text in right.texts}
+
+
+@pytest.mark.parametrize("palette", list(PALETTES.values()), ids=list(PALETTES))
+def test_the_colour_of_wrong_classes_differs_from_others_for_every_kind_of_colour_vision(palette: Palette) -> None:
+    assert contrast(palette.wrong_class, "#ffffff") > 4.5
+    for vision in COLOUR_VISION:
+        for other in (palette.right, palette.wrong, palette.neutral):
+            assert colour_distance(palette.wrong_class, other, vision) > 30, (vision, other)
 
 
 def test_mask_is_filled_on_its_own_pixels_only() -> None:
@@ -158,9 +198,14 @@ def test_heatmap_has_a_scale_and_keeps_what_tells_the_verdict(results: dict[str,
     assert np.ptp(colours[:, :3], axis=0).max() == 0.0  # one hue
     assert {"0", "0.5", "1", "P(pixel belongs to it)"} <= {text.get_text() for text in axes.texts}
     np.testing.assert_allclose(heat(axes).to_rgba(np.array([0.25, 1.0])), ramp.to_rgba(np.array([0.25, 1.0])))
-    assert {shape.colour for shape in tagged(axes, "box-").values()} <= {BLUE, ORANGE}
+    assert {shape.colour for shape in tagged(axes, "box-").values()} <= {
+        BLUE,
+        ORANGE,
+        PALETTES["blue-orange"].wrong_class,
+    }
     for palette in PALETTES.values():
-        assert to_hex(colours[-1]) not in (palette.right, palette.wrong)
+        for other in (palette.right, palette.wrong, palette.wrong_class):
+            assert min(colour_distance(to_hex(colours[-1]), other, vision) for vision in COLOUR_VISION) > 20
 
 
 def unsure_and_unmatched() -> Evaluation:
@@ -271,8 +316,9 @@ def test_labels_say_class_and_qualities(results: dict[str, Evaluation]) -> None:
     overall, spatial, label = (100 * table.quality(name)[row] for name in ("pPDQ", "spatial", "label"))
     full = f"pPDQ {overall:.0f}  Sp {spatial:.0f}  Lbl {label:.0f}"
     assert full in words
-    short = {text.get_text() for text in probox.draw(results["unsure"], 1, labels="class").texts}
-    assert short <= {*results["unsure"].classes, *(f"missed {name}" for name in results["unsure"].classes)}
+    short = {text.get_text() for text in probox.draw(results["unsure"], 1, labels="class", show_above=0).texts}
+    names = results["unsure"].classes
+    assert {text.split(" (truth: ")[0] for text in short} <= {*names, *(f"missed {name}" for name in names)}
     assert not probox.draw(results["unsure"], 1, labels="none").texts
 
 

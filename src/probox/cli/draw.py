@@ -84,8 +84,8 @@ def command(
     """Draw images with objects and detections.
 
     SOURCE is a folder that `probox evaluate --out` wrote, if there is one result in it, or that of one of its
-    results; or a file of detections, which is drawn as it is or, with --truth, judged first. Right is blue: mask
-    and box of true positives. Wrong is orange: the box of a false positive, the mask of a missed object.
+    results; or a file of detections, which is drawn as it is or, with --truth, judged first. Colours: true positives
+    are blue (mask and box), matches of the wrong class purple, false positives (box) and missed objects (mask) orange.
     Options of scoring, from --preset to --threads, say how to judge by --truth; a result was judged when it was made,
     and takes --label-threshold alone.
 

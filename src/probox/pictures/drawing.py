@@ -49,8 +49,8 @@ def draw(
 ) -> Axes:
     """Draw one image with its objects and detections.
 
-    True positives: mask and box blue; false positives: box orange; missed objects: mask orange. Detections
-    alone, without truth, are blue.
+    True positives: mask and box blue; matches of the wrong class: mask and box purple; false positives: box orange;
+    missed objects: mask orange. Detections without ground truth are blue.
 
     Parameters
     ----------
@@ -255,11 +255,12 @@ def _draw_masks(axes: Axes, view: ImageView, palette: Palette, *, filled: bool) 
         return
     overlay = np.zeros((view.height, view.width, 4), np.uint8)
     outlines, colours, names = [], [], []
+    _, of_objects = view.colours(palette)
     # The largest first, so that small ones stay visible on them.
     for row in np.argsort(-view.masks.pixels, kind="stable").tolist():
         if not view.masks.pixels[row]:
             continue
-        colour = palette.of_verdict(int(view.objects.verdicts[row]))
+        colour = of_objects[row]
         left, top, mask = view.mask_in_box(row)
         opaque = 0.40 if filled or view.objects.verdicts[row] == Verdict.FN else 0.0
         here = overlay[top : top + mask.shape[0], left : left + mask.shape[1]]
@@ -290,7 +291,8 @@ def _draw_boxes(
     rows = rows[np.argsort(table.confidences[rows], kind="stable")]  # the surest last, on top
     right = (table.verdicts[rows] == Verdict.TP) | (not view.judged)
     strengths = np.where(right, 1.0, (0.4 + 0.6 * table.confidences[rows].astype(np.float64)) * thin)
-    colours = np.array([to_rgb(_detection_colour(view, palette, row)) for row in rows.tolist()])
+    of_detections, _ = view.colours(palette)
+    colours = np.array([to_rgb(of_detections[row]) for row in rows.tolist()])
     turns = np.array([0, 1, 2, 1, 2, 3, 0, 3, 0, 1])
     codes = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
     outlines = [Outline(points, codes) for points in table.boxes[rows][:, turns].reshape(-1, 5, 2)]
@@ -318,7 +320,3 @@ def _draw_boxes(
         add_ellipses(axes, **both_corners, strengths=np.repeat(strengths * thin, 2), filled=filled)
     elif corners == "arrow":
         add_arrows(axes, **both_corners, strengths=np.repeat(strengths, 2))
-
-
-def _detection_colour(view: ImageView, palette: Palette, row: int) -> str:
-    return palette.of_verdict(int(view.detections.verdicts[row])) if view.judged else palette.right

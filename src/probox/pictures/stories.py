@@ -162,8 +162,8 @@ summary {{ opacity: 0.6; cursor: pointer; }}
 h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
 </style>
 <h1>{title}</h1>
-<p>{right} is matched, {wrong} is not; ellipses are 1, 2 and 3 standard deviations of a corner; the truth's box is
-dashed.
+<p>{right} is matched, purple is matched with the wrong class, {wrong} is not matched; ellipses are 1, 2 and 3 standard
+deviations of a corner; the truth's box is dashed.
 d² is the squared distance of the truth from the box in units of its sigmas, over the four edges.</p>
 {body}{notes}</html>
 """

@@ -13,6 +13,7 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.heatmap import heatmap
+from probox.pictures.style import Palette
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched
@@ -70,6 +71,21 @@ class ImageView:
         if self.judged:
             kept |= table.verdicts == Verdict.TP
         return np.flatnonzero(kept)
+
+    def colours(self, palette: Palette) -> tuple[list[str], list[str]]:
+        """Return the colour of each detection and of each object."""
+        found, there = self.detections, self.objects
+        if not self.judged:
+            return [palette.right] * len(found), []
+        matched = (found.verdicts == Verdict.TP) & (found.partners >= 0)
+        wrong_class = np.zeros(len(found), bool)
+        wrong_class[matched] = found.labels[matched] != there.labels[found.partners[matched]]
+        of_object = np.zeros(len(there), bool)
+        of_object[found.partners[wrong_class]] = True
+        return (
+            [palette.of_verdict(v, wrong_class=w) for v, w in zip(found.verdicts.tolist(), wrong_class, strict=True)],
+            [palette.of_verdict(v, wrong_class=w) for v, w in zip(there.verdicts.tolist(), of_object, strict=True)],
+        )
 
     def heatmap(self, row: int) -> npt.NDArray[np.float64]:
         """Return P(x) of detection `row`: as given, or as its box and corner covariances induce it."""
