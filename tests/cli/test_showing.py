@@ -59,16 +59,17 @@ def test_draws_one_image_in_every_format(
 
 
 @pytest.mark.parametrize(
-    ("choice", "column", "sign"),
-    [("worst", "PDQ", 1), ("best", "PDQ", -1), ("false-positives", "FP", -1), ("missed", "FN", -1)],
+    ("choice", "column"), [("worst", "lost"), ("best", "PDQ"), ("false-positives", "FP"), ("missed", "FN")]
 )
 def test_chooses_images(
     capsys: pytest.CaptureFixture[str], demo_files: Path, results: dict[str, Evaluation], tmp_path: Path,
-    choice: str, column: str, sign: int,
+    choice: str, column: str,
 ) -> None:  # fmt: skip
-    answer = draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, "--labels", "none")
+    options = ["--show-above", 0, "--labels", "none"]
+    answer = draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, *options)
     table = results["unsure"].per_image()
-    order = np.lexsort((table["image_id"], sign * table[column]))[:2]
+    lost = table["TP"] + table["FP"] + table["FN"] - table["sum_pPDQ"]
+    order = np.lexsort((table["image_id"], -(lost if column == "lost" else table[column])))[:2]
     assert ids(answer) == table["image_id"][order].tolist()
 
 

@@ -72,7 +72,7 @@ def photo_folder(images: str | None) -> Path | None:
 
 def job_of_evaluation(evaluation: Any, threshold: float | None, found: Any, photos: Path | None, choice: Choice) -> Job:
     """Return what to draw of an evaluation; `found` has heatmaps, if there are any."""
-    from probox.analysis.image_ranking import choose_images, find_images, seen_images
+    from probox.analysis.image_ranking import CHOICES, choose_images, find_images, seen_images
     from probox.files.photos import find_photo
 
     seen = seen_images(evaluation)  # before a threshold empties some
@@ -89,6 +89,9 @@ def job_of_evaluation(evaluation: Any, threshold: float | None, found: Any, phot
         ids = find_images(evaluation, choice.wanted)
     elif choice.ranked is not None:
         ids = choose_images(evaluation, *choice.ranked, seen=seen)
+        name, n = choice.ranked
+        if len(ids) < n:
+            notes.append(f"fewer than {n:,} images have {CHOICES[name].split(' ', 2)[2]}: {len(ids):,}")
     else:
         every = evaluation.dataset.image_ids
         ids = _limited(every.tolist() if choice.limit is None else every[seen].tolist(), choice, notes)
