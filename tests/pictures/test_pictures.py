@@ -59,7 +59,8 @@ def one_detection(covariance: list[list[float]]) -> Detections:
 
 def test_ellipse_has_the_true_axes() -> None:
     """Covariance [[4, 3], [3, 4]] has eigenvalues 7 and 1, the larger one's axis at 45 degrees."""
-    axes = probox.draw(one_detection([[4, 3], [3, 4]]), 7)
+    assert set(tagged(probox.draw(one_detection([[4, 3], [3, 4]]), 7), "corner-0-0")) == {"corner-0-0-1"}
+    axes = probox.draw(one_detection([[4, 3], [3, 4]]), 7, corners="ellipses")
     ellipses = tagged(axes, "corner-0-0")
     assert set(ellipses) == {"corner-0-0-1", "corner-0-0-2", "corner-0-0-3"}
     for deviations in (1, 2, 3):
@@ -77,7 +78,7 @@ def test_drawn_ellipse_is_where_the_mahalanobis_distance_is_its_number_of_deviat
     for _ in range(20):
         root = rng.normal(size=(2, 2)) * rng.uniform(0.3, 6, 2)
         covariance = root @ root.T
-        axes = probox.draw(one_detection(covariance.tolist()), 7, labels="none")
+        axes = probox.draw(one_detection(covariance.tolist()), 7, labels="none", corners="ellipses")
         outline = tagged(axes, "corner-0-0")["corner-0-0-2"].points[:-1]
         away = outline[::3] - np.array([20, 15])  # every third vertex of a Bezier path lies on the curve
         distance = np.sqrt(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away))
@@ -108,7 +109,7 @@ def test_arrows_reach_two_deviations_along_both_axes() -> None:
 def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation], colours: str) -> None:
     result = results["unsure"]
     right, wrong = PALETTES[colours].right, PALETTES[colours].wrong
-    axes = probox.draw(result, 2, colours=colours)
+    axes = probox.draw(result, 2, colours=colours, show_above=0)
     here = np.flatnonzero(result.detections.image_rows == 1)
     boxes = tagged(axes, "box-")
     assert len(boxes) == len(here)
@@ -183,7 +184,7 @@ def test_heatmap_is_the_kernels(results: dict[str, Evaluation]) -> None:
     from probox.pictures.view import view_of_image
 
     view = view_of_image(results["unsure"], 1)
-    axes = probox.draw(results["unsure"], 1, heatmap=True)
+    axes = probox.draw(results["unsure"], 1, heatmap=True, show_above=0)
     highest = np.max([view.heatmap(row) for row in range(len(view.detections))], axis=0)
     np.testing.assert_allclose(heat(axes).get_array(), highest, atol=1e-12)
     assert highest.max() > 0.99
@@ -220,7 +221,7 @@ def unsure_and_unmatched() -> Evaluation:
 
 def test_unsure_detections_without_a_match_are_left_out_and_said() -> None:
     result = unsure_and_unmatched()
-    axes = probox.draw(result, 1)
+    axes = probox.draw(result, 1, show_above=0.3)
     assert set(tagged(axes, "box-")) == {"box-0", "box-2"}
     assert any(text.get_text() == "1 unmatched not above 0.3: not drawn" for text in axes.texts)
     everything = probox.draw(result, 1, show_above=0)
@@ -236,7 +237,38 @@ def test_without_truth_only_confidence_counts() -> None:
     )
     axes = probox.draw(found, 1)
     assert set(tagged(axes, "box-")) == {"box-1"}
-    assert any(text.get_text() == "1 not above 0.3: not drawn" for text in axes.texts)
+    assert "detections above 0.3" in {text.get_text() for text in axes.texts}
+    assert set(tagged(probox.draw(found, 1, show_above=0), "box-")) == {"box-0", "box-1"}
+
+
+def hit_and_false_positives(*confidences: float) -> Evaluation:
+    """Return a result of one object, detected with 0.5, and of false positives with these confidences."""
+    n = len(confidences)
+    truth = GroundTruth.from_boxes(["cup"], {1: (200, 200)}, [1], [[10, 10, 60, 60]], [0])
+    boxes = np.concatenate([[[10, 10, 60, 60]], np.tile([100.0, 100.0, 140.0, 140.0], (n, 1)) + np.arange(n)[:, None]])
+    probs = np.array([[0.5], *[[confidence] for confidence in confidences]])
+    return probox.evaluate(truth, Detections(classes=["cup"], image_ids=[1] * (n + 1), boxes=boxes, label_probs=probs))
+
+
+def test_all_detections_are_drawn_at_their_best_threshold() -> None:
+    result = hit_and_false_positives(0.2, 0.25, 0.1)
+    assert result.best_threshold().threshold == 0.25
+    axes = probox.draw(result, 1)
+    assert set(tagged(axes, "box-")) == {"box-0"}
+    assert "detections above 0.25" in {text.get_text() for text in axes.texts}
+    chosen = probox.draw(result.at_threshold(0.15), 1)  # somebody chose it: no other is looked for
+    assert len(tagged(chosen, "box-")) == 3
+    assert "detections above 0.15" in {text.get_text() for text in chosen.texts}
+    assert len(tagged(probox.draw(result, 1, show_above=0), "box-")) == 4
+
+
+def test_at_most_twenty_detections_are_drawn_the_most_confident() -> None:
+    crowd = hit_and_false_positives(*np.linspace(0.1, 0.9, 33).tolist()).at_threshold(0.12)
+    axes = probox.draw(crowd, 1)
+    drawn = sorted(int(name.split("-")[1]) for name in tagged(axes, "box-"))
+    assert drawn == np.sort(np.argsort(-crowd.detections.confidences)[:20]).tolist()
+    assert "20 of 33 detections above 0.12" in {text.get_text() for text in axes.texts}
+    assert len(tagged(probox.draw(crowd, 1, show_above=0), "box-")) == 33
 
 
 def test_the_veil_is_as_thick_as_it_is_told() -> None:
