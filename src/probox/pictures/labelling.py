@@ -101,10 +101,7 @@ def add_labels(
 ) -> None:
     """Write what was found, and what was missed, where there is room; `taken` are places of other things."""
     colours, _ = view.colours(palette)
-    labels = [
-        _detection_label(view, colours[row], row, full, wrong_class=colours[row] == palette.wrong_class)
-        for row in _by_importance(view, rows)
-    ]
+    labels = [_detection_label(view, colours[row], row, full) for row in _by_importance(view, rows)]
     labels += [
         _missed_label(view, palette, row) for row in np.flatnonzero(view.objects.verdicts == Verdict.FN).tolist()
     ]
@@ -292,10 +289,10 @@ def _by_importance(view: ImageView, rows: npt.NDArray[np.int64]) -> list[int]:
     return rows[order].tolist()  # type: ignore[no-any-return]
 
 
-def _detection_label(view: ImageView, colour: str, row: int, full: bool, *, wrong_class: bool) -> _Label:
+def _detection_label(view: ImageView, colour: str, row: int, full: bool) -> _Label:
     table = view.detections
     name = view.class_name(int(table.labels[row]))
-    if wrong_class:
+    if view.wrong_class[row]:
         name += f" (truth: {view.class_name(int(view.objects.labels[table.partners[row]]))})"
     title = f"{name} {100 * table.scores[row]:.0f}"
     x1, y1, x2, y2 = (float(value) for value in table.boxes[row])

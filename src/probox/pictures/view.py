@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,19 +103,24 @@ class ImageView:
         limit = f" above {threshold:.4g}" if threshold else ""
         return shown, f"{part}detections{limit}" if part or limit else ""
 
+    @cached_property
+    def wrong_class(self) -> npt.NDArray[np.bool_]:
+        """Return which detections are matched with an object of another class than their most probable one."""
+        found = self.detections
+        wrong = (found.verdicts == Verdict.TP) & (found.partners >= 0)
+        wrong[wrong] = found.labels[wrong] != self.objects.labels[found.partners[wrong]]
+        return wrong
+
     def colours(self, palette: Palette) -> tuple[list[str], list[str]]:
         """Return the colour of each detection and of each object."""
         found, there = self.detections, self.objects
         if not self.judged:
             return [palette.right] * len(found), []
-        matched = (found.verdicts == Verdict.TP) & (found.partners >= 0)
-        wrong_class = np.zeros(len(found), bool)
-        wrong_class[matched] = found.labels[matched] != there.labels[found.partners[matched]]
         of_object = np.zeros(len(there), bool)
-        of_object[found.partners[wrong_class]] = True
+        of_object[found.partners[self.wrong_class]] = True
         return (
-            [palette.of_verdict(v, wrong_class=w) for v, w in zip(found.verdicts.tolist(), wrong_class, strict=True)],
-            [palette.of_verdict(v, wrong_class=w) for v, w in zip(there.verdicts.tolist(), of_object, strict=True)],
+            [palette.of_verdict(v, wrong_class=w) for v, w in zip(found.verdicts, self.wrong_class, strict=True)],
+            [palette.of_verdict(v, wrong_class=w) for v, w in zip(there.verdicts, of_object, strict=True)],
         )
 
     def heatmap(self, row: int) -> npt.NDArray[np.float64]:
