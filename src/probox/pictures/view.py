@@ -107,7 +107,7 @@ class ImageView:
     def wrong_class(self) -> npt.NDArray[np.bool_]:
         """Return which detections are matched with an object of another class than their most probable one."""
         found = self.detections
-        wrong = (found.verdicts == Verdict.TP) & (found.partners >= 0)
+        wrong: npt.NDArray[np.bool_] = (found.verdicts == Verdict.TP) & (found.partners >= 0)
         wrong[wrong] = found.labels[wrong] != self.objects.labels[found.partners[wrong]]
         return wrong
 
