@@ -119,8 +119,8 @@ def main() -> None:
     numbers = np.random.default_rng(0).random(10**7) + 0.1
     contenders: dict[str, Callable[[Case], Any]] = {
         "ordinary": ordinary,
-        "draw, everything": lambda case: quick(case, show_above=0.0),
-        "draw, everything and heatmap": lambda case: quick(case, show_above=0.0, heatmap=True),
+        "draw, everything": lambda case: quick(case, show_above=0.0, corners="ellipses"),
+        "draw, everything and heatmap": lambda case: quick(case, show_above=0.0, corners="ellipses", heatmap=True),
         "draw": quick,
         "yardstick": lambda case: np.log(numbers),
     }

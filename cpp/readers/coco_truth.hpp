@@ -50,6 +50,7 @@ class TruthReader {
 
   Truth read() {
     problems_.guard([this] { read_file(); });
+    if (!names_categories_) truth_.partly_annotated_images = 0;
     return std::move(truth_);
   }
 
@@ -108,8 +109,10 @@ class TruthReader {
           in_.null();
         else
           file_name = in_.string();
+      } else if (key == "neg_category_ids" || key == "not_exhaustive_category_ids") {
+        partly_annotated = true;
+        names_categories_ |= skip_list();
       } else {
-        partly_annotated |= key == "neg_category_ids" || key == "not_exhaustive_category_ids";
         in_.skip();
       }
     }
@@ -122,6 +125,18 @@ class TruthReader {
     truth_.widths.push_back(static_cast<std::int32_t>(width));
     truth_.heights.push_back(static_cast<std::int32_t>(height));
     truth_.file_names.push_back(std::move(file_name));
+  }
+
+  // Skip any value; return whether it is a list with something in it.
+  bool skip_list() {
+    bool filled = false;
+    if (in_.peek() == '[') {
+      in_.enter_array();
+      for (; in_.next_item(); filled = true) in_.skip();
+    } else {
+      in_.skip();
+    }
+    return filled;
   }
 
   std::int64_t side() {
@@ -348,6 +363,7 @@ class TruthReader {
   TruthLimits limits_;
   Truth truth_;
   Shape shape_;
+  bool names_categories_ = false;  // in a list of LVIS
 };
 
 }  // namespace probox::coco

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
 from make import keep  # noqa: E402
-from tests.docs.pages import DOCS, RUN, _python, _shell, blocks_of  # noqa: E402
+from tests.docs.pages import DOCS, RUN, _python, _Shell, blocks_of  # noqa: E402
 
 OUT = HERE / "tutorials"
 
@@ -31,11 +31,12 @@ def page(name: str, until: str) -> Iterator[dict[str, Any]]:
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        shell = _Shell(Path(folder), None)
         try:
             for block in blocks_of(DOCS / "tutorials" / f"{name}.md"):
                 if block.mark is None and block.language in RUN:
                     place = f"{name}.md:{block.line}"
-                    _ = _python(block, space, place) if block.language == "python" else _shell(block, place)
+                    _ = _python(block, space, place) if block.language == "python" else shell.run(block.code, place)
                     if until in block.code:
                         break
             yield space

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate
-from probox.analysis.image_ranking import CHOICES, choose_images, find_images, seen_images
+from probox.analysis.image_ranking import CHOICES, choose_images, find_images, lost_points, seen_images
 
 
 @pytest.mark.parametrize("choice", list(CHOICES))
@@ -17,7 +17,7 @@ def test_the_first_images_of_every_choice(results: dict[str, Evaluation], choice
     columns = result.per_image()
     rows = [{name: values[row].item() for name, values in columns.items()} for row in range(len(result.dataset))]
     key = {
-        "worst": lambda row: row["PDQ"],
+        "worst": lambda row: row["sum_pPDQ"] - row["TP"] - row["FP"] - row["FN"],
         "best": lambda row: -row["PDQ"],
         "false-positives": lambda row: -row["FP"],
         "missed": lambda row: -row["FN"],
@@ -26,6 +26,22 @@ def test_the_first_images_of_every_choice(results: dict[str, Evaluation], choice
     assert not any(math.isnan(row["PDQ"]) for row in rows)
     expected = [row["image_id"] for row in sorted(rows, key=lambda row: (key(row), row["image_id"]))]
     assert choose_images(result, choice, 4) == expected[:4]
+
+
+def test_lost_points_of_all_images_are_what_pdq_lacks(results: dict[str, Evaluation]) -> None:
+    result = results["sure"]
+    counted = result.tp + result.fp + result.fn
+    assert lost_points(result).sum() / counted == pytest.approx(1 - result.pdq)
+
+
+def test_the_worst_image_lost_most_points_not_most_of_its_own() -> None:
+    """Image 1: one object, missed, PDQ 0. Image 2: one object found, and three false positives, PDQ 0.25."""
+    truth = GroundTruth.from_boxes(["cup"], dict.fromkeys([1, 2], (100, 100)), [1, 2], [[10, 10, 50, 50]] * 2, [0, 0])
+    boxes = [[10, 10, 50, 50], [60, 60, 80, 80], [60, 10, 80, 20], [10, 60, 20, 80]]
+    found = Detections(classes=["cup"], image_ids=[2] * 4, boxes=boxes, label_probs=[[1.0]] * 4)
+    result = evaluate(truth, found)
+    assert lost_points(result) == pytest.approx([1, 3], abs=0.01)
+    assert choose_images(result, "worst", 2) == [2, 1]
 
 
 def test_of_images_with_no_points_those_with_more_mistakes_are_worse() -> None:
@@ -37,10 +53,25 @@ def test_of_images_with_no_points_those_with_more_mistakes_are_worse() -> None:
 
 
 @pytest.mark.parametrize("choice", list(CHOICES))
-def test_images_with_nothing_in_them_come_last(choice: str) -> None:
+def test_images_with_nothing_to_show_are_never_chosen(choice: str) -> None:
     truth = GroundTruth.from_boxes(["cup"], dict.fromkeys([1, 2, 3], (100, 100)), [2], [[10, 10, 50, 50]], [0])
     wrong = Detections(classes=["cup"], image_ids=[3], boxes=[[60, 60, 80, 80]], label_probs=[[0.9]])
-    assert choose_images(evaluate(truth, wrong), choice, 3)[-1] == 1
+    chosen = {"false-positives": [3], "missed": [2]}.get(choice, [2, 3])
+    assert choose_images(evaluate(truth, wrong), choice, 3) == chosen
+
+
+def test_perfect_images_are_not_among_the_worst() -> None:
+    boxes = [[10, 10, 50, 50], [20, 20, 60, 60]]
+    truth = GroundTruth.from_boxes(["cup"], dict.fromkeys([1, 2], (100, 100)), [1, 2], boxes, [0, 0])
+    found = Detections(classes=["cup"], image_ids=[1, 2], boxes=boxes, label_probs=[[1.0], [0.5]])
+    assert choose_images(evaluate(truth, found), "worst", 2) == [2]
+
+
+def test_images_without_pdq_have_no_order() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {1: (100, 100)}, [1], [[10, 10, 50, 50]], [0])
+    found = Detections(classes=["cup"], image_ids=[1], boxes=[[10, 10, 50, 50]], label_probs=[[1.0]])
+    with pytest.raises(InputError, match="PDQ was not measured"):
+        choose_images(evaluate(truth, found, measures=["map"]), "worst", 1)
 
 
 def test_images_go_by_id_or_name(results: dict[str, Evaluation]) -> None:
@@ -71,8 +102,7 @@ def test_images_that_the_detector_never_saw_are_no_failures(choice: str) -> None
     assert seen_images(result).tolist() == [False] * 15 + [True] * 25
     chosen = choose_images(result, choice, 40)
     if choice == "missed":
-        assert chosen[:15] == list(range(1, 16))
-        assert len(chosen) == 40
+        assert chosen == list(range(1, 16))
     else:
         assert sorted(chosen) == list(range(16, 41))
 
@@ -80,7 +110,9 @@ def test_images_that_the_detector_never_saw_are_no_failures(choice: str) -> None
 def test_a_few_empty_images_are_failures() -> None:
     result = partly_seen(40, 5)
     assert seen_images(result).all()
-    assert choose_images(result, "worst", 5) == [1, 2, 3, 4, 5]
+    lost = dict(zip(result.dataset.image_ids.tolist(), lost_points(result).tolist(), strict=True))
+    assert [lost[image_id] for image_id in (1, 2, 3, 4, 5)] == [1.0] * 5  # their objects were missed
+    assert set(choose_images(result, "worst", 40)) == set(lost)
 
 
 def test_a_threshold_does_not_make_images_unseen() -> None:

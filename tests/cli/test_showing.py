@@ -59,17 +59,52 @@ def test_draws_one_image_in_every_format(
 
 
 @pytest.mark.parametrize(
-    ("choice", "column", "sign"),
-    [("worst", "PDQ", 1), ("best", "PDQ", -1), ("false-positives", "FP", -1), ("missed", "FN", -1)],
+    ("choice", "column"), [("worst", "lost"), ("best", "PDQ"), ("false-positives", "FP"), ("missed", "FN")]
 )
 def test_chooses_images(
     capsys: pytest.CaptureFixture[str], demo_files: Path, results: dict[str, Evaluation], tmp_path: Path,
-    choice: str, column: str, sign: int,
+    choice: str, column: str,
 ) -> None:  # fmt: skip
-    answer = draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, "--labels", "none")
+    options = ["--show-above", 0, "--labels", "none"]
+    answer = draw(capsys, demo_files / "results" / "unsure", "--out", tmp_path, f"--{choice}", 2, *options)
     table = results["unsure"].per_image()
-    order = np.lexsort((table["image_id"], sign * table[column]))[:2]
+    lost = table["TP"] + table["FP"] + table["FN"] - table["sum_pPDQ"]
+    order = np.lexsort((table["image_id"], -(lost if column == "lost" else table[column])))[:2]
     assert ids(answer) == table["image_id"][order].tolist()
+
+
+def test_worst_shows_no_empty_picture_and_says_how_many_images_lost_points(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Image 1 has nothing in it, image 2 is perfect, image 3 has one missed object and 4 a false positive."""
+    every = [1, 2, 3, 4]
+    truth = GroundTruth.from_boxes(["cup"], dict.fromkeys(every, (64, 48)), [2, 3], [[10, 10, 40, 40]] * 2, [0, 0])
+    boxes = [[10, 10, 40, 40], [10, 10, 40, 40]]
+    evaluate(truth, Detections(classes=["cup"], image_ids=[2, 4], boxes=boxes, label_probs=[[1.0], [1.0]])).save(
+        tmp_path / "r"
+    )
+    answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 3, "--labels", "none")
+    assert ids(answer) == [3, 4]
+    assert answer["notes"] == ["fewer than 3 images have lost points: 2"]
+    (perfect,) = [draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--best", 1, "--labels", "none")]
+    assert (ids(perfect), perfect["notes"]) == ([2], [])
+
+
+def test_the_worst_images_are_those_of_the_threshold_that_is_drawn(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Image 1 has only six false positives of 0.1: it lost most points if all detections count."""
+    truth = GroundTruth.from_boxes(["cup"], {1: (64, 48), 2: (64, 48)}, [2], [[10, 10, 40, 40]], [0])
+    boxes = [[10 + k, 10, 40 + k, 40] for k in range(6)] + [[10, 10, 40, 44]]
+    probs = [[0.1]] * 6 + [[0.6]]
+    found = Detections(classes=["cup"], image_ids=[1] * 6 + [2], boxes=boxes, label_probs=probs)
+    evaluate(truth, found).save(tmp_path / "r")
+    answer = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--labels", "none")
+    assert ids(answer) == [2]
+    assert answer["convention"]["label_threshold"] == pytest.approx(0.1)  # type: ignore[index]
+    assert "only detections above 0.1 are matched and drawn: PDQ is highest there on these images" in answer["notes"][0]  # type: ignore[index]
+    everything = draw(capsys, tmp_path / "r", "--out", tmp_path / "p", "--worst", 1, "--show-above", 0)
+    assert (ids(everything), everything["notes"]) == ([1], [])
 
 
 def test_a_threshold_leaves_out_unsure_detections(
@@ -104,7 +139,7 @@ def test_at_most_so_many_pictures_and_the_rest_is_said(
     capsys: pytest.CaptureFixture[str], demo_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("probox.cli.draw.LIMIT", 2)
-    plain = [demo_files / "results" / "unsure", "--labels", "none", "--corners", "none"]
+    plain = [demo_files / "results" / "unsure", "--labels", "none", "--corners", "none", "--show-above", 0]
     few = draw(capsys, *plain, "--out", tmp_path / "few")
     assert ids(few) == [1, 2]
     assert few["notes"] == [
@@ -137,9 +172,10 @@ def unsure_result(folder: Path) -> Path:
 
 def test_what_pictures_leave_out_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     source = unsure_result(tmp_path / "r")
-    answer = draw(capsys, source, "--out", tmp_path / "a", "--image", 13, "--image", 14, "--labels", "none")
+    two = ["--image", 13, "--image", 14, "--labels", "none"]
+    answer = draw(capsys, source, "--out", tmp_path / "a", *two, "--show-above", 0.3)
     assert answer["notes"] == [
-        "2 detections without a match that are no surer than 0.3, in 2 pictures, are not drawn, though they count; "
+        "detections not drawn: 2, in 2 pictures; pictures show matched ones and those above 0.3; "
         "--show-above 0 draws all"
     ]
     assert answer["show_above"] == 0.3
@@ -149,8 +185,36 @@ def test_what_pictures_leave_out_is_said(capsys: pytest.CaptureFixture[str], tmp
     one, other = (pixels(tmp_path / name / "image-13.png") for name in "ab")
     assert not np.array_equal(one, other)
     anew = draw(capsys, source, "--out", tmp_path / "c", "--image", 13, "--label-threshold", 0.15, "--labels", "none")
-    assert (anew["notes"], anew["show_above"]) == ([], 0.0)  # what is left is drawn
+    assert (anew["notes"], anew["show_above"]) == ([], None)  # what is left is drawn
     assert anew["summary"]["TP"] == 0  # type: ignore[index]
+
+
+def test_a_crowd_is_drawn_in_part_and_the_note_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """25 false positives of 0.5 to 0.74: with ground truth and without it, 20 are drawn."""
+    entries = [
+        {"image_id": 1, "category_id": 1, "bbox": [42 + k % 5, 2 + k, 14, 14], "score": 0.5 + k / 100}
+        for k in range(25)
+    ]
+    (tmp_path / "found.json").write_text(json.dumps(entries))
+    truth = {
+        "images": [{"id": 1, "width": 64, "height": 48, "file_name": "1.jpg"}],
+        "categories": [{"id": 1, "name": "cup"}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 10, 30, 30], "area": 900, "iscrowd": 0}
+        ],
+    }
+    (tmp_path / "truth.json").write_text(json.dumps(truth))
+    both = ["--out", tmp_path / "p", "--labels", "none"]
+    alone = draw(capsys, tmp_path / "found.json", *both)
+    assert alone["notes"] == [
+        "detections not drawn: 5, in 1 picture; pictures show at most 20 each, above 0.3; --show-above 0 draws all"
+    ]
+    judged = draw(capsys, tmp_path / "found.json", "--truth", tmp_path / "truth.json", "--label-threshold", 0.1, *both)
+    assert judged["notes"] == [
+        "detections not drawn: 5, in 1 picture; pictures show at most 20 each; --show-above 0 draws all"
+    ]
+    kept = draw(capsys, tmp_path / "found.json", "--label-threshold", 0.71, *both)
+    assert kept["notes"] == []
 
 
 def test_images_that_the_detector_never_saw_are_passed_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -244,7 +308,8 @@ def test_missing_and_damaged_photos_are_no_end(
     photos.mkdir()
     (photos / "scene-01.jpg").write_bytes(b"\xff\xd8\xff not a photo")
     source = demo_files / "results" / "unsure"
-    answer = draw(capsys, source, "--images", photos, "--out", tmp_path / "p", "--image", 1, "--image", 2)
+    two = ["--image", 1, "--image", 2, "--show-above", 0]
+    answer = draw(capsys, source, "--images", photos, "--out", tmp_path / "p", *two)
     assert ids(answer) == [1, 2]
     assert "no photo" in answer["notes"][0]  # type: ignore[index]
     assert "scene-01.jpg" in answer["notes"][1]  # type: ignore[index]

@@ -46,6 +46,12 @@ def test_a_reader_that_goes_away(scene: Path, command: str) -> None:
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
+@pytest.mark.parametrize("option", others_slow(["--help", "--version", "--cite"]))
+def test_a_reader_of_help_that_goes_away(tmp_path: Path, option: str) -> None:
+    done = shell(tmp_path, option, "| true; exit ${PIPESTATUS[0]}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.slow
 def test_words_that_nobody_reads(scene: Path) -> None:
     done = shell(scene, "evaluate truth.json unsure.json", "2> >(true)")

@@ -75,7 +75,7 @@ def test_pictures_lie_where_images_lie(interpolation: str) -> None:
 
 
 def test_svg_has_an_element_for_each_thing(results: dict[str, Evaluation]) -> None:
-    axes = probox.draw(results["unsure"], 2, heatmap=True)
+    axes = probox.draw(results["unsure"], 2, heatmap=True, show_above=0, corners="ellipses")
     svg = file_content(axes.get_figure(), "svg").decode()
     here = np.flatnonzero(results["unsure"].detections.image_rows == 1)
     named = set(re.findall(r'id="((?:box|corner|mask|heat)-[^"]*)"', svg))

@@ -41,7 +41,7 @@ def test_a_picture_that_fails_says_why(tasks: list[Task], processes: int) -> Non
     wrong = dataclasses.replace(tasks[0], options={"corners": "blob"})
     drawing = draw_tasks([tasks[0], wrong, tasks[0]], processes)
     next(drawing)
-    with pytest.raises(InputError, match="expected corners to be one of ellipse, arrow, none, got 'blob'"):
+    with pytest.raises(InputError, match="expected corners to be one of ellipse, ellipses, arrow, none, got 'blob'"):
         list(drawing)
 
 

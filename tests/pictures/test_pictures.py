@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch
+from tests.contrast import COLOUR_VISION, colour_distance, contrast
 
 import probox
 from probox import Detections, Evaluation, GroundTruth
@@ -17,7 +18,7 @@ from probox.demo import Demo
 from probox.files.photos import find_photo
 from probox.pictures.artists import Shapes
 from probox.pictures.corners import principal_axes
-from probox.pictures.style import PALETTES
+from probox.pictures.style import PALETTES, Palette
 from probox.tables.results import Verdict
 
 BLUE, ORANGE = PALETTES["blue-orange"].right, PALETTES["blue-orange"].wrong
@@ -58,7 +59,8 @@ def one_detection(covariance: list[list[float]]) -> Detections:
 
 def test_ellipse_has_the_true_axes() -> None:
     """Covariance [[4, 3], [3, 4]] has eigenvalues 7 and 1, the larger one's axis at 45 degrees."""
-    axes = probox.draw(one_detection([[4, 3], [3, 4]]), 7)
+    assert set(tagged(probox.draw(one_detection([[4, 3], [3, 4]]), 7), "corner-0-0")) == {"corner-0-0-1"}
+    axes = probox.draw(one_detection([[4, 3], [3, 4]]), 7, corners="ellipses")
     ellipses = tagged(axes, "corner-0-0")
     assert set(ellipses) == {"corner-0-0-1", "corner-0-0-2", "corner-0-0-3"}
     for deviations in (1, 2, 3):
@@ -76,7 +78,7 @@ def test_drawn_ellipse_is_where_the_mahalanobis_distance_is_its_number_of_deviat
     for _ in range(20):
         root = rng.normal(size=(2, 2)) * rng.uniform(0.3, 6, 2)
         covariance = root @ root.T
-        axes = probox.draw(one_detection(covariance.tolist()), 7, labels="none")
+        axes = probox.draw(one_detection(covariance.tolist()), 7, labels="none", corners="ellipses")
         outline = tagged(axes, "corner-0-0")["corner-0-0-2"].points[:-1]
         away = outline[::3] - np.array([20, 15])  # every third vertex of a Bezier path lies on the curve
         distance = np.sqrt(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away))
@@ -107,13 +109,18 @@ def test_arrows_reach_two_deviations_along_both_axes() -> None:
 def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation], colours: str) -> None:
     result = results["unsure"]
     right, wrong = PALETTES[colours].right, PALETTES[colours].wrong
-    axes = probox.draw(result, 2, colours=colours)
+    axes = probox.draw(result, 2, colours=colours, show_above=0)
     here = np.flatnonzero(result.detections.image_rows == 1)
     boxes = tagged(axes, "box-")
     assert len(boxes) == len(here)
     for number, row in enumerate(here):
         box = boxes[f"box-{number}"]
         expected = right if result.detections.verdicts[row] == Verdict.TP else wrong
+        if (
+            expected == right
+            and result.objects.labels[result.detections.partners[row]] != result.detections.labels[row]
+        ):
+            expected = PALETTES[colours].wrong_class
         assert box.colour == expected
         np.testing.assert_allclose(extents(box), result.detections.boxes[row])
     masks = tagged(axes, "mask-")
@@ -121,7 +128,41 @@ def test_right_is_one_colour_and_wrong_the_other(results: dict[str, Evaluation],
     assert len(masks) == len(there)
     for number, row in enumerate(there):
         expected = right if result.objects.verdicts[row] == Verdict.TP else wrong
+        if expected == right and result.detections.labels[result.objects.partners[row]] != result.objects.labels[row]:
+            expected = PALETTES[colours].wrong_class
         assert masks[f"mask-{number}"].colour == expected
+
+
+def scissors_called_boat(probs: tuple[float, float] = (0.7, 0.3)) -> Evaluation:
+    """Return a result of one object, scissors, whose detection is a boat with the first of two probabilities."""
+    truth = GroundTruth.from_boxes(["boat", "scissors"], {1: (200, 200)}, [1], [[10, 60, 90, 120]], [1])
+    found = Detections(
+        classes=["boat", "scissors"], image_ids=[1], boxes=[[10, 60, 90, 120]], label_probs=[list(probs)]
+    )
+    return probox.evaluate(truth, found)
+
+
+@pytest.mark.parametrize("colours", list(PALETTES))
+def test_a_match_of_the_wrong_class_has_its_colour_and_names_both_classes(colours: str) -> None:
+    result = scissors_called_boat()
+    assert result.detections.verdicts.tolist() == [Verdict.TP]
+    axes = probox.draw(result, 1, colours=colours)
+    purple = PALETTES[colours].wrong_class
+    assert [shape.colour for start in ("box-", "mask-") for shape in tagged(axes, start).values()] == [purple, purple]
+    assert "boat (truth: scissors) 70" in {text.get_text() for text in axes.texts}
+    short = {text.get_text() for text in probox.draw(result, 1, colours=colours, labels="class").texts}
+    assert short == {"boat (truth: scissors)"}
+    right = probox.draw(scissors_called_boat((0.3, 0.7)), 1, colours=colours)
+    assert [shape.colour for shape in tagged(right, "box-").values()] == [PALETTES[colours].right]
+    assert "scissors 70" in {text.get_text() for text in right.texts}
+
+
+@pytest.mark.parametrize("palette", list(PALETTES.values()), ids=list(PALETTES))
+def test_the_colour_of_wrong_classes_differs_from_others_for_every_kind_of_colour_vision(palette: Palette) -> None:
+    assert contrast(palette.wrong_class, "#ffffff") > 4.5
+    for vision in COLOUR_VISION:
+        for other in (palette.right, palette.wrong, palette.neutral):
+            assert colour_distance(palette.wrong_class, other, vision) > 30, (vision, other)
 
 
 def test_mask_is_filled_on_its_own_pixels_only() -> None:
@@ -143,7 +184,7 @@ def test_heatmap_is_the_kernels(results: dict[str, Evaluation]) -> None:
     from probox.pictures.view import view_of_image
 
     view = view_of_image(results["unsure"], 1)
-    axes = probox.draw(results["unsure"], 1, heatmap=True)
+    axes = probox.draw(results["unsure"], 1, heatmap=True, show_above=0)
     highest = np.max([view.heatmap(row) for row in range(len(view.detections))], axis=0)
     np.testing.assert_allclose(heat(axes).get_array(), highest, atol=1e-12)
     assert highest.max() > 0.99
@@ -158,9 +199,14 @@ def test_heatmap_has_a_scale_and_keeps_what_tells_the_verdict(results: dict[str,
     assert np.ptp(colours[:, :3], axis=0).max() == 0.0  # one hue
     assert {"0", "0.5", "1", "P(pixel belongs to it)"} <= {text.get_text() for text in axes.texts}
     np.testing.assert_allclose(heat(axes).to_rgba(np.array([0.25, 1.0])), ramp.to_rgba(np.array([0.25, 1.0])))
-    assert {shape.colour for shape in tagged(axes, "box-").values()} <= {BLUE, ORANGE}
+    assert {shape.colour for shape in tagged(axes, "box-").values()} <= {
+        BLUE,
+        ORANGE,
+        PALETTES["blue-orange"].wrong_class,
+    }
     for palette in PALETTES.values():
-        assert to_hex(colours[-1]) not in (palette.right, palette.wrong)
+        for other in (palette.right, palette.wrong, palette.wrong_class):
+            assert min(colour_distance(to_hex(colours[-1]), other, vision) for vision in COLOUR_VISION) > 20
 
 
 def unsure_and_unmatched() -> Evaluation:
@@ -175,7 +221,7 @@ def unsure_and_unmatched() -> Evaluation:
 
 def test_unsure_detections_without_a_match_are_left_out_and_said() -> None:
     result = unsure_and_unmatched()
-    axes = probox.draw(result, 1)
+    axes = probox.draw(result, 1, show_above=0.3)
     assert set(tagged(axes, "box-")) == {"box-0", "box-2"}
     assert any(text.get_text() == "1 unmatched not above 0.3: not drawn" for text in axes.texts)
     everything = probox.draw(result, 1, show_above=0)
@@ -191,7 +237,38 @@ def test_without_truth_only_confidence_counts() -> None:
     )
     axes = probox.draw(found, 1)
     assert set(tagged(axes, "box-")) == {"box-1"}
-    assert any(text.get_text() == "1 not above 0.3: not drawn" for text in axes.texts)
+    assert "detections above 0.3" in {text.get_text() for text in axes.texts}
+    assert set(tagged(probox.draw(found, 1, show_above=0), "box-")) == {"box-0", "box-1"}
+
+
+def hit_and_false_positives(*confidences: float) -> Evaluation:
+    """Return a result of one object, detected with 0.5, and of false positives with these confidences."""
+    n = len(confidences)
+    truth = GroundTruth.from_boxes(["cup"], {1: (200, 200)}, [1], [[10, 10, 60, 60]], [0])
+    boxes = np.concatenate([[[10, 10, 60, 60]], np.tile([100.0, 100.0, 140.0, 140.0], (n, 1)) + np.arange(n)[:, None]])
+    probs = np.array([[0.5], *[[confidence] for confidence in confidences]])
+    return probox.evaluate(truth, Detections(classes=["cup"], image_ids=[1] * (n + 1), boxes=boxes, label_probs=probs))
+
+
+def test_all_detections_are_drawn_at_their_best_threshold() -> None:
+    result = hit_and_false_positives(0.2, 0.25, 0.1)
+    assert result.best_threshold().threshold == 0.25
+    axes = probox.draw(result, 1)
+    assert set(tagged(axes, "box-")) == {"box-0"}
+    assert "detections above 0.25" in {text.get_text() for text in axes.texts}
+    chosen = probox.draw(result.at_threshold(0.15), 1)  # somebody chose it: no other is looked for
+    assert len(tagged(chosen, "box-")) == 3
+    assert "detections above 0.15" in {text.get_text() for text in chosen.texts}
+    assert len(tagged(probox.draw(result, 1, show_above=0), "box-")) == 4
+
+
+def test_at_most_twenty_detections_are_drawn_the_most_confident() -> None:
+    crowd = hit_and_false_positives(*np.linspace(0.1, 0.9, 33).tolist()).at_threshold(0.12)
+    axes = probox.draw(crowd, 1)
+    drawn = sorted(int(name.split("-")[1]) for name in tagged(axes, "box-"))
+    assert drawn == np.sort(np.argsort(-crowd.detections.confidences)[:20]).tolist()
+    assert "20 of 33 detections above 0.12" in {text.get_text() for text in axes.texts}
+    assert len(tagged(probox.draw(crowd, 1, show_above=0), "box-")) == 33
 
 
 def test_the_veil_is_as_thick_as_it_is_told() -> None:
@@ -271,8 +348,9 @@ def test_labels_say_class_and_qualities(results: dict[str, Evaluation]) -> None:
     overall, spatial, label = (100 * table.quality(name)[row] for name in ("pPDQ", "spatial", "label"))
     full = f"pPDQ {overall:.0f}  Sp {spatial:.0f}  Lbl {label:.0f}"
     assert full in words
-    short = {text.get_text() for text in probox.draw(results["unsure"], 1, labels="class").texts}
-    assert short <= {*results["unsure"].classes, *(f"missed {name}" for name in results["unsure"].classes)}
+    short = {text.get_text() for text in probox.draw(results["unsure"], 1, labels="class", show_above=0).texts}
+    names = results["unsure"].classes
+    assert {text.split(" (truth: ")[0] for text in short} <= {*names, *(f"missed {name}" for name in names)}
     assert not probox.draw(results["unsure"], 1, labels="none").texts
 
 

@@ -13,10 +13,10 @@ from probox.evaluation.oddities.columns import Columns
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.resampling import pdq_per_image
 
-__all__ = ["CHOICES", "choose_images", "find_images", "seen_images"]
+__all__ = ["CHOICES", "choose_images", "find_images", "lost_points", "seen_images"]
 
 CHOICES = {
-    "worst": "of lowest PDQ",
+    "worst": "with most lost points",
     "best": "of highest PDQ",
     "false-positives": "with most false positives",
     "missed": "with most missed objects",
@@ -26,6 +26,9 @@ CHOICES = {
 
 _UNSEEN_TOO = "missed"
 """The choice that also has images that the detector did not see: all that is in them was missed."""
+
+_LEAST = 1e-9
+"""Lost points up to this are rounding of sums."""
 
 
 def seen_images(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
@@ -41,13 +44,22 @@ def seen_images(evaluation: Evaluation) -> npt.NDArray[np.bool_]:
     return seen
 
 
+def lost_points(evaluation: Evaluation) -> npt.NDArray[np.float64]:
+    """Return the points of PDQ that each image lost: TP + FP + FN minus the sum of its pPDQ.
+
+    Their sum over all images, divided by TP + FP + FN of all images, is 1 - PDQ (see `probox.analysis.budget`). A
+    false positive counts as its confidence where the convention says so.
+    """
+    sums = evaluation.image_sums
+    return np.asarray(sums["TP"] + sums["cost"] + sums["FN"] - sums["pPDQ"])
+
+
 def choose_images(
     evaluation: Evaluation, choice: str, n: int, *, seen: npt.NDArray[np.bool_] | None = None
 ) -> list[int]:
-    """Return the ids of the `n` images that a choice puts first.
+    """Return the ids of the `n` images that a choice puts first; ties go by id.
 
-    Of the worst with the same PDQ, say 0, those with more mistakes come first; other ties go by id. Images with nothing
-    in them come last.
+    Images that have none of what the choice goes by, such as lost points, are left out.
 
     Parameters
     ----------
@@ -56,25 +68,29 @@ def choose_images(
     choice : str
         One of `CHOICES`.
     n : int
-        How many; fewer if there are no more.
+        How many images; fewer are returned if no others qualify.
     seen : (images,) bool, optional
         Images that the detector saw: others are no failures of it and are left out of every choice but ``missed``.
         Default: `seen_images`, of all detections that were evaluated.
     """
+    if not evaluation.has_pairs:
+        raise InputError(
+            "PDQ was not measured, so no image is best or worst", remedy="evaluate with PDQ among the measures"
+        )
     table, image_ids = pdq_per_image(evaluation), evaluation.dataset.image_ids
-    filled = ~np.isnan(table["PDQ"])
     key = {
-        "worst": np.nan_to_num(table["PDQ"]),
-        "best": -np.nan_to_num(table["PDQ"]),
-        "false-positives": -table["FP"],
-        "missed": -table["FN"],
-        "crowded": -(2 * table["TP"] + table["FP"] + table["FN"]),
+        "worst": lost_points(evaluation),
+        "best": table["PDQ"],
+        "false-positives": table["FP"],
+        "missed": table["FN"],
+        "crowded": 2 * table["TP"] + table["FP"] + table["FN"],
     }[choice]
-    mistakes = table["FP"] + table["FN"] if choice == "worst" else np.zeros(len(image_ids))
-    order = np.lexsort((image_ids, -mistakes, key, ~filled))
+    usable = ~np.isnan(key) if choice == "best" else key > _LEAST
     if choice != _UNSEEN_TOO:
-        order = order[(seen_images(evaluation) if seen is None else seen)[order]]
-    return [int(image_id) for image_id in image_ids[order[:n]]]
+        usable &= seen_images(evaluation) if seen is None else seen
+    rows = np.flatnonzero(usable)
+    order = np.lexsort((image_ids[rows], -key[rows]))
+    return [int(image_id) for image_id in image_ids[rows[order[:n]]]]
 
 
 def find_images(evaluation: Evaluation, wanted: Sequence[str]) -> list[int]:

@@ -64,13 +64,13 @@ class _Commands(click.Group):
         command: click.Command = module.command
         return command
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with _end_with_reader():  # --help and --version print here
+            return super().make_context(*args, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _end_with_reader():
             return super().invoke(ctx)
-        except BrokenPipeError:
-            # The reader of our output went away (`| head`): not our failure, though click would exit with 1.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(0) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -93,6 +93,16 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@contextmanager
+def _end_with_reader() -> Iterator[None]:
+    """End with status 0 if the reader of the output goes away (`| head`), where click would exit with 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(0) from None
 
 
 def _cite(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:

@@ -13,8 +13,9 @@ from probox.cli.console import note, print_json, progress_bar
 from probox.cli.draw_job import LIMIT, Choice, Job, file_names, job_of_detections, job_of_evaluation, photo_folder
 from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
-from probox.pictures.drawing import CORNERS, LABELS, SHOWN_ABOVE, VEIL
+from probox.pictures.drawing import CORNERS, LABELS, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
+from probox.pictures.view import MOST_SHOWN, SHOWN_ABOVE
 
 STORIES = 3
 """So many examples of each kind, unless somebody says how many."""
@@ -52,8 +53,8 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
     "--show-above",
     type=click.FloatRange(0, 1),
     metavar="T",
-    help="Leave unmatched detections that are no surer than T out of pictures; verdicts stay, 0 shows all "
-    f"[default: {SHOWN_ABOVE}, or 0 with --label-threshold].",
+    help="Draw all matched detections, and the others above T; 0 draws all. Matches do not change "
+    f"[default: the {MOST_SHOWN} most confident detections above the label threshold].",
 )
 @click.option("--colours", type=click.Choice(list(PALETTES)), default="blue-orange", show_default=True)
 @click.option("--corners", type=click.Choice(CORNERS), default="ellipse", show_default=True)
@@ -84,15 +85,18 @@ def command(
     """Draw images with objects and detections.
 
     SOURCE is a folder that `probox evaluate --out` wrote, if there is one result in it, or that of one of its
-    results; or a file of detections, which is drawn as it is or, with --truth, judged first. Right is blue: mask
-    and box of true positives. Wrong is orange: the box of a false positive, the mask of a missed object.
+    results; or a file of detections, which is drawn as it is or, with --truth, judged first. Colours: true positives
+    are blue (mask and box), matches of the wrong class purple, false positives (box) and missed objects (mask) orange.
     Options of scoring, from --preset to --threads, say how to judge by --truth; a result was judged when it was made,
     and takes --label-threshold alone.
 
-    Without a choice of images the first 50 are drawn. Of detections, pictures show true positives and those surer than
-    0.3; what is left out counts all the same, and is said in the picture and below. --label-threshold T is another
-    thing: detections that are no surer than T are gone before anything is matched, as with `probox evaluate`, and all
-    others are drawn. Images that the detector seems not to have seen are drawn by --missed, --image and --all only.
+    Without a choice of images the first 50 are drawn. --worst ranks images by lost points: TP + FP + FN minus the sum
+    of pPDQ. Images that the detector seems not to have seen are drawn by --missed, --image and --all only.
+
+    A picture shows the 20 most confident detections above the label threshold, and states this limit. The threshold
+    is that of --label-threshold or of the result. A result of all detections is drawn at the threshold where its PDQ
+    is highest on these images. Detections below the threshold are left out before matching, as by `probox evaluate`.
+    Without ground truth the threshold is 0.3.
 
     --stories looks for examples instead and writes a picture of each with its caption, and index.html with all of them:
     boxes whose errors are far beyond their sigmas, or far below, or as they should be, and wrong labels that were sure.
@@ -117,8 +121,6 @@ def command(
             "choose images by --image, by --limit, --all, --stories, or by one of --worst, --best, ..."
         )
     choice = Choice(wanted, chosen[0] if chosen else None, None if all_images else limit or LIMIT)
-    if show_above is None:
-        show_above = 0.0 if "--label-threshold" in scoring.typed else SHOWN_ABOVE
     options["show_above"] = show_above
     if stories is not None:
         from probox.cli.draw_stories import write_stories
@@ -128,7 +130,7 @@ def command(
             raise click.UsageError("--stories needs a truth: give --truth, or a folder of results")
         write_stories(evaluation, found, stories, photo_folder(images), Path(out), ending, options, as_json=as_json)
         return
-    job = _job_of(source, truth, detections, scoring, photo_folder(images), choice)
+    job = _job_of(source, truth, detections, scoring, photo_folder(images), choice, best_threshold=show_above is None)
     written = _write(job, Path(out), ending, options, scoring.threads, quiet=as_json)
     if as_json:
         pictures = [{"image_id": i, "file": str(p)} for i, p in written]
@@ -140,7 +142,14 @@ def command(
 
 
 def _job_of(
-    source: str, truth: str | None, detections: str | None, scoring: Scoring, photos: Path | None, choice: Choice
+    source: str,
+    truth: str | None,
+    detections: str | None,
+    scoring: Scoring,
+    photos: Path | None,
+    choice: Choice,
+    *,
+    best_threshold: bool,
 ) -> Job:
     """Return what to draw of a result, of detections that are judged first, or of detections alone."""
     threshold = scoring.convention.label_threshold
@@ -148,7 +157,8 @@ def _job_of(
     if evaluation is None:
         return job_of_detections(source, threshold, photos, choice)
     at = None if evaluation.convention.label_threshold == threshold else threshold
-    return job_of_evaluation(evaluation, at, found, photos, choice)
+    best_threshold &= threshold is None
+    return job_of_evaluation(evaluation, at, found, photos, choice, best_threshold=best_threshold)
 
 
 def _judged(
@@ -209,7 +219,7 @@ def _write(
     def tasks() -> Iterator[Task]:
         for image_id, file_name in job.images:
             view = job.view(image_id, file_name)
-            left_out = len(view.detections) - len(view.shown(options["show_above"] or None))
+            left_out = len(view.detections) - len(view.shown(options["show_above"])[0])
             hidden[0] += left_out
             hidden[1] += left_out > 0
             yield Task(view, job.photos.get(image_id), options, ending)
@@ -226,9 +236,12 @@ def _write(
             written.append((image_id, out.write(names[image_id], drawn.content)))
             progress(len(written), len(job.images))
     if hidden[0]:
-        judged = bool(job.judgement())
+        above = options["show_above"]
+        limit = f"at most {MOST_SHOWN} each" if above is None else f"matched ones and those above {above:g}"
+        if above is None and not job.judgement():
+            limit += f", above {SHOWN_ABOVE if job.threshold is None else job.threshold:g}"
         job.notes.append(
-            f"{hidden[0]:,} detections {'without a match ' * judged}that are no surer than {options['show_above']:g}, "
-            f"in {hidden[1]:,} pictures, are not drawn{', though they count' * judged}; --show-above 0 draws all"
+            f"detections not drawn: {hidden[0]:,}, in {hidden[1]:,} picture{'s' * (hidden[1] != 1)}; "
+            f"pictures show {limit}; --show-above 0 draws all"
         )
     return written

@@ -45,6 +45,8 @@ class Job:
     sizes: dict[int, tuple[int, int]]
     heatmaps: Any
     notes: list[str]
+    threshold: float | None = None
+    """Of detections without ground truth."""
 
     def judgement(self) -> dict[str, Any]:
         """Return how detections were judged and with which numbers, for JSON; nothing if they were not."""
@@ -57,7 +59,7 @@ class Job:
         from probox.tables.detections import Detections
 
         if isinstance(self.source, Detections):
-            return view_of_detections(self.source, image_id, self.sizes[image_id], file_name)
+            return view_of_detections(self.source, image_id, self.sizes[image_id], file_name, self.threshold)
         return view_of_image(self.source, image_id, self.heatmaps)
 
 
@@ -70,15 +72,25 @@ def photo_folder(images: str | None) -> Path | None:
     return Path(images)
 
 
-def job_of_evaluation(evaluation: Any, threshold: float | None, found: Any, photos: Path | None, choice: Choice) -> Job:
-    """Return what to draw of an evaluation; `found` has heatmaps, if there are any."""
-    from probox.analysis.image_ranking import choose_images, find_images, seen_images
+def job_of_evaluation(
+    evaluation: Any, threshold: float | None, found: Any, photos: Path | None, choice: Choice, *, best_threshold: bool
+) -> Job:
+    """Return what to draw of an evaluation, at a threshold or the best one; `found` has heatmaps, if there are any."""
+    from probox.analysis.image_ranking import CHOICES, choose_images, find_images, seen_images
     from probox.files.photos import find_photo
+    from probox.pictures.view import at_best_threshold
 
     seen = seen_images(evaluation)  # before a threshold empties some
+    notes: list[str] = []
     if threshold is not None:
         evaluation = evaluation.at_threshold(threshold)
-    notes: list[str] = []
+    elif best_threshold and (best := at_best_threshold(evaluation)) is not evaluation:
+        notes.append(
+            f"only detections above {best.convention.label_threshold:.4g} are matched and drawn: PDQ is highest there "
+            f"on these images ({100 * best.pdq:.2f}, with all detections {100 * evaluation.pdq:.2f}); "
+            "--label-threshold T sets a threshold, --show-above 0 draws all detections"
+        )
+        evaluation = best
     listed = choice.limit is None or choice.wanted or (choice.ranked and choice.ranked[0] == "missed")
     if not seen.all() and not listed:
         notes.append(
@@ -89,6 +101,9 @@ def job_of_evaluation(evaluation: Any, threshold: float | None, found: Any, phot
         ids = find_images(evaluation, choice.wanted)
     elif choice.ranked is not None:
         ids = choose_images(evaluation, *choice.ranked, seen=seen)
+        name, n = choice.ranked
+        if len(ids) < n:
+            notes.append(f"fewer than {n:,} images have {CHOICES[name].split(' ', 2)[2]}: {len(ids):,}")
     else:
         every = evaluation.dataset.image_ids
         ids = _limited(every.tolist() if choice.limit is None else every[seen].tolist(), choice, notes)
@@ -136,7 +151,7 @@ def job_of_detections(source: str, threshold: float | None, photos: Path | None,
     elif choice.ranked is None:
         listed = _limited(listed, choice, notes)
     names = {image_id: alone.photos[image_id].name if alone.photos[image_id] else "" for image_id in listed}  # type: ignore[union-attr]
-    job = Job(table, [(i, names[i]) for i in listed], alone.photos, alone.sizes, None, notes)
+    job = Job(table, [(i, names[i]) for i in listed], alone.photos, alone.sizes, None, notes, threshold)
     if photos is not None:
         notes += without_photo([i for i, _ in job.images if job.photos.get(i) is None], photos)
     return job

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,7 +29,7 @@ from probox.files.staging import (
 __all__ = ["put_folder", "staging_near", "whole_folder"]
 
 _TRIES = 100
-"""How often a replaced folder is emptied, while a program writes into it."""
+"""How often probox tries to empty a replaced folder, while a program writes into it."""
 _MOST_KEPT = 1000
 """So many other files are kept in a folder that is replaced; beside more, files are replaced one by one."""
 
@@ -203,30 +204,39 @@ def _files_in(folder: Path) -> Iterator[tuple[Path, str]]:
 
 def _rescue(old: Path, place: Path, replaced: set[str], kept: set[tuple[str, int]]) -> None:
     """Bring over what somebody put into the old folder at the very moment it was replaced."""
-    for base, name in _files_in(old):
-        inside = (base / name).relative_to(old).as_posix()
-        if name and inside not in replaced and (inside, (base / name).lstat().st_ino) not in kept:
-            (place / inside).parent.mkdir(parents=True, exist_ok=True)
-            (place / inside).unlink(missing_ok=True)
-            os.link(base / name, place / inside, follow_symlinks=False)
+    for inside in _names_in(old):
+        _bring_over(inside, old, place, replaced, kept)
+
+
+def _bring_over(inside: str, old: Path, place: Path, replaced: set[str], kept: set[tuple[str, int]]) -> None:
+    """Give a file of the old folder its name in the new one, unless it is there already or is replaced."""
+    number = (old / inside).lstat().st_ino
+    if inside in replaced or (inside, number) in kept:
+        return
+    if not os.path.lexists(place / inside) or (place / inside).lstat().st_ino != number:
+        (place / inside).parent.mkdir(parents=True, exist_ok=True)
+        (place / inside).unlink(missing_ok=True)
+        os.link(old / inside, place / inside, follow_symlinks=False)
 
 
 def _discard(old: Path, place: Path, replaced: set[str], kept: set[tuple[str, int]]) -> None:
     """Remove what is left of a replaced folder, and bring over what a program that runs in it wrote meanwhile.
 
-    Folders are removed only when they are empty: nothing that is new in them can be lost.
+    Folders are removed only when they are empty. Files that cannot be brought over stay in a folder beside the new one.
     """
     for _ in range(_TRIES):
-        with suppress(OSError):  # a folder that is not empty yet
-            _rescue(old, place, replaced, kept)
-            present = {(inside, (old / inside).lstat().st_ino) for inside in _names_in(old)}
-            for inside, number in present:
-                same = (inside, number) in kept or inside in replaced
-                if same or (os.path.lexists(place / inside) and (place / inside).lstat().st_ino == number):
+        with suppress(OSError):  # a folder is just going away
+            for inside in _names_in(old):
+                with suppress(OSError):  # this file stays
+                    _bring_over(inside, old, place, replaced, kept)
                     (old / inside).unlink()
             for above, _folders, _files in os.walk(old, topdown=False):
-                os.rmdir(above)
-            return
+                remove_if_empty(Path(above))
+            if not old.exists():
+                return
+    left = place.with_name(f"{place.name}-{os.urandom(4).hex()}")
+    os.rename(old, left)
+    warnings.warn(f"{place}: files that a program wrote to it while it was replaced are now in {left}", stacklevel=2)
 
 
 def _put(new: Path, place: Path, aside: Path) -> None:

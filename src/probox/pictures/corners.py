@@ -48,9 +48,10 @@ def add_ellipses(
     strengths: Floats,
     names: list[str],
     *,
+    sigmas: tuple[int, ...] = SIGMAS,
     filled: bool = True,
 ) -> None:
-    """Draw the ellipses of corners at 1, 2 and 3 standard deviations along their true axes.
+    """Draw the ellipses of corners along their true axes.
 
     Parameters
     ----------
@@ -66,6 +67,8 @@ def add_ellipses(
         How opaque, 0 to 1.
     names : list of str
         One for each corner; its ellipses are called so with their number of deviations.
+    sigmas : tuple of int
+        How many standard deviations each ellipse of a corner is away from it, the outermost first.
     filled : bool
         Tint them. Not where the pixels below have something to say.
     """
@@ -82,7 +85,7 @@ def add_ellipses(
     outlines = np.einsum("kij,pj->kpi", roots, circle.vertices)
     paths, rgb, alphas, called = [], [], [], []
     for number, corner in enumerate(spread.tolist()):
-        for deviations in SIGMAS:
+        for deviations in sigmas:
             paths.append(Path(means[corner] + deviations * outlines[number], circle.codes))
             rgb.append(colours[corner])
             alphas.append(

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.files.photos import find_photo, load_photo
-from probox.pictures.corners import add_arrows, add_ellipses
+from probox.pictures.corners import SIGMAS, add_arrows, add_ellipses
 from probox.pictures.style import Palette, palette_called
-from probox.pictures.view import ImageView, view_of_detections, view_of_image
+from probox.pictures.view import ImageView, at_best_threshold, view_of_detections, view_of_image
 from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.results import Verdict
@@ -21,12 +21,10 @@ from probox.tables.results import Verdict
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CORNERS", "LABELS", "SHOWN_ABOVE", "VEIL", "draw", "draw_view", "new_axes"]
+__all__ = ["CORNERS", "LABELS", "VEIL", "draw", "draw_view", "new_axes"]
 
-CORNERS = ("ellipse", "arrow", "none")
+CORNERS = ("ellipse", "ellipses", "arrow", "none")
 LABELS = ("full", "class", "none")
-SHOWN_ABOVE = 0.3
-"""Detections without a match are drawn if they are surer than this, unless one asks for others."""
 VEIL = 0.12
 """How much of a photo is covered with white, so that colours on it mean something."""
 _GROUND = "#eceef1"
@@ -43,14 +41,14 @@ def draw(
     corners: str = "ellipse",
     heatmap: bool = False,
     labels: str = "full",
-    show_above: float = SHOWN_ABOVE,
+    show_above: float | None = None,
     veil: float = VEIL,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw one image with its objects and detections.
 
-    True positives: mask and box blue; false positives: box orange; missed objects: mask orange. Detections
-    alone, without truth, are blue.
+    True positives: mask and box blue; matches of the wrong class: mask and box purple; false positives: box orange;
+    missed objects: mask orange. Detections without ground truth are blue.
 
     Parameters
     ----------
@@ -64,15 +62,18 @@ def draw(
         Where given heatmaps come from (probabilistic segmentation): evaluations do not keep them.
     colours : {"blue-orange", "green-red"}
         Colours of right and wrong.
-    corners : {"ellipse", "arrow", "none"}
-        Corner Gaussians as ellipses at 1, 2 and 3 standard deviations, or as arrows of 2, along their axes.
+    corners : {"ellipse", "ellipses", "arrow", "none"}
+        Corner Gaussians as an ellipse at 1 standard deviation, as ellipses at 1, 2 and 3, or as arrows of 2, along
+        their axes.
     heatmap : bool
         Draw P(x), the probability of every pixel to belong to a detected object, with a scale.
     labels : {"full", "class", "none"}
         Text at detections: class, score, pPDQ, spatial and label quality; the class alone; nothing.
-    show_above : float
-        Detections without a match are drawn if their highest label probability is above this; true positives always.
-        It changes what is seen, not what was judged, and the picture says how many it leaves out. 0 shows all.
+    show_above : float, optional
+        Draw unmatched detections whose highest label probability is above this, and all true positives; 0 draws all
+        detections. Matches do not change. Default: the 20 most confident detections above the evaluation's label
+        threshold. An evaluation without one is matched again at its best threshold (see `probox.best_threshold`);
+        detections without ground truth must be above 0.3. The picture states the limit.
     veil : float
         How much of the photo is covered with white, 0 (none) to 1.
     ax : matplotlib axes, optional
@@ -102,7 +103,7 @@ def draw(
             raise InputError("there is no image to draw")
         image_id = int(ids[0])
     if isinstance(source, Evaluation):
-        view = view_of_image(source, image_id, detections)
+        view = view_of_image(at_best_threshold(source) if show_above is None else source, image_id, detections)
         photo = _photo(image, image_id, view.file_name, (view.width, view.height))
     else:
         photo = _photo(image, image_id, "")
@@ -128,7 +129,7 @@ def draw_view(
     corners: str = "ellipse",
     heatmap: bool = False,
     labels: str = "full",
-    show_above: float = SHOWN_ABOVE,
+    show_above: float | None = None,
     veil: float = VEIL,
     ax: Axes | None = None,
 ) -> Axes:
@@ -136,13 +137,13 @@ def draw_view(
     for name, value, allowed in (("corners", corners, CORNERS), ("labels", labels, LABELS)):
         if value not in allowed:
             raise InputError(f"expected {name} to be one of {', '.join(allowed)}, got {value!r}")
-    for name, number in (("show_above", show_above), ("veil", veil)):
+    for name, number in (("show_above", 0 if show_above is None else show_above), ("veil", veil)):
         if isinstance(number, bool) or not isinstance(number, int | float | np.number) or not 0 <= number <= 1:
             raise InputError(f"expected {name} to be a number from 0 to 1, got {number!r:.40}")
     palette = palette_called(colours)
     require("matplotlib", extra="report")
     axes = new_axes(view.width, view.height) if ax is None else ax
-    rows = view.shown(show_above or None)
+    rows, remark = view.shown(show_above)
     _draw_ground(axes, view, photo, veil)
     _draw_masks(axes, view, palette, filled=not heatmap)
     taken: list[tuple[float, float, float, float]] = []
@@ -154,11 +155,8 @@ def draw_view(
     if labels != "none":
         from probox.pictures.labelling import add_labels, add_remark
 
-        hidden = len(view.detections) - len(rows)
-        if hidden:
-            taken.append(
-                add_remark(axes, view, f"{hidden} {'unmatched ' * view.judged}not above {show_above:g}: not drawn")
-            )
+        if remark:
+            taken.append(add_remark(axes, view, remark))
         add_labels(axes, view, palette, rows, full=labels == "full", taken=taken)
     return axes
 
@@ -255,11 +253,12 @@ def _draw_masks(axes: Axes, view: ImageView, palette: Palette, *, filled: bool) 
         return
     overlay = np.zeros((view.height, view.width, 4), np.uint8)
     outlines, colours, names = [], [], []
+    _, of_objects = view.colours(palette)
     # The largest first, so that small ones stay visible on them.
     for row in np.argsort(-view.masks.pixels, kind="stable").tolist():
         if not view.masks.pixels[row]:
             continue
-        colour = palette.of_verdict(int(view.objects.verdicts[row]))
+        colour = of_objects[row]
         left, top, mask = view.mask_in_box(row)
         opaque = 0.40 if filled or view.objects.verdicts[row] == Verdict.FN else 0.0
         here = overlay[top : top + mask.shape[0], left : left + mask.shape[1]]
@@ -290,7 +289,8 @@ def _draw_boxes(
     rows = rows[np.argsort(table.confidences[rows], kind="stable")]  # the surest last, on top
     right = (table.verdicts[rows] == Verdict.TP) | (not view.judged)
     strengths = np.where(right, 1.0, (0.4 + 0.6 * table.confidences[rows].astype(np.float64)) * thin)
-    colours = np.array([to_rgb(_detection_colour(view, palette, row)) for row in rows.tolist()])
+    of_detections, _ = view.colours(palette)
+    colours = np.array([to_rgb(of_detections[row]) for row in rows.tolist()])
     turns = np.array([0, 1, 2, 1, 2, 3, 0, 3, 0, 1])
     codes = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
     outlines = [Outline(points, codes) for points in table.boxes[rows][:, turns].reshape(-1, 5, 2)]
@@ -314,11 +314,8 @@ def _draw_boxes(
         "colours": np.repeat(colours, 2, axis=0),
         "names": [f"corner-{row}-{corner}" for row in rows.tolist() for corner in range(2)],
     }
-    if corners == "ellipse":
-        add_ellipses(axes, **both_corners, strengths=np.repeat(strengths * thin, 2), filled=filled)
+    if corners in ("ellipse", "ellipses"):
+        sigmas = (1,) if corners == "ellipse" else SIGMAS
+        add_ellipses(axes, **both_corners, strengths=np.repeat(strengths * thin, 2), sigmas=sigmas, filled=filled)
     elif corners == "arrow":
         add_arrows(axes, **both_corners, strengths=np.repeat(strengths, 2))
-
-
-def _detection_colour(view: ImageView, palette: Palette, row: int) -> str:
-    return palette.of_verdict(int(view.detections.verdicts[row])) if view.judged else palette.right

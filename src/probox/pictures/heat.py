@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HEAT", "HEAT_OPACITY", "add_heat", "highest_probability"]
 
-HEAT = "#b0009e"
-"""Neither the colour of right nor that of wrong in any palette, and rare in photos. What is certain is darkest."""
+HEAT = "#004d40"
+"""Differs from all colours of outlines, for every kind of colour vision. What is certain is darkest."""
 HEAT_OPACITY = 0.72
 """Of what is certain: what is below can still be seen."""
 

@@ -100,7 +100,8 @@ def add_labels(
     taken: Sequence[Rectangle] = (),
 ) -> None:
     """Write what was found, and what was missed, where there is room; `taken` are places of other things."""
-    labels = [_detection_label(view, palette, row, full) for row in _by_importance(view, rows)]
+    colours, _ = view.colours(palette)
+    labels = [_detection_label(view, colours[row], row, full) for row in _by_importance(view, rows)]
     labels += [
         _missed_label(view, palette, row) for row in np.flatnonzero(view.objects.verdicts == Verdict.FN).tolist()
     ]
@@ -288,11 +289,12 @@ def _by_importance(view: ImageView, rows: npt.NDArray[np.int64]) -> list[int]:
     return rows[order].tolist()  # type: ignore[no-any-return]
 
 
-def _detection_label(view: ImageView, palette: Palette, row: int, full: bool) -> _Label:
+def _detection_label(view: ImageView, colour: str, row: int, full: bool) -> _Label:
     table = view.detections
     name = view.class_name(int(table.labels[row]))
+    if view.wrong_class[row]:
+        name += f" (truth: {view.class_name(int(view.objects.labels[table.partners[row]]))})"
     title = f"{name} {100 * table.scores[row]:.0f}"
-    colour = palette.of_verdict(int(table.verdicts[row])) if view.judged else palette.right
     x1, y1, x2, y2 = (float(value) for value in table.boxes[row])
     large, small = _SIZES
     variants = [_Variant((name,), large), _Variant((name,), small)]

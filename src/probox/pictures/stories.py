@@ -80,7 +80,7 @@ def draw_story(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None, c
     caption : str
         What to write below.
     **options
-        What `draw_view` takes.
+        What `draw_view` takes; an ellipse becomes those at 1, 2 and 3 standard deviations, for which there is room.
     """
     from matplotlib.patches import Rectangle
 
@@ -94,6 +94,8 @@ def draw_story(view: ImageView, *, photo: npt.NDArray[np.uint8] | None = None, c
     height = _WIDTH * shape + words
     figure = TextFigure(figsize=(_WIDTH, height), dpi=150, facecolor="white")
     axes: Axes = figure.add_axes((0.0, words / height, 1.0, 1.0 - words / height))
+    if options.get("corners", "ellipse") == "ellipse":
+        options["corners"] = "ellipses"
     draw_view(view, photo=photo, ax=axes, labels="none", **options)
     truth = view.objects.boxes[0]
     axes.add_artist(
@@ -162,8 +164,8 @@ summary {{ opacity: 0.6; cursor: pointer; }}
 h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
 </style>
 <h1>{title}</h1>
-<p>{right} is matched, {wrong} is not; ellipses are 1, 2 and 3 standard deviations of a corner; the truth's box is
-dashed.
+<p>{right} is matched, purple is matched with the wrong class, {wrong} is not matched; ellipses are 1, 2 and 3 standard
+deviations of a corner; the truth's box is dashed.
 d² is the squared distance of the truth from the box in units of its sigmas, over the four edges.</p>
 {body}{notes}</html>
 """

@@ -31,15 +31,20 @@ ENDINGS = ("png", "svg", "pdf")
 
 @dataclasses.dataclass(frozen=True)
 class Palette:
-    """Two colours that tell right from wrong, and one for what is not judged."""
+    """Colours of matched and unmatched, of matches of the wrong class, and of what is ignored.
+
+    The default of `wrong_class`, a dark purple, differs from the other colours for every kind of colour vision.
+    """
 
     right: str
     wrong: str
+    wrong_class: str = "#8a0f8a"
     neutral: str = "#8a8f98"
 
-    def of_verdict(self, verdict: int) -> str:
-        """Return the colour of an object or detection with this verdict."""
-        return {Verdict.TP: self.right, Verdict.FP: self.wrong, Verdict.FN: self.wrong}.get(verdict, self.neutral)
+    def of_verdict(self, verdict: int, *, wrong_class: bool = False) -> str:
+        """Return the colour of an object or detection; `wrong_class`: its match is of another class."""
+        right = self.wrong_class if wrong_class else self.right
+        return {Verdict.TP: right, Verdict.FP: self.wrong, Verdict.FN: self.wrong}.get(verdict, self.neutral)
 
 
 PALETTES = {"blue-orange": Palette("#1f77ff", "#ff8a1e"), "green-red": Palette("#1fa35b", "#e5383b")}

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.analysis.thresholds import best_pdq
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.measures.pdq.heatmap import heatmap
+from probox.pictures.style import Palette
 from probox.tables.detections import Detections
 from probox.tables.masks import Masks
 from probox.tables.results import DetectionTable, ObjectTable, Verdict, unmatched
 
-__all__ = ["ImageView", "scored_boxes", "scored_covariances", "view_of_detections", "view_of_image"]
+__all__ = [
+    "MOST_SHOWN",
+    "SHOWN_ABOVE",
+    "ImageView",
+    "at_best_threshold",
+    "scored_boxes",
+    "scored_covariances",
+    "view_of_detections",
+    "view_of_image",
+]
 
+MOST_SHOWN = 20
+"""The most detections of an image that are drawn by default: those of highest confidence."""
+SHOWN_ABOVE = 0.3
+"""The label threshold of detections without ground truth, unless one is given."""
 MAX_DRAWN = 1 << 27
 """The most pixels of an image that is drawn."""
 
@@ -63,13 +79,49 @@ class ImageView:
         steps[runs[:, 0] - y0, runs[:, 2] - x0] = -1
         return x0, y0, np.cumsum(steps, axis=1, dtype=np.int8)[:, :-1] > 0
 
-    def shown(self, above: float | None) -> npt.NDArray[np.int64]:
-        """Return the detections to draw: those that are matched, and the others whose confidence is above a limit."""
-        table = self.detections
-        kept = np.ones(len(table), bool) if above is None else table.confidences > np.float32(above)
-        if self.judged:
-            kept |= table.verdicts == Verdict.TP
-        return np.flatnonzero(kept)
+    def shown(self, above: float | None = None) -> tuple[npt.NDArray[np.int64], str]:
+        """Return the rows of the detections to draw, and a remark on the limit, empty if there is none.
+
+        Parameters
+        ----------
+        above : float, optional
+            Matched detections, and the others whose confidence is above this. Default: the `MOST_SHOWN` most confident
+            above the label threshold.
+        """
+        confidences = self.detections.confidences
+        if above is not None:
+            kept = (confidences > np.float32(above)) | (above == 0)
+            if self.judged:
+                kept |= self.detections.verdicts == Verdict.TP
+            hidden = len(kept) - int(kept.sum())
+            remark = f"{hidden} {'unmatched ' * self.judged}not above {above:g}: not drawn" if hidden else ""
+            return np.flatnonzero(kept), remark
+        threshold = self.convention.label_threshold
+        rows = np.flatnonzero(confidences > np.float32(threshold)) if threshold else np.arange(len(confidences))
+        shown = np.sort(rows[np.argsort(-confidences[rows], kind="stable")[:MOST_SHOWN]])
+        part = f"{len(shown)} of {len(rows)} " if len(shown) < len(rows) else ""
+        limit = f" above {threshold:.4g}" if threshold else ""
+        return shown, f"{part}detections{limit}" if part or limit else ""
+
+    @cached_property
+    def wrong_class(self) -> npt.NDArray[np.bool_]:
+        """Return which detections are matched with an object of another class than their most probable one."""
+        found = self.detections
+        wrong: npt.NDArray[np.bool_] = (found.verdicts == Verdict.TP) & (found.partners >= 0)
+        wrong[wrong] = found.labels[wrong] != self.objects.labels[found.partners[wrong]]
+        return wrong
+
+    def colours(self, palette: Palette) -> tuple[list[str], list[str]]:
+        """Return the colour of each detection and of each object."""
+        found, there = self.detections, self.objects
+        if not self.judged:
+            return [palette.right] * len(found), []
+        of_object = np.zeros(len(there), bool)
+        of_object[found.partners[self.wrong_class]] = True
+        return (
+            [palette.of_verdict(v, wrong_class=w) for v, w in zip(found.verdicts, self.wrong_class, strict=True)],
+            [palette.of_verdict(v, wrong_class=w) for v, w in zip(there.verdicts, of_object, strict=True)],
+        )
 
     def heatmap(self, row: int) -> npt.NDArray[np.float64]:
         """Return P(x) of detection `row`: as given, or as its box and corner covariances induce it."""
@@ -83,6 +135,14 @@ class ImageView:
     def class_name(self, index: int) -> str:
         """Return a class's name; a class that the truth does not know has none."""
         return self.classes[index] if 0 <= index < len(self.classes) else "unknown class"
+
+
+def at_best_threshold(evaluation: Evaluation) -> Evaluation:
+    """Return an evaluation of all detections at the label threshold where its PDQ is highest; any other as it is."""
+    if evaluation.convention.label_threshold or not evaluation.has_pairs or not len(evaluation.detections):
+        return evaluation
+    best = best_pdq(evaluation).threshold
+    return evaluation if best is None else evaluation.at_threshold(best)
 
 
 def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections | None = None) -> ImageView:
@@ -126,8 +186,14 @@ def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections 
     )
 
 
-def view_of_detections(detections: Detections, image_id: int, size: tuple[int, int], file_name: str = "") -> ImageView:
-    """Return one image of detections alone: nothing is judged. `size` is the image's width and height."""
+def view_of_detections(
+    detections: Detections,
+    image_id: int,
+    size: tuple[int, int],
+    file_name: str = "",
+    threshold: float | None = None,
+) -> ImageView:
+    """Return one image of detections without ground truth. `size` is the image's width and height."""
     rows = np.flatnonzero(detections.image_ids == image_id)
     kept = detections.select(rows)
     n = len(rows)
@@ -151,7 +217,7 @@ def view_of_detections(detections: Detections, image_id: int, size: tuple[int, i
         height=size[1],
         file_name=file_name,
         classes=detections.classes,
-        convention=Convention(),
+        convention=Convention(label_threshold=SHOWN_ABOVE if threshold is None else threshold),
         objects=ObjectTable.none(),
         masks=Masks.from_boxes(np.zeros((0, 4), np.int32)),
         detections=judged,

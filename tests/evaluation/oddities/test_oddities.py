@@ -173,6 +173,22 @@ def test_from_ten_duplicates_on(good: Any) -> None:
         assert kinds(evaluate(truth, found.select(rows), measures=("map",))) == expected
 
 
+@pytest.mark.parametrize("boxes", ["of objects", "of pixels"])
+def test_a_box_as_often_as_in_the_truth_is_no_duplicate(boxes: str) -> None:
+    """Images of 8 x 8 pixels hold the same box of the same class twice, and detections are the objects."""
+    n = 20
+    there = [[1, 1, 5, 5], [1, 1, 5, 5], [2, 3, 7, 8]] * n
+    sizes = dict.fromkeys(range(n), (8, 8))
+    truth = GroundTruth.from_boxes(["cup"], sizes, np.repeat(np.arange(n), 3), there, [0] * len(there))
+    found = Detections(
+        classes=["cup"], image_ids=np.repeat(np.arange(n), 3), label_probs=np.ones((3 * n, 1)),
+        boxes=truth.boxes if boxes == "of objects" else truth.masks.boxes.astype(float),
+    )  # fmt: skip
+    assert "duplicate detections" not in kinds(evaluate(truth, found, measures=("map",)))
+    thrice = found.select(np.repeat(np.arange(3 * n), np.tile([2, 1, 1], n)))
+    assert "duplicate detections" in kinds(evaluate(truth, thrice, measures=("map",)))
+
+
 def test_the_same_box_of_another_class_is_no_duplicate(good: Any) -> None:
     truth, found = good
     rows = np.tile(np.arange(len(found)), 2)

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.files.outputs.commands import COMMANDS, MAIN, leftovers, run, tree
 
 from probox.errors import InputError
+from probox.files import whole_folder
 from probox.files.folder import output_folder
 from probox.files.output import write_files
 from probox.files.staging import claim, exchange, staging, sweep
@@ -96,10 +98,10 @@ def test_the_folder_one_stands_in_stays_the_same(tmp_path: Path, monkeypatch: py
 class TestAtTheMomentOfTheSwap:
     """What somebody writes into a folder just before it is replaced."""
 
-    def write(self, out: Path, version: bytes) -> None:
+    def write(self, out: Path, version: bytes, second: str = "b") -> None:
         with output_folder(out, "draw") as folder:
             folder.write("a", version)
-            folder.write("b", version)
+            folder.write(second, version)
 
     @pytest.fixture
     def out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -125,6 +127,29 @@ class TestAtTheMomentOfTheSwap:
         assert files.pop(".probox.json")
         assert files == {"a": b"new", "b": b"new", "mine.txt": b"late", "late/new.txt": b"late"}
         assert leftovers(out.parent) == []
+
+    def test_files_that_cannot_be_brought_over_stay_beside_the_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A program writes a file `sub` into the old folder, whose name is a folder in the new one."""
+        out = tmp_path / "out"
+        self.write(out, b"old")
+        (out / "mine.txt").write_text("mine")
+        discard = whole_folder._discard
+
+        def late(old: Path, *more: Any) -> None:
+            (old / "sub").write_text("late")
+            discard(old, *more)
+
+        monkeypatch.setattr(whole_folder, "_discard", late)
+        with pytest.warns(UserWarning, match=r"out: files .* are now in .*out-[0-9a-f]{8}$"):
+            self.write(out, b"new", "sub/b")
+        files = tree(tmp_path)
+        (left,) = (name for name in files if name.startswith("out-"))
+        assert left.endswith("/sub")  # and nothing else is in that folder
+        assert files[left] == b"late"
+        assert (files["out/a"], files["out/sub/b"], files["out/mine.txt"]) == (b"new", b"new", b"mine")
+        assert leftovers(tmp_path) == []
 
     def test_the_old_folder_comes_back_where_it_cannot_stay(self, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(source: Path, target: Path, **more: object) -> None:

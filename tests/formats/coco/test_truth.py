@@ -169,6 +169,24 @@ def test_lvis_is_warned_of(write: Write, key: str) -> None:
     assert [(each.kind, each.is_error) for each in problems.findings] == [("images annotated in part", False)]
 
 
+@pytest.mark.parametrize("value", [[], None])
+def test_lvis_keys_that_name_no_category_are_no_lvis(write: Write, value: Any) -> None:
+    keys = {"neg_category_ids": value, "not_exhaustive_category_ids": value}
+    path = write(changed(lambda file: [image.update(keys) for image in file["images"]]))
+    assert read_coco(path).notes == read_coco(write(changed(lambda file: None), "plain.json")).notes
+
+
+def test_one_image_that_names_categories_makes_the_file_lvis(write: Write) -> None:
+    def one(file: dict[str, Any]) -> None:
+        for image, names in zip(file["images"], ([], [3]), strict=True):
+            image["neg_category_ids"] = names
+
+    assert any(
+        note.startswith("2 images are annotated in some categories only")
+        for note in read_coco(write(changed(one))).notes
+    )
+
+
 def test_annotations_without_ids_are_numbered(write: Write) -> None:
     truth = read_coco(write(changed(lambda t: [a.pop("id") for a in t["annotations"]])))
     assert truth.ids.tolist() == [1, 0, 2]

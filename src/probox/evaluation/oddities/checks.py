@@ -84,6 +84,11 @@ def check_duplicates(columns: Columns) -> list[Oddity]:
     # Two objects of a tiny image may have equal integer boxes, but hardly the same score.
     key = _hash(columns.image_rows, columns.labels, *columns.boxes.T, columns.scores)
     rows = known[_repeats(key[known])]
+    if len(rows):  # a right detector repeats a box as often as the ground truth does
+        own = _hash(columns.image_rows, columns.labels, *columns.boxes.T)
+        pixels = columns.mask_boxes - np.array([0.0, 0.0, 1.0, 1.0])  # ends on the last pixel
+        there = [_hash(columns.object_rows, columns.object_labels, *b.T) for b in (columns.object_boxes, pixels)]
+        rows = rows[_count(own[rows], own) > np.maximum(*(_count(own[rows], keys) for keys in there))]
     if len(rows) >= max(MIN_DUPLICATES, DUPLICATE_SHARE * len(columns.boxes)):
         text = f"{len(rows):,} of {len(columns.boxes):,} detections repeat another one of the same image, class and box"
         remedy = "leave out the copies (files joined twice, or no suppression)"
@@ -99,6 +104,12 @@ def _hash(*columns: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
         key *= np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     return key
+
+
+def _count(key: npt.NDArray[np.uint64], among: npt.NDArray[np.uint64]) -> Rows:
+    """Return how often each key is among others."""
+    in_order = np.sort(among)
+    return np.searchsorted(in_order, key, "right") - np.searchsorted(in_order, key, "left")
 
 
 def _repeats(key: npt.NDArray[np.uint64]) -> Rows:
