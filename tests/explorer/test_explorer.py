@@ -14,6 +14,7 @@ from tests.measures.toy import TOY
 import probox
 from probox import Evaluation
 from probox.demo import Demo
+from probox.explorer.constants import COLOURS
 from probox.explorer.page import write_report
 from probox.measures import registry
 from probox.tables.results import Verdict
@@ -178,7 +179,8 @@ def test_sorts_the_gallery(browser: Browser, page: Path, results: dict[str, Eval
     browser.choose("#sort", sort)
     order = browser.js("return probox.order")
     per_image = results["unsure"].per_image()
-    key = {"worst": per_image["PDQ"], "best": -per_image["PDQ"], "missed": -per_image["FN"], "wrong": -per_image["FP"]}
+    lost = per_image["TP"] + per_image["FP"] + per_image["FN"] - per_image["sum_pPDQ"]
+    key = {"worst": -lost, "best": -per_image["PDQ"], "missed": -per_image["FN"], "wrong": -per_image["FP"]}
     assert order == np.lexsort((np.arange(12), key[sort])).tolist()
 
 
@@ -306,3 +308,97 @@ def test_challenge_form_counts_false_positives_by_their_probability(
     assert summary_cell(browser, 0, "PDQ") == percent(result.pdq)
     browser.choose("#exact", "0.5")
     assert summary_cell(browser, 0, "PDQ") == percent(result.at_threshold(0.5).pdq)
+
+
+# --- what pictures show ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a page of images with a hundred detections, with nothing, and with a match of the wrong class."""
+    classes = ["boat", "scissors"]
+    truth = probox.GroundTruth.from_boxes(
+        classes, {1: (200, 200), 2: (200, 200), 3: (200, 200)}, [1, 3], [[20, 20, 80, 80], [20, 20, 80, 80]], [0, 1]
+    )
+    corners = np.random.default_rng(0).uniform(0, 150, (99, 2))
+    boxes = [[20, 20, 80, 80], *np.hstack([corners, corners + 40]).tolist(), [20, 20, 80, 80]]
+    confident, other = [[0.9, 0.05]], [[0.8, 0.2]]
+    weak = np.column_stack([np.linspace(0.02, 0.3, 99), np.zeros(99)]).tolist()
+    found = probox.Detections(
+        classes=classes,
+        image_ids=[*[1] * 100, 3],
+        boxes=boxes,
+        label_probs=[*confident, *weak, *other],
+        covariances=np.tile(4.0 * np.eye(2), (101, 2, 1, 1)),
+    )
+    return write_report({"a": probox.evaluate(truth, found)}, tmp_path_factory.mktemp("crowded") / "r")[0]
+
+
+COUNT_RINGS = """
+const own = CanvasRenderingContext2D.prototype.ellipse;
+window.rings = [];
+CanvasRenderingContext2D.prototype.ellipse = function (...given) {
+  window.rings.push(given[2]);
+  own.apply(this, given);
+};
+probox.redraw();
+"""
+
+
+def test_pictures_show_what_is_above_the_best_threshold_and_all_on_demand(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded, "image=1")
+    browser.wait(lambda: browser.count("#items .item"))
+    browser.js(COUNT_RINGS)
+    browser.wait(lambda: browser.js("return window.rings.length > 0"))
+    assert browser.js("return window.rings") == pytest.approx([2.0, 2.0])  # one std, at both corners of one detection
+    said = browser.text(".pane .limit")
+    assert said.startswith("1 of 100 detections drawn: above 0.3")
+    assert "best threshold on these images" in said
+    assert [label["text"] for label in browser.js("return probox.panes()[0].labels")] == ["boat 90"]
+    browser.js("window.rings = []")
+    browser.click(".pane .limit button")
+    browser.wait(lambda: browser.js("return window.rings.length") == 200)
+    assert browser.text(".pane .limit").startswith("All 100 detections drawn")
+    assert "detections=all" in browser.js("return location.hash")
+
+
+def test_at_most_20_detections_have_rings_and_labels(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded, "image=1&t=0.05")
+    browser.wait(lambda: browser.count("#items .item") > 80)
+    browser.js(COUNT_RINGS)
+    browser.wait(lambda: browser.js("return window.rings.length") == 40)
+    assert 10 < browser.js("return probox.panes()[0].labels.length") <= 20
+    assert browser.text(".pane .limit") == ""  # the threshold that is set says what is shown
+
+
+def test_the_gallery_says_what_its_pictures_show(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded)
+    assert "above 0.3" in browser.text("#limit")
+    browser.js("document.querySelector('#limit button').click()")
+    assert browser.text("#limit").startswith("Pictures show all detections.")
+
+
+def test_an_empty_picture_is_never_the_worst(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded)
+    assert browser.text("#sort option:checked") == "most points lost"
+    assert browser.js("return probox.order") == [0, 2, 1]  # the second image has neither objects nor detections
+
+
+def test_a_match_of_the_wrong_class_says_so_in_its_own_colour(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded, "image=3&pick=d0")
+    browser.wait(lambda: browser.count("#items .item"))
+    assert browser.texts(".item.wrong-class > span:first-child") == ["boat (truth: scissors) 80.0"]
+    assert browser.wait(lambda: browser.js("return probox.panes()[0].labels?.map(one => one.text)")) == [
+        "boat (truth: scissors) 80"
+    ]
+    picked = browser.text("#picked")
+    assert "boat (truth: scissors)" in picked
+    assert "wrong class" in picked
+    view = "const view = probox.store.view(0, null);"
+    colours = browser.js(f"{view} return [probox.outcomeColour(view, 'd', 100), probox.outcomeColour(view, 'o', 1)]")
+    assert set(colours) == {COLOURS["wrong-class"][0]}
+    browser.open(crowded, "show=objects&class=scissors")
+    browser.js("document.getElementById('gallery').scrollIntoView({behavior: 'instant'})")
+    browser.wait(lambda: browser.count("#grid .said"))
+    assert browser.text("#grid .said .name") == "boat (truth: scissors)"
+    assert browser.count("#grid .numbers.wrong-class") == 1
