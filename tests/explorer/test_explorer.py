@@ -63,7 +63,7 @@ def test_a_measure_of_the_registry_has_its_column(
     assert results["sure"].summary()["hit_score"] < results["unsure"].summary()["hit_score"]
     assert browser.js(best) == "0"  # the toy's low numbers are the better ones
     assert browser.js("return document.querySelector('#summary [data-key=hit_score]').title") == (
-        "mean score of true positives, of all detections"
+        "mean score of true positives, of all detections; lower is better"
     )
     assert browser.count('#classes [data-key="hit_score"]') == 0  # it cannot follow the threshold
     browser.choose("#threshold", "0.5")
@@ -75,10 +75,12 @@ def test_a_measure_of_the_registry_has_its_column(
 def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page)
     names = lambda: browser.texts("#summary tbody th")  # noqa: E731
-    assert names() == ["unsure", "sure"]  # by PDQ, best first
-    browser.click('#summary [data-key="name"]')
+    assert names() == ["sure", "unsure"]  # as given
+    browser.click('#summary [data-key="PDQ"]')
+    assert names() == ["unsure", "sure"]
+    browser.click('#summary [data-key="number"]')
     assert names() == ["sure", "unsure"]
-    browser.click('#summary [data-key="name"]')
+    browser.click('#summary [data-key="number"]')
     assert names() == ["unsure", "sure"]
     assert browser.js("return document.querySelector('#summary th[aria-sort=descending]').textContent") == "detector"
     for key in ("label", "FN", "foreground"):
@@ -91,9 +93,9 @@ def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dic
     browser.click("#summary-markdown")
     markdown = browser.wait(lambda: browser.js("return probox.copied"))
     lines = markdown.splitlines()
-    assert lines[0] == "| detector | mAP | mLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
-    assert lines[2].startswith("| unsure | ")
-    assert f"**{percent(results['unsure'].pdq)}**" in lines[2]
+    assert lines[0] == "| detector | mAP | 1 \u2212 moLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
+    assert lines[3].startswith("| unsure | ")
+    assert f"**{percent(results['unsure'].pdq)}**" in lines[3]
     browser.click("#summary-latex")
     browser.wait(lambda: browser.js("return probox.copied") != markdown)
     latex = browser.js("return probox.copied")
@@ -308,6 +310,98 @@ def test_challenge_form_counts_false_positives_by_their_probability(
     assert summary_cell(browser, 0, "PDQ") == percent(result.pdq)
     browser.choose("#exact", "0.5")
     assert summary_cell(browser, 0, "PDQ") == percent(result.at_threshold(0.5).pdq)
+
+
+# --- many detectors -------------------------------------------------------------------------------------------------
+
+SEVEN = (
+    "zebra_run_with_a_rather_long_name_00001",
+    "empty_submission_of_some_team_round_002",
+    "resnet101_fpn_3x_iou065_score0001_no_03",
+    "resnet101_fpn_3x_iou065_score0001_no_04",
+    "resnet101_fpn_3x_iou065_score0001_no_05",
+    "resnet101_fpn_3x_iou065_score0001_no_06",
+    "a_detector_that_comes_last_though_an_a_",
+)
+
+
+@pytest.fixture(scope="module")
+def seven(demo: Demo, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of seven detectors with long names: six are equal, the second has no detections."""
+    empty = probox.evaluate(demo.truth, demo.detectors["sure"].select(np.zeros(0, int)))
+    named = {name: empty if name == SEVEN[1] else results["sure"] for name in SEVEN}
+    return write_report(named, tmp_path_factory.mktemp("seven") / "r")[0]
+
+
+def test_seven_detectors_stay_in_the_order_given(browser: Browser, seven: Path) -> None:
+    browser.open(seven)
+    assert browser.texts("#summary tbody th") == list(SEVEN)
+    assert browser.texts("#verdicts h3") == list(SEVEN)
+    assert browser.texts("#legend span") == list(SEVEN)
+    assert browser.texts("#detector option") == list(SEVEN)
+
+
+def test_neither_equals_nor_an_empty_submission_are_the_best(browser: Browser, seven: Path) -> None:
+    browser.open(seven)
+    assert browser.count("#summary td.best") == 0
+
+
+def test_seven_long_names_fit_a_window_of_1400_pixels(browser: Browser, seven: Path) -> None:
+    browser.resize(1400, 900)
+    browser.open(seven)
+    assert browser.js("return document.documentElement.scrollWidth") <= 1400
+    cut = browser.js(
+        """
+        const tables = [...document.querySelectorAll('#summary, #classes, #sizes')].map((e) => e.closest('.scroll'));
+        const names = [...document.querySelectorAll('#summary tbody th, #classes thead button, #readout')];
+        const outside = (e) => e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1;
+        return [...tables.filter((e) => e.scrollWidth > e.clientWidth + 1), ...names.filter(outside)]
+          .map((e) => e.textContent.slice(0, 60));
+        """
+    )
+    assert cut == []
+    shown = browser.texts("#readout .name")
+    assert len(set(shown)) == 7  # shortened, names still differ
+    assert browser.js("return document.querySelector('#readout .name').title") == SEVEN[0]
+
+
+def test_sections_have_the_titles_of_the_menu(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.texts("main > section:not([hidden]) h2") == browser.texts("#sections a:not([hidden])")
+    browser.open(page, "show=objects")
+    assert browser.text("#gallery h2") == "Gallery"
+
+
+def test_one_click_leads_to_the_gallery(browser: Browser, page: Path) -> None:
+    for width in (1400, 390):
+        browser.resize(width, 844)
+        browser.open(page)
+        left, right = browser.js(
+            "const b = document.getElementById('to-gallery').getBoundingClientRect(); return [b.left, b.right]"
+        )
+        assert 0 <= left < right <= width
+        browser.click("#to-gallery")
+        browser.wait(
+            lambda: 0 < browser.js("return document.getElementById('h-gallery').getBoundingClientRect().top") < 400
+        )
+
+
+def test_tables_name_their_detector(browser: Browser, results: dict[str, Evaluation], tmp_path: Path) -> None:
+    browser.open(write_report({"only one": results["unsure"]}, tmp_path / "r")[0])
+    assert browser.texts("#classes thead th")[2] == browser.texts("#sizes thead th")[2] == "PDQ only one"
+    assert browser.texts(".groups .whose") == ["columns after PDQ: only one"] * 2
+    assert "columns after PDQ: only one" in browser.js("return probox.exported('classes', 'markdown')")
+    assert browser.js("return document.getElementById('confusion-detector').checkVisibility()")
+
+
+def test_1_minus_lrp_is_called_so(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    heading = "return ['textContent', 'title'].map(name => document.querySelector(arguments[0])[name])"
+    for place, name in (("#summary [data-key=moLRP]", "1 \u2212 moLRP"), ("#classes [data-key=LRP]", "1 \u2212 LRP")):
+        text, hint = browser.js(heading, place)
+        assert text == name
+        assert "1 minus" in hint
+        assert "higher is better" in hint
 
 
 # --- what pictures show ---------------------------------------------------------------------------------------------

@@ -446,7 +446,6 @@ interface GroupColumn {
   values: number[];
   early?: boolean;
   text(value: number, group: number): Child;
-  tone?(value: number, group: number): string | null;
   ends?(group: number): Ends | null | undefined;
 }
 
@@ -822,6 +821,9 @@ interface Probox {
   histogram(view: View, quality: Quality, bins: number): number[];
 
   // tables.js, comparing.js, resampling.js, versus.js, mixing.js
+  headingOf(column: Column): string;
+  hintOf(column: Column): string;
+  shortName(name: string, most?: number): string;
   summaryRows(store: Store, threshold: number | null): SummaryRow[];
   intervalOf(r: number, key: string, threshold: number | null): Ends | null;
   intervalWords(store: Store, state: State): string;
