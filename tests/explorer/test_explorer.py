@@ -93,7 +93,7 @@ def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dic
     browser.click("#summary-markdown")
     markdown = browser.wait(lambda: browser.js("return probox.copied"))
     lines = markdown.splitlines()
-    assert lines[0] == "| detector | mAP | 1 \u2212 moLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
+    assert lines[0] == "| detector | mAP | 1-moLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
     assert lines[3].startswith("| unsure | ")
     assert f"**{percent(results['unsure'].pdq)}**" in lines[3]
     browser.click("#summary-latex")
@@ -335,6 +335,7 @@ def seven(demo: Demo, results: dict[str, Evaluation], tmp_path_factory: pytest.T
 
 def test_seven_detectors_stay_in_the_order_given(browser: Browser, seven: Path) -> None:
     browser.open(seven)
+    browser.wait(lambda: browser.count("#legend span"))
     assert browser.texts("#summary tbody th") == list(SEVEN)
     assert browser.texts("#verdicts h3") == list(SEVEN)
     assert browser.texts("#legend span") == list(SEVEN)
@@ -349,6 +350,7 @@ def test_neither_equals_nor_an_empty_submission_are_the_best(browser: Browser, s
 def test_seven_long_names_fit_a_window_of_1400_pixels(browser: Browser, seven: Path) -> None:
     browser.resize(1400, 900)
     browser.open(seven)
+    browser.wait(lambda: browser.count("#sizes thead th"))
     assert browser.js("return document.documentElement.scrollWidth") <= 1400
     cut = browser.js(
         """
@@ -388,6 +390,7 @@ def test_one_click_leads_to_the_gallery(browser: Browser, page: Path) -> None:
 
 def test_tables_name_their_detector(browser: Browser, results: dict[str, Evaluation], tmp_path: Path) -> None:
     browser.open(write_report({"only one": results["unsure"]}, tmp_path / "r")[0])
+    browser.wait(lambda: browser.count("#sizes thead th"))
     assert browser.texts("#classes thead th")[2] == browser.texts("#sizes thead th")[2] == "PDQ only one"
     assert browser.texts(".groups .whose") == ["columns after PDQ: only one"] * 2
     assert "columns after PDQ: only one" in browser.js("return probox.exported('classes', 'markdown')")
@@ -396,8 +399,9 @@ def test_tables_name_their_detector(browser: Browser, results: dict[str, Evaluat
 
 def test_1_minus_lrp_is_called_so(browser: Browser, page: Path) -> None:
     browser.open(page)
+    browser.wait(lambda: browser.count("#classes thead th"))
     heading = "return ['textContent', 'title'].map(name => document.querySelector(arguments[0])[name])"
-    for place, name in (("#summary [data-key=moLRP]", "1 \u2212 moLRP"), ("#classes [data-key=LRP]", "1 \u2212 LRP")):
+    for place, name in (("#summary [data-key=moLRP]", "1-moLRP"), ("#classes [data-key=LRP]", "1-LRP")):
         text, hint = browser.js(heading, place)
         assert text == name
         assert "1 minus" in hint
@@ -446,7 +450,7 @@ def test_pictures_show_what_is_above_the_best_threshold_and_all_on_demand(browse
     browser.wait(lambda: browser.js("return window.rings.length > 0"))
     assert browser.js("return window.rings") == pytest.approx([2.0, 2.0])  # one std, at both corners of one detection
     said = browser.text(".pane .limit")
-    assert said.startswith("1 of 100 detections drawn: above 0.3")
+    assert said.startswith("1 of 100 drawn: above 0.3")
     assert "best threshold on these images" in said
     assert [label["text"] for label in browser.js("return probox.panes()[0].labels")] == ["boat 90"]
     browser.js("window.rings = []")

@@ -81,12 +81,14 @@
     const drawn = own?.filter((value) => value > levelOf(view)).length;
     if (own && drawn === own.length && !all) return [];
     const above = `above ${+limit.toPrecision(4)}`;
-    const words = own ? `${drawn} of ${own.length} detections drawn` : "Pictures show detections";
+    const words = all
+      ? `${own ? `All ${own.length} detections drawn` : "Pictures show all detections"}.`
+      : own
+        ? `${drawn} of ${own.length} drawn: ${above}, best threshold on these images.`
+        : `Pictures show detections ${above}, the best threshold on these images; objects matched below it are faint.`;
     return [
-      all ? (own ? `All ${own.length} detections drawn. ` : "Pictures show all detections. ") : "",
-      all
-        ? ""
-        : `${words}${own ? ":" : ""} ${above}, the best threshold on these images; objects matched below it are faint. `,
+      words,
+      " ",
       probox.h(
         "button",
         { type: "button", onclick: () => probox.update({ all: all ? "" : "all" }) },

@@ -45,7 +45,7 @@
   }
 
   /** Return a column's heading: 1 minus a number is called so. */
-  probox.headingOf = ({ key, heading, complement }) => (complement ? `1 − ${key}` : heading);
+  probox.headingOf = ({ key, heading, complement }) => (complement ? `1-${key}` : heading);
 
   /** Return what a column is, in words. */
   probox.hintOf = ({ heading, hint, better, follows }) =>
@@ -246,7 +246,7 @@
     },
     {
       key: "LRP",
-      heading: "1 − LRP",
+      heading: "1-LRP",
       measure: "lrp",
       of: (own) => 1 - own.moLRP,
       hint: {
