@@ -90,12 +90,13 @@ def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> 
 
 def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page)
+    browser.click('#summary [data-key="PDQ"]')
     browser.click("#summary-markdown")
     markdown = browser.wait(lambda: browser.js("return probox.copied"))
     lines = markdown.splitlines()
     assert lines[0] == "| detector | mAP | 1-moLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
-    assert lines[3].startswith("| unsure | ")
-    assert f"**{percent(results['unsure'].pdq)}**" in lines[3]
+    assert lines[2].startswith("| unsure | ")
+    assert f"**{percent(results['unsure'].pdq)}**" in lines[2]
     browser.click("#summary-latex")
     browser.wait(lambda: browser.js("return probox.copied") != markdown)
     latex = browser.js("return probox.copied")
@@ -404,8 +405,9 @@ def test_1_minus_lrp_is_called_so(browser: Browser, page: Path) -> None:
     for place, name in (("#summary [data-key=moLRP]", "1-moLRP"), ("#classes [data-key=LRP]", "1-LRP")):
         text, hint = browser.js(heading, place)
         assert text == name
-        assert "1 minus" in hint
         assert "higher is better" in hint
+    assert "1 minus the optimal" in hint
+    assert "1-moLRP: 1 minus the mean optimal" in browser.text("section:has(#summary) > p.note:not(.caption)")
 
 
 # --- what pictures show ---------------------------------------------------------------------------------------------
