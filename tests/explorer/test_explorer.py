@@ -501,4 +501,7 @@ def test_a_match_of_the_wrong_class_says_so_in_its_own_colour(browser: Browser, 
     browser.js("document.getElementById('gallery').scrollIntoView({behavior: 'instant'})")
     browser.wait(lambda: browser.count("#grid .said"))
     assert browser.text("#grid .said .name") == "boat (truth: scissors)"
+    browser.js(COUNT_RINGS)
+    browser.wait(lambda: browser.js("return window.rings.length > 0"))
+    assert set(browser.js("return window.rings")) == {2.0}  # one std here, too
     assert browser.count("#grid .numbers.wrong-class") == 1

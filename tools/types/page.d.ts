@@ -720,7 +720,7 @@ interface Probox {
     geometry: Geometry,
     view: View,
     r: number,
-    options: { zoom: number; layers: Set<string>; focus: Focus; fine: boolean },
+    options: { zoom: number; layers: Set<string>; focus: Focus; fine: boolean; rings?: number[] },
   ): void;
   placeLabels(labels: Label[], size: Point): (PlacedLabel | null)[];
   pointOfMask(object: SceneObject, x: number, y: number, inner: boolean): Point;

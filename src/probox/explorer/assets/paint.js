@@ -112,10 +112,10 @@
 
   /**
    * Paint objects and detections; the context is scaled so that a pixel of the image is `zoom` wide.
-   * Rings of one standard deviation are at the most confident detections, and two more at what is brought out.
+   * Rings of one standard deviation are at the most confident detections; `rings` has those of what is brought out.
    * `focus` is { object, detection } rows to bring out, or null.
    */
-  probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine }) => {
+  probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine, rings = [1] }) => {
     const line = 1 / zoom;
     const detections = probox.drawnDetections(geometry, view, r, focus);
     const drawn = new Set(detections.map((d) => d.row));
@@ -155,7 +155,7 @@
       const colour = colourOf(view, "d", d.row);
       const strength = chosen ? 1 : focus ? 0.22 : sure;
       if (layers.has("e") && d.corners && (chosen || place >= ringless))
-        paintCorners(context, d, d.corners, colour, strength, line, chosen ? [3, 2, 1] : [1]);
+        paintCorners(context, d, d.corners, colour, strength, line, chosen ? rings : [1]);
       if (layers.has("b"))
         paintBox(
           context,

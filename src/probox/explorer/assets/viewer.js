@@ -278,7 +278,7 @@
     const view = store.view(pane.r, state.t);
     const focus = focusOf(pane, view);
     clipped(context, () =>
-      probox.paintScene(context, scene, view, pane.r, { zoom: scale, layers, focus, fine: false }),
+      probox.paintScene(context, scene, view, pane.r, { zoom: scale, layers, focus, fine: false, rings: [3, 2, 1] }),
     );
     if (layers.has("l")) {
       const ratio = pixelRatio();
