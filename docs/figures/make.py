@@ -109,7 +109,7 @@ def screenshots(page: Path, work: Path) -> None:
     time.sleep(1.5)
     driver.save_screenshot(str(work / "phone.png"))
     driver.quit()
-    keep(work / "page.png", "report.png", 1600)
+    keep(work / "page.png", "report.png", 1600, colours=256)
     keep(work / "why.png", "why.png", 1400)
     keep(work / "gallery.png", "gallery.jpg", 1280)
     keep(work / "compare.png", "compare.jpg", 1600)

@@ -14,6 +14,7 @@ from tests.measures.toy import TOY
 import probox
 from probox import Evaluation
 from probox.demo import Demo
+from probox.explorer.constants import COLOURS
 from probox.explorer.page import write_report
 from probox.measures import registry
 from probox.tables.results import Verdict
@@ -62,7 +63,7 @@ def test_a_measure_of_the_registry_has_its_column(
     assert results["sure"].summary()["hit_score"] < results["unsure"].summary()["hit_score"]
     assert browser.js(best) == "0"  # the toy's low numbers are the better ones
     assert browser.js("return document.querySelector('#summary [data-key=hit_score]').title") == (
-        "mean score of true positives, of all detections"
+        "mean score of true positives, of all detections; lower is better"
     )
     assert browser.count('#classes [data-key="hit_score"]') == 0  # it cannot follow the threshold
     browser.choose("#threshold", "0.5")
@@ -74,10 +75,12 @@ def test_a_measure_of_the_registry_has_its_column(
 def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page)
     names = lambda: browser.texts("#summary tbody th")  # noqa: E731
-    assert names() == ["unsure", "sure"]  # by PDQ, best first
-    browser.click('#summary [data-key="name"]')
+    assert names() == ["sure", "unsure"]  # as given
+    browser.click('#summary [data-key="PDQ"]')
+    assert names() == ["unsure", "sure"]
+    browser.click('#summary [data-key="number"]')
     assert names() == ["sure", "unsure"]
-    browser.click('#summary [data-key="name"]')
+    browser.click('#summary [data-key="number"]')
     assert names() == ["unsure", "sure"]
     assert browser.js("return document.querySelector('#summary th[aria-sort=descending]').textContent") == "detector"
     for key in ("label", "FN", "foreground"):
@@ -87,10 +90,11 @@ def test_sorts(browser: Browser, page: Path, results: dict[str, Evaluation]) -> 
 
 def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dict[str, Evaluation]) -> None:
     browser.open(page)
+    browser.click('#summary [data-key="PDQ"]')
     browser.click("#summary-markdown")
     markdown = browser.wait(lambda: browser.js("return probox.copied"))
     lines = markdown.splitlines()
-    assert lines[0] == "| detector | mAP | mLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
+    assert lines[0] == "| detector | mAP | 1-moLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
     assert lines[2].startswith("| unsure | ")
     assert f"**{percent(results['unsure'].pdq)}**" in lines[2]
     browser.click("#summary-latex")
@@ -178,7 +182,8 @@ def test_sorts_the_gallery(browser: Browser, page: Path, results: dict[str, Eval
     browser.choose("#sort", sort)
     order = browser.js("return probox.order")
     per_image = results["unsure"].per_image()
-    key = {"worst": per_image["PDQ"], "best": -per_image["PDQ"], "missed": -per_image["FN"], "wrong": -per_image["FP"]}
+    lost = per_image["TP"] + per_image["FP"] + per_image["FN"] - per_image["sum_pPDQ"]
+    key = {"worst": -lost, "best": -per_image["PDQ"], "missed": -per_image["FN"], "wrong": -per_image["FP"]}
     assert order == np.lexsort((np.arange(12), key[sort])).tolist()
 
 
@@ -306,3 +311,197 @@ def test_challenge_form_counts_false_positives_by_their_probability(
     assert summary_cell(browser, 0, "PDQ") == percent(result.pdq)
     browser.choose("#exact", "0.5")
     assert summary_cell(browser, 0, "PDQ") == percent(result.at_threshold(0.5).pdq)
+
+
+# --- many detectors -------------------------------------------------------------------------------------------------
+
+SEVEN = (
+    "zebra_run_with_a_rather_long_name_00001",
+    "empty_submission_of_some_team_round_002",
+    "resnet101_fpn_3x_iou065_score0001_no_03",
+    "resnet101_fpn_3x_iou065_score0001_no_04",
+    "resnet101_fpn_3x_iou065_score0001_no_05",
+    "resnet101_fpn_3x_iou065_score0001_no_06",
+    "a_detector_that_comes_last_though_an_a_",
+)
+
+
+@pytest.fixture(scope="module")
+def seven(demo: Demo, results: dict[str, Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of seven detectors with long names: six are equal, the second has no detections."""
+    empty = probox.evaluate(demo.truth, demo.detectors["sure"].select(np.zeros(0, int)))
+    named = {name: empty if name == SEVEN[1] else results["sure"] for name in SEVEN}
+    return write_report(named, tmp_path_factory.mktemp("seven") / "r")[0]
+
+
+def test_seven_detectors_stay_in_the_order_given(browser: Browser, seven: Path) -> None:
+    browser.open(seven)
+    browser.wait(lambda: browser.count("#legend span"))
+    assert browser.texts("#summary tbody th") == list(SEVEN)
+    assert browser.texts("#verdicts h3") == list(SEVEN)
+    assert browser.texts("#legend span") == list(SEVEN)
+    assert browser.texts("#detector option") == list(SEVEN)
+
+
+def test_neither_equals_nor_an_empty_submission_are_the_best(browser: Browser, seven: Path) -> None:
+    browser.open(seven)
+    assert browser.count("#summary td.best") == 0
+
+
+def test_seven_long_names_fit_a_window_of_1400_pixels(browser: Browser, seven: Path) -> None:
+    browser.resize(1400, 900)
+    browser.open(seven)
+    browser.wait(lambda: browser.count("#sizes thead th"))
+    assert browser.js("return document.documentElement.scrollWidth") <= 1400
+    cut = browser.js(
+        """
+        const tables = [...document.querySelectorAll('#summary, #classes, #sizes')].map((e) => e.closest('.scroll'));
+        const names = [...document.querySelectorAll('#summary tbody th, #classes thead button, #readout')];
+        const outside = (e) => e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1;
+        return [...tables.filter((e) => e.scrollWidth > e.clientWidth + 1), ...names.filter(outside)]
+          .map((e) => e.textContent.slice(0, 60));
+        """
+    )
+    assert cut == []
+    shown = browser.texts("#readout .name")
+    assert len(set(shown)) == 7  # shortened, names still differ
+    assert browser.js("return document.querySelector('#readout .name').title") == SEVEN[0]
+
+
+def test_sections_have_the_titles_of_the_menu(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.texts("main > section:not([hidden]) h2") == browser.texts("#sections a:not([hidden])")
+    browser.open(page, "show=objects")
+    assert browser.text("#gallery h2") == "Gallery"
+
+
+def test_one_click_leads_to_the_gallery(browser: Browser, page: Path) -> None:
+    for width in (1400, 390):
+        browser.resize(width, 844)
+        browser.open(page)
+        left, right = browser.js(
+            "const b = document.getElementById('to-gallery').getBoundingClientRect(); return [b.left, b.right]"
+        )
+        assert 0 <= left < right <= width
+        browser.click("#to-gallery")
+        browser.wait(
+            lambda: 0 < browser.js("return document.getElementById('h-gallery').getBoundingClientRect().top") < 400
+        )
+
+
+def test_tables_name_their_detector(browser: Browser, results: dict[str, Evaluation], tmp_path: Path) -> None:
+    browser.open(write_report({"only one": results["unsure"]}, tmp_path / "r")[0])
+    browser.wait(lambda: browser.count("#sizes thead th"))
+    assert browser.texts("#classes thead th")[2] == browser.texts("#sizes thead th")[2] == "PDQ only one"
+    assert browser.texts(".groups .whose") == ["columns after PDQ: only one"] * 2
+    assert "columns after PDQ: only one" in browser.js("return probox.exported('classes', 'markdown')")
+    assert browser.js("return document.getElementById('confusion-detector').checkVisibility()")
+
+
+def test_1_minus_lrp_is_called_so(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.wait(lambda: browser.count("#classes thead th"))
+    heading = "return ['textContent', 'title'].map(name => document.querySelector(arguments[0])[name])"
+    for place, name in (("#summary [data-key=moLRP]", "1-moLRP"), ("#classes [data-key=LRP]", "1-LRP")):
+        text, hint = browser.js(heading, place)
+        assert text == name
+        assert "higher is better" in hint
+    assert "1 minus the optimal" in hint
+    assert "1-moLRP: 1 minus the mean optimal" in browser.text("section:has(#summary) > p.note:not(.caption)")
+
+
+# --- what pictures show ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a page of images with a hundred detections, with nothing, and with a match of the wrong class."""
+    classes = ["boat", "scissors"]
+    truth = probox.GroundTruth.from_boxes(
+        classes, {1: (200, 200), 2: (200, 200), 3: (200, 200)}, [1, 3], [[20, 20, 80, 80], [20, 20, 80, 80]], [0, 1]
+    )
+    corners = np.random.default_rng(0).uniform(0, 150, (99, 2))
+    boxes = [[20, 20, 80, 80], *np.hstack([corners, corners + 40]).tolist(), [20, 20, 80, 80]]
+    confident, other = [[0.9, 0.05]], [[0.8, 0.2]]
+    weak = np.column_stack([np.linspace(0.02, 0.3, 99), np.zeros(99)]).tolist()
+    found = probox.Detections(
+        classes=classes,
+        image_ids=[*[1] * 100, 3],
+        boxes=boxes,
+        label_probs=[*confident, *weak, *other],
+        covariances=np.tile(4.0 * np.eye(2), (101, 2, 1, 1)),
+    )
+    return write_report({"a": probox.evaluate(truth, found)}, tmp_path_factory.mktemp("crowded") / "r")[0]
+
+
+COUNT_RINGS = """
+const own = CanvasRenderingContext2D.prototype.ellipse;
+window.rings = [];
+CanvasRenderingContext2D.prototype.ellipse = function (...given) {
+  window.rings.push(given[2]);
+  own.apply(this, given);
+};
+probox.redraw();
+"""
+
+
+def test_pictures_show_what_is_above_the_best_threshold_and_all_on_demand(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded, "image=1")
+    browser.wait(lambda: browser.count("#items .item"))
+    browser.js(COUNT_RINGS)
+    browser.wait(lambda: browser.js("return window.rings.length > 0"))
+    assert browser.js("return window.rings") == pytest.approx([2.0, 2.0])  # one std, at both corners of one detection
+    said = browser.text(".pane .limit")
+    assert said.startswith("1 of 100 drawn: above 0.3")
+    assert "best threshold on these images" in said
+    assert [label["text"] for label in browser.js("return probox.panes()[0].labels")] == ["boat 90"]
+    browser.js("window.rings = []")
+    browser.click(".pane .limit button")
+    browser.wait(lambda: browser.js("return window.rings.length") == 200)
+    assert browser.text(".pane .limit").startswith("All 100 detections drawn")
+    assert "detections=all" in browser.js("return location.hash")
+
+
+def test_at_most_20_detections_have_rings_and_labels(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded, "image=1&t=0.05")
+    browser.wait(lambda: browser.count("#items .item") > 80)
+    browser.js(COUNT_RINGS)
+    browser.wait(lambda: browser.js("return window.rings.length") == 40)
+    assert 10 < browser.js("return probox.panes()[0].labels.length") <= 20
+    assert browser.text(".pane .limit") == ""  # the threshold that is set says what is shown
+
+
+def test_the_gallery_says_what_its_pictures_show(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded)
+    assert "above 0.3" in browser.text("#limit")
+    browser.js("document.querySelector('#limit button').click()")
+    assert browser.text("#limit").startswith("Pictures show all detections.")
+
+
+def test_an_empty_picture_is_never_the_worst(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded)
+    assert browser.text("#sort option:checked") == "most points lost"
+    assert browser.js("return probox.order") == [0, 2, 1]  # the second image has neither objects nor detections
+
+
+def test_a_match_of_the_wrong_class_says_so_in_its_own_colour(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded, "image=3&pick=d0")
+    browser.wait(lambda: browser.count("#items .item"))
+    assert browser.texts(".item.wrong-class > span:first-child") == ["boat (truth: scissors) 80.0"]
+    assert browser.wait(lambda: browser.js("return probox.panes()[0].labels?.map(one => one.text)")) == [
+        "boat (truth: scissors) 80"
+    ]
+    picked = browser.text("#picked")
+    assert "boat (truth: scissors)" in picked
+    assert "wrong class" in picked
+    view = "const view = probox.store.view(0, null);"
+    colours = browser.js(f"{view} return [probox.outcomeColour(view, 'd', 100), probox.outcomeColour(view, 'o', 1)]")
+    assert set(colours) == {COLOURS["wrong-class"][0]}
+    browser.open(crowded, "show=objects&class=scissors")
+    browser.js("document.getElementById('gallery').scrollIntoView({behavior: 'instant'})")
+    browser.wait(lambda: browser.count("#grid .said"))
+    assert browser.text("#grid .said .name") == "boat (truth: scissors)"
+    browser.js(COUNT_RINGS)
+    browser.wait(lambda: browser.js("return window.rings.length > 0"))
+    assert set(browser.js("return window.rings")) == {2.0}  # one std here, too
+    assert browser.count("#grid .numbers.wrong-class") == 1

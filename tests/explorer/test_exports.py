@@ -48,14 +48,14 @@ def test_classes_and_sizes_have_cocos_numbers_at_the_threshold(browser: Browser,
         own = matches.labels == at.classes.index(row["class"])
         summary = classes[row["class"]]
         assert row["AP"] == percent(summary["mAP"])
-        assert row["LRP"] == percent(1 - summary["moLRP"])
+        assert row["1-LRP"] == percent(1 - summary["moLRP"])
         tp, fp = right[own, 0].sum(), wrong[own, 0].sum()
         assert row["Prec"] == (percent(tp / (tp + fp)) if tp + fp else "\u2013")
         assert row["Rec"] == percent(tp / objects[at.classes.index(row["class"]), 0])
     for size, row in enumerate(rows_of(browser, "sizes"), start=1):
         summary = at.per_size()[row["size"]]
         assert row["AP"] == percent(summary["mAP"])
-        assert row["LRP"] == percent(1 - summary["moLRP"])
+        assert row["1-LRP"] == percent(1 - summary["moLRP"])
         tp, fp = right[:, size].sum(), wrong[:, size].sum()
         assert row["Prec"] == percent(tp / (tp + fp))
         assert row["Rec"] == percent(tp / objects[:, size].sum())
@@ -112,7 +112,7 @@ def test_csv_has_all_digits_in_the_order_shown(browser: Browser, page: Path, at:
         summary = classes[row["class"]]
         for heading, value in (("AP", summary["mAP"]), ("PDQ unsure", summary["PDQ"]), ("TP", summary["TP"])):
             assert float(row[heading]) == pytest.approx(value, rel=1e-12)
-        assert (row["LRP"] == "") == bool(np.isnan(summary["moLRP"]))
+        assert (row["1-LRP"] == "") == bool(np.isnan(summary["moLRP"]))
 
 
 def test_results_of_several_conventions_are_told_apart(browser: Browser, tmp_path: Path) -> None:

@@ -53,9 +53,6 @@ def test_going_to_a_section_shows_its_heading_below_the_bar(
         names = browser.texts("#sections a:not([hidden])")
         assert "Summary" in names
         assert len(names) == browser.count("main > section:not([hidden])")
-        browser.js(
-            "document.documentElement.style.scrollBehavior = 'auto'; window.matchMedia = () => ({matches: true})"
-        )
         for number in range(len(names)):
             browser.js("document.querySelectorAll('#sections a:not([hidden])')[arguments[0]].click()", number)
             bottom, top, window = browser.wait(lambda: browser.js(PLACE))
@@ -324,7 +321,7 @@ def themes() -> dict[str, dict[str, str]]:
     }
 
 
-INKS = ("--ink", "--soft", "--right-ink", "--wrong-ink")
+INKS = ("--ink", "--soft", "--right-ink", "--wrong-class-ink", "--wrong-ink")
 GROUNDS = ("--page", "--panel", "--mark")
 
 
@@ -333,11 +330,10 @@ def test_text_can_be_read_on_every_ground(theme: str) -> None:
     colours = themes()[theme]
     for ink, ground in itertools.product(INKS, GROUNDS):
         assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
-    # What is not text needs 3: lines of detectors, verdicts, the ring of the focus. The orange line, which plots have
-    # too, has 2.7 on white; lines have names beside them.
+    # What is not text needs 3: lines of detectors, outcomes, the ring of the focus.
     lines = [name for name in colours if name.startswith("--line-")]
-    for name in ("--right", "--wrong", "--neutral", "--accent", *lines):
-        assert contrast(colours[name], colours["--panel"]) >= (2.7 if name == "--line-1" else 3), name
+    for name in ("--right", "--wrong-class", "--wrong", "--neutral", "--accent", *lines):
+        assert contrast(colours[name], colours["--panel"]) >= 3, name
 
 
 def test_text_has_no_other_colours_than_those_that_are_checked() -> None:

@@ -82,6 +82,7 @@ interface State {
   other: number | null;
   layers: string;
   pick: string | null;
+  all: string;
 }
 
 type Key = keyof State;
@@ -150,8 +151,12 @@ interface Store {
   objects: Unpacked<Index["objects"]>;
   results: Result[];
   usedClasses(): number[];
+  nameOfClass(number: number): string;
   view(r: number, threshold: number | null): View;
 }
+
+/** What became of an object or detection: also the name of its colour. */
+type Tone = "right" | "wrong-class" | "wrong" | "neutral";
 
 interface View {
   store: Store;
@@ -171,6 +176,8 @@ interface View {
   perImage(): Row[];
   qualities(d: number): Record<Quality, number> | null;
   partner(d: number): number;
+  wrongClass(d: number): boolean;
+  nameOf(d: number): string;
   boxes(size?: number | null): BoxView | null;
 }
 
@@ -246,6 +253,7 @@ interface Label {
 interface NamedThing extends Omit<Label, "w" | "far"> {
   text: string;
   verdict: number;
+  colour: string;
   chosen: boolean;
 }
 
@@ -269,6 +277,7 @@ interface Pane {
   stage: HTMLElement;
   box: HTMLElement;
   text: HTMLElement;
+  limit: HTMLElement;
   scale: HTMLElement;
   labels?: (PlacedLabel & { text: string })[];
 }
@@ -301,6 +310,7 @@ interface Shown {
 
 interface ImageSums {
   PDQ: Float64Array;
+  lost: Float64Array;
   TP: Uint32Array;
   FP: Uint32Array;
   FN: Uint32Array;
@@ -436,7 +446,6 @@ interface GroupColumn {
   values: number[];
   early?: boolean;
   text(value: number, group: number): Child;
-  tone?(value: number, group: number): string | null;
   ends?(group: number): Ends | null | undefined;
 }
 
@@ -699,15 +708,19 @@ interface Probox {
     focus: Focus,
   ): void;
   heatScale(): HTMLElement;
-  verdictColour(verdict: number): string;
+  toneOf(view: View, kind: string, row: number): Tone;
+  outcomeColour(view: View, kind: string, row: number): string;
+  MOST: number;
+  limitNote(view: View, image?: number): (Node | string)[];
   withPhoto(store: Store, row: number, small: boolean, callback: (image: HTMLImageElement) => void): void;
   keptDetections(geometry: Geometry, view: View, r: number): SceneDetection[];
+  drawnDetections(geometry: Geometry, view: View, r: number, focus: Focus): SceneDetection[];
   paintScene(
     context: Context,
     geometry: Geometry,
     view: View,
     r: number,
-    options: { zoom: number; layers: Set<string>; focus: Focus; fine: boolean },
+    options: { zoom: number; layers: Set<string>; focus: Focus; fine: boolean; rings?: number[] },
   ): void;
   placeLabels(labels: Label[], size: Point): (PlacedLabel | null)[];
   pointOfMask(object: SceneObject, x: number, y: number, inner: boolean): Point;
@@ -808,6 +821,9 @@ interface Probox {
   histogram(view: View, quality: Quality, bins: number): number[];
 
   // tables.js, comparing.js, resampling.js, versus.js, mixing.js
+  headingOf(column: Column): string;
+  hintOf(column: Column): string;
+  shortName(name: string, most?: number): string;
   summaryRows(store: Store, threshold: number | null): SummaryRow[];
   intervalOf(r: number, key: string, threshold: number | null): Ends | null;
   intervalWords(store: Store, state: State): string;

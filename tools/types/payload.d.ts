@@ -153,8 +153,6 @@ interface Constants {
   VERDICTS: Record<number, string>;
   IOUS: Record<string, string>;
   BOXES: { OVERLAPS: string[]; RECALLS: number[]; GRID: number[]; RANGES: number };
-  SIGMAS: number[];
-  SIGMA: number;
   LEVELS: number[];
   LINES: number;
   EDGE: number;
@@ -170,7 +168,7 @@ interface Constants {
   CONFUSION: { BACKGROUND: string; UNNAMED: string; MOST: number };
   HEAT: string[];
   WHY: {
-    PARTS: Record<string, { name: string; line: number }>;
+    PARTS: Record<string, string>;
     WHAT_IF: Record<string, string>;
     EDGES: string[];
     FEW: number;

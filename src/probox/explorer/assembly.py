@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
-from probox.explorer.constants import constants
+from probox.explorer.constants import COLOURS, constants
 from probox.explorer.packing import to_script_json
-from probox.pictures.style import DARK, LIGHT
 from probox.version import __version__
 
 __all__ = ["page_text", "script", "style_sheet"]
@@ -92,25 +90,16 @@ SCRIPTS = (
 )
 """``NAME.js``, in the order in which they need each other; what follows from a change is done in this order too."""
 
-_DARK_COLOURS = (
-    "color-scheme: dark; --page: #0e1116; --panel: #171b22; --ink: #e6e9ee; --soft: #a3adbb; --edge: #2c333e; "
-    "--ground: #232932; --right: #5b9bff; --wrong: #ff9a3d; --neutral: #868c96; --right-ink: #7fb2ff; "
-    "--wrong-ink: #ffb06b; --mark: #1d2c47; --accent: #6ea2ff; "
-)
-
 
 def _asset(name: str) -> str:
     return (resources.files("probox.explorer") / "assets" / name).read_text(encoding="utf-8")
 
 
 def style_sheet() -> str:
-    """Return the style sheet, with the colours of lines that plots have."""
-
-    def lines(colours: Sequence[str]) -> str:
-        return " ".join(f"--line-{number}: {colour};" for number, colour in enumerate(colours))
-
+    """Return the style sheet, with the colours of both themes."""
+    light, dark = (" ".join(f"--{name}: {both[theme]};" for name, both in COLOURS.items()) for theme in (0, 1))
     return Template("\n".join(_asset(f"style/{name}.css") for name in STYLES)).substitute(
-        light_lines=lines(LIGHT.lines), dark=_DARK_COLOURS + lines(DARK.lines)
+        light=light, dark=f"color-scheme: dark; {dark}"
     )
 
 

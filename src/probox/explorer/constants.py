@@ -1,4 +1,4 @@
-"""What the page's script takes from Python, each from where it is defined: names, verdicts, levels."""
+"""Constants that the page's script takes from Python (names, outcomes, levels), and the page's colours."""
 
 from __future__ import annotations
 
@@ -12,13 +12,46 @@ from probox.measures.boxes.matching import IOU_THRESHOLDS, SIZES
 from probox.measures.boxes.mean_ap import RECALL_POINTS
 from probox.measures.boxes.optimal_lrp import GRID
 from probox.measures.pdq.definition_heatmap import EDGE
-from probox.pictures.corners import SIGMA, SIGMAS
-from probox.pictures.style import LIGHT
 from probox.plots.confusion import MOST_CLASSES
 from probox.plots.scatter import LEVELS
 from probox.tables.results import QUALITIES, Verdict
 
-__all__ = ["constants"]
+__all__ = ["COLOURS", "constants"]
+
+COLOURS = {
+    # The page itself has no hue: a colour always means one of those below.
+    "page": ("#f5f6f8", "#0e1116"),
+    "panel": ("#ffffff", "#171b22"),
+    "ink": ("#1d2430", "#e6e9ee"),
+    "soft": ("#5a6474", "#a3adbb"),
+    "edge": ("#dde1e7", "#2c333e"),
+    "ground": ("#e6e9ed", "#232932"),
+    "mark": ("#e6eaf0", "#2a3240"),
+    "accent": ("#4a5568", "#a9b4c4"),
+    # Outcomes, which every kind of colour vision distinguishes: a match, a match of the wrong class, an error (a false
+    # positive or a missed object), ignored; `ink` for text.
+    "right": ("#1f6fe5", "#5b9bff"),
+    "right-ink": ("#1a5fc7", "#7fb2ff"),
+    "wrong-class": ("#8a0f8a", "#dcc2ff"),
+    "wrong-class-ink": ("#8a0f8a", "#dcc2ff"),
+    "wrong": ("#e8730c", "#ff9a3d"),
+    "wrong-ink": ("#a84f00", "#ffb06b"),
+    "neutral": ("#868c96", "#868c96"),
+    # Qualities that matches lack.
+    "lack-label": ("#5a6474", "#a3adbb"),
+    "lack-foreground": ("#868c96", "#868c96"),
+    "lack-background": ("#b3b9c2", "#5a6474"),
+    # Detectors, in their order; each has a shape besides.
+    "line-0": ("#0f7f52", "#2fae76"),
+    "line-1": ("#e0458f", "#ff6fb5"),
+    "line-2": ("#0e93a8", "#4fd0e0"),
+    "line-3": ("#7d6608", "#b8a030"),
+    "line-4": ("#b01e2e", "#ff5c5c"),
+    "line-5": ("#5f9e00", "#b4ec5c"),
+    "line-6": ("#5f3a30", "#a87a62"),
+    "line-7": ("#b08a9a", "#e3cf9e"),
+}
+"""All colours of the page by what they mean, in light and in dark."""
 
 _WORDS = {"TP": "true positive", "FP": "false positive", "FN": "missed", "IGNORED": "ignored"}
 """Verdicts in words, those that can be filtered by first."""
@@ -44,10 +77,8 @@ def constants() -> dict[str, Any]:
             "GRID": GRID.tolist(),
             "RANGES": len(SIZES),
         },
-        "SIGMAS": list(SIGMAS),
-        "SIGMA": SIGMA,
         "LEVELS": list(LEVELS),
-        "LINES": len(LIGHT.lines),
+        "LINES": sum(name.startswith("line-") for name in COLOURS),
         "EDGE": EDGE,
         "RESAMPLING": resampling_constants(),
         "CONFUSION": {"BACKGROUND": BACKGROUND, "UNNAMED": UNNAMED, "MOST": MOST_CLASSES},

@@ -48,7 +48,7 @@ START = -1.0
 def why_constants() -> dict[str, Any]:
     """Return what the script must know of it, by the names it calls them."""
     return {
-        "PARTS": {name: {"name": words, "line": line} for name, (words, line) in SEGMENTS.items()},
+        "PARTS": {name: words for name, (words, _) in SEGMENTS.items()},
         "WHAT_IF": TITLES,
         "EDGES": list(EDGES),
         "FEW": FEW_PAIRS,

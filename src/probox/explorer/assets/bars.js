@@ -146,7 +146,7 @@
       const top = n * (bar + title + gap) + title;
       svg.append(
         shape(row.mark, 6, top - 10, row.colour),
-        s("text", { class: "group", x: 16, y: top - 6 }, row.name),
+        s("text", { class: "group", x: 16, y: top - 6 }, probox.shortName(row.name, Math.floor((width - 100) / 8))),
         s("text", { class: "axis", x: width, y: top - 6, "text-anchor": "end" }, row.note),
       );
       let from = 0;

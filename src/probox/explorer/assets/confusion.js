@@ -250,7 +250,6 @@
 
   probox.onStart((store) => {
     byId("confusion-detector").append(...probox.detectorOptions(store));
-    probox.showControl("confusion-detector", store.results.length > 1);
     byId("confusion-detector").addEventListener("change", () =>
       probox.setMain(Number(byId("confusion-detector").value)),
     );

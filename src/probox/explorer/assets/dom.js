@@ -52,6 +52,12 @@
   /** Show a quality in per cent, or a dash. */
   probox.percent = (value, digits = 2) => (Number.isFinite(value) ? (100 * value).toFixed(digits) : "–");
 
+  /** Return a name of at most so many characters: of a longer one its beginning and its end, which tell it from others. */
+  probox.shortName = (name, most = 18) =>
+    name.length <= most
+      ? name
+      : `${name.slice(0, Math.max(1, Math.ceil(most / 2) - 1))}…${name.slice(name.length - Math.floor(most / 2))}`;
+
   const grouped = new Intl.NumberFormat("en-US");
   probox.count = (value) => grouped.format(value);
 

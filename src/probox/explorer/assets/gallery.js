@@ -72,7 +72,7 @@
     if (state.show === "objects") listItems(store, state, rows);
     else probox.order = rows;
     sayApart(store, state, apart);
-    byId("h-gallery").textContent = state.show === "objects" ? "Objects" : "Images";
+    byId("limit").replaceChildren(...(shown.items ? [] : probox.limitNote(store.view(state.main, state.t))));
     byId("grid").setAttribute("aria-label", state.show);
     active = 0;
     for (const tile of tiles.values()) tile.remove();
@@ -212,7 +212,7 @@
           "data-image": id,
           "aria-keyshortcuts": "t",
           "data-label": `${name}: ${label}`,
-          title: shown.items ? name : null,
+          title: shown.items ? name : `${name}: ${label}`,
           onclick: () => {
             active = number;
             probox.update(opening(store, state, number), true);
@@ -263,7 +263,7 @@
     const what = words ? `PDQ of ${words}` : "PDQ";
     const label =
       `${what} ${PDQ}, ${plural(sums.TP[row], "true positive", "true positives")}, ${plural(sums.FP[row], "false positive", "false positives")}, ` +
-      `${sums.FN[row]} missed${against ? `; difference ${against}` : ""}`;
+      `${sums.FN[row]} missed, ${sums.lost[row].toFixed(1)} points lost${against ? `; difference ${against}` : ""}`;
     return {
       label,
       lines: [

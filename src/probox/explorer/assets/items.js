@@ -39,16 +39,18 @@
    */
   function describe(store, image, { kind, r, row: item }) {
     const view = store.view(r, probox.state().t);
-    const name = (/** @type {number} */ number) => (number < 0 ? "unknown class" : store.classes[number]);
     const { detections } = view.result;
     const found = kind === "d" ? item : view.objectDetection[item];
     const object = kind === "d" ? view.partner(item) : item;
     const verdict = kind === "d" ? view.verdict[item] : view.objectVerdict[item];
-    const said = (/** @type {number} */ d) => `${name(detections.class[d])} ${percent(detections.score[d], 1)}`;
+    const said = (/** @type {number} */ d) => `${view.nameOf(d)} ${percent(detections.score[d], 1)}`;
     const there = (/** @type {number} */ o) =>
-      `${name(store.objects.class[o])} ${o - store.objects.offsets[image] + 1}`;
+      `${store.nameOfClass(store.objects.class[o])} ${o - store.objects.offsets[image] + 1}`;
+    const tone = probox.toneOf(view, kind, item);
     return {
       verdict,
+      tone,
+      outcome: tone === "wrong-class" ? "wrong class (matched: TP)" : (VERDICTS[verdict] ?? "below the threshold"),
       heading: kind === "d" ? `detection: ${said(item)}` : `object: ${there(item)}`,
       partner:
         kind === "d"
@@ -62,17 +64,14 @@
     };
   }
 
-  const toneOf = (/** @type {number} */ verdict) =>
-    verdict === TP ? "right" : verdict === IGNORED ? "neutral" : "wrong";
-
   /** Return the elements that tell what is hovered or picked. */
   probox.cardOf = (store, image, found) => {
-    const { verdict, heading, partner, qualities } = describe(store, image, found);
+    const { tone, outcome, heading, partner, qualities } = describe(store, image, found);
     const several = probox.state().other !== null && probox.state().other !== probox.state().main;
     return [
       h("b", {}, heading),
       several ? h("div", { class: "of" }, store.results[found.r].name) : null,
-      h("div", { class: toneOf(verdict) }, VERDICTS[verdict] ?? "below the threshold"),
+      h("div", { class: tone }, outcome),
       h("div", {}, partner),
       qualities
         ? h(
@@ -120,7 +119,7 @@
         "button",
         {
           type: "button",
-          class: `item ${toneOf(told.verdict)}`,
+          class: `item ${told.tone}`,
           "aria-pressed": String(pick === code),
           "data-code": code,
           "data-of": entry.r,
@@ -131,11 +130,7 @@
           onblur: () => hover(null),
         },
         h("span", {}, told.heading.replace(/^(detection|object): /, "")),
-        h(
-          "span",
-          { class: "numbers" },
-          told.qualities ? `pPDQ ${percent(told.qualities.pPDQ, 1)}` : VERDICTS[told.verdict],
-        ),
+        h("span", { class: "numbers" }, told.qualities ? `pPDQ ${percent(told.qualities.pPDQ, 1)}` : told.outcome),
       );
     };
     const groups = [...new Set(shown)].map((r) => {

@@ -5,8 +5,6 @@
   const { TP, FP, FN } = probox.constants.VERDICT;
   const HEIGHT = 18,
     TOUCH = 3;
-  const CROWD = 30; // of more labels than this, those without room at their box are left out,
-  const WRONG = 12; // and of the false positives only the surest have one
 
   /** Return how many square pixels two boxes [left, top, right, bottom] share. */
   const shared = (/** @type {Box} */ a, /** @type {Box} */ b) =>
@@ -145,25 +143,13 @@
     return ways.sort((a, b) => a[0] - b[0])[0][1];
   }
 
-  /**
-   * Return which labels are shown: of what is in focus, or of all but the many false positives that nearly nothing speaks for.
-   *
-   * @param {Focus} focus
-   */
-  function shownOf(focus) {
-    let wrong = 0;
-    return (/** @type {NamedThing} */ label, /** @type {number} */ _, /** @type {NamedThing[]} */ all) =>
-      focus ? label.chosen : label.verdict !== FP || all.length <= CROWD || wrong++ < WRONG;
-  }
-
   /** Write class names at detections and missed objects where there is room, on a canvas in CSS pixels. */
   probox.paintLabels = (context, geometry, view, r, { toScreen, toImage, size, focus }) => {
     const { store } = view;
-    const name = (/** @type {number} */ number) => (number < 0 ? "unknown class" : store.classes[number]);
     const { detections } = view.result;
     /** @type {(box: Box) => Box} */
     const onScreen = ([x1, y1, x2, y2]) => [...toScreen(x1 + 0.5, y1 + 0.5), ...toScreen(x2 + 0.5, y2 + 0.5)];
-    const kept = probox.keptDetections(geometry, view, r).reverse();
+    const kept = probox.drawnDetections(geometry, view, r, focus).reverse();
     const objects = geometry.objects.map((o) => ({ row: o.row, o, box: onScreen([o.x0, o.y0, o.x1, o.y1]) }));
     const boxes = kept.filter((d) => view.verdict[d.row] !== FP).map((d) => ({ row: d.row, box: onScreen(d.box) }));
     const boxesBut = (/** @type {{ row: number; box: Box }[]} */ list, /** @type {number} */ row) =>
@@ -175,9 +161,10 @@
       ...kept.map((d) => {
         const box = onScreen(d.box);
         return {
-          text: `${name(detections.class[d.row])} ${Math.round(100 * detections.score[d.row])}`,
+          text: `${view.nameOf(d.row)} ${Math.round(100 * detections.score[d.row])}`,
           box,
           verdict: view.verdict[d.row],
+          colour: probox.outcomeColour(view, "d", d.row),
           chosen: focus?.detection === d.row,
           objects: [],
           others: boxesBut(boxes, d.row),
@@ -188,9 +175,10 @@
       ...objects
         .filter(({ row }) => view.objectVerdict[row] === FN)
         .map(({ row, o, box }) => ({
-          text: `missed ${name(store.objects.class[row])}`,
+          text: `missed ${store.nameOfClass(store.objects.class[row])}`,
           box,
           verdict: FN,
+          colour: probox.outcomeColour(view, "o", row),
           chosen: focus?.object === row,
           objects: boxesBut(objects, row),
           others: [...boxesBut(objects, row), ...boxes.map((one) => one.box)],
@@ -199,18 +187,21 @@
         })),
     ];
     const rank = (/** @type {NamedThing} */ { verdict }) => (verdict === TP ? 0 : verdict === FN ? 1 : 2);
-    const named = things.filter(shownOf(focus)).sort((a, b) => rank(a) - rank(b));
+    const named = things
+      .filter((thing) => !focus || thing.chosen)
+      .sort((a, b) => rank(a) - rank(b))
+      .slice(0, probox.state().all ? Infinity : probox.MOST);
     // What lies outside the window, being zoomed, needs no label.
     const seen = named
       .filter(({ box }) => shared(box, [-1, -1, size[0] + 1, size[1] + 1]) > 0)
       .map((thing, _, all) => ({
         ...thing,
         w: context.measureText(thing.text).width + 10,
-        far: thing.verdict === FN || all.length <= CROWD,
+        far: thing.verdict === FN || all.length <= probox.MOST,
       }));
     const placed = probox.placeLabels(seen, size);
     placed.forEach((place, i) => {
-      if (place?.leader) paintLeader(context, place.leader, probox.verdictColour(seen[i].verdict));
+      if (place?.leader) paintLeader(context, place.leader, seen[i].colour);
     });
     placed.forEach((place, i) => {
       if (place) paintLabel(context, place, seen[i]);
@@ -246,14 +237,14 @@
    * @param {PlacedLabel} place
    * @param {NamedThing & { w: number }} label
    */
-  function paintLabel(context, { x, y }, { text, w, verdict }) {
+  function paintLabel(context, { x, y }, { text, w, colour }) {
     context.fillStyle = probox.css("--panel");
     context.globalAlpha = 0.9;
     context.beginPath();
     context.roundRect(x + 1, y + 1, w - 2, HEIGHT - 2, 4);
     context.fill();
     context.globalAlpha = 1;
-    context.strokeStyle = probox.verdictColour(verdict);
+    context.strokeStyle = colour;
     context.lineWidth = 1;
     context.stroke();
     context.fillStyle = probox.css("--ink");

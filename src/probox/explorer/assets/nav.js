@@ -10,7 +10,7 @@
     const section = typeof to === "string" ? byId(to) : to;
     if (!section.hasAttribute("tabindex")) section.setAttribute("tabindex", "-1");
     section.focus({ preventScroll: true });
-    section.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth" });
+    section.scrollIntoView(); // at once: on a long way the page would change under a smooth one
   };
 
   /** Return the section that is read: the last that begins above a line a little below the bar. */
@@ -42,7 +42,7 @@
               probox.jump(section);
             },
           },
-          section.dataset.nav || section.querySelector("h2")?.textContent,
+          section.querySelector("h2")?.textContent,
         ),
       ]),
     );
@@ -53,10 +53,11 @@
     const main = /** @type {HTMLElement} */ (document.querySelector("main"));
     new MutationObserver(offer).observe(main, { subtree: true, attributeFilter: ["hidden"] });
     byId("sections").append(...links.values());
-    document.querySelector(".skip")?.addEventListener("click", (event) => {
-      event.preventDefault();
-      probox.jump("gallery");
-    });
+    for (const link of document.querySelectorAll(".skip, #to-gallery"))
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        probox.jump("gallery");
+      });
     // Jumps end below the bar, however high it is.
     new ResizeObserver(() =>
       document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`),

@@ -33,11 +33,8 @@
   probox.itemCaption = (store, state, { d, o }, rival) => {
     const view = store.view(state.main, state.t);
     const { detections, pairs } = view.result;
-    const name = (/** @type {number} */ number) => (number < 0 ? "unknown class" : store.classes[number]);
     const score = d < 0 ? "" : percent(detections.score[d], 0);
-    const said = d < 0 ? "" : name(detections.class[d]);
-    const there = o < 0 ? said : name(store.objects.class[o]);
-    const taken = d >= 0 && o >= 0 && said !== there ? `${there}, said ${said}` : there;
+    const name = d < 0 ? store.nameOfClass(store.objects.class[o]) : view.nameOf(d);
     const verdict = o < 0 ? "false positive" : d < 0 ? "missed" : `pPDQ ${percent(pairs.pPDQ[view.pair[d]], 1)}`;
     const against =
       rival === null
@@ -46,15 +43,15 @@
           ? ""
           : `${againstWords(store.view(rival, state.t), o)} by ${store.results[rival].name}`;
     return {
-      label: [taken, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
+      label: [name, d < 0 ? "" : `score ${score}`, verdict, against].filter(Boolean).join(", "),
       lines: [
         h(
           "span",
-          { class: "said", title: taken },
-          h("span", { class: "name" }, taken),
+          { class: "said", title: name },
+          h("span", { class: "name" }, name),
           score ? h("span", { class: "score" }, score) : null,
         ),
-        h("span", { class: `numbers ${o >= 0 && d >= 0 ? "right" : "wrong"}` }, verdict),
+        h("span", { class: `numbers ${probox.toneOf(view, d < 0 ? "o" : "d", d < 0 ? o : d)}` }, verdict),
         against === null ? null : h("span", { class: "against", title: against }, against),
       ],
     };

@@ -2,11 +2,19 @@
 "use strict";
 (() => {
   const { probox } = window;
-  const { SIGMA, SIGMAS } = probox.constants;
   const { TP, FP, FN, DROPPED } = probox.constants.VERDICT;
+  const DASHES = { right: [], "wrong-class": [2, 3], wrong: [7, 4], neutral: [] }; // colour alone tells nothing
+  const MOST = (probox.MOST = 20); // detections of a picture with rings or labels, unless all are asked for
 
-  const verdictColour = (probox.verdictColour = (verdict) =>
-    probox.css(verdict === TP ? "--right" : verdict === FP || verdict === FN ? "--wrong" : "--neutral"));
+  probox.field("all", "", "detections", probox.oneOf(["all"]));
+
+  const toneOf = (probox.toneOf = (view, kind, row) => {
+    const verdict = (kind === "d" ? view.verdict : view.objectVerdict)[row];
+    if (verdict === TP)
+      return view.wrongClass(kind === "d" ? row : view.objectDetection[row]) ? "wrong-class" : "right";
+    return verdict === FP || verdict === FN ? "wrong" : "neutral";
+  });
+  const colourOf = (probox.outcomeColour = (view, kind, row) => probox.css(`--${toneOf(view, kind, row)}`));
 
   /** @typedef {{ image: HTMLImageElement; waiting: ((image: HTMLImageElement) => void)[]; ready: boolean }} Photo */
   /** @type {Map<string, Photo>} */
@@ -37,7 +45,7 @@
     else entry.waiting.push(callback);
   };
 
-  /** Return the detections of an image that count at the threshold, the surest last. */
+  /** Return the detections of an image that count at the threshold, the most confident last. */
   probox.keptDetections = (geometry, view, r) => {
     const { confidence } = view.result.detections;
     return geometry.results[r]
@@ -46,12 +54,72 @@
   };
 
   /**
+   * Return the best threshold on the page's images, where no threshold is set: pictures show what is above it.
+   *
+   * @param {View} view
+   */
+  const limitOf = ({ threshold, result }) =>
+    threshold === null && result.convention.label_threshold === null ? (result.why.best?.threshold ?? null) : null;
+  const levelOf = (/** @type {View} */ view) => Math.fround((!probox.state().all && limitOf(view)) || -1);
+
+  /** Return those of them that pictures show: above a limit, and what is brought out. */
+  probox.drawnDetections = (geometry, view, r, focus) => {
+    const { confidence } = view.result.detections,
+      level = levelOf(view);
+    return probox
+      .keptDetections(geometry, view, r)
+      .filter((d) => confidence[d.row] > level || d.row === focus?.detection);
+  };
+
+  /** Return which detections pictures show, in words, and a button for the others; with a row, of that image. */
+  probox.limitNote = (view, image) => {
+    const limit = limitOf(view),
+      { all } = probox.state();
+    if (limit === null) return [];
+    const { confidence, offsets } = view.result.detections;
+    const own = image === undefined ? null : confidence.subarray(offsets[image], offsets[image + 1]);
+    const drawn = own?.filter((value) => value > levelOf(view)).length;
+    if (own && drawn === own.length && !all) return [];
+    const above = `above ${+limit.toPrecision(4)}`;
+    const words = all
+      ? `${own ? `All ${own.length} detections drawn` : "Pictures show all detections"}.`
+      : own
+        ? `${drawn} of ${own.length} drawn: ${above}, best threshold on these images.`
+        : `Pictures show detections ${above}, the best threshold on these images; objects matched below it are faint.`;
+    return [
+      words,
+      " ",
+      probox.h(
+        "button",
+        { type: "button", onclick: () => probox.update({ all: all ? "" : "all" }) },
+        all ? `Show those ${above}` : `Show all${own ? ` ${own.length}` : ""}`,
+      ),
+    ];
+  };
+
+  // What the colours of pictures mean.
+  probox.onStart(() => {
+    for (const place of document.querySelectorAll(".outcomes"))
+      place.replaceChildren(
+        ...[
+          ["right", "match"],
+          ["wrong-class", "match of the wrong class"],
+          ["wrong", "false positive"],
+          ["wrong missed", "missed object"],
+        ].map(([tone, words]) => probox.h("span", { class: tone }, probox.h("i", {}), words)),
+      );
+  });
+
+  /**
    * Paint objects and detections; the context is scaled so that a pixel of the image is `zoom` wide.
+   * Rings of one standard deviation are at the most confident detections; `rings` has those of what is brought out.
    * `focus` is { object, detection } rows to bring out, or null.
    */
-  probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine }) => {
+  probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine, rings = [1] }) => {
     const line = 1 / zoom;
-    const detections = probox.keptDetections(geometry, view, r);
+    const detections = probox.drawnDetections(geometry, view, r, focus);
+    const drawn = new Set(detections.map((d) => d.row));
+    const ringless = probox.state().all ? 0 : detections.length - MOST;
     const thin = Math.min(1, Math.max(0.45, 40 / Math.max(detections.length, 1)));
     context.imageSmoothingEnabled = zoom < 1;
     if (layers.has("h")) probox.paintHeatmap(context, geometry, view, r, detections, focus);
@@ -60,10 +128,12 @@
         (a, b) => (b.x1 - b.x0) * (b.y1 - b.y0) - (a.x1 - a.x0) * (a.y1 - a.y0),
       );
       for (const object of byArea) {
-        const colour = verdictColour(view.objectVerdict[object.row]);
+        const colour = colourOf(view, "o", object.row);
         const chosen = focus && focus.object === object.row;
+        const match = view.objectDetection[object.row];
+        const faint = focus ? !chosen : match >= 0 && !drawn.has(match); // its match is not drawn
         context.globalAlpha =
-          layers.has("h") && view.objectVerdict[object.row] !== FN ? 0 : chosen ? 0.55 : focus ? 0.14 : 0.36;
+          layers.has("h") && view.objectVerdict[object.row] !== FN ? 0 : chosen ? 0.55 : faint ? 0.14 : 0.36;
         if (context.globalAlpha > 0 && (fine || object.filled)) {
           context.fillStyle = colour;
           context.fill(probox.area(object));
@@ -71,20 +141,21 @@
           context.drawImage(probox.maskCanvas(object, colour), object.x0, object.y0);
         }
         if (view.objectVerdict[object.row] === FN && !fine && !(focus && !chosen)) hatch(context, object, colour, line);
-        context.globalAlpha = focus && !chosen ? 0.3 : 1;
+        context.globalAlpha = faint ? 0.3 : 1;
         context.strokeStyle = colour;
         context.lineWidth = (chosen ? 2.4 : fine ? 1 : 1.5) * line;
         context.lineCap = "square";
         context.stroke(probox.outline(object));
       }
     }
-    for (const d of detections) {
+    detections.forEach((d, place) => {
       const chosen = focus && focus.detection === d.row;
       const verdict = view.verdict[d.row];
       const sure = verdict === TP ? 1 : (0.45 + 0.55 * view.result.detections.confidence[d.row]) * thin;
-      const colour = verdictColour(verdict);
+      const colour = colourOf(view, "d", d.row);
       const strength = chosen ? 1 : focus ? 0.22 : sure;
-      if (layers.has("e") && d.corners) paintCorners(context, d, d.corners, colour, strength, line, fine);
+      if (layers.has("e") && d.corners && (chosen || place >= ringless))
+        paintCorners(context, d, d.corners, colour, strength, line, chosen ? rings : [1]);
       if (layers.has("b"))
         paintBox(
           context,
@@ -93,9 +164,9 @@
           strength,
           (chosen ? 2.6 : 1.7 * thin) * line,
           fine,
-          verdict === FP ? [7 * line, 4 * line] : [],
+          DASHES[toneOf(view, "d", d.row)].map((length) => length * line),
         );
-    }
+    });
     context.globalAlpha = 1;
   };
 
@@ -158,25 +229,23 @@
    * @param {string} colour
    * @param {number} strength
    * @param {number} line
-   * @param {boolean} fine
+   * @param {number[]} rings standard deviations, the outermost first
    */
-  function paintCorners(context, d, corners, colour, strength, line, fine) {
+  function paintCorners(context, d, corners, colour, strength, line, rings) {
     corners.forEach((covariance, corner) => {
       const { long, short, angle } = probox.axes(covariance);
       const x = d.box[2 * corner] + 0.5,
         y = d.box[2 * corner + 1] + 0.5;
-      for (const deviations of fine ? [SIGMA] : SIGMAS) {
+      for (const deviations of rings) {
         context.beginPath();
         context.ellipse(x, y, deviations * long, deviations * short, angle, 0, 2 * Math.PI);
         context.fillStyle = colour;
         context.globalAlpha = 0.16 * strength;
         context.fill();
-        if (!fine) {
-          context.strokeStyle = "#fff";
-          context.lineWidth = 2.4 * line;
-          context.globalAlpha = 0.35 * strength;
-          context.stroke();
-        }
+        context.strokeStyle = "#fff";
+        context.lineWidth = 2.4 * line;
+        context.globalAlpha = 0.35 * strength;
+        context.stroke();
         context.strokeStyle = colour;
         context.lineWidth = 1.1 * line;
         context.globalAlpha = (1.15 - 0.22 * deviations) * strength;

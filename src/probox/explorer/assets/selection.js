@@ -13,7 +13,7 @@
   /** The parts of the state that choose items or images. Others join by `addItemFilter`. */
   probox.FILTERS = ["class", "size", "verdict", "quality", "lo", "hi", "duel", "find", "tagged"];
   /** All that the gallery follows besides the threshold; whoever holds this list sees what joins later. */
-  probox.GALLERY = ["main", "rival", "show", "sort", "by", "unseen", ...probox.FILTERS];
+  probox.GALLERY = ["main", "rival", "show", "sort", "by", "unseen", "all", ...probox.FILTERS];
 
   /** @type {ItemFilter[]} */
   const itemFilters = [];
@@ -154,7 +154,7 @@
     return { found, there, all: !tests.length };
   };
 
-  /** Return PDQ, TP, FP and FN of what passes, for each image; PDQ is NaN where nothing does. */
+  /** Return PDQ, lost points, TP, FP and FN of what passes, for each image; the first two are NaN where nothing does. */
   probox.imageSums = (store, state, r, { found, there }) => {
     const view = store.view(r, state.t);
     const { detections, pairs } = view.result;
@@ -174,14 +174,16 @@
       cost[image[d]] += detections.cost ? detections.cost[d] : 1;
     }
     for (let o = 0; o < there.length; o++) if (there[o] && view.objectVerdict[o] === FN) missed[imageThere[o]]++;
-    const PDQ = quality.map((sum, i) => sum / (right[i] + cost[i] + missed[i])); // 0 / 0 is NaN
-    return { PDQ, TP: right, FP: wrong, FN: missed };
+    const counted = quality.map((_, i) => right[i] + cost[i] + missed[i] || NaN);
+    const PDQ = quality.map((sum, i) => sum / counted[i]);
+    const lost = quality.map((sum, i) => counted[i] - sum);
+    return { PDQ, lost, TP: right, FP: wrong, FN: missed };
   };
 
   // What comes first has the least of these; `a` and `b` are sums of the chosen detector and of its rival.
   /** @type {Record<string, (a: ImageSums, b: ImageSums) => (i: number) => number>} */
   const SORTS = {
-    worst: (a) => (i) => a.PDQ[i],
+    worst: (a) => (i) => -a.lost[i],
     best: (a) => (i) => -a.PDQ[i],
     ahead: (a, b) => (i) => b.PDQ[i] - a.PDQ[i],
     behind: (a, b) => (i) => a.PDQ[i] - b.PDQ[i],
@@ -212,8 +214,7 @@
   /**
    * Sort rows of images; images without a value come last, before them those that the detector never saw.
    *
-   * Ties go by number; of images of the same lowest PDQ, often 0, those with more mistakes come first.
-   * `sums` and `rivals` are `imageSums`. Returns the rows and how many of them were put apart.
+   * Ties go by number. `sums` and `rivals` are `imageSums`. Returns the rows and how many of them were put apart.
    */
   probox.sortImages = (store, state, rows, sums, rivals) => {
     const sort = probox.sortOf(state);
@@ -221,11 +222,8 @@
     const key = Float64Array.from({ length: store.count }, (_, i) => value(i));
     const apart =
       JUDGING.includes(sort) && state.unseen === "last" ? neverSeen(store, state, sort) : new Uint8Array(store.count);
-    const mistakes = (/** @type {number} */ i) => (sort === "worst" ? sums.FP[i] + sums.FN[i] : 0);
     const group = (/** @type {number} */ i) => (Number.isNaN(key[i]) ? 2 : apart[i]);
-    const sorted = [...rows].sort(
-      (i, j) => group(i) - group(j) || key[i] - key[j] || mistakes(j) - mistakes(i) || i - j,
-    );
+    const sorted = [...rows].sort((i, j) => group(i) - group(j) || key[i] - key[j] || i - j);
     return { rows: sorted, apart: rows.filter((i) => group(i) === 1).length };
   };
 

@@ -72,6 +72,11 @@
       return this.classes.map((_, number) => number).filter((number) => used[number]);
     }
 
+    /** @param {number} number */
+    nameOfClass(number) {
+      return number < 0 ? "unknown class" : this.classes[number];
+    }
+
     /**
      * Return result `r` as it is when only detections surer than `threshold` count; null: all of them.
      *
@@ -236,6 +241,30 @@
     /** @param {number} d */
     partner(d) {
       return this.pair[d] < 0 ? -1 : this.result.pairs.object[this.pair[d]];
+    }
+
+    /**
+     * Return whether a detection is matched with an object of another class.
+     *
+     * @param {number} d
+     */
+    wrongClass(d) {
+      return (
+        d >= 0 &&
+        this.verdict[d] === TP &&
+        this.result.detections.class[d] !== this.store.objects.class[this.partner(d)]
+      );
+    }
+
+    /**
+     * Return a detection's class in words; of a wrong one, the true one besides.
+     *
+     * @param {number} d
+     */
+    nameOf(d) {
+      const name = this.store.nameOfClass(this.result.detections.class[d]);
+      if (!this.wrongClass(d)) return name;
+      return `${name} (truth: ${this.store.nameOfClass(this.store.objects.class[this.partner(d)])})`;
     }
 
     /**

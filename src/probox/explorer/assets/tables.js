@@ -30,7 +30,7 @@
         const own = boxes && asked && key in boxes ? boxes[key] : NaN;
         numbers[key] = threshold === null ? (result.whole[key] ?? NaN) : complement ? 1 - own : own;
       }
-      return { number: r, name: result.name, numbers };
+      return { number: r, name: result.name, numbers: { ...numbers, number: r } };
     });
 
   /**
@@ -44,8 +44,17 @@
     );
   }
 
+  /** Return a column's heading: 1 minus a number is called so. */
+  probox.headingOf = ({ key, heading, complement }) => (complement ? `1-${key}` : heading);
+
+  /** Return what a column is, in words. */
+  probox.hintOf = ({ heading, hint, better, follows }) =>
+    `${hint || heading}${follows ? "" : ", of all detections"}` +
+    (better ? `; ${better === "high" ? "higher" : "lower"} is better` : "");
+
   /**
-   * Return the best value of each column, compared as it is shown; none if there is nothing to compare.
+   * Return the best value of each column, compared as it is shown; none if there is nothing to compare: detectors
+   * without detections do not compete, and equals have no best.
    *
    * @param {Column[]} columns
    * @param {TableRow[]} rows
@@ -53,8 +62,9 @@
   function bestOf(columns, rows) {
     return Object.fromEntries(
       columns.map((column) => {
-        const values = rows.map((row) => row.numbers[column.key]).filter(Number.isFinite);
-        if (rows.length < 2 || !values.length || !column.better) return [column.key, null];
+        const competing = rows.filter(({ numbers }) => numbers.TP + numbers.FP > 0);
+        const values = competing.map((row) => row.numbers[column.key]).filter(Number.isFinite);
+        if (new Set(values.map((value) => show(column, value))).size < 2 || !column.better) return [column.key, null];
         return [column.key, show(column, column.better === "low" ? Math.min(...values) : Math.max(...values))];
       }),
     );
@@ -121,7 +131,7 @@
   probox.renderSummaryAgain = () => renderSummary(probox.store, probox.state());
 
   /** @type {Sort} */
-  let order = { key: "PDQ", down: true };
+  let order = { key: "number", down: false }; // as the results were given
 
   /**
    * Return why a number does not follow the threshold, or null if it does.
@@ -150,16 +160,8 @@
     const head = h(
       "tr",
       {},
-      sortable("detector", "name", order, change, null, false),
-      columns.map((column) =>
-        sortable(
-          column.heading,
-          column.key,
-          order,
-          change,
-          column.follows ? column.hint : `${column.hint || column.heading}, of all detections`,
-        ),
-      ),
+      sortable("detector", "number", order, change, "in the order given", false),
+      columns.map((column) => sortable(probox.headingOf(column), column.key, order, change, probox.hintOf(column))),
     );
     const body = rows.map((row) =>
       h(
@@ -197,7 +199,7 @@
 
   /**
    * Further columns of the tables of classes and sizes: functions of ("classes" or "sizes", store, state) that give a
-   * list of { key, heading, hint, values, text(value, group), tone(value, group) }, `values` one number per group. Those
+   * list of { key, heading, hint, values, text(value, group) }, `values` one number per group. Those
    * with `early` stand right behind PDQ; `ends(group)` gives an interval, { low, high } or null, for exports.
    */
   probox.groupColumns = [];
@@ -244,10 +246,14 @@
     },
     {
       key: "LRP",
-      heading: "LRP",
+      heading: "1-LRP",
       measure: "lrp",
       of: (own) => 1 - own.moLRP,
-      hint: { classes: "1 - optimal LRP", sizes: "1 - optimal LRP among objects of the size, mean over classes" },
+      hint: {
+        classes: "1 minus the optimal localization-recall-precision error; higher is better",
+        sizes:
+          "1 minus the optimal localization-recall-precision error among objects of the size, mean over classes; higher is better",
+      },
     },
     {
       key: "precision",
@@ -278,7 +284,7 @@
         heading: column.heading,
         values: own.map((one) => (one ? column.of(one) : NaN)),
         text: (value) => percent(value),
-        hint: store.results.length > 1 ? `${hint}, ${result.name}` : hint,
+        hint: `${hint}, ${result.name}`,
       };
     });
   });
@@ -297,7 +303,6 @@
         "data-value": full(value),
         "data-low": ends?.low,
         "data-high": ends?.high,
-        class: column.tone?.(value, row.group) || null,
       },
       column.text(value, row.group),
     );
@@ -349,7 +354,7 @@
       sortable(heading, first, sort, change, null, false),
       sortable("objects", "objects", sort, change),
       store.results.map((result, r) =>
-        sortable(store.results.length > 1 ? `PDQ ${result.name}` : "PDQ", `PDQ-${r}`, sort, change),
+        sortable(`PDQ ${result.name}`, `PDQ-${r}`, sort, change, `PDQ of ${result.name}`),
       ),
       early.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
       details.map((column) =>
@@ -358,7 +363,7 @@
           column.key,
           sort,
           change,
-          store.results.length > 1 ? `${column.hint}, ${store.results[state.main].name}` : column.hint,
+          `${probox.hintOf(column)}, ${store.results[state.main].name}`,
         ),
       ),
       late.map((column) => sortable(column.heading, column.key, sort, change, column.hint)),
@@ -405,6 +410,12 @@
       ),
     );
     replace(probox.byId(id), h("thead", {}, head), h("tbody", {}, body));
+    for (const place of document.querySelectorAll(".groups .whose"))
+      place.replaceChildren(
+        "columns after PDQ: ",
+        probox.glyph(probox.line(state.main), state.main),
+        store.results[state.main].name,
+      );
   }
 
   /** Draw the tables of classes and sizes again, say because further columns know more. */
@@ -428,9 +439,9 @@
     );
   }
 
-  /** Return whose details a table of groups has, where that is a question. */
+  /** Return whose details a table of groups has. */
   const whose = (/** @type {Store} */ store, /** @type {State} */ state) =>
-    store.results.length > 1 ? `columns after PDQ: ${store.results[state.main].name}` : "";
+    `columns after PDQ: ${store.results[state.main].name}`;
 
   probox.onStart(() => {
     probox.exportable("summary", { tools: "summary-tools", more: probox.intervalWords });

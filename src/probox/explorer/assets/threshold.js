@@ -24,7 +24,7 @@
           "span",
           { "data-result": row.r },
           h("i", { class: "swatch", style: `background:${probox.line(row.r)}` }),
-          h("span", { class: "name" }, row.name),
+          h("span", { class: "name", title: row.name }, probox.shortName(row.name)),
           h("b", { "data-value": "PDQ" }, percent(row.PDQ)),
           h(
             "span",

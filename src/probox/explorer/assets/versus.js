@@ -139,17 +139,6 @@
     between ? `${signed(between.low, write)} to ${signed(between.high, write)}` : "–";
 
   /**
-   * Return the tone of a difference that may be claimed: whether the chosen detector is ahead.
-   *
-   * @param {Difference | null | undefined} one
-   * @param {"high" | "low" | null} better
-   */
-  function tone(one, better) {
-    if (!one?.claimed || !better) return null;
-    return one.difference > 0 === (better === "high") ? "right" : "wrong";
-  }
-
-  /**
    * Return a row of the table; `one` may be a plain difference, of which neither interval nor p is known.
    *
    * @param {Column} column
@@ -164,13 +153,18 @@
     return h(
       "tr",
       { "data-key": column.key },
-      h("th", { scope: "row", title: column.hint || null }, column.heading),
+      h(
+        "th",
+        { scope: "row", title: probox.hintOf(column) },
+        probox.headingOf(column),
+        column.better === "low" && " (lower is better)",
+      ),
       h("td", { "data-value": Number.isFinite(first) ? first : null }, shown(first)),
       h("td", { "data-value": Number.isFinite(second) ? second : null }, shown(second)),
       h(
         "td",
         {
-          class: tone(one, column.better),
+          class: one?.claimed ? "claimed" : null,
           "data-value": Number.isFinite(value) ? value : null,
           "data-low": one?.between?.low,
           "data-high": one?.between?.high,
@@ -293,7 +287,6 @@
             one?.between && h("span", { class: "interval" }, betweenText(one.between, percent)),
           );
         },
-        tone: (value, group) => tone(found?.classes[group], "high"),
       },
     ];
   });

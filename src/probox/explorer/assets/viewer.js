@@ -77,7 +77,7 @@
     fill();
   }
 
-  probox.follow(["image", "t", "main", "other", "layers", "pick"], renderViewer);
+  probox.follow(["image", "t", "main", "other", "layers", "pick", "all"], renderViewer);
 
   const shownDetectors = () => {
     const { main, other } = current();
@@ -100,6 +100,7 @@
       pane.box.style.setProperty("--ratio", String(store.images.w[row] / store.images.h[row]));
       const sum = store.view(pane.r, state.t).perImage()[row];
       pane.text.textContent = `PDQ ${percent(sum.PDQ)}, ${sum.TP} TP, ${sum.FP} FP, ${sum.FN} FN`;
+      pane.limit.replaceChildren(...probox.limitNote(store.view(pane.r, state.t), row));
       pane.scale.hidden = !state.layers.includes("h");
     }
     for (const input of byId("layers").querySelectorAll("input")) input.checked = state.layers.includes(input.value);
@@ -121,7 +122,7 @@
     if (row < 0 || !panes.length || !place.clientWidth) return;
     const width = store.images.w[row],
       height = store.images.h[row],
-      caption = 40;
+      caption = 40 + panes[0].limit.offsetHeight;
     const scale = (/** @type {number} */ w, /** @type {number} */ high) =>
       Math.min(w / width, (high - caption) / height);
     const beside = scale(place.clientWidth / panes.length, place.clientHeight);
@@ -140,6 +141,7 @@
     // Samples move and labels stay on top of them: each has a canvas of its own.
     const [over, names] = [0, 1].map(() => h("canvas", { class: "over", "aria-hidden": "true" }));
     const text = h("span", {}),
+      limit = h("p", { class: "limit" }),
       scale = probox.heatScale();
     const stage = h("div", { class: "stage" }, canvas, over, names);
     const box = h(
@@ -153,10 +155,11 @@
         text,
         scale,
       ),
+      limit,
       stage,
     );
     /** @type {Pane} */
-    const pane = { r, canvas, over, names, stage, box, text, scale };
+    const pane = { r, canvas, over, names, stage, box, text, limit, scale };
     probox.gestures(canvas, {
       zoom: () => zoom,
       setZoom,
@@ -275,7 +278,7 @@
     const view = store.view(pane.r, state.t);
     const focus = focusOf(pane, view);
     clipped(context, () =>
-      probox.paintScene(context, scene, view, pane.r, { zoom: scale, layers, focus, fine: false }),
+      probox.paintScene(context, scene, view, pane.r, { zoom: scale, layers, focus, fine: false, rings: [3, 2, 1] }),
     );
     if (layers.has("l")) {
       const ratio = pixelRatio();
@@ -303,14 +306,16 @@
       if (!geometry || !samplesWanted()) continue;
       const view = store.view(pane.r, current().t);
       const focus = focusOf(pane, view);
-      const shown = probox.keptDetections(geometry, view, pane.r).filter((d) => !focus || d.row === focus.detection);
+      const shown = probox
+        .drawnDetections(geometry, view, pane.r, focus)
+        .filter((d) => !focus || d.row === focus.detection);
       const first = store.results[pane.r].detections.offsets[row];
       clipped(context, () =>
         probox.paintSamples(context, shown, {
           step,
           still,
           zoom: fit(pane).scale,
-          colour: (d) => probox.verdictColour(view.verdict[d.row]),
+          colour: (d) => probox.outcomeColour(view, "d", d.row),
           seed: (d) => probox.sampleSeed(store.images.id[row], pane.r, d.row - first),
         }),
       );
@@ -360,7 +365,7 @@
       }
     };
     if (["b", "e", "h", "s"].some((layer) => layers.has(layer))) {
-      for (const d of probox.keptDetections(geometry, view, pane.r)) {
+      for (const d of probox.drawnDetections(geometry, view, pane.r, null)) {
         const [x1, y1, x2, y2] = d.box;
         if (x >= x1 - slack && x <= x2 + 1 + slack && y >= y1 - slack && y <= y2 + 1 + slack) {
           offer((x2 - x1 + 1) * (y2 - y1 + 1), { kind: "d", r: pane.r, row: d.row });

@@ -5,6 +5,10 @@
   const { h, byId, percent, count } = probox;
   const { PARTS, WHAT_IF, FEW, SCORE_BINS, IOU } = probox.constants.WHY;
 
+  // Points that were won have the colour of matches, errors theirs; what matches lack has no hue.
+  /** @type {Record<string, string>} */
+  const PART_COLOURS = { pdq: "--right", missed: "--wrong", false_positives: "--wrong" };
+
   /** Return a detector's name, colour and shape, as charts take them. */
   const named = (/** @type {number} */ r) => ({
     name: probox.store.results[r].name,
@@ -64,7 +68,11 @@
   /** @type {Work} */
   function renderBudget(store, state) {
     const keys = Object.keys(PARTS);
-    const parts = keys.map((key) => ({ key, name: PARTS[key].name, colour: probox.lineColour(PARTS[key].line) }));
+    const parts = keys.map((key) => ({
+      key,
+      name: PARTS[key],
+      colour: probox.css(PART_COLOURS[key] ?? `--lack-${key}`),
+    }));
     const rows = store.results.map((result, r) => {
       const budget = probox.diagnosis.budget(store.view(r, state.t));
       return {
