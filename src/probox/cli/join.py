@@ -72,6 +72,7 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
 
 def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
     """Return the folders to join by the name of the result; one without a name is a folder that was given itself."""
+    from probox.evaluation.folders import find_results
     from probox.evaluation.storage import WORDS
 
     groups: dict[str, list[Path]] = {}
@@ -81,8 +82,8 @@ def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
         if not path.is_dir():
             raise InputError("no such folder", file=text, remedy="give the folders that --out named")
         alone = (path / WORDS).is_file()
-        inside = [path] if alone else sorted(entry.parent for entry in path.glob(f"*/{WORDS}"))
-        if not inside:
+        inside = find_results([text])
+        if inside == [path] and not alone:
             raise InputError("holds no result", file=text, remedy="evaluate this part again")
         for folder in inside:
             name = "" if alone else folder.name
