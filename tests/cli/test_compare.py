@@ -164,3 +164,64 @@ def test_table_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture[st
     columns = rows[0]["intervals"]["columns"]
     assert float(table[0]["mLRP low"]) == pytest.approx(1 - columns["moLRP"]["high"])
     assert float(table[0]["PDQ high"]) == columns["PDQ"]["high"]
+
+
+# --- masks and boxes ---
+
+
+@pytest.fixture(scope="module")
+def two_truths(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the demo's truth, and the same truth without masks."""
+    folder = tmp_path_factory.mktemp("two truths")
+    truth = json.loads((demo_files / "truth.json").read_text())
+    (folder / "masks.json").write_text(json.dumps(truth))
+    for annotation in truth["annotations"]:
+        del annotation["segmentation"]
+    (folder / "boxes.json").write_text(json.dumps(truth))
+    return folder
+
+
+@pytest.mark.parametrize("keep", ["all", "matches", "summary"])
+@pytest.mark.parametrize("how", ["another file", "box truth"])
+def test_results_against_masks_and_boxes_are_not_compared(
+    tmp_path: Path, demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str], keep: str, how: str
+) -> None:
+    measures = ("--measures", "pdq") if keep == "summary" else ()
+    for name, truth in (("a", "masks"), ("b", "boxes"), ("c", "masks")):
+        boxed = ("--box-truth",) if how == "box truth" and truth == "boxes" else ()
+        file = two_truths / ("masks.json" if boxed else f"{truth}.json")
+        out = ("--out", tmp_path / name, "--keep", keep)
+        status, printed, _ = run(
+            capsys, "evaluate", file, f"{name}={demo_files / 'unsure.json'}", *measures, *boxed, *out
+        )
+        assert status == 0
+        assert printed.endswith(f"; scored against {truth}\n")
+    status, _, err = run(capsys, "compare", *(tmp_path / name / name for name in "abc"), *QUICK)
+    assert status == 1
+    assert "a and c were scored against masks, b against boxes: their PDQ is not comparable" in err
+
+
+def test_a_report_warns_of_results_against_masks_and_boxes(
+    tmp_path: Path, demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for truth in ("masks", "boxes"):
+        run(capsys, "evaluate", two_truths / f"{truth}.json", demo_files / "sure.json", "--out", tmp_path / truth)
+    folders = [f"{truth}={tmp_path / truth / 'sure'}" for truth in ("masks", "boxes")]
+    status, _, err = run(capsys, "report", *folders, "--out", tmp_path / "report")
+    assert status == 0
+    assert "warning: masks was scored against masks, boxes against boxes: their PDQ is not comparable\n" in err
+    files = (two_truths / "masks.json", demo_files / "sure.json")
+    run(capsys, "evaluate", *files, "--background", "mask", "--out", tmp_path / "other")
+    folders[1] = f"other={tmp_path / 'other' / 'sure'}"
+    _, _, err = run(capsys, "report", *folders, "--out", tmp_path / "report")
+    assert "warning: masks was measured with background box, other with mask: their numbers are not comparable\n" in err
+
+
+@pytest.mark.parametrize("truth", ["masks", "boxes"])
+def test_tables_say_what_detections_were_scored_against(
+    demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str], truth: str
+) -> None:
+    _, _, err = run(capsys, "table", two_truths / f"{truth}.json", demo_files / "sure.json")
+    assert f"convention: reference; scored against {truth}; 12 images" in err
+    _, _, err = run(capsys, "table", two_truths / f"{truth}.json", demo_files / "sure.json", "--measures", "map")
+    assert "scored against" not in err

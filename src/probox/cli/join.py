@@ -62,7 +62,8 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
     named = [("" if len(joined) == 1 else name, result.summary()) for name, result in joined.items()]
-    results().print(summary_text(named, first.convention, width=table_width()), markup=False, soft_wrap=True)
+    text = summary_text(named, first.convention, against=first.scored_against, width=table_width())
+    results().print(text, markup=False, soft_wrap=True)
     for (name, result), folders in zip(joined.items(), groups.values(), strict=True):
         title = f"{name}: " if len(joined) > 1 else ""
         what = "" if result.part is None else f"; {result.part}"

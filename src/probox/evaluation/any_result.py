@@ -55,6 +55,14 @@ class AnyResult(ABC):
     def counts(self) -> dict[str, int]:
         """Return how many images, objects and detections there are, whatever became of them."""
 
+    @property
+    @abstractmethod
+    def scored_against(self) -> str | None:
+        """Return what PDQ compares detections with: ``"masks"``, or ``"boxes"`` if every mask fills its box.
+
+        None if PDQ was not measured, there are no objects, or an earlier version did not store it.
+        """
+
     @abstractmethod
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
         """Return how many objects each image has, and columns with what is known of them, by image."""

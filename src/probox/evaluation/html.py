@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probox.evaluation.notes import label_note
-from probox.evaluation.text import format_value, shown_columns
+from probox.evaluation.text import format_value, measured_words, shown_columns
 from probox.support.html_table import html_table, html_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def evaluation_html(evaluation: Evaluation) -> str:
             (len(evaluation.detections), "detections"),
         )
     )
-    about = f"qualities in per cent; convention: {html_text(evaluation.convention.describe())}<br>{counts}"
+    made = html_text(measured_words(evaluation.convention, evaluation.scored_against))
+    about = f"qualities in per cent; {made}<br>{counts}"
     files = " → ".join(html_text(name) for name in evaluation.inputs)
     parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
     said = [f"warning: {oddity}" for oddity in evaluation.oddities]

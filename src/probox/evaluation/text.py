@@ -21,6 +21,7 @@ __all__ = [
     "format_table",
     "format_value",
     "limit_digits",
+    "measured_words",
     "shown_columns",
     "summary_text",
 ]
@@ -160,12 +161,25 @@ def format_table(
 
 
 def summary_text(
-    rows: Sequence[Row], convention: Convention, limits: Sequence[Limits] | None = None, *, width: int | None = None
+    rows: Sequence[Row],
+    convention: Convention,
+    limits: Sequence[Limits] | None = None,
+    *,
+    against: str | None = None,
+    width: int | None = None,
 ) -> str:
-    """Return the table as text with a line on how to read it; `width` is that of `format_table`."""
+    """Return the table as text with a line on how to read it.
+
+    `against` is what results were scored against, `width` is that of `format_table`.
+    """
     marked = "; * best" if len(rows) > 1 else ""
     table = format_table(rows, heading="", limits=limits, width=width)
-    return f"{table}\nqualities in per cent{marked}; convention: {convention.describe()}"
+    return f"{table}\nqualities in per cent{marked}; {measured_words(convention, against)}"
+
+
+def measured_words(convention: Convention, against: str | None) -> str:
+    """Return by which convention results were measured, and against what they were scored."""
+    return f"convention: {convention.describe()}" + (f"; scored against {against}" if against else "")
 
 
 def _limits(column: Column, limits: Limits) -> str:
