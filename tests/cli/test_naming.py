@@ -57,7 +57,7 @@ def test_every_command_with_several_files_takes_names(
     kept = tmp_path / "kept"
     code, out, err = run(capsys, "evaluate", truth, f"A b={sure}", unsure, "--out", kept)
     assert code == 0, err
-    assert [line.split("  ")[0] for line in out.splitlines()[1:3]] == ["A b", "unsure"]
+    assert [line.split("  ")[0] for line in out.splitlines()[2:4]] == ["A b", "unsure"]
     assert sorted(folder.name for folder in kept.iterdir()) == ["A b", "unsure"]
     one = json.loads(run(capsys, "evaluate", truth, f"B={sure}", "--json")[1])
     assert (one["name"], one["detections"]) == ("B", str(sure))

@@ -90,7 +90,7 @@ def test_copies_as_markdown_and_latex(browser: Browser, page: Path, results: dic
     browser.click("#summary-markdown")
     markdown = browser.wait(lambda: browser.js("return probox.copied"))
     lines = markdown.splitlines()
-    assert lines[0] == "| detector | mAP | mLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
+    assert lines[0] == "| detector | mAP | 1-moLRP | PDQ | pPDQ | Sp | Lbl | FG | BG | TP | FP | FN |"
     assert lines[2].startswith("| unsure | ")
     assert f"**{percent(results['unsure'].pdq)}**" in lines[2]
     browser.click("#summary-latex")

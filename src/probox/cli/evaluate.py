@@ -133,7 +133,7 @@ def command(
             title = f"{heading} ({name})" if len(rows) > 1 else heading
             filled = [(group, summary) for group, summary in groups.items() if is_filled(summary)]
             if filled:
-                table = format_table(filled, heading=title, mark_best=False, width=table_width())
+                table = format_table(filled, heading=title, mark_best=False, width=table_width(), by_metric=False)
                 results().print(f"\n{table}", markup=False, soft_wrap=True)
     for name, evaluation in rows.items():
         counts = evaluation.counts

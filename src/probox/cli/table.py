@@ -10,7 +10,7 @@ from probox.cli.console import note, print_json, progress_bar, results, say_note
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.naming import Named, named_argument, titles_of
 from probox.cli.scoring import Scoring, TruthToScore, scoring_options
-from probox.evaluation.text import STYLES, format_table, measured_words
+from probox.evaluation.text import STYLES, format_table, list_directions, measured_words, shown_columns
 
 
 class _Command(click.Command):
@@ -103,4 +103,5 @@ def command(
     text = format_table(titled, style, heading=heading, limits=limits_of(sure), width=table_width())
     results().print(text, markup=False, soft_wrap=True)
     say_intervals(sure)
-    note(f"{measured_words(convention, measured[0].scored_against)}; {len(source.image_ids):,} images")
+    parts = [list_directions(shown_columns(titled)), measured_words(convention, measured[0].scored_against)]
+    note("; ".join(part for part in [*parts, f"{len(source.image_ids):,} images"] if part))

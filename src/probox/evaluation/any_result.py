@@ -39,7 +39,7 @@ class AnyResult(ABC):
         """Return the numbers of the measures that were asked for, by the keys of their columns.
 
         They are fractions, not per cent, and errors as they are: ``PDQ`` 0.5757, ``moLRP`` 0.4115, which tables show as
-        57.57 and, under ``mLRP``, 58.85. What there is no number for is NaN.
+        57.57 and, under ``1-moLRP``, 58.85. What there is no number for is NaN.
         """
         summary: dict[str, float] = {}
         for measure in registry.measures_called(self.measures):

@@ -91,7 +91,7 @@ def _column(measure: Measure, column: Column) -> dict[str, Any]:
     return {
         "key": column.key,
         "heading": column.heading,
-        "hint": column.hint,
+        "hint": f"{column.hint} [{column.symbol}]" if column.symbol else column.hint,
         "unit": column.unit,
         "better": column.shown_better,
         "complement": column.complement,
