@@ -7,8 +7,9 @@
 ...     covariances=[[[[1, 0], [0, 1]], [[1, 0], [0, 1]]]])
 >>> print(probox.evaluate(truth, found, measures=["pdq"]))
   PDQ   pPDQ     Sp    Lbl     FG     BG  TP  FP  FN
+  [%]    [%]    [%]    [%]    [%]    [%]
 81.38  81.38  73.58  90.00  96.07  76.59   1   0   0
-qualities in per cent; convention: reference
+lower is better: FP, FN; convention: reference; scored against boxes
 """
 
 import os.path

@@ -128,7 +128,7 @@ def test_the_same_result_twice_is_equal(results: dict[str, Evaluation]) -> None:
     for found in [*pair.columns.values(), *pair.classes["PDQ"].values()]:
         assert (found.difference.value, found.difference.low, found.difference.high, found.p) == (0, 0, 0, 1)
         assert not found.claimed
-    assert pair.conclusion == "In PDQ, mAP and mLRP they are equal."
+    assert pair.conclusion == "In PDQ, mAP and 1-moLRP they are equal."
 
 
 def test_pairs(results: dict[str, Evaluation]) -> None:
@@ -273,9 +273,9 @@ def nothing_of(images: int, objects: int, detections: int) -> Evaluation:
     ("images", "objects", "found", "conclusion"),
     [
         (0, 0, 0, "Nothing can be concluded about A and B from 0 images."),
-        (3, 0, 0, "In PDQ, mAP and mLRP one of them has no finite number."),
-        (3, 0, 3, "In PDQ they are equal; in mAP and mLRP one of them has no finite number."),
-        (3, 3, 0, "In PDQ, mAP and mLRP they are equal."),
+        (3, 0, 0, "In PDQ, mAP and 1-moLRP one of them has no finite number."),
+        (3, 0, 3, "In PDQ they are equal; in mAP and 1-moLRP one of them has no finite number."),
+        (3, 3, 0, "In PDQ, mAP and 1-moLRP they are equal."),
     ],
 )
 def test_results_with_little_in_them(images: int, objects: int, found: int, conclusion: str) -> None:
@@ -320,7 +320,7 @@ def test_nothing_is_claimed_of_what_is_infinite() -> None:
         assert math.isnan(found.p)
         assert math.isnan(found.difference.low)
         assert not found.claimed
-        assert pair.conclusion == "In Ignor one of them has no finite number."
+        assert pair.conclusion == "In ignorance one of them has no finite number."
         assert math.isnan(pair.classes["ignorance"]["dog"].p)
         assert "nan" not in str(compared)
     sure = bootstrap(infinite, replicates=50)
@@ -360,24 +360,26 @@ def said(value: float, low: float, high: float, p: float = 0.004, *, claimed: bo
 
 def test_conclusions() -> None:
     assert said(0.013, 0.004, 0.022) == (
-        "A is better than B in X by 1.3 points (95 % interval 0.4 to 2.2, p = 0.004, 206 images)."
+        "A is better than B in X by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images)."
     )
-    assert said(-0.013, -0.022, -0.004).startswith("B is better than A in X by 1.3 points (95 % interval 0.4 to 2.2")
-    assert said(-0.013, -0.022, -0.004, better="low").startswith("A is better than B in X by 1.3 points")
-    assert said(0.013, 0.004, 0.022, better="low", complement=True).startswith("B is better than A in X by 1.3")
-    assert said(-3.25, -4.0, -2.0, better="low", unit="plain").startswith(
-        "A is better than B in X by 3.25 (95 % interval 2 to 4,"
+    assert said(-0.013, -0.022, -0.004).startswith("B is better than A in X by 1.30 points (95 % interval 0.40 to 2.20")
+    assert said(-0.013, -0.022, -0.004, better="low").startswith("A is better than B in X by 1.30 points")
+    assert said(0.013, 0.004, 0.022, better="low", complement=True).startswith("B is better than A in X by 1.30")
+    assert said(-3.25, -4.0, -2.0, better="low", unit="plain", symbol="px").startswith(
+        "A is better than B in X by 3.2 px (95 % interval 2.0 to 4.0,"
     )
-    assert said(-3.25, -4.0, -2.0, better=None, unit="plain").startswith("A is lower than B in X by 3.25")
+    assert said(-3.25, -4.0, -2.0, better=None, unit="plain").startswith("A is lower than B in X by 3.2 (")
     assert said(1200.0, 900.0, 1500.0, unit="count").startswith("A is better than B in X by 1,200 (95 %")
     assert said(-0.002, -0.009, 0.005, 0.6, claimed=False) == (
-        "In X no difference can be claimed: A minus B is -0.2 points (95 % interval -0.9 to 0.5, p = 0.600, "
+        "In X no difference can be claimed: A minus B is -0.20 points (95 % interval -0.90 to 0.50, p = 0.600, "
         "206 images)."
     )
     assert said(math.nan, math.nan, math.nan, claimed=False) == "In X one of them has no finite number."
     assert said(math.inf, math.nan, math.nan, claimed=False) == "In X one of them has no finite number."
     assert p_words(0.0001) == "p < 0.001"
-    assert said(0.0013, 0.0004, 0.0022).startswith("A is better than B in X by 0.13 points (95 % interval 0.04 to 0.22")
+    assert said(0.0013, 0.0004, 0.0022).startswith(
+        "A is better than B in X by 0.130 points (95 % interval 0.040 to 0.220"
+    )
     assert said(0.01, math.nan, math.nan, math.nan, claimed=False) == (
         "In X no difference can be claimed: A minus B is 1.00 points (without an interval, 206 images)."
     )
@@ -463,7 +465,7 @@ def test_tables(results: dict[str, Evaluation]) -> None:
     (pair,) = compared.pairs
     header, first, *_ = comparison_table(compared, pair).splitlines()
     assert header.split() == ["a_b", "c", "a_b", "-", "c", "p"]
-    assert first.startswith("mAP   62.45 [")
+    assert first.startswith("mAP [%]      62.5 [")
     marked = [line for line in comparison_table(compared, pair).splitlines() if line.endswith("*")]
     assert [line.split()[0] for line in marked] == [
         key for key in ("PDQ", "pPDQ", "Sp", "FG", "BG") if pair.columns[_key(key)].claimed
@@ -475,13 +477,13 @@ def test_tables(results: dict[str, Evaluation]) -> None:
         "class,column,images,a_b,a_b low,a_b high,c,c low,c high,difference,difference low,difference high,p,p Holm"
     )
     assert len(classes) == 1 + sum(map(len, pair.classes.values()))
-    assert {line.split(",")[1] for line in classes[1:]} == {"mAP", "mLRP", "PDQ"}
-    assert comparison_table(compared, pair, of_classes=True).startswith("class           images")
+    assert {line.split(",")[1] for line in classes[1:]} == {"mAP", "1-moLRP", "PDQ"}
+    assert comparison_table(compared, pair, of_classes=True).startswith("class                  images")
     alone = compare(results, ["pdq"], replicates=5, per_class=True)
-    assert comparison_table(alone, alone.pairs[0], of_classes=True).startswith("class (PDQ)  images")
+    assert comparison_table(alone, alone.pairs[0], of_classes=True).startswith("class (PDQ [%])  images")
     rows = {line.split(",")[0]: line.split(",")[1:] for line in comparison_table(compared, pair, "csv").splitlines()}
     lrp = pair.columns["moLRP"]
-    assert [float(cell) for cell in rows["mLRP"][:3]] == [1 - lrp.first.value, 1 - lrp.first.high, 1 - lrp.first.low]
+    assert [float(cell) for cell in rows["1-moLRP"][:3]] == [1 - lrp.first.value, 1 - lrp.first.high, 1 - lrp.first.low]
     assert float(rows["PDQ"][6]) == pair.columns["PDQ"].difference.value
     assert str(compared).count(pair.conclusion) == 1
     assert "50 draws and swaps of 12 images, seed 0; * differs" in str(compared)

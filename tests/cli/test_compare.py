@@ -29,12 +29,24 @@ def test_says_what_may_be_concluded(demo_files: Path, capsys: pytest.CaptureFixt
     assert status == 0
     header, *rows, conclusion = out.splitlines()
     assert header.split() == ["sure", "unsure", "sure", "-", "unsure", "p"]
-    assert [row.split()[0] for row in rows] == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
-    assert rows[2].startswith("PDQ   30.53 [")
+    assert [row.split()[0] for row in rows] == [
+        "mAP",
+        "1-moLRP",
+        "PDQ",
+        "pPDQ",
+        "Sp",
+        "Lbl",
+        "FG",
+        "BG",
+        "TP",
+        "FP",
+        "FN",
+    ]
+    assert rows[2].startswith("PDQ [%]      30.5 [")
     assert rows[2].endswith("0.020*")
     assert conclusion.startswith("unsure is better than sure in PDQ by 27.0 points (95 % interval ")
-    assert conclusion.endswith("p = 0.020, 12 images); in mAP and mLRP they are equal.")
-    assert "[95 % intervals] and p: 50 draws and swaps of 12 images, seed 0; * differs" in err
+    assert conclusion.endswith("p = 0.020, 12 images); in mAP and 1-moLRP they are equal.")
+    assert "lower is better: FP, FN; [95 % intervals] and p: 50 draws and swaps of 12 images, seed 0; * differs" in err
     assert "note: 12 images are few" in err
 
 
@@ -126,10 +138,10 @@ def test_evaluate_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture
     files = [demo_files / name for name in ("truth.json", "sure.json", "unsure.json")]
     status, out, err = run(capsys, "evaluate", *files[:2], "--intervals")
     assert status == 0
-    _, numbers, limits, _ = out.splitlines()
+    _, _, numbers, limits, _ = out.splitlines()
     found = json.loads(run(capsys, "evaluate", *files[:2], "--intervals", "--json")[1])
     low, high = (100 * found["intervals"]["columns"]["PDQ"][end] for end in ("low", "high"))
-    assert numbers.split()[2] == "30.53"
+    assert numbers.split()[2] == "30.5"
     assert limits.split("]")[2].strip() == f"[{low:.1f}, {high:.1f}"
     assert low < 30.53 < high
     assert found["intervals"]["level"] == 0.95
@@ -146,7 +158,7 @@ def test_one_image_has_numbers_but_no_intervals(demo_files: Path, capsys: pytest
     first = json.loads((demo_files / "truth.json").read_text())["images"][0]["id"]
     status, out, err = run(capsys, "evaluate", *files, "--images", first, "--intervals")
     assert status == 0
-    assert len(out.splitlines()) == 3
+    assert len(out.splitlines()) == 4
     assert "note: no intervals: images are drawn anew, and there is only one" in err
     found = json.loads(run(capsys, "evaluate", *files, "--images", first, "--intervals", "--json")[1])
     assert found["intervals"]["columns"]["PDQ"]["low"] is None
@@ -157,10 +169,71 @@ def test_table_with_intervals(demo_files: Path, capsys: pytest.CaptureFixture[st
     rows = json.loads(run(capsys, "table", *files, "--thresholds", "0.3", "0.6", "--intervals", "--json")[1])["rows"]
     assert len({row["intervals"]["columns"]["PDQ"]["low"] for row in rows}) == 4
     text = run(capsys, "table", *files, "--intervals")[1].splitlines()
-    assert [line.split()[0] for line in (text[1], text[3])] == ["sure", "unsure"]
-    assert text[2].strip().startswith("[")
+    assert [line.split()[0] for line in (text[2], text[4])] == ["sure", "unsure"]
+    assert text[3].strip().startswith("[")
     assert " [" in run(capsys, "table", *files, "--intervals", "--format", "markdown")[1]
     table = list(csv.DictReader(io.StringIO(run(capsys, "table", *files, "--intervals", "--format", "csv")[1])))
     columns = rows[0]["intervals"]["columns"]
-    assert float(table[0]["mLRP low"]) == pytest.approx(1 - columns["moLRP"]["high"])
+    assert float(table[0]["1-moLRP low"]) == pytest.approx(1 - columns["moLRP"]["high"])
     assert float(table[0]["PDQ high"]) == columns["PDQ"]["high"]
+
+
+# --- masks and boxes ---
+
+
+@pytest.fixture(scope="module")
+def two_truths(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the demo's truth, and the same truth without masks."""
+    folder = tmp_path_factory.mktemp("two truths")
+    truth = json.loads((demo_files / "truth.json").read_text())
+    (folder / "masks.json").write_text(json.dumps(truth))
+    for annotation in truth["annotations"]:
+        del annotation["segmentation"]
+    (folder / "boxes.json").write_text(json.dumps(truth))
+    return folder
+
+
+@pytest.mark.parametrize("keep", ["all", "matches", "summary"])
+@pytest.mark.parametrize("how", ["another file", "box truth"])
+def test_results_against_masks_and_boxes_are_not_compared(
+    tmp_path: Path, demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str], keep: str, how: str
+) -> None:
+    measures = ("--measures", "pdq") if keep == "summary" else ()
+    for name, truth in (("a", "masks"), ("b", "boxes"), ("c", "masks")):
+        boxed = ("--box-truth",) if how == "box truth" and truth == "boxes" else ()
+        file = two_truths / ("masks.json" if boxed else f"{truth}.json")
+        out = ("--out", tmp_path / name, "--keep", keep)
+        status, printed, _ = run(
+            capsys, "evaluate", file, f"{name}={demo_files / 'unsure.json'}", *measures, *boxed, *out
+        )
+        assert status == 0
+        assert printed.endswith(f"; scored against {truth}\n")
+    status, _, err = run(capsys, "compare", *(tmp_path / name / name for name in "abc"), *QUICK)
+    assert status == 1
+    assert "a and c were scored against masks, b against boxes: their PDQ is not comparable" in err
+
+
+def test_a_report_warns_of_results_against_masks_and_boxes(
+    tmp_path: Path, demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for truth in ("masks", "boxes"):
+        run(capsys, "evaluate", two_truths / f"{truth}.json", demo_files / "sure.json", "--out", tmp_path / truth)
+    folders = [f"{truth}={tmp_path / truth / 'sure'}" for truth in ("masks", "boxes")]
+    status, _, err = run(capsys, "report", *folders, "--out", tmp_path / "report")
+    assert status == 0
+    assert "warning: masks was scored against masks, boxes against boxes: their PDQ is not comparable\n" in err
+    files = (two_truths / "masks.json", demo_files / "sure.json")
+    run(capsys, "evaluate", *files, "--background", "mask", "--out", tmp_path / "other")
+    folders[1] = f"other={tmp_path / 'other' / 'sure'}"
+    _, _, err = run(capsys, "report", *folders, "--out", tmp_path / "report")
+    assert "warning: masks was measured with background box, other with mask: their numbers are not comparable\n" in err
+
+
+@pytest.mark.parametrize("truth", ["masks", "boxes"])
+def test_tables_say_what_detections_were_scored_against(
+    demo_files: Path, two_truths: Path, capsys: pytest.CaptureFixture[str], truth: str
+) -> None:
+    _, _, err = run(capsys, "table", two_truths / f"{truth}.json", demo_files / "sure.json")
+    assert f"convention: reference; scored against {truth}; 12 images" in err
+    _, _, err = run(capsys, "table", two_truths / f"{truth}.json", demo_files / "sure.json", "--measures", "map")
+    assert "scored against" not in err

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.in_process import probox
 
 from probox import Evaluation
-from probox.measures.registry import measure_names
+from probox.measures.registry import measure_names, table_columns
 
 SUMMARY = ["PDQ", "pPDQ", "spatial", "label", "foreground", "background", "TP", "FP", "FN"]
 BOXES = ["mAP", "AP50", "AP75", "moLRP", "moLRP_loc", "moLRP_fp", "moLRP_fn"]
@@ -32,8 +32,9 @@ def mixed(golden_dir):
 def test_prints_the_papers_table(mixed):
     done = in_a_process("evaluate", *mixed)
     assert done.returncode == 0, done.stderr
-    header, row, note = done.stdout.splitlines()
-    assert header.split() == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
+    header, units, row, note = done.stdout.splitlines()
+    assert header.split() == ["mAP", "1-moLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
+    assert units.split() == ["[%]"] * 8
     assert row.split()[2:] == ["7.80", "26.49", "22.52", "50.81", "38.16", "62.00", "66", "94", "64"]
     assert "reference" in note
     assert "40 images, 130 objects, 160 detections" in done.stderr
@@ -88,7 +89,7 @@ def test_several_files_give_one_row_each_and_one_folder_each(golden_dir, tmp_pat
     truth = golden_dir / "bbox" / "ground_truth.json"
     found = golden_dir / "bbox" / "detections.json"
     done = probox("evaluate", truth, found, found, "--out", tmp_path / "out")
-    assert [line.split()[0] for line in done.stdout.splitlines()[1:3]] == ["detections", "detections-2"]
+    assert [line.split()[0] for line in done.stdout.splitlines()[2:4]] == ["detections", "detections-2"]
     for name in ("detections", "detections-2"):
         assert Evaluation.load(tmp_path / "out" / name).tp == 28
     both = json.loads(probox("evaluate", truth, found, found, "--json").stdout)
@@ -196,3 +197,13 @@ def test_numbers_of_groups(mixed):
     assert "\nSize " in text
     plain = json.loads(probox("evaluate", *mixed, "--json").stdout)
     assert "per_class" not in plain
+
+
+def test_all_measures_have_a_row_with_unit_and_direction(mixed):
+    lines = probox("evaluate", *mixed, "--measures", "all").stdout.splitlines()
+    assert lines[0].split() == ["metric", "unit", "better", "value"]
+    about = {line.split()[0]: line.split()[1:-1] for line in lines[1:-1]}
+    assert len(about) == len(table_columns())
+    assert {" ".join(words[1:]) for words in about.values()} == {"higher", "lower", "near 4", "near 1", "near 90", "-"}
+    assert [about[name][0] for name in ("PDQ", "TP", "NLL", "energy", "AUSE")] == ["%", "count", "nats", "px", "-"]
+    assert max(map(len, lines)) < 80

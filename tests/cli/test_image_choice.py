@@ -44,7 +44,7 @@ def test_a_table_warns_too(files: Path) -> None:
     done = probox("table", "truth.json", "a=sure.json", "b=xyxy.json", cwd=files)
     assert "b: warning: boxes look like" in done.stderr
     assert "a: warning" not in done.stderr
-    assert "convention: reference; 12 images" in done.stderr
+    assert "convention: reference; scored against masks; 12 images" in done.stderr
     rows = json.loads(probox("table", "truth.json", "a=sure.json", "b=xyxy.json", "--json", cwd=files).stdout)["rows"]
     assert [len(row["warnings"]) for row in rows] == [0, 1]
 
@@ -67,7 +67,9 @@ def test_advice_is_given_in_flags(golden_dir: Path, files: Path, tmp_path: Path)
 
 def test_changes_of_a_convention_are_said(files: Path) -> None:
     done = probox("evaluate", "truth.json", "sure.json", "--label-threshold", 0.5, "--box-truth", cwd=files)
-    assert done.stdout.splitlines()[-1].endswith("convention: reference, box truth, label threshold 0.5")
+    assert done.stdout.splitlines()[-1].endswith(
+        "convention: reference, box truth, label threshold 0.5; scored against boxes"
+    )
 
 
 # --- images ---

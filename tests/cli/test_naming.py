@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.cli.in_process import probox
 from tests.cli.test_diagnose import run
 
 from probox.cli.naming import Named, parse_named, titles_of
+from probox.evaluation.folders import find_results
 
 
 def test_a_path_that_exists_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +57,7 @@ def test_every_command_with_several_files_takes_names(
     kept = tmp_path / "kept"
     code, out, err = run(capsys, "evaluate", truth, f"A b={sure}", unsure, "--out", kept)
     assert code == 0, err
-    assert [line.split("  ")[0] for line in out.splitlines()[1:3]] == ["A b", "unsure"]
+    assert [line.split("  ")[0] for line in out.splitlines()[2:4]] == ["A b", "unsure"]
     assert sorted(folder.name for folder in kept.iterdir()) == ["A b", "unsure"]
     one = json.loads(run(capsys, "evaluate", truth, f"B={sure}", "--json")[1])
     assert (one["name"], one["detections"]) == ("B", str(sure))
@@ -100,3 +102,52 @@ def test_every_argument_that_is_repeated_takes_names() -> None:
         several = [entry for entry in command.params if isinstance(entry, click.Argument) and entry.nargs == -1]
         several = [entry for entry in several if entry.name not in ("photos", "parts")]  # which name themselves
         assert all((entry.metavar or "").startswith("[NAME=]") for entry in several), name
+
+
+# --- order of the results in a folder ---
+
+
+def evaluate_into(folder: Path, demo_files: Path, *names: str, options: tuple[str, ...] = ()) -> None:
+    """Evaluate one file under some names, in this order, and keep the results in a folder."""
+    given = [f"{name}={demo_files / 'unsure.json'}" for name in names]
+    assert probox("evaluate", demo_files / "truth.json", *given, "--out", folder, *options).returncode == 0
+
+
+def order_of(folder: Path) -> list[str]:
+    return [found.name for found in find_results([str(folder)])]
+
+
+@pytest.mark.parametrize("options", [(), ("--keep", "matches")])
+def test_a_folder_of_results_keeps_the_order_as_given(
+    tmp_path: Path, demo_files: Path, options: tuple[str, ...]
+) -> None:
+    evaluate_into(tmp_path, demo_files, "b", "a", options=options)
+    assert order_of(tmp_path) == ["b", "a"]
+    evaluate_into(tmp_path, demo_files, "a", "c", "b", options=options)  # replaces everything: the order is the new one
+    assert order_of(tmp_path) == ["a", "c", "b"]
+    evaluate_into(tmp_path, demo_files, "0", "c", options=options)  # others stay
+    assert order_of(tmp_path) == ["a", "c", "b", "0"]
+
+
+def test_commands_follow_the_order_of_a_folder(tmp_path: Path, demo_files: Path) -> None:
+    evaluate_into(tmp_path / "results", demo_files, "b", "a")
+    compared = probox("compare", tmp_path / "results", "--replicates", "10", "--json")
+    assert [json.loads(compared.stdout)["pairs"][0][key] for key in ("first", "second")] == ["b", "a"]
+    reported = probox("report", tmp_path / "results", "--out", tmp_path / "report", "--json")
+    assert json.loads(reported.stdout)["results"] == ["b", "a"]
+    diagnosed = probox("diagnose", tmp_path / "results", "--json")
+    assert diagnosed.stdout.index('"b"') < diagnosed.stdout.index('"a"')
+
+
+def test_joined_parts_keep_the_order_as_given(tmp_path: Path, demo_files: Path) -> None:
+    for part in (1, 2):
+        evaluate_into(tmp_path / str(part), demo_files, "b", "a", options=("--part", f"{part}/2"))
+    assert probox("join", tmp_path / "1", tmp_path / "2", "--out", tmp_path / "whole").returncode == 0
+    assert order_of(tmp_path / "whole") == ["b", "a"]
+
+
+def test_results_without_a_position_are_ordered_by_name(tmp_path: Path, demo_files: Path) -> None:
+    assert order_of(demo_files / "results") == ["sure", "unsure"]  # saved by Python
+    evaluate_into(tmp_path, demo_files, "b", "a")
+    (tmp_path / "a" / "evaluation.json").write_text("{}")  # what cannot be read is named when it is loaded
+    assert order_of(tmp_path) == ["a", "b"]

@@ -226,9 +226,10 @@ def test_every_measure_is_in_frames(demo: Demo) -> None:
 
 def test_groups_print_as_text(result: Evaluation) -> None:
     lines = str(result.per_size()).splitlines()
-    assert lines[0].split()[:5] == ["size", "objects", "detections", "mAP", "mLRP"]
-    assert lines[1].split()[:3] == ["small", "28", "26"]
-    assert lines[-1] == "qualities in per cent"
+    assert lines[0].split()[:5] == ["size", "objects", "detections", "mAP", "1-moLRP"]
+    assert lines[1].split() == ["[%]"] * 8
+    assert lines[2].split()[:3] == ["small", "28", "26"]
+    assert lines[-1] == "lower is better: FP, FN"
     assert repr(result.per_size()) == str(result.per_size())
     assert repr(result.per_image()).startswith("ImageTable(12 images: image_id, objects, detections, PDQ")
     assert str(result.per_image()).splitlines()[1].split()[:3] == ["1", "scene-01.jpg", "9"]
@@ -236,12 +237,12 @@ def test_groups_print_as_text(result: Evaluation) -> None:
 
 def test_classes_with_nothing_in_them_are_counted_not_shown() -> None:
     table = GroupTable("class", {"cup": {"objects": 1, "PDQ": math.nan}, "dog": {"objects": 0, "PDQ": math.nan}})
-    assert str(table) == "class  objects  PDQ\ncup          1    -\nqualities in per cent; 1 more with nothing in them"
+    assert str(table) == "class  objects  PDQ\n                [%]\ncup          1    -\n1 more with nothing in them"
     assert "1 more with nothing in them" in table._repr_html_()
     assert table.flat()["class"].tolist() == ["cup", "dog"]
     many = GroupTable("class", {f"c{n}": {"PDQ": 0.5} for n in range(150)})
     assert "the first 100 of 150" in many._repr_html_()
-    assert str(GroupTable("class", {})) == "class\nqualities in per cent"
+    assert str(GroupTable("class", {})) == "class"
 
 
 # --- notebooks ---
@@ -290,3 +291,12 @@ def test_a_result_shows_its_numbers_and_what_is_odd(result: Evaluation, demo: De
 def test_long_tables_show_their_first_rows(result: Evaluation) -> None:
     assert "10 of 167 rows" in result.detections._repr_html_()
     assert "DetectionTable, 167 rows" in result.detections._repr_html_()
+
+
+def test_notebooks_show_units_and_one_row_per_metric_of_many(result: Evaluation, demo: Demo) -> None:
+    assert ">PDQ [%]</th>" in result._repr_html_()
+    assert "lower is better: FP, FN; convention: reference; scored against masks" in result._repr_html_()
+    assert ">PDQ [%]</th>" in result.per_class()._repr_html_()
+    many = probox.evaluate(demo.truth, demo.detectors["unsure"], measures=["nll", "nees"])._repr_html_()
+    assert [f">{name}</th>" in many for name in ("metric", "value", "better", "meaning")] == [True] * 4
+    assert [f">{cell}</td>" in many for cell in ("NLL [nats]", "lower", "NEES", "near 4")] == [True] * 4

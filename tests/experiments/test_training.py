@@ -131,7 +131,7 @@ def test_the_example_trains_measures_and_writes(
         runpy.run_path(str(ROOT / "examples" / "train_probabilistic_detector.py"), run_name="__main__")
     torch.set_num_threads(threads)
     said = capsys.readouterr().out
-    assert said.count("mLRP") == 2
+    assert said.count("1-moLRP") == 2
     assert f"detections written to {out}" in said
     assert out.stat().st_size > 100
 

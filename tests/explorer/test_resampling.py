@@ -189,8 +189,8 @@ def test_words_and_p_at_their_ends() -> None:
         "In PDQ no difference can be claimed: a minus b is 0.0 points "
         "(95 % interval -2.0 to 1.0, p = 0.400, 1,234 images).",
         # Ten units of the last decimal are wide enough.
-        "a is better than b in PDQ by 1.4 points (95 % interval 0.9 to 1.9, p = 0.001, 40 images).",
-        "b is better than a in PDQ by 1.3 points (95 % interval 0.4 to 2.2, p < 0.001, 206 images).",
+        "a is better than b in PDQ by 1.38 points (95 % interval 0.88 to 1.88, p = 0.001, 40 images).",
+        "b is better than a in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p < 0.001, 206 images).",
     ]
 
 

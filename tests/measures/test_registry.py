@@ -94,7 +94,7 @@ def test_names_and_keys_are_used_once() -> None:
 def test_tables_have_the_papers_columns_in_its_order() -> None:
     standard = [measure for measure in registry.in_table_order() if measure.standard]
     headings = [column.heading for measure in standard for column in measure.table_columns]
-    assert headings == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
+    assert headings == ["mAP", "1-moLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG", "TP", "FP", "FN"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_new_measure_is_in_an_evaluation(result: Evaluation, demo: Demo) -> No
         assert group["hit_score"] == pytest.approx(np.mean(result.detections.scores[there]))
     assert "hit_score" not in result.per_size()["large"]
     assert str(result).splitlines()[0].split()[-2:] == ["FN", "Hit"]
-    assert str(result).splitlines()[1].split()[-1] == f"{expected(result):.4f}"
+    assert str(result).splitlines()[2].split()[-1] == f"{expected(result):.3f}"
 
 
 def test_a_new_measure_alone_has_its_pixels_looked_at(result: Evaluation, demo: Demo) -> None:
@@ -170,9 +170,9 @@ def test_a_new_measure_is_on_the_command_line(
     told = json.loads(run(capsys, "evaluate", *files, "--measures", "toy,map", "--json"))
     assert told["summary"] == {name: result.summary()[name] for name in ("mAP", "AP50", "AP75", *TOY.nothing())}
     for chosen in ((), ("--measures", "pdq,toy")):
-        header, row, *_ = run(capsys, "evaluate", *files, *chosen).splitlines()
+        header, _, row, *_ = run(capsys, "evaluate", *files, *chosen).splitlines()
         assert header.split()[-1] == "Hit"
-        assert row.split()[-1] == f"{expected(result):.4f}"
+        assert row.split()[-1] == f"{expected(result):.3f}"
     with pytest.raises(SystemExit):
         main(["evaluate", *map(str, files), "--measures", "iou"])
     assert f"{', '.join(registry.measure_names())}, got 'iou'." in " ".join(capsys.readouterr().err.split())
@@ -186,7 +186,7 @@ def test_a_new_measure_is_in_every_table(
     assert values[0] > values[1]  # so that the second is the better one
     files = [demo_files / f"{name}.json" for name in ("unsure", "sure")]
     text = run(capsys, "table", demo_files / "truth.json", *files, "--format", style)
-    worse, better = (f"{value:.4f}" for value in values)
+    worse, better = (f"{value:.3f}" for value in values)
     lines = text.splitlines()
     if style == "json":
         assert [row["summary"]["hit_score"] for row in json.loads(text)["rows"]] == values
@@ -199,7 +199,7 @@ def test_a_new_measure_is_in_every_table(
         cells = [line.removesuffix(r" \\").split(" & ")[-1] for line in lines if "&" in line]
         assert cells == ["Hit", worse, f"\\textbf{{{better}}}"]
     else:
-        assert [line.split()[-1] for line in lines] == ["Hit", worse, f"{better}*"]
+        assert [line.split()[-1] for line in lines] == ["Hit", "[%]", worse, f"{better}*"]
 
 
 def test_a_new_measure_is_told_to_the_explorer(result: Evaluation) -> None:
@@ -218,7 +218,7 @@ def test_a_new_measure_is_told_to_the_explorer(result: Evaluation) -> None:
     assert {column["key"] for column in told["columns"] if column["follows"]} == {
         column.key for measure in standard for column in measure.table_columns
     }
-    assert told["columns"][1]["heading"] == "mLRP"
+    assert told["columns"][1]["heading"] == "1-moLRP"
     assert told["columns"][1]["better"] == "high"
     whole = {key: value for key, value in told["results"][0]["whole"].items() if value is not None}
     assert whole == {

@@ -168,7 +168,9 @@ def test_what_is_counted_in_all_of_a_file_is_counted_once() -> None:
 @pytest.mark.parametrize("keep", KEEP)
 def test_a_part_says_that_it_is_one(keep: Any) -> None:
     truth, found = many_images(1)
-    assert "convention: reference; part 2 of 3" in str(evaluate_part(truth, found, "2/3", keep=keep))
+    assert "convention: reference; scored against boxes; part 2 of 3" in str(
+        evaluate_part(truth, found, "2/3", keep=keep)
+    )
     assert "; part" not in str(evaluate_part(truth, found, keep=keep))
 
 

@@ -19,7 +19,7 @@ def test_points_and_lines_are_differences_and_intervals(results: dict[str, Evalu
     axes = Plots(results).difference(replicates=100, seed=2)
     (pair,) = probox.compare(results, replicates=100, seed=2, swaps=False).pairs
     names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == ["mAP", "mLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG"]
+    assert names == ["mAP", "1-moLRP", "PDQ", "pPDQ", "Sp", "Lbl", "FG", "BG"]
     _, *drawn, _ = axes.lines  # the line at 0, a line and a dot for each row, an empty one for the legend
     pdq = pair.columns["PDQ"].difference  # the first minus the second, in the plot too
     line, dot = drawn[2 * names.index("PDQ") : 2 * names.index("PDQ") + 2]
@@ -32,7 +32,7 @@ def test_points_and_lines_are_differences_and_intervals(results: dict[str, Evalu
 
 
 def test_a_quality_that_is_shown_for_an_error_points_the_right_way(results: dict[str, Evaluation]) -> None:
-    few = results["sure"].at_threshold(0.9)  # fewer found: a higher moLRP, a lower mLRP
+    few = results["sure"].at_threshold(0.9)  # fewer found: a higher moLRP, a lower 1-moLRP
     axes = Plots({"a": results["sure"], "b": few}).difference(replicates=50)
     assert axes.lines[4].get_xdata()[0] > 0
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
 from probox.analysis.comparison import Comparison, Difference, PairOfResults
 from probox.analysis.conclusions import shown_difference
 from probox.analysis.intervals import Interval
-from probox.evaluation.text import escaped, format_limits, format_value
-from probox.measures.measure import Column
+from probox.evaluation.text import (
+    escaped,
+    format_limits,
+    format_value,
+    heading_of,
+    limit_digits,
+    list_directions,
+    render_table,
+)
+from probox.measures.measure import Column, Measure
 from probox.support.csv_rows import csv_text
-from probox.support.grids import grid
 
 __all__ = ["comparison_table", "comparison_text"]
 
@@ -24,10 +32,16 @@ def comparison_text(comparison: Comparison) -> str:
 
 def reading(comparison: Comparison) -> str:
     """Return how to read the tables, in one line."""
+    columns = [column for measure in _measures(comparison) for column in measure.table_columns]
+    directions = f"{list_directions(columns)}; " if list_directions(columns) else ""
     return (
-        f"qualities and their differences in per cent; [{100 * comparison.level:g} % intervals] and p: "
-        f"{_repeats(comparison)} of {comparison.images:,} images, seed {comparison.seed}; * differs"
+        f"{directions}[{100 * comparison.level:g} % intervals] and p: {_repeats(comparison)} of "
+        f"{comparison.images:,} images, seed {comparison.seed}; * differs"
     )
+
+
+def _measures(comparison: Comparison) -> list[Measure]:
+    return sorted(comparison.measures, key=lambda measure: not measure.leads)
 
 
 def _repeats(comparison: Comparison) -> str:
@@ -81,9 +95,7 @@ def comparison_table(
         raw = [_p(difference.p)] if corrected else []
         p = _p(difference.adjusted) + _marked(mark, style)
         cells.append([escaped(name, style), *many, *values, between, *raw, p])
-    if style == "text":
-        return grid(cells, width=width)
-    return {"markdown": _markdown, "latex": _latex}[style](cells)
+    return render_table(cells, 1, style, width)
 
 
 def _rows(
@@ -91,26 +103,30 @@ def _rows(
 ) -> list[tuple[str, Column, Difference]]:
     """Return the name, column and difference of each row."""
     rows = []
-    for measure in sorted(comparison.measures, key=lambda measure: not measure.leads):
+    for measure in _measures(comparison):
         if of_classes:
             column = measure.headline
             classes = pair.classes.get(column.key, {})
-            title = column.heading or column.key
+            title = heading_of(column)
             several = len(pair.classes) > 1 and not every
             rows += [(f"{name} ({title})" if several else name, column, found) for name, found in classes.items()]
         else:
             columns = measure.columns if every else measure.table_columns
-            rows += [(column.heading or column.key, column, pair.columns[column.key]) for column in columns]
+            rows += [
+                (column.heading or column.key if every else heading_of(column), column, pair.columns[column.key])
+                for column in columns
+            ]
     return rows
 
 
 def _over_names(rows: Sequence[tuple[str, Column, Difference]], pair: PairOfResults) -> str:
     """Return what stands over the classes: with one number of each, which it is."""
-    return f"class ({rows[0][1].heading or rows[0][1].key})" if rows and len(pair.classes) == 1 else "class"
+    return f"class ({heading_of(rows[0][1])})" if rows and len(pair.classes) == 1 else "class"
 
 
 def _interval(column: Column, interval: Interval) -> str:
-    value = format_value(column, column.shown({column.key: interval.value}))
+    digits = limit_digits(column, interval.low, interval.high)
+    value = format_value(column, column.shown({column.key: interval.value}), digits)
     return f"{value} {format_limits(column, interval.low, interval.high)}".rstrip()
 
 
@@ -118,9 +134,10 @@ def _difference(column: Column, difference: Interval) -> str:
     value, low, high = shown_difference(column, difference)
     if math.isnan(value):
         return "-"
-    plain = Column(key=column.key, unit=column.unit)  # differences of complements are turned round already
+    plain = dataclasses.replace(column, complement=False)  # differences of complements are turned round already
     sign = "+" if value > 0 else ""
-    return f"{sign}{format_value(plain, value)} {format_limits(plain, low, high)}".rstrip()
+    shown = format_value(plain, value, limit_digits(plain, low, high))
+    return f"{sign}{shown} {format_limits(plain, low, high)}".rstrip()
 
 
 def _p(p: float) -> str:
@@ -129,19 +146,6 @@ def _p(p: float) -> str:
 
 def _marked(mark: str, style: str) -> str:
     return {"text": mark or " ", "markdown": "\\*" if mark else "", "latex": mark}[style]
-
-
-def _markdown(cells: Sequence[Sequence[str]]) -> str:
-    header, *rows = cells
-    rule = ["---", *("---:" for _ in header[1:])]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *rows])
-
-
-def _latex(cells: Sequence[Sequence[str]]) -> str:
-    header, *rows = (" & ".join(row) + r" \\" for row in cells)
-    sides = "l" + "r" * (len(cells[0]) - 1)
-    lines = [f"\\begin{{tabular}}{{@{{}}{sides}@{{}}}}", r"\toprule", header, r"\midrule", *rows]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
 def _csv(pair: PairOfResults, rows: Sequence[tuple[str, Column, Difference]], of_classes: bool) -> str:

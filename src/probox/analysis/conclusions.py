@@ -31,7 +31,7 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
 
     >>> pdq = Finding(Column(key="PDQ", heading="PDQ"), Interval(0.013, 0.004, 0.022, 0.005), 0.004, 0.004, True)
     >>> conclude(("A", "B"), [pdq], 206, 0.95)
-    'A is better than B in PDQ by 1.3 points (95 % interval 0.4 to 2.2, p = 0.004, 206 images).'
+    'A is better than B in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images).'
     """
     if images < 2:
         return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {images} image{'s' * (images != 1)}."
@@ -91,7 +91,7 @@ class _Amounts:
         sign = -1 if claimed and value < 0 else 1  # a claim says by how much one is ahead, whichever it is
         low, high = sorted((sign * low, sign * high))
         if math.isnan(low):
-            return f"{_amount(column, sign * value, 2)} (without an interval{self.behind})"
+            return f"{_amount(column, sign * value, column.digits)} (without an interval{self.behind})"
         digits = limit_digits(column, low, high)
         between = f"{_number(column, low, digits)} to {_number(column, high, digits)}"
         both = f"{p_words(p)}, adjusted {p_words(adjusted)}" if self.adjusted else p_words(adjusted)
@@ -137,10 +137,9 @@ def _order(couple: tuple[str, str], column: Column, difference: Interval) -> tup
 
 
 def _number(column: Column, value: float, digits: int) -> str:
-    if column.unit == "per cent":
-        return f"{round(100 * value, digits) + 0.0:.{digits}f}"  # -0.04 is 0.0, not -0.0
-    return f"{value:,.0f}" if column.unit == "count" else f"{value:.3g}"
+    return f"{round(column.scale * value, digits) + 0.0:,.{digits}f}"  # -0.04 is 0.0, not -0.0
 
 
 def _amount(column: Column, value: float, digits: int) -> str:
-    return f"{_number(column, value, digits)}{' points' if column.unit == 'per cent' else ''}"
+    unit = "points" if column.unit == "per cent" else column.symbol
+    return f"{_number(column, value, digits)} {unit}".rstrip()

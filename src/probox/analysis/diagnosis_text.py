@@ -163,7 +163,7 @@ def _numbers(diagnosis: Diagnosis) -> Rows:
     for name in NUMBERS.values():
         column = measures_called([name])[0].headline
         value = diagnosis.numbers.get(column.key, math.nan)
-        shown = "-" if math.isnan(value) else f"{100 * value:.2f} %" if column.unit == "per cent" else f"{value:.4f}"
+        shown = f"{format_value(column, value)} {'' if math.isnan(value) else column.shown_unit}".rstrip()
         rows.append([column.key, shown, column.hint])
     return rows
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from probox.analysis.conclusions import listed
 from probox.errors import InputError
 from probox.evaluation.any_result import AnyResult
 
-__all__ = ["check_same_truth", "side_by_side"]
+__all__ = ["check_same_truth", "describe_differences", "side_by_side"]
 
 CHANGES_DETECTIONS = ("label_threshold", "set_covariance")
 """Fields of a convention that change the detections and not how they are measured: these may differ."""
@@ -20,7 +21,9 @@ CHANGES_DETECTIONS = ("label_threshold", "set_covariance")
 def check_same_truth(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
     """Raise if a result was not measured as the first was, naming what differs; return what may differ but does."""
     (name, first), *others = results.items()
-    notes: list[str] = []
+    regions = _regions(results)
+    if regions is not None:
+        raise InputError(regions, remedy="evaluate all of them on the same truth, with or without box truth")
     for other, result in others:
         for difference in (_kept, _classes, _images, _objects, _convention):
             found = difference(name, first, other, result)
@@ -28,6 +31,33 @@ def check_same_truth(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
                 raise InputError(
                     f"{other} cannot be compared with {name}: {found}", remedy="evaluate both on the same truth alike"
                 )
+    return _detection_notes(results)
+
+
+def describe_differences(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
+    """Return how results of the same objects were measured differently, one sentence each."""
+    (name, first), *others = results.items()
+    regions = _regions(results)
+    conventions = [_convention(name, first, other, result) for other, result in others]
+    found = [f"{text}: their numbers are not comparable" for text in conventions if text is not None]
+    return (*(found if regions is None else [regions]), *_detection_notes(results))
+
+
+def _regions(results: Mapping[str, AnyResult]) -> str | None:
+    """Return which results were scored against masks and which against boxes; None if all of them were alike."""
+    masks, boxes = (
+        [name for name, result in results.items() if result.scored_against == kind] for kind in ("masks", "boxes")
+    )
+    if not masks or not boxes:
+        return None
+    verb = "was" if len(masks) == 1 else "were"
+    return f"{listed(masks)} {verb} scored against masks, {listed(boxes)} against boxes: their PDQ is not comparable"
+
+
+def _detection_notes(results: Mapping[str, AnyResult]) -> tuple[str, ...]:
+    (name, first), *others = results.items()
+    notes = []
+    for other, result in others:
         for field in CHANGES_DETECTIONS:
             a, b = getattr(first.convention, field), getattr(result.convention, field)
             if a != b:

@@ -62,8 +62,9 @@ def command(
     """Say whether results differ, and by how much, by drawing and swapping whole images.
 
     RESULT_DIR are folders that `probox evaluate --out` wrote, or a folder of such folders: two results or more of the
-    same truth, measured alike; NAME=RESULT_DIR gives one another name. The others are compared with the first. Each
-    number has an interval, each difference an interval and p, and a sentence says what may be concluded.
+    same truth, measured alike; NAME=RESULT_DIR gives one another name. The others are compared with the first as
+    given; a folder of such folders keeps the order in which `probox evaluate --out` was given the files. Each number
+    has an interval, each difference an interval and p, and a sentence says what may be concluded.
 
     --dask shares draws and swaps over the processes of this machine (local, or local:4 for four of them) or over a
     cluster that runs already: the address of its scheduler, or its scheduler file. No number depends on it.

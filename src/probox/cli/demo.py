@@ -55,7 +55,8 @@ def command(save: str | None, as_json: bool) -> None:
             {"results": described, "convention": convention, "what_to_see": sentence, "files": files, "notes": notes}
         )
         return
-    text = summary_text(list(summaries.items()), evaluations["sure"].convention, width=table_width())
+    first = evaluations["sure"]
+    text = summary_text(list(summaries.items()), first.convention, against=first.scored_against, width=table_width())
     results().print(text, markup=False, soft_wrap=True)
     results().print(sentence, markup=False)
     if save:

@@ -125,14 +125,15 @@ def command(
 
     alone = len(rows) == 1 and detections[0].name is None
     named = [("" if alone else name, evaluation.summary()) for name, evaluation in rows.items()]
-    text = summary_text(named, scoring.convention, limits_of(sure), width=table_width())
+    against = next(iter(rows.values())).scored_against
+    text = summary_text(named, scoring.convention, limits_of(sure), against=against, width=table_width())
     results().print(text, markup=False, soft_wrap=True)
     for name, evaluation in rows.items():
         for _, heading, groups in _groups(evaluation, per_class, per_size):
             title = f"{heading} ({name})" if len(rows) > 1 else heading
             filled = [(group, summary) for group, summary in groups.items() if is_filled(summary)]
             if filled:
-                table = format_table(filled, heading=title, mark_best=False, width=table_width())
+                table = format_table(filled, heading=title, mark_best=False, width=table_width(), by_metric=False)
                 results().print(f"\n{table}", markup=False, soft_wrap=True)
     for name, evaluation in rows.items():
         counts = evaluation.counts
@@ -186,6 +187,7 @@ def _as_dict(name: str, path: str, evaluation: Any) -> dict[str, Any]:
         "detections": path,
         "summary": evaluation.summary(),
         "convention": evaluation.convention.to_dict(),
+        "scored_against": evaluation.scored_against,
         "counts": evaluation.counts,
         **({} if evaluation.part is None else {"part": str(evaluation.part)}),
         "notes": [in_flags(text) for text in evaluation.notes],

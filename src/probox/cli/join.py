@@ -62,7 +62,8 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
     named = [("" if len(joined) == 1 else name, result.summary()) for name, result in joined.items()]
-    results().print(summary_text(named, first.convention, width=table_width()), markup=False, soft_wrap=True)
+    text = summary_text(named, first.convention, against=first.scored_against, width=table_width())
+    results().print(text, markup=False, soft_wrap=True)
     for (name, result), folders in zip(joined.items(), groups.values(), strict=True):
         title = f"{name}: " if len(joined) > 1 else ""
         what = "" if result.part is None else f"; {result.part}"
@@ -72,6 +73,7 @@ def command(parts: tuple[str, ...], out: str, incomplete: bool, as_json: bool) -
 
 def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
     """Return the folders to join by the name of the result; one without a name is a folder that was given itself."""
+    from probox.evaluation.folders import find_results
     from probox.evaluation.storage import WORDS
 
     groups: dict[str, list[Path]] = {}
@@ -81,8 +83,8 @@ def _groups(parts: tuple[str, ...]) -> dict[str, list[Path]]:
         if not path.is_dir():
             raise InputError("no such folder", file=text, remedy="give the folders that --out named")
         alone = (path / WORDS).is_file()
-        inside = [path] if alone else sorted(entry.parent for entry in path.glob(f"*/{WORDS}"))
-        if not inside:
+        inside = find_results([text])
+        if inside == [path] and not alone:
             raise InputError("holds no result", file=text, remedy="evaluate this part again")
         for folder in inside:
             name = "" if alone else folder.name

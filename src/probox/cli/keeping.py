@@ -59,7 +59,8 @@ def refuse_other_runs(
 
 
 def keep_results(out: Path, results: Mapping[str, Result]) -> None:
-    """Write results to `out`, a folder each, all of them or none."""
+    """Write results to `out`, a folder each, all of them or none; the folder keeps their order."""
+    from probox.evaluation.folders import count_positions
     from probox.parts.storage import save_results
 
-    save_results({out / name: result for name, result in results.items()})
+    save_results({out / name: result for name, result in results.items()}, count_positions(out, list(results)))

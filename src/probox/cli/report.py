@@ -56,6 +56,7 @@ def command(
     """
     from probox.errors import InputError
     from probox.evaluation.folders import read_again
+    from probox.evaluation.notes import label_note
     from probox.explorer.page import write_report
     from probox.files.folder import files_written
     from probox.formats import read_truth
@@ -80,7 +81,7 @@ def command(
         print_json({"page": str(page), "bytes": size, "seconds": seconds, "results": list(loaded), "notes": notes})
         return
     for text in notes:
-        note(f"note: {text}")
+        note(label_note(text))
     note(f"{size / 1e6:.1f} MB in {seconds:.1f} s; open {Path(page)}")
 
 

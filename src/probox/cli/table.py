@@ -10,7 +10,7 @@ from probox.cli.console import note, print_json, progress_bar, results, say_note
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.naming import Named, named_argument, titles_of
 from probox.cli.scoring import Scoring, TruthToScore, scoring_options
-from probox.evaluation.text import STYLES, format_table
+from probox.evaluation.text import STYLES, format_table, list_directions, measured_words, shown_columns
 
 
 class _Command(click.Command):
@@ -95,11 +95,13 @@ def command(
         rows: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in described]
         for one, own in zip(rows, sure or (), strict=False):
             one["intervals"] = own.to_dict()
-        print_json({"rows": rows, "convention": convention.to_dict()})
+        against = measured[0].scored_against
+        print_json({"rows": rows, "convention": convention.to_dict(), "scored_against": against})
         return
     titled = [(name if t is None else f"{name} ({t:g})", summary) for name, _, t, summary, _ in described]
     heading = "Approach (threshold)" if thresholds else "Approach"
     text = format_table(titled, style, heading=heading, limits=limits_of(sure), width=table_width())
     results().print(text, markup=False, soft_wrap=True)
     say_intervals(sure)
-    note(f"convention: {convention.describe()}; {len(source.image_ids):,} images")
+    parts = [list_directions(shown_columns(titled)), measured_words(convention, measured[0].scored_against)]
+    note("; ".join(part for part in [*parts, f"{len(source.image_ids):,} images"] if part))

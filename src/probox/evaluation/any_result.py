@@ -43,7 +43,7 @@ class AnyResult(ABC):
         """Return the numbers of the measures that were asked for, by the keys of their columns.
 
         They are fractions, not per cent, and errors as they are: ``PDQ`` 0.5757, ``moLRP`` 0.4115, which tables show as
-        57.57 and, under ``mLRP``, 58.85. What there is no number for is NaN.
+        57.57 and, under ``1-moLRP``, 58.85. What there is no number for is NaN.
         """
         summary: dict[str, float] = {}
         for measure in registry.measures_called(self.measures):
@@ -58,6 +58,14 @@ class AnyResult(ABC):
     @abstractmethod
     def counts(self) -> dict[str, int]:
         """Return how many images, objects and detections there are, whatever became of them."""
+
+    @property
+    @abstractmethod
+    def scored_against(self) -> str | None:
+        """Return what PDQ compares detections with: ``"masks"``, or ``"boxes"`` if every mask fills its box.
+
+        None if PDQ was not measured, there are no objects, or an earlier version did not store it.
+        """
 
     @abstractmethod
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:

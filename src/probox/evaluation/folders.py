@@ -9,27 +9,53 @@ from typing import Any
 
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.evaluation.storage import WORDS
+from probox.evaluation.storage import WORDS, parsed_words, read_words_of
 from probox.formats import read_detections
 from probox.support.parallel import thread_count
 from probox.support.words import some_names
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["find_results", "load_results", "only_result", "read_again"]
+__all__ = ["count_positions", "find_results", "load_results", "only_result", "read_again"]
 
 
 def find_results(paths: Sequence[str]) -> list[Path]:
-    """Return the folders that hold an evaluation: those given, and those directly in a given one."""
+    """Return the folders that hold an evaluation: those given, and those directly in a given one.
+
+    The latter have the order in which `probox evaluate --out` was given them; results that Python saved have none, and
+    are ordered by name.
+    """
     found: list[Path] = []
     for text in paths:
         path = Path(text)
-        inside = sorted(entry.parent for entry in path.glob(f"*/{WORDS}")) if path.is_dir() else []
+        inside = [entry.parent for entry in path.glob(f"*/{WORDS}")] if path.is_dir() else []
+        inside.sort(key=lambda folder: (_position(folder), folder))
         if (path / WORDS).is_file() or not inside:
             found.append(path)  # if it holds nothing either, loading it says so
         else:
             found += inside
     return found
+
+
+def count_positions(out: Path, names: Sequence[str]) -> dict[Path, int]:
+    """Return the positions of results that are written to a folder under these names, in this order.
+
+    If other results stay there, replaced results keep their places, and new ones come last.
+    """
+    there = {folder: _position(folder) for folder in find_results([str(out)]) if folder != out}
+    if {folder.name for folder in there} <= set(names):
+        there = {}
+    first = max(there.values(), default=-1) + 1
+    return {out / name: there.get(out / name, first + number) for number, name in enumerate(names)}
+
+
+def _position(folder: Path) -> int:
+    """Return the place of a result among those of its folder; 0 if it has none, or cannot be read."""
+    try:
+        position = parsed_words(read_words_of(folder), str(folder)).get("position", 0)
+    except InputError:  # loading it names the problem
+        return 0
+    return position if type(position) is int else 0
 
 
 def only_result(path: str) -> Path | None:

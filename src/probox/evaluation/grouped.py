@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from probox.evaluation.text import format_value, shown_columns
+from probox.evaluation.text import format_value, heading_of, list_directions, shown_columns
 from probox.measures import registry
 from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Judged, Measure, Summary
+from probox.support.grids import grid
 from probox.support.html_table import html_table, html_text
 from probox.support.words import one_line
 from probox.tables.flat import FlatTable, Readable, text_column
@@ -60,8 +61,9 @@ class GroupTable(dict[str, Summary], Readable):
     0.5
     >>> print(table)
     class  objects    PDQ
+                      [%]
     cup          3  50.00
-    qualities in per cent; 1 more with nothing in them
+    1 more with nothing in them
     """
 
     def __init__(self, group: str = "", groups: Groups | None = None, asked: Collection[str] | None = None) -> None:
@@ -86,42 +88,35 @@ class GroupTable(dict[str, Summary], Readable):
         return FlatTable(columns)
 
     def __str__(self) -> str:
-        headings, rows, _ = self._cells()
-        columns = [[heading, *(row[n] for row in rows)] for n, heading in enumerate(headings)]
-        widths = [max(map(len, column)) for column in columns]
-        lines = [
-            "  ".join(
-                cell.rjust(w) if n else cell.ljust(w) for n, (cell, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in (headings, *rows)
-        ]
-        return "\n".join([*(line.rstrip() for line in lines), f"qualities in per cent{self._left_out(len(rows))}"])
+        columns, rows = self._cells()
+        headings = [self.group, *(str(column.heading) for column in columns)]
+        units = ["", *(f"[{column.shown_unit}]" if column.shown_unit else "" for column in columns)]
+        return "\n".join(filter(None, [grid([headings, *rows], units=units), self._about(columns, len(rows))]))
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        headings, rows, hints = self._cells()
-        texts = [True, *(False for _ in headings[1:])]
-        table = html_table(headings, rows[:MOST_ROWS], texts=texts, hints=hints)
-        few = f"; the first {MOST_ROWS} of {len(rows):,}" if len(rows) > MOST_ROWS else ""
-        return f"<div>{table}<p>qualities in per cent{few}{html_text(self._left_out(len(rows)))}</p></div>"
+        columns, rows = self._cells()
+        headings = [self.group, *map(heading_of, columns)]
+        hints = [self.group, *(column.hint for column in columns)]
+        table = html_table(headings, rows[:MOST_ROWS], texts=[True, *(False for _ in columns)], hints=hints)
+        few = f"the first {MOST_ROWS} of {len(rows):,}; " if len(rows) > MOST_ROWS else ""
+        return f"<div>{table}<p>{few}{html_text(self._about(columns, len(rows)))}</p></div>"
 
-    def _cells(self) -> tuple[list[str], list[list[str]], list[str]]:
-        """Return headings, the rows of groups that hold anything, and what the headings mean."""
+    def _cells(self) -> tuple[list[Column], list[list[str]]]:
+        """Return the columns, and the rows of groups that hold anything."""
         rows = [(name, summary) for name, summary in self._measured().items() if is_filled(summary)]
         columns = [*_count_columns(self.group, rows), *(shown_columns(rows) if rows else ())]
-        headings = [self.group, *(column.heading or column.key for column in columns)]
-        hints = [self.group, *(column.hint for column in columns)]
         cells = [
             [one_line(name), *(format_value(column, column.shown(own)) for column in columns)] for name, own in rows
         ]
-        return headings, cells, hints
+        return columns, cells
 
-    def _left_out(self, filled: int) -> str:
-        """Say how many groups are not shown."""
+    def _about(self, columns: Sequence[Column], filled: int) -> str:
+        """Return which columns are not better when higher, and how many groups are not shown."""
         empty = len(self) - filled
-        return f"; {empty:,} more with nothing in them" if empty else ""
+        return "; ".join(filter(None, [list_directions(columns), f"{empty:,} more with nothing in them" * bool(empty)]))
 
 
 class ImageTable(dict[str, npt.NDArray[Any]], Readable):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probox.evaluation.notes import label_note
-from probox.evaluation.text import format_value, shown_columns
+from probox.evaluation.text import (
+    direction_of,
+    format_value,
+    goes_by_metric,
+    heading_of,
+    list_directions,
+    measured_words,
+    shown_columns,
+)
 from probox.support.html_table import html_table, html_text
 
 if TYPE_CHECKING:
@@ -18,11 +26,19 @@ def evaluation_html(evaluation: Evaluation) -> str:
     """Return the numbers, what made them, how much was scored, and what is odd or worth knowing; all of it escaped."""
     summary = evaluation.summary()
     columns = shown_columns([("", summary)])
-    table = html_table(
-        [str(column.heading) for column in columns],
-        [[format_value(column, column.shown(summary)) for column in columns]],
-        hints=[column.hint for column in columns],
-    )
+    values = [format_value(column, column.shown(summary)) for column in columns]
+    if goes_by_metric(columns):
+        rows = [
+            [heading_of(column), value, direction_of(column), column.hint]
+            for column, value in zip(columns, values, strict=True)
+        ]
+        table = html_table(["metric", "value", "better", "meaning"], rows, texts=[True, False, True, True])
+        directions = ""
+    else:
+        table = html_table(
+            [heading_of(column) for column in columns], [values], hints=[column.hint for column in columns]
+        )
+        directions = f"{list_directions(columns)}; " if list_directions(columns) else ""
     counts = ", ".join(
         f"{n:,} {what}"
         for n, what in (
@@ -31,7 +47,8 @@ def evaluation_html(evaluation: Evaluation) -> str:
             (len(evaluation.detections), "detections"),
         )
     )
-    about = f"qualities in per cent; convention: {html_text(evaluation.convention.describe())}<br>{counts}"
+    made = html_text(measured_words(evaluation.convention, evaluation.scored_against))
+    about = f"{html_text(directions)}{made}<br>{counts}"
     files = " → ".join(html_text(name) for name in evaluation.inputs)
     parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
     said = [f"warning: {oddity}" for oddity in evaluation.oddities]

@@ -52,8 +52,9 @@ _OF_IMAGES = tuple(
 
 _WARNINGS = re.compile(
     r"(all_scores|cls_prob): only .*|\d+ detections have a mask, .*|\d+ images are annotated in some .*"
+    r"|.*: their (PDQ is|numbers are) not comparable"
 )
-"""Notes of readers that warn of a likely mistake: problem and remedy, with a semicolon between."""
+"""Notes that warn of a likely mistake; those of readers have problem and remedy, with a semicolon between."""
 
 _RESTRICTION = re.compile(r"restricted to [\d,]+ of ([\d,]+) images; .*")
 
@@ -66,7 +67,7 @@ def label_note(text: str) -> str:
 
 
 def is_warning(text: str) -> bool:
-    """Return whether a note of a reader warns of a likely mistake."""
+    """Return whether a note warns of a likely mistake."""
     return _WARNINGS.fullmatch(text) is not None
 
 

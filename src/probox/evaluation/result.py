@@ -174,6 +174,13 @@ class Evaluation(AnyResult):
         """Return the row of each object's image."""
         return self.objects.image_rows
 
+    @property
+    def scored_against(self) -> str | None:
+        """Return what PDQ compares detections with: ``"masks"``, or ``"boxes"`` if every mask fills its box."""
+        if not self.has_pairs or not len(self.masks):
+            return None
+        return "masks" if len(self.masks.runs) else "boxes"
+
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
         """Return how many objects each image has, and columns with what is known of them, by image."""
         counts = np.bincount(self.objects.image_rows, minlength=len(self.dataset))
@@ -409,7 +416,7 @@ class Evaluation(AnyResult):
     def __str__(self) -> str:
         from probox.evaluation.text import summary_text
 
-        text = summary_text([("", self.summary())], self.convention)
+        text = summary_text([("", self.summary())], self.convention, against=self.scored_against)
         text += "" if self.part is None else f"; {self.part}"
         odd = [f"warning: {oddity}" for oddity in self.oddities]
         return "\n".join([text, *odd, *map(label_note, (*self.plain_notes, *self.remarks))])

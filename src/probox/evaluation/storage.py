@@ -68,10 +68,11 @@ __all__ = [
     "words_in",
 ]
 
-FORMAT = 5
+FORMAT = 6
 """Since 2, a digest says that words and columns belong together and that nobody changed them; since 3, all of the data
-set is kept; since 4, label probabilities are, if the evaluation has them; since 5, a part says of what it is one."""
-READABLE = (2, 3, 4, 5)
+set is kept; since 4, label probabilities are, if the evaluation has them; since 5, a part says of what it is one;
+since 6, `position` orders the results of a folder."""
+READABLE = (2, 3, 4, 5, 6)
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
@@ -80,9 +81,9 @@ LONGEST_TEXT = 1 << 16
 _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
-    "notes": list, "digest": str, "dataset": dict, "label_probs": bool, "keep": str, "part": dict,
+    "notes": list, "digest": str, "dataset": dict, "label_probs": bool, "keep": str, "part": dict, "position": int,
 }  # fmt: skip
-_SINCE = {"dataset": 3, "label_probs": 4, "keep": 5, "part": 5}
+_SINCE = {"dataset": 3, "label_probs": 4, "keep": 5, "part": 5, "position": 6}
 """The formats that brought these words."""
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
@@ -141,9 +142,9 @@ def check_place(folder: Path) -> None:
             check_replaceable(folder / name, EVALUATION)
 
 
-def files_of(evaluation: Evaluation) -> dict[str, Content]:
-    """Return the files of an evaluation and what goes into them."""
-    text, stored = _stored(evaluation)
+def files_of(evaluation: Evaluation, position: int = 0) -> dict[str, Content]:
+    """Return the files of an evaluation and what goes into them; `position` orders the results of a folder."""
+    text, stored = _stored(evaluation, position)
     return {COLUMNS: lambda file: write_archive(file, stored), WORDS: text}
 
 
@@ -173,7 +174,7 @@ def words_in(data: bytes, name: str) -> bytes:
     return read_words(io.BytesIO(data), name, WORDS, MAX_WORDS)
 
 
-def _stored(evaluation: Evaluation) -> tuple[bytes, dict[str, Any]]:
+def _stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str, Any]]:
     """Return words and columns as they are written."""
     arrays: dict[str, Any] = {f"masks.{name}": getattr(evaluation.masks, name) for name in _MASKS}
     images = evaluation.dataset
@@ -200,6 +201,7 @@ def _stored(evaluation: Evaluation) -> tuple[bytes, dict[str, Any]]:
         "label_probs": label_probs is not None,
         "keep": "all",
         "part": {} if evaluation.part is None else evaluation.part.to_dict(),
+        "position": position,
     }
     words["digest"] = digest(canonical(words), stored)
     return json.dumps(words, indent=1).encode(), stored  # ASCII: names of files need not be valid text

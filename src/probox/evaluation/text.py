@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 
 from probox.convention import Convention
 from probox.measures.measure import Column
-from probox.measures.registry import table_columns
+from probox.measures.registry import standard_columns, table_columns
 from probox.support.csv_rows import csv_text
 from probox.support.grids import grid
 
@@ -16,11 +15,17 @@ __all__ = [
     "STYLES",
     "Row",
     "best_cells",
+    "direction_of",
     "escaped",
     "format_limits",
     "format_table",
     "format_value",
+    "goes_by_metric",
+    "heading_of",
     "limit_digits",
+    "list_directions",
+    "measured_words",
+    "render_table",
     "shown_columns",
     "summary_text",
 ]
@@ -33,57 +38,93 @@ Row = tuple[str, Mapping[str, float]]
 Limits = Mapping[str, tuple[float, float]]
 """Where each number's interval begins and ends, by the keys of columns."""
 
+_NO_LIMITS = (math.nan, math.nan)
+
 
 def shown_columns(rows: Sequence[Row]) -> list[Column]:
     """Return the columns of tables that every summary has."""
     return [column for column in table_columns() if all(column.key in summary for _, summary in rows)]
 
 
-def format_value(column: Column, value: float) -> str:
-    """Return a number as the table shows it: counts as they are, qualities in per cent, nothing as a dash."""
+def heading_of(column: Column) -> str:
+    """Return the name of a column with its unit.
+
+    >>> heading_of(Column(key="NLL", unit="plain", symbol="nats")), heading_of(Column(key="TP", unit="count"))
+    ('NLL [nats]', 'TP')
+    """
+    return f"{column.heading or column.key} {_unit(column)}".rstrip()
+
+
+def direction_of(column: Column) -> str:
+    """Return which of the numbers that tables show are better: higher or lower ones, or those near an ideal."""
+    if column.ideal is not None:
+        return f"near {column.scale * column.ideal:g}"
+    return {"high": "higher", "low": "lower", None: "-"}[column.shown_better]
+
+
+def list_directions(columns: Sequence[Column]) -> str:
+    """Return which columns are better when lower or near an ideal, for a line under a table; nothing if none is.
+
+    >>> columns = [Column(key="PDQ"), Column(key="FP", better="low"), Column(key="NEES", unit="plain", ideal=4)]
+    >>> list_directions(columns)
+    'lower is better: FP; ideal: NEES 4'
+    """
+    low = [column.heading or column.key for column in columns if direction_of(column) == "lower"]
+    ideal = [
+        f"{column.heading or column.key} {column.scale * column.ideal:g}"
+        for column in columns
+        if column.ideal is not None
+    ]
+    return "; ".join(
+        f"{words}: {', '.join(names)}" for words, names in (("lower is better", low), ("ideal", ideal)) if names
+    )
+
+
+def format_value(column: Column, value: float, digits: int | None = None) -> str:
+    """Return a number as the table shows it: counts as they are, qualities in per cent, a missing one as a dash.
+
+    It has so many decimals; by default those of its unit.
+    """
     if math.isnan(value):
         return "-"
     if column.unit == "count":
         return f"{int(value):,}"
-    return f"{100 * value:.2f}" if column.unit == "per cent" else f"{value:.4f}"
+    digits = column.digits if digits is None else digits
+    return f"{column.scale * value:,.{digits}f}" if math.isinf(value) else _rounded(column.scale * value, digits)
 
 
 def format_limits(column: Column, low: float, high: float) -> str:
     """Return an interval as the table shows it; nothing if there is none.
 
     >>> format_limits(Column(key="PDQ"), 0.0912, 0.108), format_limits(Column(key="moLRP", complement=True), 0.2, 0.3)
-    ('[9.1, 10.8]', '[70.0, 80.0]')
+    ('[9.12, 10.80]', '[70.0, 80.0]')
     """
     if math.isnan(low) or math.isnan(high):
         return ""
     low, high = column.shown_limits(low, high)
-    scale, digits = 100 if column.unit == "per cent" else 1, limit_digits(column, low, high)
-    low, high = (round(scale * end, digits) + 0.0 for end in (low, high))  # -0.04 is 0.0, not -0.0
-    return f"[{low:,.{digits}f}, {high:,.{digits}f}]"
+    digits = limit_digits(column, low, high)
+    return f"[{_rounded(column.scale * low, digits)}, {_rounded(column.scale * high, digits)}]"
 
 
 def limit_digits(column: Column, low: float, high: float) -> int:
-    """Return how many decimals the ends of an interval need: one less than its number has, more if it is narrow.
+    """Return how many decimals a number with this interval has: half its width has two significant digits.
 
-    An interval of less than ten units of the last decimal gets one more, and as many as tell its ends apart; but no
-    more than three, since what is narrower is rounding.
+    Where there is no interval, or one of no width, it is as many as without; more than two further ones are rounding.
 
-    >>> [limit_digits(Column(key="PDQ"), 0.0088, high) for high in (0.0188, 0.0187, 0.00895, 0.0088)]
-    [1, 2, 3, 2]
+    >>> [limit_digits(Column(key="PDQ"), 0.523, high) for high in (0.631, 0.535, 0.5231, 0.523)]
+    [1, 2, 4, 2]
     """
-    if column.unit == "count":
-        return 0
-    scale, digits = (100, 1) if column.unit == "per cent" else (1, 3)
-    most = digits + 3
-    width = round(scale * (high - low), 9)
-    if width * 10**digits < 10:
-        digits += 1
-    while digits < most and 0 < width * 10**digits < 2:
-        digits += 1
-    return digits
+    half = round(column.scale * (high - low) / 2, 9)
+    if column.unit == "count" or not 0 < half < math.inf:
+        return column.digits
+    return min(max(1 - math.floor(math.log10(half)), 0), column.digits + 2)
 
 
-def best_cells(rows: Sequence[Row]) -> set[tuple[int, str]]:
+def _rounded(value: float, digits: int) -> str:
+    return f"{round(value, digits) + 0.0:,.{digits}f}"  # -0.04 is 0.0, not -0.0
+
+
+def best_cells(rows: Sequence[Row], limits: Sequence[Limits] | None = None) -> set[tuple[int, str]]:
     """Return row number and key of the best value of each column, of all of them among equals.
 
     With a single row nothing is best.
@@ -93,12 +134,13 @@ def best_cells(rows: Sequence[Row]) -> set[tuple[int, str]]:
         return best
     for column in shown_columns(rows):
         # Values that look alike are alike: the table is read as it is printed.
+        digits = min(_digits(column, own) for own in limits or [{}])
         shown = {
-            number: round(column.shown(summary), 4)
+            number: round(column.scale * column.shown(summary), digits)
             for number, (_, summary) in enumerate(rows)
             if not math.isnan(column.shown(summary))
         }
-        if shown and column.shown_better is not None:
+        if shown and column.shown_better is not None and column.ideal is None:
             wanted = min(shown.values()) if column.shown_better == "low" else max(shown.values())
             best.update((number, column.key) for number, value in shown.items() if value == wanted)
     return best
@@ -112,6 +154,7 @@ def format_table(
     limits: Sequence[Limits] | None = None,
     mark_best: bool = True,
     width: int | None = None,
+    by_metric: bool | None = None,
 ) -> str:
     """Return the paper's Table 1 for any number of detectors, the best values marked.
 
@@ -120,7 +163,7 @@ def format_table(
     rows : sequence of (name, summary)
         What `Evaluation.summary` returns, with a name each. Without names the first column is left out.
     style : {"text", "markdown", "latex", "csv"}
-        Best values carry ``*``, ``**...**`` or ``\\textbf``; CSV has plain fractions and no marks.
+        Best values carry ``*``, ``**...**`` or ``\\textbf``; CSV has fractions in full and no marks.
     heading : str
         Over the names.
     limits : sequence of limits, optional
@@ -129,54 +172,126 @@ def format_table(
         Mark the best values; not where rows are classes, say, of which none is to win.
     width : int, optional
         Of text: how many letters a line may have. A wider table is broken into blocks of columns. Default: no limit.
+    by_metric : bool, optional
+        One row per metric, with its unit and direction, in place of one per name; CSV always has one per name. Default:
+        if there are metrics beyond the standard ones, or if text of this width has fewer blocks that way.
 
     Examples
     --------
     >>> print(format_table([("one", {"PDQ": 0.25, "TP": 3}), ("two", {"PDQ": 0.5, "TP": 2})], "markdown"))
-    | Approach | PDQ (%) | TP |
+    | Approach | PDQ [%] | TP |
     | --- | ---: | ---: |
     | one | 25.00 | **3** |
     | two | **50.00** | 2 |
+    >>> print(format_table([("one", {"NLL": 9.5}), ("two", {"NLL": 8.25})]))
+    metric  unit  better    one     two
+    NLL     nats  lower   9.500   8.250*
     """
     columns = shown_columns(rows)
-    named = any(name for name, _ in rows)
     if style == "csv":
         return _csv(rows, columns, heading, limits)
-    best = best_cells(rows) if mark_best else set()
-    cells = []
-    for number, (name, summary) in enumerate(rows):
-        values = [_marked(column, summary, (number, column.key) in best, style) for column in columns]
-        ends = [] if limits is None else [_limits(column, limits[number]) for column in columns]
+    best = best_cells(rows, limits) if mark_best else set()
+    cells = [
+        [
+            _cell(column, summary, {} if limits is None else limits[n], (n, column.key) in best, style)
+            for column in columns
+        ]
+        for n, (_, summary) in enumerate(rows)
+    ]
+    names = [escaped(name, style) for name, _ in rows]
+    if by_metric is None and goes_by_metric(columns):
+        by_metric = True
+    tables = [] if by_metric else [_by_name(names, columns, cells, style, heading, width)]
+    if by_metric or (by_metric is None and style == "text" and "\n\n" in tables[0]):  # broken into blocks
+        tables.append(_by_metric(names, columns, cells, style, width))
+    return min(tables, key=lambda table: (table.count("\n\n"), table.count("\n")))
+
+
+def goes_by_metric(columns: Sequence[Column]) -> bool:
+    """Return whether tables of these columns have one row per metric: some are beyond the standard ones."""
+    return not {column.key for column in columns} <= standard_columns()
+
+
+_Cell = tuple[str, str, str]
+"""A number, its interval if there is one, and the mark of the best."""
+
+
+def _cell(column: Column, summary: Mapping[str, float], limits: Limits, best: bool, style: str) -> _Cell:
+    value = format_value(column, column.shown(summary), _digits(column, limits))
+    interval = format_limits(column, *limits.get(column.key, _NO_LIMITS))
+    if style != "text" and best:
+        value = {"markdown": f"**{value}**", "latex": f"\\textbf{{{value}}}"}[style]
+    return value, interval, "*" if best and style == "text" else ""
+
+
+def _digits(column: Column, limits: Limits) -> int:
+    return limit_digits(column, *limits.get(column.key, _NO_LIMITS))
+
+
+def _by_metric(names: list[str], columns: list[Column], cells: list[list[_Cell]], style: str, width: int | None) -> str:
+    """Return a table with one row per metric."""
+    marked = any(mark for row in cells for *_, mark in row)
+    header = ["metric", "unit", "better", *(name or "value" for name in names)]
+    lines = []
+    for number, column in enumerate(columns):
+        unit = "count" if column.unit == "count" else column.shown_unit or "-"
+        about = [escaped(text, style) for text in (str(column.heading), unit, direction_of(column))]
+        values = [
+            f"{value} {interval}".rstrip() + (mark or " " * marked)
+            for value, interval, mark in (r[number] for r in cells)
+        ]
+        lines.append([*about, *values])
+    if marked:
+        header[3:] = [f"{name} " for name in header[3:]]
+    return render_table([header, *lines], 3, style, width)
+
+
+def _by_name(
+    names: list[str], columns: list[Column], cells: list[list[_Cell]], style: str, heading: str, width: int | None
+) -> str:
+    """Return a table with one row per name; without names, there is no column for them."""
+    named = int(any(names))
+    marked = any(mark for row in cells for *_, mark in row)
+    space = " " * marked
+    lines = []
+    for name, row in zip(names, cells, strict=True):
+        first = [name] * named
         if style != "text":
-            values = [f"{value} {end}" if end else value for value, end in zip_longest(values, ends)]
-        cells.append([escaped(name, style), *values] if named else values)
-        if style == "text" and any(ends):
-            under = [f"{end} " for end in ends]
-            cells.append(["", *under] if named else under)
-    over_names = heading if named else None
+            lines.append([*first, *(f"{value} {interval}".rstrip() for value, interval, _ in row)])
+            continue
+        lines.append([*first, *(value + (mark or space) for value, _, mark in row)])
+        if any(interval for _, interval, _ in row):
+            lines.append([""] * named + [interval + space for _, interval, _ in row])
     if style == "text":
-        return _text(cells, columns, over_names, width)
-    return {"markdown": _markdown, "latex": _latex}[style](cells, columns, over_names)
+        header = [heading] * named + [f"{column.heading}{space}" for column in columns]
+        units = [""] * named + [f"{_unit(column)}{space}" if column.shown_unit else "" for column in columns]
+        return render_table([header, *lines], named, style, width, units)
+    over = [escaped(heading_of(column), style) if style == "latex" else heading_of(column) for column in columns]
+    return render_table([[heading or "Approach"] * named + over, *lines], named, style)
 
 
 def summary_text(
-    rows: Sequence[Row], convention: Convention, limits: Sequence[Limits] | None = None, *, width: int | None = None
+    rows: Sequence[Row],
+    convention: Convention,
+    limits: Sequence[Limits] | None = None,
+    *,
+    against: str | None = None,
+    width: int | None = None,
 ) -> str:
-    """Return the table as text with a line on how to read it; `width` is that of `format_table`."""
-    marked = "; * best" if len(rows) > 1 else ""
+    """Return the table as text with a line on how to read it.
+
+    `against` is what results were scored against, `width` is that of `format_table`.
+    """
+    columns = shown_columns(rows)
+    directions = "" if goes_by_metric(columns) else list_directions(columns)
+    parts = [directions, "* best" if len(rows) > 1 else "", measured_words(convention, against)]
     table = format_table(rows, heading="", limits=limits, width=width)
-    return f"{table}\nqualities in per cent{marked}; convention: {convention.describe()}"
+    return f"{table}\n{'; '.join(part for part in parts if part)}"
 
 
-def _limits(column: Column, limits: Limits) -> str:
-    return format_limits(column, *limits.get(column.key, (math.nan, math.nan)))
-
-
-def _marked(column: Column, summary: Mapping[str, float], best: bool, style: str) -> str:
-    text = format_value(column, column.shown(summary))
-    if not best:
-        return text + (" " if style == "text" else "")
-    return {"text": f"{text}*", "markdown": f"**{text}**", "latex": f"\\textbf{{{text}}}"}[style]
+def measured_words(convention: Convention, against: str | None) -> str:
+    """Return by which convention results were measured, and against what they were scored."""
+    return f"convention: {convention.describe()}" + (f"; scored against {against}" if against else "")
 
 
 def escaped(name: str, style: str) -> str:
@@ -189,38 +304,24 @@ def escaped(name: str, style: str) -> str:
     return name
 
 
-def _text(cells: list[list[str]], columns: list[Column], heading: str | None, width: int | None) -> str:
-    # A mark or the room for one stands behind every number, but room at every line's end is nothing to print.
-    marked = any(cell.endswith("*") for row in cells for cell in row)
-    if not marked:
-        cells = [
-            [cell.rstrip() if number or heading is None else cell for number, cell in enumerate(row)] for row in cells
-        ]
-    padded = [f"{column.heading}{' ' if marked else ''}" for column in columns]
-    lines = [padded if heading is None else [heading, *padded], *cells]
-    return grid(lines, width=width, names=heading is not None)
+def _unit(column: Column) -> str:
+    return f"[{column.shown_unit}]" if column.shown_unit else ""
 
 
-def _with_units(columns: list[Column], per_cent: str) -> list[str]:
-    return [
-        f"{column.heading} ({per_cent})" if column.unit == "per cent" else str(column.heading) for column in columns
-    ]
-
-
-def _markdown(cells: list[list[str]], columns: list[Column], heading: str | None) -> str:
-    first = [] if heading is None else [heading or "Approach"]
-    header = [*first, *_with_units(columns, "%")]
-    rule = [*("---" for _ in first), *("---:" for _ in columns)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *cells])
-
-
-def _latex(cells: list[list[str]], columns: list[Column], heading: str | None) -> str:
-    first = [] if heading is None else [heading or "Approach"]
-    sides = "l" * len(first) + "r" * len(columns)
-    lines = [f"\\begin{{tabular}}{{@{{}}{sides}@{{}}}}", r"\toprule"]
-    lines += [" & ".join([*first, *_with_units(columns, r"\%")]) + r" \\", r"\midrule"]
-    lines += [" & ".join(row) + r" \\" for row in cells]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+def render_table(
+    cells: list[list[str]], names: int, style: str, width: int | None = None, units: list[str] | None = None
+) -> str:
+    """Return headings and rows as a table of a style; `names` columns stand to the left."""
+    if style == "text":
+        return grid(cells, width=width, names=names, units=units)
+    header, *lines = cells
+    if style == "markdown":
+        rule = [*("---" for _ in range(names)), *("---:" for _ in header[names:])]
+        return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *lines])
+    sides = "l" * names + "r" * (len(header) - names)
+    parts = [f"\\begin{{tabular}}{{@{{}}{sides}@{{}}}}", r"\toprule", " & ".join(header) + r" \\", r"\midrule"]
+    parts += [" & ".join(row) + r" \\" for row in lines]
+    return "\n".join([*parts, r"\bottomrule", r"\end{tabular}"])
 
 
 def _csv(rows: Sequence[Row], columns: list[Column], heading: str, limits: Sequence[Limits] | None) -> str:

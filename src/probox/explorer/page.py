@@ -8,6 +8,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
+from probox.analysis.same_truth import describe_differences
 from probox.errors import InputError
 from probox.evaluation.naming import label_results
 from probox.evaluation.result import Evaluation
@@ -71,7 +72,7 @@ def write_report(
     Returns
     -------
     path, list of str
-        The page, and what could not be shown.
+        The page, and what could not be shown or compared.
 
     Examples
     --------
@@ -79,6 +80,7 @@ def write_report(
     >>> page, notes = write_report({"ssd": ssd, "yolo": yolo}, "report", images="val2017")  # doctest: +SKIP
     """
     _check_same_truth(results)
+    notes = list(describe_differences(results))
     results = label_results(results)
     first = next(iter(results.values()))
     masks, names = first.masks, list(first.dataset.file_names)
@@ -87,7 +89,6 @@ def write_report(
     ids = first.dataset.image_ids.tolist()
     sizes = [(width, height) for width, height in first.dataset.shapes.tolist()]
     photos: list[Path | None] = [None] * len(ids)
-    notes: list[str] = []
     if images is not None:
         folder = Path(images)
         if not folder.is_dir():

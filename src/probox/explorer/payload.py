@@ -91,7 +91,7 @@ def _column(measure: Measure, column: Column) -> dict[str, Any]:
     return {
         "key": column.key,
         "heading": column.heading,
-        "hint": column.hint,
+        "hint": f"{column.hint} [{column.symbol}]" if column.symbol else column.hint,
         "unit": column.unit,
         "better": column.shown_better,
         "complement": column.complement,
@@ -159,6 +159,8 @@ def _curve(evaluation: Evaluation, rematches: Rematches) -> dict[str, list[float
 def _about(evaluation: Evaluation) -> str:
     """Return in words what made the numbers."""
     parts = [f"convention: {evaluation.convention.describe()}"]
+    if evaluation.scored_against:
+        parts.append(f"scored against {evaluation.scored_against}")
     if evaluation.inputs:
         parts.append("read from " + ", ".join(evaluation.inputs))
     parts += evaluation.notes

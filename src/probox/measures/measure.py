@@ -138,6 +138,10 @@ class Column:
         Tables show 1 minus the number, so that an error becomes a quality.
     hint : str
         What the heading means, in a few words.
+    symbol : str
+        Unit of a plain number, such as ``px``. Default: it has none.
+    ideal : float, optional
+        The number of a calibrated detector, where neither high nor low numbers are better.
     """
 
     key: str
@@ -146,6 +150,8 @@ class Column:
     better: Better | None = "high"
     complement: bool = False
     hint: str = ""
+    symbol: str = ""
+    ideal: float | None = None
 
     def shown(self, summary: Mapping[str, float]) -> float:
         """Return the number that tables show; NaN if the summary has none."""
@@ -155,6 +161,21 @@ class Column:
     def shown_limits(self, low: float, high: float) -> tuple[float, float]:
         """Return the ends of an interval of the number as tables show them."""
         return (1.0 - high, 1.0 - low) if self.complement else (low, high)
+
+    @property
+    def shown_unit(self) -> str:
+        """Return the unit of the numbers that tables show; nothing if they have none."""
+        return "%" if self.unit == "per cent" else self.symbol
+
+    @property
+    def scale(self) -> int:
+        """Return what a number is multiplied by to be shown."""
+        return 100 if self.unit == "per cent" else 1
+
+    @property
+    def digits(self) -> int:
+        """Return how many decimals a number has where no interval says how many are known."""
+        return 0 if self.unit == "count" else 2 if self.shown_unit in ("%", "px") else 3
 
     @property
     def shown_better(self) -> Better | None:

@@ -29,6 +29,7 @@ __all__ = [
     "named_measures",
     "need_labels",
     "need_pairs",
+    "standard_columns",
     "standard_names",
     "table_columns",
 ]
@@ -111,6 +112,11 @@ def need_labels(names: Collection[str]) -> bool:
 def in_table_order() -> tuple[Measure, ...]:
     """Return all measures as tables have them; the paper's Table 1 has PDQ last."""
     return tuple(sorted(MEASURES, key=lambda measure: not measure.leads))
+
+
+def standard_columns() -> frozenset[str]:
+    """Return the keys of the columns that tables show where nobody says what to measure."""
+    return frozenset(column.key for measure in MEASURES if measure.standard for column in measure.table_columns)
 
 
 def table_columns() -> tuple[Column, ...]:

@@ -70,7 +70,7 @@ class CompactEvaluation(AnyResult):
         What PDQ adds up in all of them, without rounding.
     boxes : BoxColumns, optional
         What mAP and LRP follow from.
-    inputs, plain_notes, version, part
+    inputs, plain_notes, version, part, scored_against
         As of `Evaluation`.
     warnings : tuple of Oddity
         What was odd about the first images that were looked at, of each part that was joined.
@@ -88,6 +88,7 @@ class CompactEvaluation(AnyResult):
     version: str = ""
     part: Part | None = None
     warnings: tuple[Oddity, ...] = ()
+    scored_against: str | None = None
 
     # --- numbers ---
 
@@ -269,7 +270,7 @@ class CompactEvaluation(AnyResult):
     def __str__(self) -> str:
         from probox.evaluation.text import summary_text
 
-        text = summary_text([("", self.summary())], self.convention)
+        text = summary_text([("", self.summary())], self.convention, against=self.scored_against)
         text += "" if self.part is None else f"; {self.part}"
         odd = [f"warning: {warning}" for warning in self.warnings]
         return "\n".join([text, *odd, *map(label_note, self.plain_notes)])
@@ -302,6 +303,7 @@ def compacted(evaluation: Evaluation, keep: Keep, *, look: bool = True) -> Compa
         version=evaluation.version,
         part=evaluation.part,
         warnings=evaluation.oddities if look else (),
+        scored_against=evaluation.scored_against,
     )
 
 
@@ -328,6 +330,9 @@ def join_compact(parts: Sequence[CompactEvaluation]) -> CompactEvaluation:
         plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None),
         part=part_of_all(records),
         warnings=_said_once(odd for part in parts for odd in part.warnings),
+        scored_against=max(
+            (part.scored_against for part in parts if part.scored_against), default=None
+        ),  # "masks" wins
     )
 
 

@@ -22,8 +22,10 @@ __all__ = ["compact_of", "schema_of", "stored_of"]
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
     "notes": list, "digest": str, "dataset": dict, "keep": str, "part": dict, "warnings": list, "totals": dict,
-    "types": dict, "left_out": int,
+    "types": dict, "left_out": int, "position": int, "scored_against": str,
 }  # fmt: skip
+_SINCE = {"position": 6, "scored_against": 6}
+"""The formats that brought these words."""
 
 _IMAGES = {"images.id": "<i8", "images.width": "<i4", "images.height": "<i4"}
 _TYPES: dict[str, tuple[str, ...]] = {
@@ -53,9 +55,11 @@ _BOXES: dict[str, tuple[str, tuple[int, ...], str]] = {
 
 def schema_of(words: dict[str, Any], file: str) -> dict[str, Column]:
     """Return the columns that an archive with these words has; raise unless the words are those of one."""
-    check_words(words, _WORDS, {}, file)
+    check_words(words, _WORDS, _SINCE, file)
     if words["keep"] not in MEASURES:
         _fail("expected `matches` or `summary`", file, "keep")
+    if words.get("scored_against", "") not in ("", "masks", "boxes"):
+        _fail("expected `masks`, `boxes` or nothing", file, "scored_against")
     if not set(words["measures"]) <= set(MEASURES[words["keep"]]):
         _fail(f"expected some of {', '.join(MEASURES[words['keep']])}", file, "measures")
     columns = {name: Column(dtype, (), "images") for name, dtype in _IMAGES.items()}
@@ -71,8 +75,8 @@ def schema_of(words: dict[str, Any], file: str) -> dict[str, Column]:
     return columns
 
 
-def stored_of(result: CompactEvaluation) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return words and columns as they are written."""
+def stored_of(result: CompactEvaluation, position: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return words and columns as they are written; `position` orders the results of a folder."""
     images = result.dataset
     arrays: dict[str, Any] = {"images.id": images.image_ids, "images.width": images.widths}
     arrays["images.height"] = images.heights
@@ -96,6 +100,8 @@ def stored_of(result: CompactEvaluation) -> tuple[dict[str, Any], dict[str, Any]
         "totals": _totals_to_words(result.totals),
         "types": types,
         "left_out": 0 if result.boxes is None else result.boxes.left_out,
+        "position": position,
+        "scored_against": result.scored_against or "",
         "digest": "",
     }
     schema = schema_of(words, "")
@@ -135,6 +141,7 @@ def compact_of(words: dict[str, Any], arrays: Arrays, file: str) -> CompactEvalu
         version=words["version"],
         part=part_of(words, file),
         warnings=_warnings(words["warnings"], file),
+        scored_against=words.get("scored_against") or None,
     )
 
 

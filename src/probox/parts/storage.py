@@ -71,18 +71,23 @@ def from_bytes(data: bytes) -> Result:
     return compact_from_bytes(data) if _is_compact(words) else evaluation_from_bytes(data)
 
 
-def save_results(results: Mapping[Path, Result]) -> None:
-    """Write results into folders, all of them or none; folders that are missing are made."""
-    save_folders(
-        {
-            folder: files_of(result) if isinstance(result, Evaluation) else _compact_files(result)
-            for folder, result in results.items()
-        }
-    )
+def save_results(results: Mapping[Path, Result], positions: Mapping[Path, int] | None = None) -> None:
+    """Write results into folders, all of them or none; `positions` order the results of a folder [default: 0].
+
+    Folders that are missing are made.
+    """
+    files = {}
+    for folder, result in results.items():
+        position = (positions or {}).get(folder, 0)
+        if isinstance(result, Evaluation):
+            files[folder] = files_of(result, position)
+        else:
+            files[folder] = _compact_files(result, position)
+    save_folders(files)
 
 
-def _compact_files(result: CompactEvaluation) -> dict[str, Content]:
-    words, arrays = stored_of(result)
+def _compact_files(result: CompactEvaluation, position: int) -> dict[str, Content]:
+    words, arrays = stored_of(result, position)
     return {COLUMNS: lambda file: write_archive(file, arrays), WORDS: _text(words)}
 
 

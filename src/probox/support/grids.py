@@ -17,7 +17,14 @@ _LEAST_NAME, _LEAST_HEADING, _LEAST_WORDS = 12, 12, 20
 Row = Sequence[str]
 
 
-def grid(rows: Sequence[Row], *, width: int | None = None, names: bool = True, words: bool = False) -> str:
+def grid(
+    rows: Sequence[Row],
+    *,
+    width: int | None = None,
+    names: int = 1,
+    words: bool = False,
+    units: Row | None = None,
+) -> str:
     """Return rows of cells as text, numbers to the right.
 
     Parameters
@@ -27,10 +34,12 @@ def grid(rows: Sequence[Row], *, width: int | None = None, names: bool = True, w
     width : int, optional
         How many letters a line may have. A table that is wider is broken into blocks of columns with the names before
         each; names and headings go over several lines, but a number stays whole, whatever the width. Default: no limit.
-    names : bool
-        The first column holds names, which stand to the left and are repeated.
+    names : int
+        How many of the first columns stand to the left and are repeated in each block.
     words : bool
         The last column holds words, which stand to the left, and go over several lines rather than into a block.
+    units : sequence of str, optional
+        Under the headings, such as ``[px]``; nothing where a column has none.
 
     Examples
     --------
@@ -49,11 +58,13 @@ def grid(rows: Sequence[Row], *, width: int | None = None, names: bool = True, w
     yolo    980
     """
     rows = [[one_line(cell) for cell in row] for row in rows]  # names may hold line breaks: a row must stay one
+    if units is not None and any(units):
+        rows[0] = [f"{cell}\n{unit}" for cell, unit in zip(rows[0], units, strict=True)]
     whole = _lines(rows, names, words)
     if width is None or max(map(len, whole)) <= width:
         return "\n".join(whole)
     header, *body = ([*row] for row in rows)
-    first = int(names)
+    first = names
     last = len(header) - int(words)
     for column in range(first, last):
         own = max((len(row[column]) for row in body), default=0)
@@ -100,17 +111,20 @@ def _filled(widths: Sequence[int], room: int) -> list[list[int]]:
 
 
 def _wrapped(text: str, most: int) -> str:
-    return "\n".join(textwrap.wrap(text, most, break_on_hyphens=False)) if len(text) > most else text
+    lines = (
+        textwrap.wrap(line, most, break_on_hyphens=False) if len(line) > most else [line] for line in text.split("\n")
+    )
+    return "\n".join(part for line in lines for part in line)
 
 
 def _width(cell: str) -> int:
     return max(map(len, cell.split("\n")))
 
 
-def _lines(rows: Sequence[Row], names: bool, words: bool) -> list[str]:
+def _lines(rows: Sequence[Row], names: int, words: bool) -> list[str]:
     """Return aligned lines; cells of several lines stand on the headings' last and on other rows' first."""
     widths = [max(_width(row[column]) for row in rows) for column in range(len(rows[0]))]
-    left = {*([0] if names else []), *([len(widths) - 1] if words else [])}
+    left = {*range(names), *([len(widths) - 1] if words else [])}
     lines = []
     for number, row in enumerate(rows):
         cells = [cell.split("\n") for cell in row]

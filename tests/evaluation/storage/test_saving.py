@@ -20,8 +20,9 @@ from tests.strategies import random_world
 
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
+from probox.evaluation.archive import digest, read_archive
 from probox.evaluation.joining import without_labels
-from probox.evaluation.storage import COLUMNS, WORDS, save_evaluations
+from probox.evaluation.storage import COLUMNS, WORDS, canonical, save_evaluations
 
 from .conftest import refused
 
@@ -37,6 +38,17 @@ def test_results_of_earlier_formats_still_load(evaluation: Evaluation, name: str
     saved = evaluation if name == "fourth" else without_labels(evaluation)
     # They were scored by kernels that rounded otherwise.
     assert_equal(Evaluation.load(Path(__file__).parent / "saved" / name), saved, rtol=1e-8)
+
+
+def test_results_of_the_fifth_format_still_load(tmp_path: Path, evaluation: Evaluation) -> None:
+    """It has no position among the results of its folder."""
+    evaluation.save(tmp_path)
+    words = json.loads((tmp_path / WORDS).read_text())
+    assert words.pop("position") == 0
+    words["format"] = 5
+    words["digest"] = digest(canonical(words), read_archive(tmp_path / COLUMNS))
+    (tmp_path / WORDS).write_text(json.dumps(words))
+    assert Evaluation.load(tmp_path).pdq == evaluation.pdq
 
 
 def test_the_data_set_survives_whole(tmp_path: Path, evaluation: Evaluation) -> None:
@@ -71,7 +83,7 @@ def test_everything_survives(tmp_path: Path, evaluation: Evaluation) -> None:
                 there = getattr(getattr(again, table), name)
                 assert getattr(there, "dtype", None) == getattr(column, "dtype", None)
                 np.testing.assert_array_equal(there, column)
-    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 5
+    assert json.loads((tmp_path / "one" / "two" / WORDS).read_text())["format"] == 6
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -341,9 +341,11 @@ def test_on_the_command_line(demo_files: Path, capsys: pytest.CaptureFixture[str
     assert list(told["summary"]) == [column.key for column in PMB_NLL.columns]
     with pytest.raises(SystemExit):
         main(["evaluate", *files, "--measures", "pmb-nll"])
-    header, row, *_ = capsys.readouterr().out.splitlines()
-    assert header.split() == ["PMB-NLL", "PMB-floor"]
-    assert float(row.split()[1]) == pytest.approx(told["summary"]["PMB_NLL_floored"], abs=1e-3)
+    header, first, second, *_ = capsys.readouterr().out.splitlines()
+    assert header.split() == ["metric", "unit", "better", "value"]
+    assert first.split()[:3] == ["PMB-NLL", "nats", "lower"]
+    assert second.split()[:3] == ["PMB-NLL_floored", "nats", "lower"]
+    assert float(second.split()[3]) == pytest.approx(told["summary"]["PMB_NLL_floored"], abs=0.005)
 
 
 def test_better_uncertainty_is_better(demo: Demo) -> None:

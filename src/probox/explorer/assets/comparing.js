@@ -301,17 +301,14 @@
   const pText = (/** @type {number} */ p) => (p < 0.0005 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
 
   /**
-   * Return how many decimals the ends of an interval in points need, as Python's tables have them.
+   * Return how many decimals an interval in points has, as in Python's tables: half its width has two significant digits.
    *
    * @param {number} low
    * @param {number} high
    */
   function digitsOf(low, high) {
-    let digits = 1;
-    const width = Number((100 * (high - low)).toFixed(9));
-    if (width * 10 ** digits < 10) digits++;
-    while (digits < 4 && width > 0 && width * 10 ** digits < 2) digits++;
-    return digits;
+    const half = Number(((100 * (high - low)) / 2).toFixed(9));
+    return half > 0 ? Math.min(Math.max(1 - Math.floor(Math.log10(half)), 0), 4) : 2;
   }
 
   /**

@@ -401,7 +401,7 @@ OPTIMAL_LRP = Measure(
     name="lrp",
     needs=frozenset({"boxes"}),
     columns=(
-        Column(key="moLRP", heading="mLRP", better="low", complement=True, hint="1 - moLRP"),
+        Column(key="moLRP", heading="1-moLRP", better="low", complement=True, hint="1 minus mean optimal LRP error"),
         Column(key="moLRP_loc", better="low"),
         Column(key="moLRP_fp", better="low"),
         Column(key="moLRP_fn", better="low"),

@@ -77,7 +77,7 @@ def _pooled_mean(counts: FloatArray, values: FloatArray, present: Flags) -> Floa
 CRPS = measure_of_rows(
     "crps",
     (
-        Column(key="CRPS", heading="CRPS", unit="plain", better="low", hint=f"of edges, pixels; {PAIRS}"),
+        Column(key="CRPS", heading="CRPS", unit="plain", symbol="px", better="low", hint=f"of edges; {PAIRS}"),
         *_edge_columns("CRPS", "plain", "low"),
     ),
     pair_rows(lambda pairs: {"crps": crps(pairs.residuals, np.sqrt(pairs.variances)), "present": ~pairs.truncated}),
@@ -100,7 +100,12 @@ SHARPNESS = measure_of_rows(
     "sharpness",
     (
         Column(
-            key="sharpness", heading="Sharp", unit="plain", better=None, hint=f"root of mean sigma^2, pixels; {PAIRS}"
+            key="sharpness",
+            heading="sharpness",
+            unit="plain",
+            symbol="px",
+            better=None,
+            hint=f"root of mean variance; {PAIRS}",
         ),
         *_edge_columns("sharpness", "plain", None),
         Column(key="MPIW_90", unit="plain", better=None, hint="mean width of 90 % intervals, pixels"),
@@ -140,7 +145,7 @@ def _coverage_columns() -> list[Column]:
         percent = f"{100 * share:.0f}"
         shown = share == 0.9
         key, hint = f"coverage_{percent}", f"edges inside their {percent} % interval; {PAIRS}, which cuts off the tail"
-        columns.append(Column(key=key, heading=f"Cov{percent}" if shown else None, better=None, hint=hint))
+        columns.append(Column(key=key, heading=key if shown else None, better=None, ideal=share, hint=hint))
         columns += _edge_columns(key, "per cent", None)
         columns.append(Column(key=f"{key}_joint", better=None, hint=f"boxes inside their {percent} % ellipsoid"))
     return columns

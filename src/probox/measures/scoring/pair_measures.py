@@ -39,7 +39,14 @@ def _nll(rows: Rows, counts: FloatArray) -> Resampled:
 NLL = measure_of_rows(
     "nll",
     (
-        Column(key="NLL", heading="NLL", unit="plain", better="low", hint=f"negative log likelihood, nats; {PAIRS}"),
+        Column(
+            key="NLL",
+            heading="NLL",
+            unit="plain",
+            symbol="nats",
+            better="low",
+            hint=f"negative log likelihood; {PAIRS}",
+        ),
         Column(key="NLL_pairs", unit="count", better=None, hint="pairs with a density"),
     ),
     pair_rows(_nll_rows, with_density),
@@ -50,7 +57,7 @@ NLL = measure_of_rows(
 
 ENERGY = measure_of_rows(
     "energy",
-    (Column(key="energy", heading="Energy", unit="plain", better="low", hint=f"energy score, pixels; {PAIRS}"),),
+    (Column(key="energy", heading="energy", unit="plain", symbol="px", better="low", hint=f"energy score; {PAIRS}"),),
     pair_rows(lambda pairs: {"energy": energy_scores(pairs.residuals, pairs.covariances)}),
     lambda rows, counts: {"energy": counted_mean(counts, rows["energy"][:, None])[:, 0]},
     needs={"boxes"},
@@ -66,10 +73,8 @@ def _nees(rows: Rows, counts: FloatArray) -> Resampled:
 NEES = measure_of_rows(
     "nees",
     (
-        Column(key="NEES", heading="NEES", unit="plain", better=None, hint=f"4 if right, above: too sure; {PAIRS}"),
-        Column(
-            key="NEES_factor", heading="TooSure", unit="plain", better=None, hint="sigmas are so many times too small"
-        ),
+        Column(key="NEES", heading="NEES", unit="plain", better=None, ideal=4, hint=f"above 4: overconfident; {PAIRS}"),
+        Column(key="NEES_factor", heading="NEES_factor", unit="plain", better=None, ideal=1, hint="sqrt(NEES / 4)"),
     ),
     pair_rows(lambda pairs: {"distance": squared_distances(pairs.residuals, pairs.covariances)}, with_density),
     _nees,
@@ -133,7 +138,14 @@ def _remarks_of_ignorance(evaluated: Evaluated) -> list[str]:
 IGNORANCE = measure_of_rows(
     "ignorance",
     (
-        Column(key="ignorance", heading="Ignor", unit="plain", better="low", hint=f"-ln p of the true class; {PAIRS}"),
+        Column(
+            key="ignorance",
+            heading="ignorance",
+            unit="plain",
+            symbol="nats",
+            better="low",
+            hint=f"-ln p of the true class; {PAIRS}",
+        ),
         Column(key="ignorance_possible", unit="plain", better="low", hint="of pairs where p is above 0"),
         Column(key="ignorance_impossible", unit="count", better="low", hint="pairs where p is 0"),
     ),
