@@ -136,6 +136,8 @@ def test_plain_boxes():
     assert math.isnan(diagnosis.numbers["NLL"])
     assert math.isnan(diagnosis.skill["energy"].skill.value)
     assert " nan" not in str(diagnosis)
+    assert sum(f"{pairs} of {pairs} pairs" in text for text in diagnosis.remarks) == 2
+    assert not any("only 0 pairs" in text for text in diagnosis.remarks)
 
 
 def test_words_do_not_claim_more_than_images_can_tell():
