@@ -59,18 +59,12 @@ ENERGY = measure_of_rows(
 
 
 def _nees(rows: Rows, counts: FloatArray) -> Resampled:
-    mean = counted_mean(counts, rows["distance"][:, None])[:, 0]
-    return {"NEES": mean, "NEES_factor": np.sqrt(mean / 4.0)}
+    return {"NEES": counted_mean(counts, rows["distance"][:, None])[:, 0]}
 
 
 NEES = measure_of_rows(
     "nees",
-    (
-        Column(key="NEES", heading="NEES", unit="plain", better=None, hint=f"4 if right, above: too sure; {PAIRS}"),
-        Column(
-            key="NEES_factor", heading="TooSure", unit="plain", better=None, hint="sigmas are so many times too small"
-        ),
-    ),
+    (Column(key="NEES", heading="NEES", unit="plain", better=None, hint=f"4 if calibrated; {PAIRS}"),),
     pair_rows(lambda pairs: {"distance": squared_distances(pairs.residuals, pairs.covariances)}, with_density),
     _nees,
     needs={"boxes"},
