@@ -109,13 +109,13 @@ def test_outliers_at_the_border_of_the_image_are_placed_there():
     sizes, boxes = dict.fromkeys(range(40), (440, 340)), np.tile([[30.0, 30, 130, 130]], (40, 1))
     truth = GroundTruth.from_boxes(["cup"], sizes, list(range(40)), boxes, [0] * 40)
     moved = boxes + np.random.default_rng(0).normal(size=boxes.shape)
-    moved[:2, 0] = 1.5
+    moved[:2, 0] = [1.5, 19.5]
     covariances = np.tile(np.eye(2), (40, 2, 1, 1))
     found = Detections(classes=["cup"], image_ids=list(range(40)), boxes=moved, covariances=covariances,
                        label_probs=np.full((40, 1), 0.9))  # fmt: skip
     outliers = evaluate(truth, found).diagnose(replicates=20).error_factor.outliers
     assert (outliers.edges, outliers.images) == (2, 2)
-    assert outliers.places == {"edge x1": 2, "boxes at the image border": 2}
+    assert outliers.places == {"edge x1": 2, "edges within 20 px of the image border": 2}
 
 
 def test_underconfidence_and_calibration_are_said():

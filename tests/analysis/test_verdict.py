@@ -60,12 +60,12 @@ def test_few_pairs_and_the_worst_group() -> None:
 
 
 def test_outliers_are_named_with_their_count_and_place() -> None:
-    places = {"edge y2": 3, "boxes at the image border": 4}
+    places = {"edge y2": 3, "edges within 20 px of the image border": 4}
     found = Outliers(edges=4, images=2, bound=5.0, largest=912.4, rms_z=1.02, places=places)
     told = said(Interval(0.98, 0.95, 1.02), rms_z=13.1, outliers=found)
     assert told.endswith(
-        "; Outliers: 4 of 400 edges have |z| above 5 (largest 912), in 2 of 50 images, most in edge y2 (3) and boxes "
-        "at the image border (4); RMS z is 13.10 with outliers, 1.02 without"
+        "; Outliers: 4 of 400 edges have |z| above 5 (largest 912), in 2 of 50 images, most in edge y2 (3) and edges "
+        "within 20 px of the image border (4); RMS z is 13.10 with outliers, 1.02 without"
     )
     far = Outliers(edges=1, images=1, bound=10.0, largest=12.0, rms_z=1.0, places={})
     told = said(Interval(2.0, 1.9, 2.1), outliers=far)

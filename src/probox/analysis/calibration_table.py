@@ -14,7 +14,7 @@ from probox.analysis.intervals import Interval, interval_of
 from probox.analysis.resampling import drawn_images
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
-from probox.measures.matched import BORDER, EDGES, FEW_PAIRS, MatchedPairs, at_border
+from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs, at_border
 from probox.measures.scoring.edge_scores import crps
 from probox.measures.scoring.honesty import ONE_STD, coverage, edge_levels, error_factor, rms_z
 from probox.measures.scoring.pair_rows import with_sigma
@@ -40,8 +40,8 @@ TOLERANCE = 1.05
 """Factors between 1 / 1.05 and 1.05 count as calibrated."""
 OUTLIER = 5.0
 """Edges with a larger |z| are outliers; of overconfident ones, those with |z| above 5 times their factor."""
-BOX_BORDER = 2.0 * BORDER
-"""Pixels from the image's border within which an edge of a predicted box lies at the border."""
+NEAR_BORDER = 20.0
+"""Pixels within which a predicted edge lies near the image's border: there detectors often limit their std."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,9 +212,9 @@ def _find_outliers(evaluation: Evaluation, z: Floats, judged: Flags, factor: flo
     if not count:
         return None
     boxes = evaluation.detections.boxes[pairs.detections]
-    at_end = at_border(boxes, evaluation.dataset.shapes[pairs.image_rows], BOX_BORDER)
+    near = at_border(boxes, evaluation.dataset.shapes[pairs.image_rows], NEAR_BORDER)
     groups = {_group_words(group, name): chosen for group, name, chosen in _groups(evaluation) if group != "all"}
-    groups["boxes at the image border"] = judged & at_end
+    groups[f"edges within {NEAR_BORDER:g} px of the image border"] = judged & near
     in_images = np.bincount(pairs.image_rows[np.nonzero(outlying)[0]])
     most = int(in_images.argmax())
     groups[f"image {evaluation.dataset.image_ids[most]}"] = judged & (pairs.image_rows == most)[:, None]
