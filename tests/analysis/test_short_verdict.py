@@ -34,7 +34,7 @@ def test_sentences_are_those_of_the_diagnosis_to_the_letter(
         kept = [text for text in whole if not any(words in text for words in LONG)]
         assert list(short.verdict) == kept
         assert len(kept) == len(whole) - 1
-        assert left_out == ("what a constant sigma would give",)
+        assert left_out == ("PDQ of the constant-variance baseline",)
         assert short.budget == budget_of(evaluation)
         assert set(short.remarks) <= set(evaluation.diagnose(replicates=2).remarks)
     # The demo's boxes name their last pixel: what seems too sure is in part that.
@@ -78,11 +78,11 @@ def test_many_pairs_and_their_energy_score_are_left_to_the_diagnosis(
     dense = int(with_density(too_sure.matched_pairs).sum())
     monkeypatch.setattr(module, "MOST_PAIRS", dense)
     short, left_out = short_verdict(too_sure, replicates=20)
-    assert left_out == ("what a constant sigma would give",)
+    assert left_out == ("PDQ of the constant-variance baseline",)
     assert any("energy score" in text for text in short.verdict)
     monkeypatch.setattr(module, "MOST_PAIRS", dense - 1)
     short, left_out = short_verdict(too_sure, replicates=20)
-    assert left_out == ("what a constant sigma would give", "whether sigmas tell sure corners from unsure ones")
+    assert left_out == ("PDQ of the constant-variance baseline", "whether the std is informative")
     assert not any("energy score" in text for text in short.verdict)
 
 

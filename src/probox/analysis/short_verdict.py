@@ -72,7 +72,7 @@ def short_verdict(
     said = verdict_of(diagnosis)
     left_out = []
     if scored:
-        left_out.append("what a constant sigma would give")
+        left_out.append("PDQ of the constant-variance baseline")
     if dense > MOST_PAIRS:
-        left_out.append("whether sigmas tell sure corners from unsure ones")
+        left_out.append("whether the std is informative")
     return dataclasses.replace(diagnosis, verdict=said), tuple(left_out)

@@ -121,7 +121,7 @@ def _baseline(diagnosis: Diagnosis) -> str:
     elif skill.constant <= skill.deterministic:
         text += "The baseline gains nothing over deterministic boxes. "
     else:
-        text += "The baseline gains more than the own std. "
+        text += "The baseline reaches the whole gain over deterministic boxes. "
     text += f"Own minus baseline is {difference}"
     if not math.isnan(skill.remaining_fraction):
         left = 100 * (1 - skill.constant)
