@@ -163,6 +163,17 @@ def test_a_worst_group_is_worse_than_all_edges():
     assert errors.worst[1].high < errors.factor.low  # underconfident, and farther from 1 than all edges
 
 
+def test_a_group_that_is_nearer_to_calibration_is_not_the_worst():
+    truth = boxes_truth(40)
+    truth = truth.replace(labels=(np.arange(len(truth)) % 20 == 0).astype(np.int32))
+    found = simulated(truth, sigma=3.0, reported=9.0)
+    times = np.where(found.labels == 1, 0.03, 1.0)[:, None, None, None]
+    result = evaluate(truth, found.replace(covariances=found.covariances * times))
+    rows = {row.name: row.factor for row in calibration_table(result)}
+    assert (rows["all"], rows[truth.classes[1]]) == (pytest.approx(0.34, abs=0.03), pytest.approx(1.8, abs=0.2))
+    assert find_error_factor(result, replicates=200).worst is None
+
+
 def test_edges_at_the_border_are_not_judged():
     truth = GroundTruth.from_boxes(["cup"], {1: (100, 100)}, [1], [[0, 10, 50, 60]], [0])
     found = Detections(classes=["cup"], image_ids=[1], boxes=[[5, 11, 51, 61]], label_probs=[[0.9]],

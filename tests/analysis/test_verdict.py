@@ -42,6 +42,7 @@ def said(
         (0.953, 0.94, 0.98, "Calibrated: errors are 0.95 [0.94, 0.98]"),
         (0.952, 0.94, 0.98, "Underconfident: errors are 0.95 [0.94, 0.98]"),
         (1.1, 0.99, 1.24, "Calibrated: errors are 1.10 [0.99, 1.24]"),  # the interval holds 1
+        (0.9, 0.81, 1.01, "Calibrated: errors are 0.90 [0.81, 1.01]"),
         (1.1, 1.001, 1.24, "Overconfident: errors are 1.100 [1.001, 1.240]"),  # 1.00 would not tell why
         (1.1, 0.79, 1.24, "Undecided: errors are 1.10 [0.79, 1.24]"),
         (1.1, 0.81, 1.26, "Undecided: errors are 1.10 [0.81, 1.26]"),

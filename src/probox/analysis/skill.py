@@ -126,12 +126,7 @@ class Skill:
 
     def to_dict(self) -> dict[str, float | list[float]]:
         """Return it for JSON."""
-        of_pdq = {
-            "deterministic": self.deterministic,
-            "gain_fraction": self.gain_fraction,
-            "remaining_fraction": self.remaining_fraction,
-        }
-        return (of_pdq if self.rule == "pdq" else {}) | {
+        told: dict[str, float | list[float]] = {
             "skill": self.skill.value,
             "interval": [self.skill.low, self.skill.high],
             "own": self.own,
@@ -139,6 +134,8 @@ class Skill:
             "share_of_side": self.share,
             "pairs": self.pairs,
         }
+        of_pdq = ("deterministic", "gain_fraction", "remaining_fraction") if self.rule == "pdq" else ()
+        return told | {name: getattr(self, name) for name in of_pdq}
 
 
 def skill_of(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed: int = 0) -> Skill:

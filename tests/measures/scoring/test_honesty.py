@@ -66,7 +66,7 @@ def test_the_error_factor_is_the_quantile_of_one_std() -> None:
     assert honesty.rms_z(outliers) == pytest.approx(math.sqrt((n + 3e6) / (n + 3)), rel=1e-3)
 
 
-@given(st.integers(0, 2**32 - 1), st.floats(0.01, 0.99))
+@given(st.integers(0, 2**32 - 1), st.sampled_from([honesty.ONE_STD, 0.1234567, 0.9876543]))  # no count is a tie
 def test_a_weighted_quantile_is_that_of_values_repeated(seed: int, q: float) -> None:
     rng = np.random.default_rng(seed)
     rows, values = rng.integers(0, 4, 9), rng.normal(size=9).round(1)
