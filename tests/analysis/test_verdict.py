@@ -78,7 +78,8 @@ def test_outliers_are_named_with_their_count_and_place() -> None:
     [
         (0.3, 0.56, 0.58, "The baseline reaches 93% of the gain over deterministic boxes. "
          "Own minus baseline is +2.00 [+1.00, +3.00], 4.5% of the 44.00 points between the baseline and 100"),
-        (0.3, 0.58, 0.56, "The baseline reaches the whole gain over deterministic boxes. Own minus baseline is -2.00 [-3.00, -1.00]"),
+        (0.3, 0.58, 0.56, "The baseline reaches the whole gain over deterministic boxes. "
+         "Own minus baseline is -2.00 [-3.00, -1.00]"),
         (0.6, 0.58, 0.56, "The own std gains nothing over deterministic boxes. Own minus baseline is -2.00 [-3.00, "),
         (0.57, 0.56, 0.58, "The baseline gains nothing over deterministic boxes. Own minus baseline is +2.00 [+1.00, "),
         (0.58, 0.56, 0.58, "The own std gains nothing over deterministic boxes. Own minus baseline is +2.00 [+1.00, "),
