@@ -13,8 +13,11 @@ from tests.worlds import boxes_truth, simulated
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, evaluate
-from probox.analysis.calibration_table import calibration_table, worst_edge
+from probox.analysis.calibration_table import calibration_table, find_error_factor
 from probox.analysis.diagnosis import NUMBERS, diagnose
+from probox.analysis.intervals import interval_of
+from probox.analysis.resampling import drawn_images
+from probox.analysis.short_verdict import short_verdict
 from probox.evaluation.joining import without_labels
 from probox.measures.registry import MEASURES, measures_called
 
@@ -47,36 +50,80 @@ def test_every_number_is_its_measures(too_sure):
 
 def test_a_scale_of_two_is_found_and_said(too_sure):
     diagnosis = too_sure.diagnose(replicates=200)
-    assert diagnosis.numbers["NEES_factor"] == pytest.approx(2.0, abs=0.1)
-    assert diagnosis.verdict[0].startswith("corners are 2.0 times too sure (95 % interval 1.9")
+    pairs = too_sure.matched_pairs
+    z = np.sort(np.abs(pairs.residuals / np.sqrt(pairs.variances)), axis=None)
+    factor = diagnosis.error_factor
+    assert factor.factor.value == z[math.ceil(0.6826894921 * z.size) - 1] == pytest.approx(2.0, abs=0.15)
+    draws = [
+        np.quantile(np.repeat(np.abs(pairs.residuals) / 2.0, drawn[pairs.image_rows], axis=0), 0.6826894921)
+        for weights in drawn_images(30, 200, 0)
+        for drawn in weights
+    ]
+    interval = interval_of(factor.factor.value, np.array(draws), 30, 0.95)
+    assert (factor.factor.low, factor.factor.high) == pytest.approx((interval.low, interval.high), abs=0.01)
+    said = f"errors are {factor.factor.value:.2f} [{factor.factor.low:.2f}, {factor.factor.high:.2f}] times"
+    assert diagnosis.verdict[0].startswith(f"Overconfident: {said} the predicted std (68% quantile of |z|)")
+    assert factor.rms_z == pytest.approx(math.sqrt(np.square(z).mean()))
+    assert diagnosis.numbers["RMS_z"] == pytest.approx(factor.rms_z)
+    assert diagnosis.numbers["z68"] == factor.factor.value
+    assert factor.worst is None
     everything, *_ = diagnosis.calibration
-    assert (everything.group, everything.too_sure) == ("all", pytest.approx(2.0, abs=0.1))
+    assert (everything.group, everything.factor) == ("all", factor.factor.value)
+    assert everything.rms_z == pytest.approx(factor.rms_z)
     assert everything.rmse == pytest.approx(4.0, rel=0.06)
     assert everything.sharpness == pytest.approx(2.0)
     assert everything.coverage_68 == pytest.approx(0.38, abs=0.04)  # P(|z| < 0.994 / 2)
+    answers = {answer.key: answer for answer in diagnosis.what_if}
+    assert answers["calibrating_scale"].words.startswith(f"std times {factor.factor.value:.2f} (error factor")
+    assert diagnosis.to_dict()["error_factor"]["value"] == factor.factor.value
 
 
-def test_a_few_corners_that_are_far_too_sure_do_not_speak_for_all():
+def test_one_outlier_is_named_and_does_not_move_the_factor():
     truth = boxes_truth(30)
-    found = simulated(truth)
-    assert found.covariances is not None
-    times = np.where(np.arange(len(found)) % 10, 9.0, 0.001)  # 6 pixels for errors of 4, one in ten next to nothing
-    diagnosis = evaluate(truth, found.replace(covariances=found.covariances * times[:, None, None, None])).diagnose(
-        replicates=50
-    )
-    inside = 100 * diagnosis.numbers["coverage_68"]
-    assert inside > 68
-    said = diagnosis.verdict[0]
-    assert said.startswith("a few corners are far too sure: errors are ")
-    assert f"yet {inside:.0f} % of edges lie inside their 68 % interval" in said
+    found = simulated(truth, sigma=3.0, reported=3.0)
+    before = evaluate(truth, found).diagnose(replicates=100)
+    assert before.verdict[0].startswith("Calibrated: errors are ")
+    assert not any("Outliers" in text for text in before.verdict)
+    pairs = evaluate(truth, found).matched_pairs
+    covariances = found.covariances.copy()
+    row = int(np.abs(pairs.residuals[:, 3]).argmax())
+    covariances[pairs.detections[row], 1, 1, 1] = (pairs.residuals[row, 3] / 1000.0) ** 2
+    result = evaluate(truth, found.replace(covariances=covariances))
+    diagnosis = result.diagnose(replicates=100)
+    assert diagnosis.verdict[0] == before.verdict[0]
+    name, image = result.classes[pairs.labels[row]], result.dataset.image_ids[pairs.image_rows[row]]
+    edges = diagnosis.error_factor.edges
+    start = f"Outliers: 1 of {edges:,} edges has |z| above 5"
+    assert diagnosis.verdict[1].startswith(start)
+    assert "(largest 1,000), in 1 of 30 images, most in edge y2 (1)" in diagnosis.verdict[1]
+    assert f"image {image} (1)" in diagnosis.verdict[1]
+    assert ("class" in diagnosis.verdict[1]) == (f"class {name} (1)" in diagnosis.verdict[1])
+    rest = np.square(pairs.residuals / 3.0).sum() - (pairs.residuals[row, 3] / 3.0) ** 2
+    rms, without = math.sqrt((rest + 1e6) / edges), math.sqrt(rest / (edges - 1))
+    assert diagnosis.verdict[1].endswith(f"RMS z is {rms:.2f} with outliers, {without:.2f} without")
+    short, _ = short_verdict(result, replicates=100)
+    assert short.verdict[:2] == diagnosis.verdict[:2]
 
 
-def test_unsure_and_honest_corners_are_said_so():
+def test_outliers_at_the_border_of_the_image_are_placed_there():
+    sizes, boxes = dict.fromkeys(range(40), (440, 340)), np.tile([[30.0, 30, 130, 130]], (40, 1))
+    truth = GroundTruth.from_boxes(["cup"], sizes, list(range(40)), boxes, [0] * 40)
+    moved = boxes + np.random.default_rng(0).normal(size=boxes.shape)
+    moved[:2, 0] = [1.5, 19.5]
+    covariances = np.tile(np.eye(2), (40, 2, 1, 1))
+    found = Detections(classes=["cup"], image_ids=list(range(40)), boxes=moved, covariances=covariances,
+                       label_probs=np.full((40, 1), 0.9))  # fmt: skip
+    outliers = evaluate(truth, found).diagnose(replicates=20).error_factor.outliers
+    assert (outliers.edges, outliers.images) == (2, 2)
+    assert outliers.places == {"edge x1": 2, "edges within 20 px of the image border": 2}
+
+
+def test_underconfidence_and_calibration_are_said():
     truth = boxes_truth(30)
     unsure = evaluate(truth, simulated(truth, sigma=2.0, reported=5.0)).diagnose(replicates=100)
-    assert unsure.verdict[0].startswith("corners are 2.5 times too unsure (95 % interval 2.")
+    assert unsure.verdict[0].startswith("Underconfident: errors are 0.4")
     honest = evaluate(truth, simulated(truth, sigma=3.0, reported=3.0)).diagnose(replicates=100)
-    assert honest.verdict[0].startswith("corners are as sure as they should be: errors are ")
+    assert honest.verdict[0].startswith("Calibrated: errors are ")
 
 
 def test_calibration_by_groups(too_sure):
@@ -93,15 +140,38 @@ def test_calibration_by_groups(too_sure):
     assert cup.bias == pytest.approx(pairs.residuals[person].mean())
 
 
-def test_the_worst_edge_is_found():
+def test_a_worst_group_is_worse_than_all_edges():
     truth = boxes_truth(40)
     found = simulated(truth, sigma=3.0, reported=3.0)
+    assert find_error_factor(evaluate(truth, found), replicates=200).worst is None
     boxes = found.boxes.copy()
-    dogs = found.labels == 1
-    boxes[dogs, 3] += np.where(np.arange(dogs.sum()) % 2, 9.0, -9.0)
-    worst = worst_edge(evaluate(truth, found.replace(boxes=boxes, extents=None)))
-    assert (worst.edge, worst.name) == ("y2", truth.classes[1])
-    assert worst.too_sure == pytest.approx(math.sqrt(10), rel=0.15)
+    boxes[:, 3] += np.where(np.arange(len(boxes)) % 2, 9.0, -9.0)
+    name, factor = find_error_factor(evaluate(truth, found.replace(boxes=boxes, extents=None)), replicates=200).worst
+    assert name == "edge y2"
+    assert factor.low < factor.value < factor.high
+    assert factor.value == pytest.approx(10.4 / 3.0, rel=0.15)  # of |9 + 3 e| / 3, e normal
+    # Outliers in one edge raise its RMS z, but most of its errors are smaller than those of other edges.
+    better = found.boxes.copy()
+    pairs = evaluate(truth, found).matched_pairs
+    better[pairs.detections, 3] += 0.5 * pairs.residuals[:, 3]
+    better[pairs.detections[::20], 3] += 30.0
+    errors = find_error_factor(evaluate(truth, found.replace(boxes=better, extents=None)), replicates=200)
+    rows = {row.name: row for row in calibration_table(evaluate(truth, found.replace(boxes=better, extents=None)))}
+    assert max(rows, key=lambda row: rows[row].rms_z) == "y2"
+    assert rows["y2"].factor < errors.factor.low
+    assert errors.worst is not None
+    assert errors.worst[1].high < errors.factor.low  # underconfident, and farther from 1 than all edges
+
+
+def test_a_group_that_is_nearer_to_calibration_is_not_the_worst():
+    truth = boxes_truth(40)
+    truth = truth.replace(labels=(np.arange(len(truth)) % 20 == 0).astype(np.int32))
+    found = simulated(truth, sigma=3.0, reported=9.0)
+    times = np.where(found.labels == 1, 0.03, 1.0)[:, None, None, None]
+    result = evaluate(truth, found.replace(covariances=found.covariances * times))
+    rows = {row.name: row.factor for row in calibration_table(result)}
+    assert (rows["all"], rows[truth.classes[1]]) == (pytest.approx(0.34, abs=0.03), pytest.approx(1.8, abs=0.2))
+    assert find_error_factor(result, replicates=200).worst is None
 
 
 def test_edges_at_the_border_are_not_judged():
@@ -110,7 +180,7 @@ def test_edges_at_the_border_are_not_judged():
                        covariances=np.tile(np.eye(2), (1, 2, 1, 1)))  # fmt: skip
     rows = calibration_table(evaluate(truth, found))
     assert [row.edges for row in rows[:5]] == [3, 0, 1, 1, 1]
-    assert math.isnan(rows[1].too_sure)
+    assert math.isnan(rows[1].factor)
 
 
 def test_boxes_of_last_pixels_are_noticed():
@@ -129,50 +199,40 @@ def test_plain_boxes():
     result = evaluate(truth, simulated(truth).replace(covariances=None))
     diagnosis = result.diagnose(replicates=20)
     pairs = len(result.matched_pairs)
-    assert diagnosis.verdict[0] == f"boxes claim to be certain: none of {pairs} matched ones has a sigma to judge"
-    assert diagnosis.verdict[1].startswith("a constant of ")
-    assert f"instead of {100 * result.pdq:.2f}" in diagnosis.verdict[1]
+    assert diagnosis.verdict[0] == f"No covariances: none of {pairs} matched boxes has a predicted std"
+    assert diagnosis.verdict[1].startswith("Constant-variance baseline (std ")
+    assert f"instead of {100 * result.pdq:.2f} without covariances" in diagnosis.verdict[1]
     assert "best_scale" not in {answer.key for answer in diagnosis.what_if}
     assert math.isnan(diagnosis.numbers["NLL"])
     assert math.isnan(diagnosis.skill["energy"].skill.value)
     assert " nan" not in str(diagnosis)
+    assert sum(f"{pairs} of {pairs} pairs" in text for text in diagnosis.remarks) == 2
+    assert not any("only 0 pairs" in text for text in diagnosis.remarks)
 
 
-def test_words_do_not_claim_more_than_images_can_tell():
-    from probox.analysis.intervals import Interval
-    from probox.analysis.verdict import verdict_of
-
-    truth = boxes_truth(6)
-    diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
-    wide = verdict_of(diagnosis, Interval(5.42, 0.95, 11.18, 3.0), None)[0]
-    assert wide.startswith(
-        "errors are 5.4 times what sigmas say (95 % interval 0.95 to 11.18): these images cannot tell"
-    )
-    unsure = verdict_of(diagnosis, Interval(0.5, -0.1, 0.8, 0.2), None)[0]
-    assert unsure.startswith("corners are 2.0 times too unsure")
-    assert "interval" not in unsure
-
-
-def test_singular_covariances_are_said():
+def test_singular_covariances_are_judged_by_their_edges():
     truth = boxes_truth(6)
     found = simulated(truth)
     flat = np.zeros_like(found.covariances)
     flat[:, :, 0, 0] = 4.0
     diagnosis = evaluate(truth, found.replace(covariances=flat)).diagnose(replicates=20)
-    assert diagnosis.verdict[0].startswith("no covariance of a matched box can be inverted")
+    assert diagnosis.verdict[0].startswith("Overconfident: errors are ")
+    assert diagnosis.error_factor.edges == 2 * diagnosis.pairs
+    assert any("have a singular covariance" in text for text in diagnosis.remarks)
 
 
 def test_few_pairs_are_said():
     truth = boxes_truth(3, per_image=2)
     diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
-    assert "pairs are too few to say much" in diagnosis.verdict[0]
+    assert "matched boxes are too few" in diagnosis.verdict[0]
     assert any("fewer than 30" in text for text in diagnosis.remarks)
 
 
 def test_one_image_has_no_interval():
     truth = boxes_truth(1)
     diagnosis = evaluate(truth, simulated(truth)).diagnose(replicates=20)
-    assert "95 %" not in " ".join(diagnosis.verdict)
+    assert "[" not in " ".join(diagnosis.verdict)
+    assert diagnosis.verdict[0].startswith("Undecided: errors are ")
     assert "pdq" not in diagnosis.skill
     assert any(
         text.startswith("no intervals: images are drawn anew, and there is only one") for text in diagnosis.remarks
@@ -183,7 +243,7 @@ def test_nothing_found_and_nothing_there():
     truth = boxes_truth(3)
     none = Detections(classes=truth.classes, image_ids=[], boxes=np.zeros((0, 4)), label_probs=np.zeros((0, 2)))
     assert evaluate(truth, none).diagnose().verdict == (
-        "no detection overlaps an object of its class by half: there are no sigmas or labels to judge",
+        "No matched boxes: no detection overlaps an object of its class by half",
         "100 % of the lost points are missed objects",
     )
     empty = GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [], np.zeros((0, 4)), [])
@@ -222,7 +282,7 @@ def test_text_has_every_table(too_sure):
     text = str(too_sure.diagnose(replicates=50))
     for title in ("Where the points went", "What if", "Are sigmas honest?", "Are sigmas informative?", "Every measure"):
         assert f"\n{title}" in text
-    assert text.startswith("- corners are 2.0 times too sure")
+    assert text.startswith("- Overconfident: errors are ")
     assert "by COCO IoU 0.5" in text
 
 

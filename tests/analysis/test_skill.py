@@ -101,7 +101,7 @@ def test_a_constant_in_pixels_tells_nothing():
     told = evaluate(truth, found).diagnose(replicates=100)
     assert told.skill["energy"].skill.low > 0
     assert told.skill["energy_pixels"].skill.value == pytest.approx(0, abs=0.01)
-    assert "tell sure corners from unsure ones" not in " ".join(told.verdict)
+    assert not any(text.startswith("Informative") for text in told.verdict)
 
 
 def test_sigmas_that_tell_are_worth_something():
@@ -112,6 +112,21 @@ def test_sigmas_that_tell_are_worth_something():
         assert skill.own < skill.constant
     pdq = skill_of_pdq(result, best_constant(result, scene_of(result)))
     assert pdq.skill.low > 0
+    assert any(text.startswith("Informative: the energy score is ") for text in result.diagnose(replicates=50).verdict)
+
+
+def test_the_baseline_in_fractions_of_the_gain_and_of_what_remains():
+    truth, found = erring()
+    skill = evaluate(truth, found).diagnose(replicates=20).skill["pdq"]
+    assert skill.deterministic == evaluate(truth, found.replace(covariances=None)).pdq
+    told = skill.to_dict()
+    gain = (skill.constant - skill.deterministic) / (skill.own - skill.deterministic)
+    assert 0 < gain < 1
+    assert told["gain_fraction"] == gain
+    assert told["remaining_fraction"] == (skill.own - skill.constant) / (1 - skill.constant)
+    plain = evaluate(truth, found.replace(covariances=None)).diagnose(replicates=20).skill["pdq"]
+    assert plain.deterministic == plain.own
+    assert np.isnan([plain.gain_fraction, plain.remaining_fraction]).all()
 
 
 def test_sigmas_mixed_up_are_worth_less_than_nothing():

@@ -46,6 +46,14 @@ def test_nothing_wrong(check: Any) -> None:
     }  # fmt: skip
 
 
+def test_detections_that_cannot_be_read_are_not_missing(check: Any) -> None:
+    bad = {**GOOD, "covars": [[[1, 2], [2, 1]], [[1, 0], [0, 1]]]}
+    report = check({"classes": ["cup", "dog"], "detections": [[bad], [bad]]})
+    assert kinds(report) == {"covariance not positive semi-definite": 2}
+    assert report.counts["detections"] == 2
+    assert kinds(check({"classes": ["cup", "dog"], "detections": [[], []]})) == {"no detections": 1}
+
+
 ROWS: list[tuple[dict[str, Any], str]] = [
     ({"bbox": [float("nan"), 0, 1, 1]}, "non-finite box"),
     ({"bbox": [1e12, 0, 1e13, 1]}, "non-finite box"),

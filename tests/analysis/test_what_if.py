@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.strategies import random_world as mixed_world
+from tests.worlds import boxes_truth, simulated
 
 from probox import Detections, GroundTruth, evaluate
 from probox.analysis.control import best_constant, kept_inside
@@ -44,7 +45,7 @@ def test_each_is_what_a_repaired_file_gives(seed):
     truth, found = random_world(seed)
     result = evaluate(truth, found)
     said = answers(result)
-    assert set(said) | {"kept_inside", "best_constant"} == set(TITLES) - {"best_scale"}
+    assert set(said) | {"kept_inside", "best_constant"} == set(TITLES) - {"best_scale", "calibrating_scale"}
     for answer in said.values():
         assert answer.gain == pytest.approx(answer.pdq - result.pdq)
     table = result.detections
@@ -82,3 +83,15 @@ def test_the_largest_gain_comes_first():
     said = list(answers(evaluate(*random_world(1))).values())
     gains = [answer.gain for answer in in_order(said)]
     assert gains == sorted(gains, reverse=True)
+
+
+def test_the_error_factor_as_a_scale():
+    truth = boxes_truth(12)
+    found = simulated(truth)
+    diagnosis = evaluate(truth, found).diagnose(replicates=20)
+    factor = diagnosis.error_factor.factor.value
+    (answer,) = (answer for answer in diagnosis.what_if if answer.key == "calibrating_scale")
+    scaled = evaluate(truth, found.replace(covariances=found.covariances * factor**2))
+    assert answer.pdq == pytest.approx(kept_inside(scaled, scene_of(scaled)).pdq, abs=1e-12)
+    (row, *_) = scaled.diagnose(replicates=20).calibration
+    assert row.factor == pytest.approx(1.0)

@@ -41,6 +41,20 @@ def test_corner_numbers_are_their_definitions() -> None:
     assert parts["coverage68"].sum(axis=0) == pytest.approx([(z < 0.994457883).sum(), z.size])
     assert parts["coverage90"].sum(axis=0) == pytest.approx([(z < 1.644853627).sum(), z.size])
     assert parts["box_coverage"].sum(axis=0) == pytest.approx([(z.max(axis=1) < 2.226266).sum(), len(z)])
+    (factor,) = (column for column in COLUMNS if column.key == "z68")
+    changes = compare(parts, parts | {"z68": parts["z68"] * [1, 0.5]}, (factor,), resamples=20, seed=0)
+    expected = np.sort(z, axis=None)[math.ceil(0.6826894921 * z.size) - 1]
+    assert changes["z68"].before == pytest.approx(expected)
+    assert changes["z68"].after == pytest.approx(expected / 2)
+    assert changes["z68"].gain == pytest.approx(abs(expected - 1) - abs(expected / 2 - 1))
+    draws = [
+        abs(own - 1) - abs(own / 2 - 1)
+        for weights in drawn_images(4, 20, 0)
+        for drawn in weights
+        for own in [np.quantile(np.repeat(z, drawn[pairs.image_rows], axis=0), 0.6826894921, method="inverted_cdf")]
+    ]
+    interval = interval_of(changes["z68"].gain, np.array(draws), 4, 0.95)
+    assert (changes["z68"].low, changes["z68"].high) == pytest.approx((interval.low, interval.high))
 
 
 def test_truncated_edges_are_not_covered_or_missed() -> None:
@@ -51,6 +65,7 @@ def test_truncated_edges_are_not_covered_or_missed() -> None:
     )  # fmt: skip
     parts = corner_parts(FittingPairs.of(truth, found), 1, 0.1)
     assert parts["coverage68"].tolist() == [[3, 3]]
+    assert len(parts["z68"]) == 3
     assert parts["box_coverage"].tolist() == [[1, 1]]
     assert parts["NLL"][0, 0] == pytest.approx(0.5 * 81 + 2 * math.log(2 * math.pi))
 

@@ -37,7 +37,7 @@ def test_fit_prints_held_out_numbers(run: Run, demo_files: Path, tmp_path: Path)
     lines = shown.splitlines()
     assert lines[0].split("  ")[0] == "held out"
     assert [line[:20].strip() for line in lines[1:]] == [
-        "PDQ", "NLL of matched boxes", "energy score, pixels",
+        "PDQ", "NLL of matched boxes", "energy score, pixels", "error/std (68% |z|)",
         "edges in their 68 %", "edges in their 90 %", "boxes in their 90 %",
     ]  # fmt: skip
     assert "5 folds of 12 images, 134 matched boxes" in said

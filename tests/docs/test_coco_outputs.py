@@ -38,7 +38,7 @@ def test_the_row_of_the_readme(nanodet: probox.Evaluation) -> None:
 @pytest.mark.slow
 def test_the_verdict_of_the_diagnosis(nanodet: probox.Evaluation) -> None:
     said = " ".join(str(nanodet.diagnose()).split())
-    (verdict,) = shown("docs/diagnosis.md", "- corners")
+    (verdict,) = shown("docs/diagnosis.md", "- Underconfident")
     assert verdict in said
 
 

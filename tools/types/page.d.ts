@@ -821,7 +821,6 @@ interface Probox {
   histogram(view: View, quality: Quality, bins: number): number[];
 
   // tables.js, comparing.js, resampling.js, versus.js, mixing.js
-  headingOf(column: Column): string;
   hintOf(column: Column): string;
   shortName(name: string, most?: number): string;
   summaryRows(store: Store, threshold: number | null): SummaryRow[];

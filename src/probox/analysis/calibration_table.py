@@ -4,27 +4,44 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from probox.analysis.intervals import Interval, interval_of
+from probox.analysis.resampling import drawn_images
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
-from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
+from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs, at_border
 from probox.measures.scoring.edge_scores import crps
-from probox.measures.scoring.honesty import coverage, edge_levels, variance_scale
+from probox.measures.scoring.honesty import ONE_STD, coverage, edge_levels, error_factor, rms_z
 from probox.measures.scoring.pair_rows import with_sigma
+from probox.measures.weighted import weighted_quantile
 
 __all__ = [
+    "OUTLIER",
+    "TOLERANCE",
     "CalibrationRow",
-    "WorstEdge",
+    "ErrorFactor",
+    "Outliers",
     "calibration_table",
     "edge_rows",
+    "find_error_factor",
     "last_pixels",
     "shifted_edges",
-    "worst_edge",
 ]
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+TOLERANCE = 1.05
+"""Factors between 1 / 1.05 and 1.05 count as calibrated."""
+OUTLIER = 5.0
+"""Edges with a larger |z| are outliers; of overconfident ones, those with |z| above 5 times their factor."""
+NEAR_BORDER = 20.0
+"""Pixels within which a predicted edge lies near the image's border: there detectors often limit their std."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +56,10 @@ class CalibrationRow:
         Which of them.
     edges : int
         How many edges were judged; those of plain boxes and of truncated objects are not.
-    too_sure : float
-        The root mean square of z = error / sigma: 1 if honest, above if sigmas are too small.
+    factor : float
+        Errors over predicted std, the 68% quantile of \\|z\\|: 1 if calibrated, above 1 if overconfident.
+    rms_z : float
+        The root mean square of z = error / std.
     bias : float
         The mean error in pixels: truth minus mean.
     rmse : float
@@ -56,7 +75,8 @@ class CalibrationRow:
     group: str
     name: str
     edges: int
-    too_sure: float
+    factor: float
+    rms_z: float
     bias: float
     rmse: float
     sharpness: float
@@ -66,51 +86,166 @@ class CalibrationRow:
 
 
 @dataclasses.dataclass(frozen=True)
-class WorstEdge:
-    """The edge of a class whose sigmas are farthest from honest."""
+class Outliers:
+    """Edges with errors far beyond their predicted std.
 
-    edge: str
-    name: str
-    too_sure: float
+    Parameters
+    ----------
+    edges, images : int
+        How many edges, and in how many images.
+    bound : float
+        Their \\|z\\| is above it.
+    largest : float
+        The largest \\|z\\|.
+    rms_z : float
+        RMS z of all other edges.
+    places : dict of str to int
+        Where they are: groups with more than half of them, and twice as many as their fraction of all edges.
+    """
+
+    edges: int
+    images: int
+    bound: float
+    largest: float
+    rms_z: float
+    places: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorFactor:
+    """How many times the predicted std the errors are, and what this factor hides.
+
+    Parameters
+    ----------
+    factor : Interval
+        `probox.measures.scoring.honesty.error_factor` of all edges.
+    edges, pairs, images : int
+        How many edges were judged, of how many pairs, and how many images there are.
+    rms_z : float
+        The root mean square of z, outliers included.
+    outliers : Outliers, optional
+        None if there are none.
+    worst : tuple of str and Interval, optional
+        The group of edges whose factor is farthest from 1, if its interval is farther than that of all edges.
+    """
+
+    factor: Interval
+    edges: int
+    pairs: int
+    images: int
+    rms_z: float
+    outliers: Outliers | None = None
+    worst: tuple[str, Interval] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        worst = None if self.worst is None else {"group": self.worst[0], **self.worst[1].to_dict()}
+        outliers = None if self.outliers is None else dataclasses.asdict(self.outliers)
+        return {**self.factor.to_dict(), "edges": self.edges, "rms_z": self.rms_z, "outliers": outliers, "worst": worst}
 
 
 def calibration_table(evaluation: Evaluation) -> tuple[CalibrationRow, ...]:
     """Return the rows; a class without an edge that can be judged has none."""
     pairs = evaluation.matched_pairs
-    judged = with_sigma(pairs)
-    rows = [_row("all", "all", pairs, judged), *edge_rows(evaluation)]
-    for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
-        inside = (pairs.areas >= low) & (pairs.areas <= high)
-        rows.append(_row("size", name, pairs, judged & inside[:, None]))
-    for number, name in enumerate(evaluation.classes):
-        of_class = judged & (pairs.labels == number)[:, None]
-        if of_class.any():
-            rows.append(_row("class", name, pairs, of_class))
-    return tuple(rows)
+    return tuple(_row(group, name, pairs, chosen) for group, name, chosen in _groups(evaluation))
 
 
 def edge_rows(evaluation: Evaluation) -> list[CalibrationRow]:
     """Return the rows of the four edges alone."""
     pairs = evaluation.matched_pairs
+    return [_row(group, name, pairs, chosen) for group, name, chosen in _groups(evaluation) if group == "edge"]
+
+
+def find_error_factor(evaluation: Evaluation, *, replicates: int = 1000, seed: int = 0) -> ErrorFactor:
+    """Return the factor of all edges with its interval over images, the outliers, and the worst group."""
+    pairs, images = evaluation.matched_pairs, len(evaluation.dataset)
     judged = with_sigma(pairs)
-    return [_row("edge", edge, pairs, judged & (np.arange(4) == number)) for number, edge in enumerate(EDGES)]
+    z = np.abs(pairs.residuals) / np.sqrt(np.where(judged, pairs.variances, 1.0))
+
+    def interval(chosen: Flags) -> Interval:
+        rows, own = pairs.image_rows[np.nonzero(chosen)[0]], z[chosen]
+        factor = error_factor(own)
+        if len(np.unique(rows)) < 2:  # resampling a single image shows no spread
+            return Interval(factor)
+        draws = [weighted_quantile(weights, rows, own, ONE_STD) for weights in drawn_images(images, replicates, seed)]
+        return interval_of(factor, np.concatenate(draws), images, 0.95, "count")  # like a count, it ends at 0
+
+    everything = interval(judged)
+    return ErrorFactor(
+        factor=everything,
+        edges=int(judged.sum()),
+        pairs=int(judged.any(axis=1).sum()),
+        images=images,
+        rms_z=rms_z(z[judged]),
+        outliers=_find_outliers(evaluation, z, judged, everything.value),
+        worst=_worst_group(evaluation, z, everything, interval),
+    )
 
 
-def worst_edge(evaluation: Evaluation) -> WorstEdge | None:
-    """Return the edge of a class that is farthest from honest, of those with enough pairs; None if there are none."""
+def _worst_group(
+    evaluation: Evaluation, z: Floats, everything: Interval, interval: Callable[[Flags], Interval]
+) -> tuple[str, Interval] | None:
+    """Return the group farthest from calibration, and its factor; None if no interval lies beyond that of all edges."""
+    groups = [
+        (_distance(error_factor(z[chosen])), group, name, chosen)
+        for group, name, chosen in _groups(evaluation)
+        if group != "all" and int(chosen.sum()) >= FEW_PAIRS
+    ]
+    least = max(_distance(everything.value), math.log(TOLERANCE))
+    for distance, group, name, chosen in sorted(groups, key=lambda entry: -entry[0]):
+        if not distance > least:
+            break
+        own = interval(chosen)
+        if own.low > max(everything.high, 1.0) or own.high < min(everything.low, 1.0):
+            return _group_words(group, name), own
+    return None
+
+
+def _distance(factor: float) -> float:
+    return abs(math.log(factor)) if factor > 0 else math.inf
+
+
+def _find_outliers(evaluation: Evaluation, z: Floats, judged: Flags, factor: float) -> Outliers | None:
+    bound = OUTLIER * (factor if factor > TOLERANCE else 1.0)
+    outlying = judged & (z > bound)
+    count, pairs = int(outlying.sum()), evaluation.matched_pairs
+    if not count:
+        return None
+    boxes = evaluation.detections.boxes[pairs.detections]
+    near = at_border(boxes, evaluation.dataset.shapes[pairs.image_rows], NEAR_BORDER)
+    groups = {_group_words(group, name): chosen for group, name, chosen in _groups(evaluation) if group != "all"}
+    groups[f"edges within {NEAR_BORDER:g} px of the image border"] = judged & near
+    in_images = np.bincount(pairs.image_rows[np.nonzero(outlying)[0]])
+    most = int(in_images.argmax())
+    groups[f"image {evaluation.dataset.image_ids[most]}"] = judged & (pairs.image_rows == most)[:, None]
+    held = {name: (int((outlying & chosen).sum()), chosen.sum() / judged.sum()) for name, chosen in groups.items()}
+    return Outliers(
+        edges=count,
+        images=int((in_images > 0).sum()),
+        bound=bound,
+        largest=float(z[outlying].max()),
+        rms_z=rms_z(z[judged & ~outlying]),
+        places={name: own for name, (own, part) in held.items() if own > max(0.5, 2.0 * part) * count},
+    )
+
+
+def _groups(evaluation: Evaluation) -> Iterator[tuple[str, str, Flags]]:
+    """Yield the groups of judged edges: kind of group, name, and which edges, (K, 4)."""
     pairs = evaluation.matched_pairs
     judged = with_sigma(pairs)
-    worst: WorstEdge | None = None
+    yield "all", "all", judged
+    for number, edge in enumerate(EDGES):
+        yield "edge", edge, judged & (np.arange(4) == number)
+    for name, (low, high) in zip(SIZES[1:], AREA_RANGES[1:], strict=True):
+        yield "size", name, judged & ((pairs.areas >= low) & (pairs.areas <= high))[:, None]
     for number, name in enumerate(evaluation.classes):
         of_class = judged & (pairs.labels == number)[:, None]
-        for column, edge in enumerate(EDGES):
-            chosen = of_class & (np.arange(4) == column)
-            if int(chosen.sum()) < FEW_PAIRS:
-                continue
-            factor = variance_scale(pairs.residuals[chosen], np.sqrt(pairs.variances[chosen]))
-            if factor > 0 and (worst is None or abs(math.log(factor)) > abs(math.log(worst.too_sure))):
-                worst = WorstEdge(edge, name, factor)
-    return worst
+        if of_class.any():
+            yield "class", name, of_class
+
+
+def _group_words(group: str, name: str) -> str:
+    return f"{name} objects" if group == "size" else f"{group} {name}"
 
 
 def shifted_edges(rows: Sequence[CalibrationRow]) -> dict[str, float]:
@@ -145,16 +280,17 @@ def last_pixels(rows: Sequence[CalibrationRow]) -> tuple[str, ...]:
     )
 
 
-def _row(group: str, name: str, pairs: MatchedPairs, chosen: npt.NDArray[np.bool_]) -> CalibrationRow:
+def _row(group: str, name: str, pairs: MatchedPairs, chosen: Flags) -> CalibrationRow:
     errors, sigmas = pairs.residuals[chosen], np.sqrt(pairs.variances[chosen])
     if not len(errors):
-        return CalibrationRow(group, name, 0, *[math.nan] * 7)
-    levels = edge_levels(errors, sigmas)
+        return CalibrationRow(group, name, 0, *[math.nan] * 8)
+    levels, z = edge_levels(errors, sigmas), errors / sigmas
     return CalibrationRow(
         group=group,
         name=name,
         edges=len(errors),
-        too_sure=variance_scale(errors, sigmas),
+        factor=error_factor(z),
+        rms_z=rms_z(z),
         bias=float(errors.mean()),
         rmse=float(np.sqrt(np.square(errors).mean())),
         sharpness=float(np.sqrt(np.square(sigmas).mean())),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from probox.analysis.budget import Budget, budget_of
-from probox.analysis.calibration_table import CalibrationRow, calibration_table, last_pixels, worst_edge
+from probox.analysis.calibration_table import CalibrationRow, ErrorFactor, calibration_table, last_pixels
 from probox.analysis.diagnosis_pieces import (
     Case,
     Controlled,
@@ -16,7 +16,7 @@ from probox.analysis.diagnosis_pieces import (
     best_for,
     best_of_half,
     every_number,
-    how_sure,
+    factor_of,
     repaired_boxes,
     repaired_labels,
     skill_in,
@@ -80,6 +80,8 @@ class Diagnosis:
         How they were paired.
     numbers : dict
         Every column of every measure of uncertainty, by its key, which names bins and pairing where they matter.
+    error_factor : ErrorFactor
+        How many times the predicted std the errors are, with an interval, outliers and the worst group.
     calibration : tuple of CalibrationRow
         Sigmas against errors: all, each edge, each size, each class.
     budget : Budget, optional
@@ -99,6 +101,7 @@ class Diagnosis:
     plain_pairs: int
     pairing: str
     numbers: Mapping[str, float]
+    error_factor: ErrorFactor
     calibration: tuple[CalibrationRow, ...]
     budget: Budget | None
     what_if: tuple[WhatIf, ...]
@@ -126,6 +129,7 @@ class Diagnosis:
             "coverage": {key.removeprefix("coverage_"): v for key, v in self.numbers.items() if "coverage_" in key},
             "names": headlines,
             "numbers": dict(self.numbers),
+            "error_factor": self.error_factor.to_dict(),
             "calibration": [dataclasses.asdict(row) for row in self.calibration],
             "budget": None if self.budget is None else self.budget.to_dict(),
             "what_if": {
@@ -194,19 +198,20 @@ def diagnose(
     skills = {rule: Piece(skill_in, (rule,)) for rule in RULES}
     sought = {name: Piece(best_for, (name,)) for name in measures}
     repairs = [Piece(repaired_labels), Piece(repaired_boxes)] if scene is not None else []
-    # The searches first: something waits for them.
-    pieces = [*searches.values(), *skills.values(), *sought.values(), *repairs, Piece(every_number), Piece(how_sure)]
+    # The searches and the factor first: something waits for them.
+    pieces = [*searches.values(), Piece(factor_of), *skills.values(), *sought.values(), *repairs, Piece(every_number)]
     step = _Steps(progress, len(pieces) + len(controls) + 1)
     working = map(step, worked_out(pieces, case, mapper))
     calibration = calibration_table(evaluation)
     values = {search: next(working) for search in searches}
-    applying = [Piece(under, ((values[control, 0], values[control, 1]),)) for control, under in controls.items()]
+    factor = next(working)
+    given = {"constant": (), "scale": (factor.factor.value,)}
+    applying = [Piece(under, ((values[c, 0], values[c, 1]), *given[c])) for c, under in controls.items()]
     controlled = map(step, worked_out(applying, case, mapper))
     skill = {rule: next(working) for rule in skills}
     bests = [next(working) for _ in sought]
     answers = [next(working) for _ in repairs]
     numbers, said = next(working)
-    sure = next(working)
     remarks += [*said, *last_pixels(calibration)]
     budget = None
     if evaluation.has_pairs:
@@ -227,6 +232,7 @@ def diagnose(
         plain_pairs=int(pairs.plain.sum()),
         pairing=pairs.pairing,
         numbers=numbers,
+        error_factor=factor,
         calibration=calibration,
         budget=budget,
         what_if=tuple(in_order(answers)),
@@ -234,8 +240,7 @@ def diagnose(
         best_thresholds=tuple(bests),
         remarks=tuple(dict.fromkeys(remarks)),
     )
-    diagnosis = dataclasses.replace(diagnosis, verdict=verdict_of(diagnosis, sure, worst_edge(evaluation)))
-    return step(diagnosis)
+    return step(dataclasses.replace(diagnosis, verdict=verdict_of(diagnosis)))
 
 
 def _controls(case: Case) -> dict[str, Callable[..., Controlled]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from probox.analysis.calibration_table import ErrorFactor, find_error_factor
 from probox.analysis.control import applied, kept_inside, searched
-from probox.analysis.intervals import Interval, bootstrap
 from probox.analysis.rescoring import Scene
 from probox.analysis.skill import Skill, skill_of, skill_of_pdq
 from probox.analysis.thresholds import BestThreshold, best_threshold
@@ -18,12 +17,12 @@ from probox.analysis.what_if import (
     labels_right,
     with_constant,
     with_corners_inside,
+    with_factor,
     with_scale,
     with_truth_boxes,
 )
 from probox.evaluation.result import Evaluation
-from probox.measures.registry import MEASURES, measures_called
-from probox.measures.scoring.covariances import invertible
+from probox.measures.registry import MEASURES
 from probox.support.mapping import Mapper
 
 __all__ = [
@@ -33,11 +32,10 @@ __all__ = [
     "best_for",
     "best_of_half",
     "every_number",
-    "how_sure",
+    "factor_of",
     "repaired_boxes",
     "repaired_labels",
     "skill_in",
-    "too_sure_of",
     "under_constant",
     "under_scale",
     "worked_out",
@@ -94,21 +92,9 @@ def every_number(case: Case) -> tuple[dict[str, float], list[str]]:
     return numbers, remarks
 
 
-def too_sure_of(evaluation: Evaluation, *, replicates: int = 1000, seed: int = 0) -> Interval:
-    """Return how many times too small sigmas are, with its interval."""
-    nees = measures_called(["nees"])[0]
-    key = nees.columns[1].key
-    alone = dataclasses.replace(evaluation, measures=("nees",))
-    pairs = evaluation.matched_pairs
-    images = np.unique(pairs.image_rows[invertible(pairs.covariances) & ~pairs.plain])
-    if len(images) < 2:  # draws of one image that matters say nothing
-        return Interval(nees.summary(alone)[key])
-    return bootstrap(alone, ["nees"], replicates=replicates, seed=seed)[key]
-
-
-def how_sure(case: Case) -> Interval:
-    """Return how many times too small sigmas are."""
-    return too_sure_of(case.evaluation, replicates=case.replicates, seed=case.seed)
+def factor_of(case: Case) -> ErrorFactor:
+    """Return how many times the predicted std the errors are."""
+    return find_error_factor(case.evaluation, replicates=case.replicates, seed=case.seed)
 
 
 def skill_in(case: Case, rule: str) -> Skill:
@@ -143,10 +129,13 @@ class Controlled(NamedTuple):
     skill: Skill | None = None
 
 
-def under_scale(case: Case, values: tuple[float | None, ...]) -> Controlled:
-    """Return what the best scale would bring, the best numbers of both halves being known."""
-    scale = applied(case.evaluation, case.to_score(), "scale", values)
-    return Controlled([] if scale is None else [with_scale(case.evaluation, scale)])
+def under_scale(case: Case, values: tuple[float | None, ...], factor: float) -> Controlled:
+    """Return what the error factor would bring as a scale, and the best scale, known for both halves."""
+    evaluation, scene = case.evaluation, case.to_score()
+    best = applied(evaluation, scene, "scale", values)
+    answers = [] if best is None else [with_scale(evaluation, best)]
+    calibrating = applied(evaluation, scene, "scale", (factor, factor)) if 0 < factor < math.inf else None
+    return Controlled(answers + ([] if calibrating is None else [with_factor(evaluation, calibrating)]))
 
 
 def under_constant(case: Case, values: tuple[float | None, ...]) -> Controlled:
@@ -157,4 +146,6 @@ def under_constant(case: Case, values: tuple[float | None, ...]) -> Controlled:
     answers += [] if inside is evaluation else [with_corners_inside(evaluation, inside)]
     if constant is None:
         return Controlled(answers)
-    return Controlled(answers, skill_of_pdq(inside, constant, replicates=case.replicates, seed=case.seed))
+    deterministic = scene.scored(covariances=None).pdq if evaluation.detections.covariances.any() else evaluation.pdq
+    skill = skill_of_pdq(inside, constant, deterministic, replicates=case.replicates, seed=case.seed)
+    return Controlled(answers, skill)

@@ -54,6 +54,8 @@ def diagnosis_tables(diagnosis: Diagnosis) -> dict[str, str]:
             {
                 "rule": rule, "skill": skill.skill.value, "low": skill.skill.low, "high": skill.skill.high,
                 "own": skill.own, "constant": skill.constant, "share_of_side": skill.share, "pairs": skill.pairs,
+                "deterministic": skill.deterministic, "gain_fraction": skill.gain_fraction,
+                "remaining_fraction": skill.remaining_fraction,
             }
             for rule, skill in diagnosis.skill.items()
         ],
@@ -70,7 +72,8 @@ def _csv(rows: Sequence[dict[str, object]]) -> str:
 
 def _pairs(diagnosis: Diagnosis) -> str:
     judged = diagnosis.pairs - diagnosis.plain_pairs
-    return f"({judged:,} pairs by {diagnosis.pairing}; an overlap of half cuts off larger errors)"
+    cut = "an overlap of half cuts off larger errors"
+    return f"({judged:,} pairs by {diagnosis.pairing}; error/std: 68% quantile of |z|; {cut})"
 
 
 def _budget(diagnosis: Diagnosis) -> Rows:
@@ -111,17 +114,17 @@ def _change(column: Column, now: Mapping[str, float], there: Mapping[str, float]
 
 
 def _calibration(diagnosis: Diagnosis) -> Rows:
-    rows = [["", "edges", "too sure", "bias px", "RMSE px", "sigma px", "in 68 %", "in 90 %", "CRPS px"]]
+    rows = [["", "edges", "error/std", "RMS z", "bias px", "RMSE px", "sigma px", "in 68 %", "in 90 %", "CRPS px"]]
     classes = sorted((row for row in diagnosis.calibration if row.group == "class"), key=lambda row: -row.edges)
     shown = [row for row in diagnosis.calibration if row.group != "class"] + classes[:MOST_CLASSES]
     for row in shown:
         numbers = [
-            f"{row.too_sure:.2f} x", f"{row.bias:+.2f}", f"{row.rmse:.2f}", f"{row.sharpness:.2f}",
+            f"{row.factor:.2f}", f"{row.rms_z:.2f}", f"{row.bias:+.2f}", f"{row.rmse:.2f}", f"{row.sharpness:.2f}",
             f"{100 * row.coverage_68:.1f}", f"{100 * row.coverage_90:.1f}", f"{row.crps:.2f}",
         ]  # fmt: skip
-        rows.append([row.name, f"{row.edges:,}", *(numbers if row.edges else ["-"] * 7)])
+        rows.append([row.name, f"{row.edges:,}", *(numbers if row.edges else ["-"] * 8)])
     if len(classes) > MOST_CLASSES:
-        rows.append([f"and {len(classes) - MOST_CLASSES} more classes", *[""] * 8])
+        rows.append([f"and {len(classes) - MOST_CLASSES} more classes", *[""] * 9])
     return rows
 
 

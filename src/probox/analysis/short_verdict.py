@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
 from probox.analysis.budget import budget_of
-from probox.analysis.calibration_table import edge_rows, last_pixels, worst_edge
+from probox.analysis.calibration_table import edge_rows, find_error_factor, last_pixels
 from probox.analysis.diagnosis import Diagnosis
-from probox.analysis.diagnosis_pieces import too_sure_of
 from probox.analysis.skill import Skill, skill_of
 from probox.analysis.sweep import Rematches
 from probox.analysis.thresholds import best_pdq
 from probox.analysis.verdict import verdict_of
 from probox.evaluation.result import Evaluation
-from probox.measures.scoring.honesty import coverage, edge_levels
-from probox.measures.scoring.pair_rows import with_density, with_sigma
+from probox.measures.scoring.pair_rows import with_density
 
 __all__ = ["MOST_PAIRS", "short_verdict"]
 
@@ -54,8 +50,6 @@ def short_verdict(
     """
     pairs = evaluation.matched_pairs
     dense = int(with_density(pairs).sum())
-    judged = with_sigma(pairs)
-    levels = edge_levels(pairs.residuals[judged], np.sqrt(pairs.variances[judged]))
     skill: dict[str, Skill] = {}
     if 0 < dense <= MOST_PAIRS:
         rules = ("energy", "energy_pixels")
@@ -66,7 +60,8 @@ def short_verdict(
         pairs=len(pairs),
         plain_pairs=int(pairs.plain.sum()),
         pairing=pairs.pairing,
-        numbers={"NLL_pairs": dense, "coverage_68": coverage(levels, 0.68)},
+        numbers={},
+        error_factor=find_error_factor(evaluation, replicates=replicates, seed=seed),
         calibration=(),
         budget=budget_of(evaluation) if evaluation.has_pairs else None,
         what_if=(),
@@ -74,11 +69,10 @@ def short_verdict(
         best_thresholds=(best_pdq(evaluation, rematches),) if scored else (),
         remarks=last_pixels(edge_rows(evaluation)),
     )
-    sure = too_sure_of(evaluation, replicates=replicates, seed=seed)
-    said = verdict_of(diagnosis, sure, worst_edge(evaluation))
+    said = verdict_of(diagnosis)
     left_out = []
     if scored:
-        left_out.append("what a constant sigma would give")
+        left_out.append("PDQ of the constant-variance baseline")
     if dense > MOST_PAIRS:
-        left_out.append("whether sigmas tell sure corners from unsure ones")
+        left_out.append("whether the std is informative")
     return dataclasses.replace(diagnosis, verdict=said), tuple(left_out)

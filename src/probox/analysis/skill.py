@@ -1,7 +1,8 @@
 """Is the uncertainty informative? What a detector's own sigmas are worth over the best constant one.
 
-PDQ alone cannot tell: a sigma of one share of the side for all boxes, which takes nothing from the detector, gains
-nearly all that a plain box lacks. So every rule is compared with the same rule under that control,
+PDQ alone hardly shows it: the constant-variance baseline, a std of one fraction of the side for all boxes, takes
+nothing from the detector and has most of the gain over deterministic boxes. So every rule is compared with the same
+rule under that control,
 
     skill = 1 - S(own) / S(constant)       for the energy score and CRPS,
     skill = S(constant) - S(own)           for the NLL, whose zero means nothing,
@@ -10,6 +11,14 @@ nearly all that a plain box lacks. So every rule is compared with the same rule 
 above 0 if the sigmas say more than that large boxes are less sure. The constant's share is the best for the rule on
 the other half of the images. Plain boxes have no sigma that could be worth anything.
 
+The difference in PDQ has two denominators, the gain over deterministic boxes (the same boxes without covariances) and
+what remains between the baseline and a perfect score:
+
+    gain_fraction      = (PDQ(constant) - PDQ(deterministic)) / (PDQ(own) - PDQ(deterministic)),
+    remaining_fraction = (PDQ(own) - PDQ(constant)) / (1 - PDQ(constant)).
+
+Both are defined if deterministic < constant <= own only: a fraction of no gain, or of a loss, means nothing.
+
 A sigma of so many pixels for all corners may beat a share of the side and know as little. So the energy score has that
 control, too: only what beats both tells sure corners from unsure ones.
 """
@@ -17,6 +26,7 @@ control, too: only what beats both tells sure corners from unsure ones.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -88,6 +98,8 @@ class Skill:
         The constant sigma, as a share of the side (of rule ``energy_pixels``: in pixels).
     pairs : int
         How many pairs were scored; for PDQ, detections.
+    deterministic : float
+        For PDQ: that of the same boxes without covariances.
     """
 
     rule: str
@@ -96,10 +108,25 @@ class Skill:
     skill: Interval
     share: float
     pairs: int
+    deterministic: float = math.nan
+
+    @property
+    def gain_fraction(self) -> float:
+        """Return which fraction of the gain over deterministic boxes the constant-variance baseline has, or NaN."""
+        return (self.constant - self.deterministic) / (self.own - self.deterministic) if self._ordered else math.nan
+
+    @property
+    def remaining_fraction(self) -> float:
+        """Return the gain over the baseline as a fraction of what remains between it and a PDQ of 1, or NaN."""
+        return (self.own - self.constant) / (1.0 - self.constant) if self._ordered and self.constant < 1 else math.nan
+
+    @property
+    def _ordered(self) -> bool:
+        return self.deterministic < self.constant <= self.own
 
     def to_dict(self) -> dict[str, float | list[float]]:
         """Return it for JSON."""
-        return {
+        told: dict[str, float | list[float]] = {
             "skill": self.skill.value,
             "interval": [self.skill.low, self.skill.high],
             "own": self.own,
@@ -107,6 +134,8 @@ class Skill:
             "share_of_side": self.share,
             "pairs": self.pairs,
         }
+        of_pdq = ("deterministic", "gain_fraction", "remaining_fraction") if self.rule == "pdq" else ()
+        return told | {name: getattr(self, name) for name in of_pdq}
 
 
 def skill_of(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed: int = 0) -> Skill:
@@ -134,8 +163,13 @@ def skill_of(evaluation: Evaluation, rule: str, *, replicates: int = 1000, seed:
     return Skill(rule, float(means[0]), float(means[1]), interval, share, len(pairs))
 
 
-def skill_of_pdq(own: Evaluation, constant: Fitted, *, replicates: int = 1000, seed: int = 0) -> Skill:
-    """Return what the sigmas are worth in PDQ: the difference to the best constant, images drawn alike for both."""
+def skill_of_pdq(
+    own: Evaluation, constant: Fitted, deterministic: float = math.nan, *, replicates: int = 1000, seed: int = 0
+) -> Skill:
+    """Return what the sigmas are worth in PDQ: the difference to the best constant, images drawn alike for both.
+
+    `deterministic` is PDQ of the same boxes without covariances.
+    """
     assert PDQ.resampled is not None
     other = constant.evaluation
     images = len(own.dataset)
@@ -144,7 +178,7 @@ def skill_of_pdq(own: Evaluation, constant: Fitted, *, replicates: int = 1000, s
         for weights in drawn_images(images, replicates, seed)
     ]
     interval = interval_of(own.pdq - other.pdq, np.concatenate(draws), images, 0.95)
-    return Skill("pdq", own.pdq, other.pdq, interval, constant.value, len(own.detections))
+    return Skill("pdq", own.pdq, other.pdq, interval, constant.value, len(own.detections), deterministic)
 
 
 def _skill(rule: str, sums: FloatArray) -> FloatArray:

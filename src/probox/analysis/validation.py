@@ -157,8 +157,9 @@ def _check_rows(draft: Draft, truth: GroundTruth, problems: Problems) -> None:
         )
     columns = Columns.of_draft(truth, draft, np.flatnonzero(~unusable))
     _warn_of_places(columns, np.flatnonzero(~unusable), located, problems)
-    if problems.stopped or any(finding.kind == "image count" for finding in problems.findings):
-        return  # a part of a file, or one of other images, would look odd for that alone
+    partial = problems.stopped or any(finding.kind == "image count" for finding in problems.findings)
+    if partial or (len(draft) and unusable.all()):
+        return  # a part of a file, one of other images, or no usable row at all would look odd for that alone
     for oddity in find_oddities(columns):
         if oddity.kind not in (OUTSIDE, CORNER):  # listed above, however few
             file = truth.source if oddity.kind in OF_TRUTH else draft.source

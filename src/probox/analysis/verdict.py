@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from probox.analysis.budget import PARTS
-from probox.analysis.calibration_table import WorstEdge, shifted_edges
+from probox.analysis.calibration_table import OUTLIER, TOLERANCE, ErrorFactor, shifted_edges
+from probox.analysis.conclusions import listed
 from probox.analysis.intervals import Interval
 from probox.measures.matched import FEW_PAIRS
 
@@ -16,44 +17,78 @@ if TYPE_CHECKING:
 __all__ = ["verdict_of"]
 
 
-def verdict_of(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -> tuple[str, ...]:
-    """Return the short of it: are sigmas honest, are they worth anything, where the points went, what to do."""
-    said = [_honest(diagnosis, too_sure, worst), _shifted(diagnosis), _worth(diagnosis), _lost(diagnosis)]
-    return tuple(text for text in [*said, _threshold(diagnosis)] if text)
+WIDE = 1.25
+"""An interval that holds 1 and ends beyond this factor, or below its inverse, decides nothing."""
 
 
-def _honest(diagnosis: Diagnosis, too_sure: Interval, worst: WorstEdge | None) -> str:
-    judged = int(diagnosis.numbers.get("NLL_pairs", 0))
+def verdict_of(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return the summary: are std calibrated, outliers, shifts, constant-variance baseline, lost points, threshold."""
+    said = [
+        _calibration(diagnosis),
+        _outliers(diagnosis.error_factor),
+        _shifted(diagnosis),
+        _baseline(diagnosis),
+        _energy(diagnosis),
+        _lost(diagnosis),
+        _threshold(diagnosis),
+    ]
+    return tuple(text for text in said if text)
+
+
+def _calibration(diagnosis: Diagnosis) -> str:
+    errors = diagnosis.error_factor
     if not diagnosis.pairs:
-        return "no detection overlaps an object of its class by half: there are no sigmas or labels to judge"
+        return "No matched boxes: no detection overlaps an object of its class by half"
     if diagnosis.pairs == diagnosis.plain_pairs:
-        return f"boxes claim to be certain: none of {diagnosis.pairs:,} matched ones has a sigma to judge"
-    factor = too_sure.value
-    within = _range(too_sure, ".2f")
-    if not judged:
-        return "no covariance of a matched box can be inverted: whole boxes cannot be judged, only their edges"
-    if factor == 0.0:
-        return "corners hit the truth exactly: no error to judge sigmas by"
-    unclear = too_sure.low <= 1.0 <= too_sure.high
-    if unclear and (too_sure.low < 0.8 or too_sure.high > 1.25):
-        text = f"errors are {factor:.2g} times what sigmas say{within}: these images cannot tell that from 1"
-    elif unclear or 0.95 < factor < 1.05:
-        text = f"corners are as sure as they should be: errors are {factor:.2f} times their sigmas{within}"
-    elif factor > 1.0 and diagnosis.numbers.get("coverage_68", math.nan) >= 0.68:
-        inside = f"{100 * diagnosis.numbers['coverage_68']:.0f} % of edges lie inside their 68 % interval"
-        text = f"a few corners are far too sure: errors are {factor:.1f} times their sigmas{within}, yet {inside}"
-    elif factor > 1.0:
-        text = f"corners are {factor:.1f} times too sure{within}"
-    else:
-        text = f"corners are {1.0 / factor:.1f} times too unsure{_range(_inverse(too_sure), '.2f')}"
-    if worst is not None and abs(math.log(worst.too_sure)) > 0.05:
-        times = worst.too_sure if worst.too_sure > 1 else 1 / worst.too_sure
-        text += (
-            f", worst {worst.edge} of {worst.name}: {times:.1f} times too {'sure' if worst.too_sure > 1 else 'unsure'}"
-        )
-    if judged < FEW_PAIRS:
-        text += f"; but {judged} pairs are too few to say much"
+        return f"No covariances: none of {diagnosis.pairs:,} matched boxes has a predicted std"
+    if not errors.edges:
+        return "No edges to judge: every edge with a predicted std lies on the image border"
+    if errors.rms_z == 0.0:
+        return "No errors to judge: boxes equal the ground truth"
+    times = f"errors are {_times(errors.factor)} times the predicted std (68% quantile of |z|)"
+    text = f"{_confidence(errors.factor)}: {times}"
+    if errors.worst is not None:
+        text += f"; worst: {errors.worst[0]}, {_times(errors.worst[1])} times"
+    if errors.pairs < FEW_PAIRS:
+        text += f"; {errors.pairs} matched boxes are too few for a reliable factor"
     return text
+
+
+def _confidence(factor: Interval) -> str:
+    """Return what a factor means: its interval must exclude 1, and itself the tolerance around 1, for a claim."""
+    if not 1.0 / TOLERANCE < factor.value < TOLERANCE:
+        if factor.low > 1.0:
+            return "Overconfident"
+        if factor.high < 1.0:
+            return "Underconfident"
+    return "Calibrated" if factor.low >= 1.0 / WIDE and factor.high <= WIDE else "Undecided"
+
+
+def _times(factor: Interval) -> str:
+    """Return a factor with its interval, with as many digits as tell the ends from 1.
+
+    >>> _times(Interval(1.84, 1.62, 2.13)), _times(Interval(1.2, 1.04, 1.6)), _times(Interval(2.0))
+    ('1.8 [1.6, 2.1]', '1.20 [1.04, 1.60]', '2.00')
+    """
+    if math.isnan(factor.low):
+        return f"{factor.value:.2f}"
+    digits = 1 if factor.high - factor.low >= 0.5 else 2
+    while digits < 4 and 1.0 in (round(factor.low, digits), round(factor.high, digits)):
+        digits += 1
+    return f"{factor.value:.{digits}f} [{factor.low:.{digits}f}, {factor.high:.{digits}f}]"
+
+
+def _outliers(errors: ErrorFactor) -> str:
+    found = errors.outliers
+    if found is None:
+        return ""
+    edges = f"{found.edges:,} of {errors.edges:,} edges {'has' if found.edges == 1 else 'have'}"
+    bound = f"{found.bound:.3g}" + (f", {OUTLIER:g} times the factor" if found.bound > OUTLIER else "")
+    largest = f"{found.largest:,.0f}" if found.largest >= 100 else f"{found.largest:.3g}"
+    where = listed([f"{name} ({count:,})" for name, count in found.places.items()]) if found.places else ""
+    text = f"Outliers: {edges} |z| above {bound} (largest {largest}), in {found.images:,} of {errors.images:,} images"
+    text += f", most in {where}" if where else ""
+    return f"{text}; RMS z is {errors.rms_z:.2f} with outliers, {found.rms_z:.2f} without"
 
 
 def _shifted(diagnosis: Diagnosis) -> str:
@@ -67,49 +102,46 @@ def _shifted(diagnosis: Diagnosis) -> str:
     )
 
 
-def _worth(diagnosis: Diagnosis) -> str:
-    if "pdq" not in diagnosis.skill:
-        return _worth_alone(diagnosis)
-    skill = diagnosis.skill["pdq"]
-    constant = f"a constant of {100 * skill.share:.2g} % of the side"
+def _baseline(diagnosis: Diagnosis) -> str:
+    """Return PDQ of the constant-variance baseline, beside deterministic boxes and the detector's own std."""
+    skill = diagnosis.skill.get("pdq")
+    if skill is None or not diagnosis.pairs:
+        return ""
+    text = f"Constant-variance baseline (std {100 * skill.share:.2g}% of the side): PDQ {100 * skill.constant:.2f}"
     if diagnosis.plain_pairs == diagnosis.pairs:
-        if not diagnosis.pairs:
-            return ""
-        return f"{constant} alone would give PDQ {100 * skill.constant:.2f} instead of {100 * skill.own:.2f}"
-    points = Interval(100 * skill.skill.value, 100 * skill.skill.low, 100 * skill.skill.high)
-    text = f"their sigmas are worth {points.value:+.2f} PDQ over {constant}{_range(points, '+.2f')}"
-    unclear = points.low <= 0.0 <= points.high
-    if unclear:
-        text += ": in PDQ, no more than a constant can be claimed"
-    energy, in_pixels = diagnosis.skill["energy"].skill, diagnosis.skill["energy_pixels"].skill
-    if energy.low > 0.0 and in_pixels.low > 0.0:
-        joint = "yet" if unclear or points.value < 0 else "and"
-        text += f"; {joint} they tell sure corners from unsure ones ({_better(energy, in_pixels)})"
-    elif in_pixels.high < 0.0 or energy.high < 0.0:
-        text += f"; the energy score is {_worse(energy, in_pixels)}"
-    elif math.isfinite(energy.value):
-        text += "; the energy score does not tell them from a constant either"
-    return text
+        return f"{text} instead of {100 * skill.own:.2f} without covariances"
+    own, low, high = (100 * value for value in (skill.skill.value, skill.skill.low, skill.skill.high))
+    difference = f"{own:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
+    text += f", own std {100 * skill.own:.2f} (corners kept inside), "
+    text += f"deterministic boxes {100 * skill.deterministic:.2f}. "
+    if not math.isnan(skill.gain_fraction):
+        text += f"The baseline reaches {100 * skill.gain_fraction:.0f}% of the gain over deterministic boxes. "
+    elif skill.own <= skill.deterministic:
+        text += "The own std gains nothing over deterministic boxes. "
+    elif skill.constant <= skill.deterministic:
+        text += "The baseline gains nothing over deterministic boxes. "
+    else:
+        text += "The baseline reaches the whole gain over deterministic boxes. "
+    text += f"Own minus baseline is {difference}"
+    if not math.isnan(skill.remaining_fraction):
+        left = 100 * (1 - skill.constant)
+        text += f", {100 * skill.remaining_fraction:.2g}% of the {left:.2f} points between the baseline and 100"
+    return text + (": no difference can be claimed" if low <= 0.0 <= high else "")
 
 
-def _worth_alone(diagnosis: Diagnosis) -> str:
-    """Return what the energy score says where PDQ was not asked."""
+def _energy(diagnosis: Diagnosis) -> str:
+    """Return whether the energy score tells the own std from a constant one."""
     if "energy" not in diagnosis.skill:
         return ""
     energy, in_pixels = diagnosis.skill["energy"].skill, diagnosis.skill["energy_pixels"].skill
     if energy.low > 0.0 and in_pixels.low > 0.0:
-        return f"sigmas tell sure corners from unsure ones: {_better(energy, in_pixels)}"
+        better = 100 * min(energy.value, in_pixels.value)
+        return f"Informative: the energy score is {better:.0f}% better than under any constant std"
     if in_pixels.high < 0.0 or energy.high < 0.0:
-        return f"sigmas say less than a constant: the energy score is {_worse(energy, in_pixels)}"
-    return "the energy score does not tell sigmas from a constant" if math.isfinite(energy.value) else ""
-
-
-def _better(energy: Interval, in_pixels: Interval) -> str:
-    return f"energy score {100 * min(energy.value, in_pixels.value):.0f} % better than under any constant"
-
-
-def _worse(energy: Interval, in_pixels: Interval) -> str:
-    return f"{max(-100 * energy.value, -100 * in_pixels.value):.0f} % worse than under a constant"
+        worse = 100 * max(-energy.value, -in_pixels.value)
+        return f"Not informative: the energy score is {worse:.0f}% worse than under a constant std"
+    undecided = "Undecided whether informative: the energy score does not differ from that under a constant std"
+    return undecided if math.isfinite(energy.value) else ""
 
 
 def _lost(diagnosis: Diagnosis) -> str:
@@ -138,15 +170,3 @@ def _threshold(diagnosis: Diagnosis) -> str:
         return f"no label threshold gives more than PDQ {100 * best.now:.2f}"
     instead = f"instead of {100 * best.now:.2f}"
     return f"the best threshold is {best.threshold:.3g} and gives PDQ {100 * best.value:.2f} {instead}"
-
-
-def _range(interval: Interval, style: str) -> str:
-    if math.isnan(interval.low):
-        return ""
-    return f" (95 % interval {interval.low:{style}} to {interval.high:{style}})"
-
-
-def _inverse(interval: Interval) -> Interval:
-    if math.isnan(interval.low) or interval.low <= 0.0:
-        return Interval(1.0 / interval.value)
-    return Interval(1.0 / interval.value, 1.0 / interval.high, 1.0 / interval.low)

@@ -25,6 +25,7 @@ __all__ = [
     "what_if_matched",
     "with_constant",
     "with_corners_inside",
+    "with_factor",
     "with_scale",
     "with_truth_boxes",
     "would_be_duplicates",
@@ -36,6 +37,7 @@ TITLES = {
     "best_threshold": "best threshold",
     "labels_right": "labels right",
     "best_scale": "best scale of sigma",
+    "calibrating_scale": "std times the error factor",
     "best_constant": "best constant sigma",
     "kept_inside": "corners kept inside",
     "truth_boxes": "truth's boxes",
@@ -92,8 +94,14 @@ def labels_right(evaluation: Evaluation, scene: Scene) -> WhatIf:
 
 def with_scale(evaluation: Evaluation, scale: Fitted) -> WhatIf:
     """Return what the best scale of sigmas would bring."""
-    words = f"sigmas times {scale.value:.2g} (fitted on other images), corners kept inside"
+    words = f"std times {scale.value:.2g} (best for PDQ on other images), corners kept inside"
     return _answer(evaluation, "best_scale", words, scale.evaluation.pdq)
+
+
+def with_factor(evaluation: Evaluation, scale: Fitted) -> WhatIf:
+    """Return what the error factor would bring, by which the std would be calibrated."""
+    words = f"std times {scale.value:.2f} (error factor, calibrated), corners kept inside"
+    return _answer(evaluation, "calibrating_scale", words, scale.evaluation.pdq)
 
 
 def with_constant(evaluation: Evaluation, constant: Fitted) -> WhatIf:

@@ -13,13 +13,18 @@ from probox.analysis.intervals import interval_of
 from probox.analysis.resampling import drawn_images
 from probox.calibration.gaussians import box_reach, edge_reach
 from probox.calibration.pairs import FittingPairs
+from probox.measures.measure import Weights
 from probox.measures.scoring.box_scores import energy_scores, negative_log_likelihoods
-from probox.measures.weighted import weighted_sums
+from probox.measures.scoring.honesty import ONE_STD, error_factor
+from probox.measures.weighted import weighted_quantile, weighted_sums
 
 __all__ = ["COLUMNS", "Change", "Gain", "NumberColumn", "compare", "corner_parts"]
 
 LEVELS = (0.68, 0.9)
 """Central intervals of single edges whose coverage is told."""
+
+Z68 = "z68"
+"""The key of the error factor of edges, whose parts are not sums but |z| of each edge with its image."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,6 +52,7 @@ def columns(alpha: float = 0.1) -> tuple[NumberColumn, ...]:
         NumberColumn("PDQ", "PDQ", "high"),
         NumberColumn("NLL", "NLL of matched boxes", "low", per_cent=False),
         NumberColumn("energy", "energy score, pixels", "low", per_cent=False),
+        NumberColumn(Z68, "error/std (68% |z|)", "nominal", 1.0, per_cent=False),
         *(NumberColumn(f"coverage{100 * q:.0f}", f"edges in their {100 * q:.0f} %", "nominal", q) for q in LEVELS),
         NumberColumn("box_coverage", f"boxes in their {100 * (1 - alpha):g} %", "nominal", 1 - alpha),
         NumberColumn("ignorance", "ignorance of labels", "low", per_cent=False),
@@ -109,7 +115,7 @@ class Gain:
 
 
 def corner_parts(pairs: FittingPairs, images: int, alpha: float) -> dict[str, Floats]:
-    """Return for each number of corners its sum and its count in each image, (I, 2).
+    """Return for each number of corners its sum and its count in each image, (I, 2); of `Z68` images and z, (E, 2).
 
     NLL and energy score are those of all four edges, as `probox evaluate` has them; coverages leave out truncated
     edges. Pairs whose covariances have no inverse count in the energy score alone.
@@ -125,6 +131,7 @@ def corner_parts(pairs: FittingPairs, images: int, alpha: float) -> dict[str, Fl
         "NLL": by_image(negative_log_likelihoods(use.residuals, use.covariances), np.ones(len(use))),
         "energy": by_image(energy_scores(pairs.residuals, pairs.covariances), np.ones(len(pairs)), pairs),
     }
+    parts[Z68] = np.stack([np.repeat(use.image_rows, 4).reshape(z.shape)[use.free], z[use.free]], axis=1)
     for level in LEVELS:
         inside = ((z <= edge_reach(level)) & use.free).sum(axis=1)
         parts[f"coverage{100 * level:.0f}"] = by_image(inside.astype(np.float64), free)
@@ -144,17 +151,28 @@ def compare(
     """Return the changes from one set of parts to another, images being drawn anew for the intervals."""
     images = len(next(iter(after.values())))
     told = [column for column in columns if column.key in after]
-    parts = np.concatenate([part for column in told for part in (before[column.key].T, after[column.key].T)])
-    draws = [weighted_sums(weights, parts) for weights in drawn_images(images, resamples, seed)]
-    drawn = np.concatenate(draws, axis=1).reshape(len(told), 2, 2, -1)
+    draws: dict[str, list[Floats]] = {column.key: [] for column in told}
+    for weights in drawn_images(images, resamples, seed):
+        for column in told:
+            old, new = (_drawn(column, parts[column.key], weights) for parts in (before, after))
+            draws[column.key].append(column.gain(old, new))
     changes = {}
-    for column, (olds, news) in zip(told, drawn, strict=True):
-        old, new = before[column.key], after[column.key]
-        first, last = float(_ratio(old.sum(axis=0))), float(_ratio(new.sum(axis=0)))
-        gains = column.gain(_ratio(olds.T), _ratio(news.T))
-        gain = interval_of(float(column.gain(first, last)), gains, images, 0.95)
+    for column in told:
+        first, last = (_number(column, parts[column.key]) for parts in (before, after))
+        gain = interval_of(float(column.gain(first, last)), np.concatenate(draws[column.key]), images, 0.95)
         changes[column.key] = Change(first, last, gain.value, gain.low, gain.high)
     return changes
+
+
+def _number(column: NumberColumn, part: Floats) -> float:
+    return error_factor(part[:, 1]) if column.key == Z68 else float(_ratio(part.sum(axis=0)))
+
+
+def _drawn(column: NumberColumn, part: Floats, weights: Weights) -> Floats:
+    """Return the number of each draw of images."""
+    if column.key == Z68:
+        return weighted_quantile(weights, part[:, 0].astype(np.int64), part[:, 1], ONE_STD)
+    return _ratio(weighted_sums(weights, part.T).T)
 
 
 def _ratio(parts: Floats) -> Floats:

@@ -286,7 +286,7 @@ def _print_gain(fitted: Fitted) -> None:
     share = "PDQ, coverages in per cent; " if not math.isnan(gain.changes["PDQ"].after) else ""
     note(
         f"{share}{gain.folds:,} folds of {gain.images:,} images, {gain.pairs:,} matched boxes (COCO, IoU 0.5, which "
-        "cuts off the largest errors); a coverage is better if nearer to what it should be"
+        "cuts off the largest errors); error/std is better if nearer to 1, a coverage if nearer to what it should be"
     )
     if control:
         target = fitted.calibration.target

@@ -13,6 +13,7 @@ from tests.measures.scoring.test_box_scores import random_boxes
 
 from probox.measures.scoring import definition, honesty, normal
 from probox.measures.scoring.covariances import edge_variances
+from probox.measures.weighted import weighted_quantile
 
 N = 4000
 
@@ -30,7 +31,7 @@ def simulated(scale: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.n
 def test_right_covariances_are_found_right() -> None:
     residuals, covariances, sigmas = simulated(1.0)
     assert abs(honesty.nees(residuals, covariances) - 4) < 4 * math.sqrt(8 / N)
-    assert honesty.too_sure(honesty.nees(residuals, covariances)) == pytest.approx(1.0, abs=0.02)
+    assert honesty.error_factor(residuals / sigmas) == pytest.approx(1.0, abs=0.02)
     for levels in (honesty.box_levels(residuals, covariances), *honesty.edge_levels(residuals, sigmas).T):
         for share in honesty.SHARES:
             assert abs(honesty.coverage(levels, share) - share) < 4 * math.sqrt(share * (1 - share) / N)
@@ -44,15 +45,37 @@ def test_right_covariances_are_found_right() -> None:
 
 @pytest.mark.parametrize("scale", [0.5, 2.0, 1 / 1.8])
 def test_a_wrong_scale_is_found(scale: float) -> None:
-    residuals, covariances, sigmas = simulated(scale)
-    assert honesty.too_sure(honesty.nees(residuals, covariances)) == pytest.approx(1 / scale, rel=0.02)
+    residuals, _, sigmas = simulated(scale)
+    assert honesty.error_factor(residuals / sigmas) == pytest.approx(1 / scale, rel=0.02)
     for column in range(4):
-        theta = honesty.variance_scale(residuals[:, column], sigmas[:, column])
+        theta = honesty.rms_z(residuals[:, column] / sigmas[:, column])
         assert theta == pytest.approx(1 / scale, rel=0.04)
         expected = 2 * stats.norm.cdf(stats.norm.ppf(0.95) * scale) - 1
         levels = honesty.edge_levels(residuals[:, column], sigmas[:, column])
         assert honesty.coverage(levels, 0.9) == pytest.approx(expected, abs=0.025)
     assert honesty.pit_distance(honesty.pit_histogram(honesty.pit_values(residuals, sigmas))) > 0.1
+
+
+def test_the_error_factor_is_the_quantile_of_one_std() -> None:
+    n = 10_000
+    z = stats.norm.ppf((np.arange(n) + 0.5) / n)
+    assert honesty.error_factor(z) == pytest.approx(1.0, abs=2e-4)  # one rank is 2e-4
+    assert np.sort(np.abs(z))[math.ceil(0.6826894921 * n) - 1] == honesty.error_factor(z)
+    outliers = np.append(z, np.full(3, 1000.0))
+    assert honesty.error_factor(outliers) == pytest.approx(1.0, abs=1e-3)
+    assert honesty.rms_z(outliers) == pytest.approx(math.sqrt((n + 3e6) / (n + 3)), rel=1e-3)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([honesty.ONE_STD, 0.1234567, 0.9876543]))  # no count is a tie
+def test_a_weighted_quantile_is_that_of_values_repeated(seed: int, q: float) -> None:
+    rng = np.random.default_rng(seed)
+    rows, values = rng.integers(0, 4, 9), rng.normal(size=9).round(1)
+    weights = rng.integers(0, 3, (5, 4))
+    for own, found in zip(weights, weighted_quantile(weights, rows, values, q), strict=True):
+        repeated = np.repeat(values, own[rows])
+        expected = np.quantile(repeated, q, method="inverted_cdf") if len(repeated) else math.nan
+        np.testing.assert_equal(found, expected)
+    assert np.isnan(weighted_quantile(weights, rows[:0], values[:0], q)).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(honesty.SHARES))
@@ -88,8 +111,8 @@ def test_a_histogram_holds_both_ends() -> None:
 def test_nothing_has_no_numbers() -> None:
     none = np.zeros(0)
     assert math.isnan(honesty.nees(np.zeros((0, 4)), np.zeros((0, 2, 2, 2))))
-    assert math.isnan(honesty.too_sure(math.nan))
-    assert math.isnan(honesty.variance_scale(none, none))
+    assert math.isnan(honesty.error_factor(none))
+    assert math.isnan(honesty.rms_z(none))
     assert math.isnan(honesty.coverage(none, 0.9))
     assert math.isnan(honesty.mean_quantile_error(none))
     assert np.isnan(honesty.pit_histogram(none)).all()

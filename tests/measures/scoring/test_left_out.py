@@ -42,7 +42,8 @@ def test_of_nothing_there_is_no_number(measure: Measure) -> None:
         numbers = empty.summary()
         if measure.name not in ("oce", "qgc", "d-ece"):
             assert numbers == pytest.approx(measure.nothing(), nan_ok=True)
-        assert any("fewer than 30 say little" in note for note in empty.notes) or len(empty.detections) >= 30
+        told = "fewer than 30 say little", "no detection matches an object"
+        assert any(words in note for words in told for note in empty.notes) or len(empty.detections) >= 30
         assert measure.per_class is not None
         assert list(measure.per_class(empty)) == list(CLASSES)
 
@@ -183,7 +184,7 @@ def test_the_command_line_says_what_plain_boxes_lack(demo_files: Path, capsys: p
     assert out.splitlines()[0].split() == ["NLL", "D-ECE"]
     assert out.splitlines()[1].split()[0] == "-"
     assert "134 of 134 pairs are plain boxes, whose covariance is 0: what needs one leaves them out" in words
-    assert "only 0 pairs (COCO IoU 0.5) are scored: fewer than 30 say little" in words
+    assert "only 0 pairs" not in words
 
 
 def test_a_class_without_objects_is_not_in_the_mean_of_classes() -> None:

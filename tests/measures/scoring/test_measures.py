@@ -38,7 +38,7 @@ def test_an_evaluation_has_the_golden_numbers(golden: Evaluation) -> None:
         "NLL_pairs": 14,
         "energy": own["energy score exact (mean)"],
         "NEES": own["NEES mean (chi2_4 -> 4)"],
-        "NEES_factor": math.sqrt(own["NEES mean (chi2_4 -> 4)"] / 4),
+        "RMS_z": math.sqrt(np.mean(np.square(own["variance scale theta per coordinate"]))),
         "M-QCE": netcal["M-QCE joint"],
         "CRPS": np.mean(oracle("scoringrules")["crps_normal mean per coordinate"]),
         "ENCE/5w": np.mean(netcal["ENCE 5 bins"]),
@@ -121,7 +121,10 @@ def test_a_simulated_detector_is_found_out(scale: float) -> None:
     result = probox.evaluate(truth, found, measures=NAMES)
     numbers = result.summary()
     assert numbers["NLL_pairs"] == 360
-    assert numbers["NEES_factor"] == pytest.approx(1 / scale, rel=0.06)
+    assert numbers["RMS_z"] == pytest.approx(1 / scale, rel=0.06)
+    pairs = result.matched_pairs
+    z = pairs.residuals / np.sqrt(pairs.variances)
+    assert numbers["z68"] == np.sort(np.abs(z), axis=None)[math.ceil(0.6826894921 * z.size) - 1]
     if scale == 1.0:
         assert numbers["coverage_90"] == pytest.approx(0.9, abs=0.04)
         assert numbers["coverage_90_joint"] == pytest.approx(0.9, abs=0.06)

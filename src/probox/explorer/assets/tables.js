@@ -44,9 +44,6 @@
     );
   }
 
-  /** Return a column's heading: 1 minus a number is called so. */
-  probox.headingOf = ({ key, heading, complement }) => (complement ? `1-${key}` : heading);
-
   /** Return what a column is, in words. */
   probox.hintOf = ({ heading, hint, better, follows }) =>
     `${hint || heading}${follows ? "" : ", of all detections"}` +
@@ -161,7 +158,7 @@
       "tr",
       {},
       sortable("detector", "number", order, change, "in the order given", false),
-      columns.map((column) => sortable(probox.headingOf(column), column.key, order, change, probox.hintOf(column))),
+      columns.map((column) => sortable(column.heading, column.key, order, change, probox.hintOf(column))),
     );
     const body = rows.map((row) =>
       h(

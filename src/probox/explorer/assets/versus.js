@@ -156,7 +156,7 @@
       h(
         "th",
         { scope: "row", title: probox.hintOf(column) },
-        probox.headingOf(column),
+        column.heading,
         column.better === "low" && " (lower is better)",
       ),
       h("td", { "data-value": Number.isFinite(first) ? first : null }, shown(first)),

@@ -17,14 +17,15 @@ from probox.measures.scoring.bins import Bins, Sorted
 from probox.measures.scoring.edge_scores import crps, interval_widths
 from probox.measures.scoring.honesty import (
     MQCE_LEVELS,
+    ONE_STD,
     PIT_BINS,
     SHARES,
     box_levels,
-    edge_levels,
     pit_distance,
     pit_values,
 )
 from probox.measures.scoring.names import full_name
+from probox.measures.scoring.normal import central_level
 from probox.measures.scoring.pair_rows import (
     PAIRS,
     cut_off,
@@ -38,6 +39,7 @@ from probox.measures.scoring.pair_rows import (
 )
 from probox.measures.scoring.rows import Rows, counted_mean, measure_of_rows
 from probox.measures.scoring.sigma_bins import ence_of_sums
+from probox.measures.weighted import weighted_quantile
 
 __all__ = ["COVERAGE", "CRPS", "ENCE", "ENCE_BINS", "MQCE", "PIT", "SHARPNESS"]
 
@@ -125,7 +127,8 @@ def _level_rows(pairs: MatchedPairs) -> Mapping[str, npt.NDArray[Any]]:
     sigmas = np.where(present, np.sqrt(pairs.variances), 1.0)
     joint = np.zeros(len(pairs))
     joint[dense] = box_levels(pairs.residuals[dense], pairs.covariances[dense])
-    return {"levels": edge_levels(pairs.residuals, sigmas), "present": present, "joint": joint, "dense": dense}
+    z = pairs.residuals / sigmas
+    return {"z": z, "levels": central_level(z), "present": present, "joint": joint, "dense": dense}
 
 
 def _coverage(rows: Rows, counts: FloatArray) -> Resampled:
@@ -136,6 +139,9 @@ def _coverage(rows: Rows, counts: FloatArray) -> Resampled:
         numbers |= _by_edge(key, counts, inside, rows["present"])
         joint = (rows["joint"] <= share).astype(np.float64)
         numbers[f"{key}_joint"] = counted_mean(counts, joint[:, None], rows["dense"][:, None])[:, 0]
+    z, present = rows["z"], rows["present"]
+    numbers["z68"] = weighted_quantile(counts, np.nonzero(present)[0], np.abs(z[present]), ONE_STD)
+    numbers["RMS_z"] = np.sqrt(_pooled_mean(counts, np.square(z), present))
     return numbers
 
 
@@ -148,6 +154,9 @@ def _coverage_columns() -> list[Column]:
         columns.append(Column(key=key, heading=key if shown else None, better=None, ideal=share, hint=hint))
         columns += _edge_columns(key, "per cent", None)
         columns.append(Column(key=f"{key}_joint", better=None, hint=f"boxes inside their {percent} % ellipsoid"))
+    hint = f"68% quantile of |z| of edges: 1 if calibrated, above if overconfident; {PAIRS}"
+    columns.append(Column(key="z68", heading="z68", unit="plain", better=None, hint=hint))
+    columns.append(Column(key="RMS_z", unit="plain", better=None, hint=f"root mean square of z of edges; {PAIRS}"))
     return columns
 
 

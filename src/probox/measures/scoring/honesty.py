@@ -1,4 +1,4 @@
-"""Are covariances honest? NEES, PIT, coverage, M-QCE, and the scale that would put variances right.
+"""Are covariances honest? Error factor, RMS z, NEES, PIT, coverage and M-QCE.
 
 A truth has a *level*: the share that the least central region with the truth in it should hold. If covariances are
 right, levels are spread evenly between 0 and 1. For an edge it is 2 Phi(|z|) - 1, for a box chi^2_4(r' Sigma^-1 r).
@@ -18,25 +18,29 @@ from probox.measures.scoring.normal import central_level, chi2_4_cdf, normal_cdf
 
 __all__ = [
     "MQCE_LEVELS",
+    "ONE_STD",
     "PIT_BINS",
     "SHARES",
     "box_levels",
     "coverage",
     "curve_errors",
     "edge_levels",
+    "error_factor",
     "mean_quantile_error",
     "nees",
     "pit_distance",
     "pit_histogram",
     "pit_values",
-    "too_sure",
-    "variance_scale",
+    "rms_z",
 ]
 
 FloatArray = npt.NDArray[np.float64]
 
 SHARES = (0.5, 0.68, 0.9, 0.95)
 """What the intervals should hold whose coverage is reported."""
+
+ONE_STD = math.erf(math.sqrt(0.5))
+"""P(|z| <= 1) of a standard normal z: 0.6827."""
 
 MQCE_LEVELS = np.linspace(0.05, 0.95, 19)
 """The quantiles of M-QCE."""
@@ -50,14 +54,18 @@ def nees(residuals: FloatArray, covariances: FloatArray) -> float:
     return _mean(squared_distances(residuals, covariances))
 
 
-def too_sure(nees: float) -> float:
-    """Return the square root of NEES for each of its four degrees of freedom: sigmas are so many times too small."""
-    return math.sqrt(nees / 4.0)
+def error_factor(z: FloatArray) -> float:
+    """Return q(|z|), the quantile of |z| = |error| / std at the probability `ONE_STD`; NaN of no edge.
+
+    Errors are so many times the predicted std: 1 for calibrated Gaussians, above if overconfident, below if
+    underconfident. It is the least |z| that this fraction of edges does not exceed, so outliers do not move it.
+    """
+    return float(np.quantile(np.abs(z), ONE_STD, method="inverted_cdf")) if np.size(z) else math.nan
 
 
-def variance_scale(residuals: FloatArray, sigmas: FloatArray) -> float:
-    """Return theta = sqrt(mean z^2), by which sigmas would have to be multiplied."""
-    return math.sqrt(_mean(np.square(residuals / sigmas)))
+def rms_z(z: FloatArray) -> float:
+    """Return sqrt(mean z^2): 1 for calibrated Gaussians; a single outlier can dominate it."""
+    return math.sqrt(_mean(np.square(z)))
 
 
 def pit_values(residuals: FloatArray, sigmas: FloatArray) -> FloatArray:

@@ -66,16 +66,12 @@ ENERGY = measure_of_rows(
 
 
 def _nees(rows: Rows, counts: FloatArray) -> Resampled:
-    mean = counted_mean(counts, rows["distance"][:, None])[:, 0]
-    return {"NEES": mean, "NEES_factor": np.sqrt(mean / 4.0)}
+    return {"NEES": counted_mean(counts, rows["distance"][:, None])[:, 0]}
 
 
 NEES = measure_of_rows(
     "nees",
-    (
-        Column(key="NEES", heading="NEES", unit="plain", better=None, ideal=4, hint=f"above 4: overconfident; {PAIRS}"),
-        Column(key="NEES_factor", heading="NEES_factor", unit="plain", better=None, ideal=1, hint="sqrt(NEES / 4)"),
-    ),
+    (Column(key="NEES", heading="NEES", unit="plain", better=None, ideal=4, hint=f"above 4: overconfident; {PAIRS}"),),
     pair_rows(lambda pairs: {"distance": squared_distances(pairs.residuals, pairs.covariances)}, with_density),
     _nees,
     needs={"boxes"},

@@ -120,6 +120,9 @@ def _truncated(pairs: MatchedPairs) -> list[str]:
 
 
 def _few(pairs: MatchedPairs, n: int) -> list[str]:
-    if n >= FEW_PAIRS:
+    """Return the note on few pairs; where no pair is scored, other notes say why unless there is none at all."""
+    if n >= FEW_PAIRS or (not n and len(pairs)):
         return []
+    if not n:
+        return [f"no detection matches an object ({pairs.pairing}): metrics of matched pairs are undefined"]
     return [f"only {n} pairs ({pairs.pairing}) are scored: fewer than {FEW_PAIRS} say little"]
