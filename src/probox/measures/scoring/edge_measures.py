@@ -155,7 +155,7 @@ def _coverage_columns() -> list[Column]:
         columns += _edge_columns(key, "per cent", None)
         columns.append(Column(key=f"{key}_joint", better=None, hint=f"boxes inside their {percent} % ellipsoid"))
     hint = f"68% quantile of |z| of edges: 1 if calibrated, above if overconfident; {PAIRS}"
-    columns.append(Column(key="z68", heading="z68", unit="plain", better=None, hint=hint))
+    columns.append(Column(key="z68", heading="coverage_z68", unit="plain", better=None, ideal=1, hint=hint))
     columns.append(Column(key="RMS_z", unit="plain", better=None, hint=f"root mean square of z of edges; {PAIRS}"))
     return columns
 
