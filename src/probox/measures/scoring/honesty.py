@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.measures.scoring.covariances import squared_distances
-from probox.measures.scoring.normal import central_level, chi2_4_cdf, normal_cdf
+from probox.measures.scoring.normal import central_level, chi2_4_cdf, normal_cdf, normal_quantile
 
 __all__ = [
     "MQCE_LEVELS",
@@ -29,6 +29,7 @@ __all__ = [
     "pit_distance",
     "pit_histogram",
     "pit_values",
+    "robust_factor",
     "too_sure",
     "variance_scale",
 ]
@@ -58,6 +59,11 @@ def too_sure(nees: float) -> float:
 def variance_scale(residuals: FloatArray, sigmas: FloatArray) -> float:
     """Return theta = sqrt(mean z^2), by which sigmas would have to be multiplied."""
     return math.sqrt(_mean(np.square(residuals / sigmas)))
+
+
+def robust_factor(residuals: FloatArray, sigmas: FloatArray) -> float:
+    """Return the 68% quantile of |z| over that of a Gaussian: above 1 if overconfident, whatever a few outliers are."""
+    return float(np.quantile(np.abs(residuals / sigmas), 0.68)) / normal_quantile(0.84)
 
 
 def pit_values(residuals: FloatArray, sigmas: FloatArray) -> FloatArray:
