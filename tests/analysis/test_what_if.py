@@ -7,7 +7,7 @@ import pytest
 from tests.strategies import random_world as mixed_world
 
 from probox import Detections, GroundTruth, evaluate
-from probox.analysis.control import best_constant, kept_inside
+from probox.analysis.control import best_constant, pin_edges
 from probox.analysis.rescoring import scene_of
 from probox.analysis.thresholds import best_threshold
 from probox.analysis.what_if import (
@@ -17,7 +17,7 @@ from probox.analysis.what_if import (
     labels_right,
     what_if_matched,
     with_constant,
-    with_corners_inside,
+    with_pinned_edges,
     with_truth_boxes,
 )
 from probox.tables.results import Verdict
@@ -33,8 +33,8 @@ def answers(result):
     scene = scene_of(result)
     matched = what_if_matched(result, best_threshold(result))
     scored = [labels_right(result, scene), with_truth_boxes(result, scene)]
-    inside, constant = kept_inside(result, scene), best_constant(result, scene)
-    scored += [] if inside is result else [with_corners_inside(result, inside)]
+    pinned, constant = pin_edges(result, scene), best_constant(result, scene)
+    scored += [] if pinned is result else [with_pinned_edges(result, pinned)]
     scored += [] if constant is None else [with_constant(result, constant)]
     return {a.key: a for a in matched + scored}
 

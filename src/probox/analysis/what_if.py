@@ -24,7 +24,7 @@ __all__ = [
     "truth_boxes",
     "what_if_matched",
     "with_constant",
-    "with_corners_inside",
+    "with_pinned_edges",
     "with_scale",
     "with_truth_boxes",
     "would_be_duplicates",
@@ -37,7 +37,7 @@ TITLES = {
     "labels_right": "labels right",
     "best_scale": "best scale of sigma",
     "best_constant": "best constant sigma",
-    "kept_inside": "corners kept inside",
+    "kept_inside": "edges pinned at the border",
     "truth_boxes": "truth's boxes",
 }
 """What each repair is called where results stand side by side."""
@@ -92,7 +92,7 @@ def labels_right(evaluation: Evaluation, scene: Scene) -> WhatIf:
 
 def with_scale(evaluation: Evaluation, scale: Fitted) -> WhatIf:
     """Return what the best scale of sigmas would bring."""
-    words = f"sigmas times {scale.value:.2g} (fitted on other images), corners kept inside"
+    words = f"sigmas times {scale.value:.2g} (fitted on other images)"
     return _answer(evaluation, "best_scale", words, scale.evaluation.pdq)
 
 
@@ -102,9 +102,9 @@ def with_constant(evaluation: Evaluation, constant: Fitted) -> WhatIf:
     return _answer(evaluation, "best_constant", words, constant.evaluation.pdq)
 
 
-def with_corners_inside(evaluation: Evaluation, inside: Evaluation) -> WhatIf:
-    """Return what corners kept inside the image would bring."""
-    return _answer(evaluation, "kept_inside", "corners kept inside the image", inside.pdq)
+def with_pinned_edges(evaluation: Evaluation, pinned: Evaluation) -> WhatIf:
+    """Return what edges pinned at the image border would bring, at the price of their calibration."""
+    return _answer(evaluation, "kept_inside", "edges pinned at the image border (overconfident)", pinned.pdq)
 
 
 def with_truth_boxes(evaluation: Evaluation, scene: Scene) -> WhatIf:
