@@ -51,7 +51,8 @@ def main() -> None:
             if what in done:
                 continue
             detector = Detector(given.coco / "models" / MODELS[name], dropout=dropout, threads=1)
-            options = Options(uncertainty="constant" if dropout is None else "mc-dropout", passes=given.passes)
+            uncertainty = "constant" if dropout is None else "mc-dropout"
+            options = Options(uncertainty=uncertainty, passes=given.passes, border="pin")
             tables = []
             for image_id, photo in zip(ids, photos, strict=True):
                 (seen,) = look(detector, [photo], [image_id], options)

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from tests.worlds import CLASSES, boxes_truth, simulated
 
 from probox import Detections, GroundTruth, evaluate
-from probox.analysis.control import best_constant, best_scale, kept_inside
+from probox.analysis.control import best_constant, best_scale, pin_edges
 from probox.analysis.rescoring import pixel_covariances, scene_of
 from probox.analysis.skill import RULES, skill_of, skill_of_pdq
 from probox.fusion.gaussian import keep_inside
@@ -51,20 +51,35 @@ def at_border() -> tuple:
     )
 
 
-def test_borders_are_kept_alike_by_both():
-    """PDQ takes away what lies beyond a border: the control and what it is compared with are both kept inside."""
+@pytest.mark.parametrize("border", ["keep", "pin"])
+def test_the_constant_is_pinned_if_and_only_if_the_detections_are(border):
+    """PDQ takes away what lies beyond a border: pinning one side of the comparison would decide it."""
+    truth, found = at_border()
+    if border == "pin":
+        boxes, covariances = keep_inside(found.boxes, found.covariances, (100, 100))
+        found = found.replace(boxes=boxes, covariances=covariances, extents=None)
+    result = evaluate(truth, found)
+    scene = scene_of(result)
+    constant = best_constant(result, scene)
+    boxes = scene.found.boxes
+    covariances = constant_covariances(boxes, np.asarray(constant.values)[result.detections.image_rows % 2])
+    if border == "pin":
+        boxes, covariances = keep_inside(boxes, covariances, (100, 100))
+    assert constant.evaluation.pdq == scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
+    skill = result.diagnose(replicates=50).skill["pdq"]
+    assert (skill.own, skill.constant) == (result.pdq, constant.evaluation.pdq)
+
+
+def test_pinned_edges_are_a_repair_of_detections_that_keep_their_std():
     result = evaluate(*at_border())
     scene = scene_of(result)
-    inside, constant = kept_inside(result, scene), best_constant(result, scene)
-    assert inside.pdq > result.pdq + 0.05
+    pinned = pin_edges(result, scene)
+    assert pinned.pdq > result.pdq + 0.05
     boxes, covariances = keep_inside(scene.found.boxes, scene.found.covariances, (100, 100))
-    assert inside.pdq == scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
-    assert constant.evaluation.pdq > result.pdq
-    assert skill_of_pdq(inside, constant).own == inside.pdq
-    assert kept_inside(inside, scene_of(inside)) is inside
+    assert pinned.pdq == scene.scored(boxes=boxes, covariances=covariances, extents=None).pdq
+    assert pin_edges(pinned, scene_of(pinned)) is pinned
     told = result.diagnose(replicates=50)
-    assert told.skill["pdq"].own == inside.pdq
-    assert next(answer for answer in told.what_if if answer.key == "kept_inside").pdq == inside.pdq
+    assert next(answer for answer in told.what_if if answer.key == "kept_inside").pdq == pinned.pdq
 
 
 def test_a_half_without_detections_fits_nothing():

@@ -8,7 +8,7 @@ from tests.strategies import random_world as mixed_world
 from tests.worlds import boxes_truth, simulated
 
 from probox import Detections, GroundTruth, evaluate
-from probox.analysis.control import best_constant, kept_inside
+from probox.analysis.control import best_constant, pin_edges
 from probox.analysis.rescoring import scene_of
 from probox.analysis.thresholds import best_threshold
 from probox.analysis.what_if import (
@@ -18,7 +18,7 @@ from probox.analysis.what_if import (
     labels_right,
     what_if_matched,
     with_constant,
-    with_corners_inside,
+    with_pinned_edges,
     with_truth_boxes,
 )
 from probox.tables.results import Verdict
@@ -34,8 +34,8 @@ def answers(result):
     scene = scene_of(result)
     matched = what_if_matched(result, best_threshold(result))
     scored = [labels_right(result, scene), with_truth_boxes(result, scene)]
-    inside, constant = kept_inside(result, scene), best_constant(result, scene)
-    scored += [] if inside is result else [with_corners_inside(result, inside)]
+    pinned, constant = pin_edges(result, scene), best_constant(result, scene)
+    scored += [] if pinned is result else [with_pinned_edges(result, pinned)]
     scored += [] if constant is None else [with_constant(result, constant)]
     return {a.key: a for a in matched + scored}
 
@@ -92,6 +92,6 @@ def test_the_error_factor_as_a_scale():
     factor = diagnosis.error_factor.factor.value
     (answer,) = (answer for answer in diagnosis.what_if if answer.key == "calibrating_scale")
     scaled = evaluate(truth, found.replace(covariances=found.covariances * factor**2))
-    assert answer.pdq == pytest.approx(kept_inside(scaled, scene_of(scaled)).pdq, abs=1e-12)
+    assert answer.pdq == pytest.approx(scaled.pdq, abs=1e-12)
     (row, *_) = scaled.diagnose(replicates=20).calibration
     assert row.factor == pytest.approx(1.0)

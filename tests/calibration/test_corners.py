@@ -235,27 +235,29 @@ def test_maps_leave_plain_boxes_and_heatmaps() -> None:
     assert constant.notes == ("1 of 3 detections are heatmaps: they stay as they are",)
 
 
-def test_corners_are_kept_inside_for_pdq_where_sizes_are_known() -> None:
+def test_edges_are_pinned_if_asked_for_and_sizes_are_known() -> None:
     truth = GroundTruth.from_boxes(["cup"], {1: (100, 60), 2: (300, 300)}, [1], [[0, 10, 30, 30]], [0])
     found = Detections(
         classes=["cup"], image_ids=[1, 2, 7], boxes=[[-2.0, 10, 97, 59]] * 3, label_probs=[[1.0]] * 3,
         covariances=np.tile(np.eye(2), (3, 2, 1, 1)),
     )  # fmt: skip
-    for_pdq = Calibration(corners=Scale(4.0), target="pdq")
+    for_pdq = Calibration(corners=Scale(4.0), target="pdq", border="pin")
     inside = for_pdq.apply(found, truth)
     assert inside.boxes.tolist() == [[0.5, 10, 97, 58.5], [0.5, 10, 97, 59], [-2, 10, 97, 59]]
     assert sigmas_of(np.asarray(inside.covariances)).tolist() == [[0.25, 4, 1, 0.25], [0.25, 4, 4, 4], [4, 4, 4, 4]]
     assert inside.extents[:, 0].tolist() == [96.5, 96.5, 99.0]
-    assert inside.notes == ()
+    assert inside.notes == ('border="pin" limits the std of edges at the image border: for PDQ, not for a filter',)
     unknown = for_pdq.apply(found)
     assert sigmas_of(np.asarray(unknown.covariances)).tolist() == [[4.0] * 4] * 3
     assert unknown.notes == (
-        "the sizes of images are not known, so corners are not kept inside, which costs PDQ; "
+        'edges are not pinned, though border="pin" was fitted: the sizes of images are not known; '
         "give the ground truth of these images",
     )
-    for_nll = Calibration(corners=Scale(4.0), target="nll").apply(found, truth)
-    assert sigmas_of(np.asarray(for_nll.covariances)).tolist() == [[4.0] * 4] * 3
-    assert for_nll.boxes.tolist() == found.boxes.tolist()
+    for target in ("nll", "pdq"):
+        kept = Calibration(corners=Scale(4.0), target=target).apply(found, truth)
+        assert sigmas_of(np.asarray(kept.covariances)).tolist() == [[4.0] * 4] * 3
+        assert kept.boxes.tolist() == found.boxes.tolist()
+        assert kept.notes == ()
 
 
 def test_classes_are_known_by_any_of_their_names() -> None:

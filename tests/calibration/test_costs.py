@@ -16,13 +16,11 @@ from probox.calibration.pairs import FittingPairs
 
 @pytest.fixture(scope="module")
 def pairs() -> FittingPairs:
-    """Return 72 pairs with residuals of 1 and variances of 1, of which 8 lie at the border."""
+    """Return 72 pairs with residuals of 1 and variances of 1."""
     truth = boxes_truth(12)
     pairs = FittingPairs.of(truth, simulated(truth))
-    free = np.ones((72, 4), bool)
-    free[:8, 2] = False
     unit = np.tile(np.eye(2), (72, 2, 1, 1))
-    return dataclasses.replace(pairs, residuals=np.ones((72, 4)), covariances=unit, free=free)
+    return dataclasses.replace(pairs, residuals=np.ones((72, 4)), covariances=unit)
 
 
 def scaled(pairs: FittingPairs, factors: np.ndarray) -> FittingPairs:
@@ -34,29 +32,13 @@ def growth(factor: float) -> float:
     return 4 * np.log(factor) + 2 * (factor**-2 - 1)
 
 
-def test_borders_are_named_where_they_are_the_reason(pairs: FittingPairs) -> None:
-    at_border = np.where(np.arange(72) < 8, 0.1, 0.9)
-    worse = (8 * growth(0.1) + 64 * growth(0.9)) / 72
-    assert notes_on_nll("pdq", pairs, scaled(pairs, at_border)) == (
-        f"NLL gets worse by {worse:.3g}: for PDQ corners are kept inside the image, with sigmas of a fraction of a "
-        f"pixel at its border, which NLL punishes; that of the 64 of 72 boxes without an edge there changes by "
-        f"{growth(0.9):+.2f}",
-    )
-
-
-@pytest.mark.parametrize(("factor", "borders"), [(0.3, True), (0.2, False)])
-def test_borders_are_the_reason_if_they_are_most_of_it(pairs: FittingPairs, factor: float, borders: bool) -> None:
-    after = scaled(pairs, np.where(np.arange(72) < 8, 0.07, factor))
-    worse = (8 * growth(0.07) + 64 * growth(factor)) / 72
-    assert (growth(factor) < worse / 2) == borders
-    assert ("at its border" in notes_on_nll("pdq", pairs, after)[0]) == borders
-
-
 def test_other_reasons(pairs: FittingPairs) -> None:
     after = scaled(pairs, np.full(72, 0.5))
     said = f"NLL gets worse by {growth(0.5):.3g}"
     (pdq,), (coverage,), (nll,) = (notes_on_nll(target, pairs, after) for target in ("pdq", "coverage", "nll"))
-    assert pdq == f"{said}: sigmas are fitted for PDQ and corners kept inside the image, neither of which is for NLL"
+    assert pdq == f"{said}: sigmas are fitted for PDQ, not for NLL"
+    (pinned,) = notes_on_nll("pdq", pairs, after, "pin")
+    assert pinned == f'{pdq}, and border="pin" limits them at the image border'
     assert coverage == f"{said}: sigmas are fitted for coverage, not for NLL"
     assert nll.startswith(f"{said} on images held out, though sigmas are fitted for it")
 

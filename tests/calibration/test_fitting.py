@@ -14,6 +14,7 @@ from probox.calibration.corners import ClassScale, Scale
 from probox.calibration.isotonic import Curve
 from probox.calibration.labels import ScoreCurves, Temperature
 from probox.demo import Demo
+from probox.fusion import keep_inside
 
 
 @pytest.fixture(scope="module")
@@ -235,3 +236,68 @@ def test_labels_are_fitted_without_the_images_that_they_are_judged_on(monkeypatc
     left_out = [everywhere - images for images in fitted_on[1:]]
     assert [len(images) for images in left_out] == [3, 3, 3, 3]
     assert set.union(*left_out) == everywhere
+
+
+@pytest.fixture(scope="module")
+def cut_off() -> tuple[GroundTruth, Detections]:
+    """Return objects of which some are cut off by the image, and detections that wrongly end there now and then."""
+    rng = np.random.default_rng(5)
+    boxes = np.stack([[0, 30, 60, 90], [12, 10, 88, 50], [20, 40, 80, 100], [8, 10, 92, 60]] * 20).astype(float)
+    sizes = dict.fromkeys(range(len(boxes)), (100, 100))
+    truth = GroundTruth.from_boxes(["cup"], sizes, list(sizes), boxes, [0] * len(boxes))
+    found = Detections(
+        classes=["cup"],
+        image_ids=list(sizes),
+        boxes=np.clip(boxes + 5.0 * rng.standard_normal(boxes.shape), 0, 100),
+        label_probs=np.full((len(boxes), 1), 0.9),
+        covariances=np.tile(25.0 * np.eye(2), (len(boxes), 2, 1, 1)),
+    )
+    return truth, found
+
+
+def pin(found: Detections) -> Detections:
+    boxes, covariances = keep_inside(found.boxes, np.asarray(found.covariances), (100, 100))
+    return found.replace(boxes=boxes, covariances=covariances, extents=None)
+
+
+@pytest.mark.parametrize("change", [lambda found: found, pin], ids=["keep", "pin"])
+def test_diagnosis_and_calibration_judge_the_same_edges(cut_off, change) -> None:
+    """One file has one coverage, and one sentence about its edges on the border."""
+    truth, found = cut_off[0], change(cut_off[1])
+    diagnosis = probox.evaluate(truth, found).diagnose(replicates=20)
+    fitted = fit(truth, found, target="nll", resamples=20)
+    for level in (68, 90):
+        coverage = diagnosis.numbers[f"coverage_{level}"]
+        assert fitted.gain.changes[f"coverage{level}"].before == pytest.approx(coverage, abs=1e-12)
+    (said,) = (text for text in fitted.notes if "lie on the image border" in text)
+    assert said in diagnosis.remarks
+    pairs = probox.evaluate(truth, found).matched_pairs
+    z = np.abs(pairs.residuals / np.sqrt(pairs.variances))[pairs.truncated]
+    reach = 0.994457883  # 68% of a Gaussian
+    assert said == (
+        f"40 of 320 edges lie on the image border and are left out: {100 * (z <= reach).mean():.1f}% of them are in "
+        f"their 68% interval, errors are {np.quantile(z, 0.68) / reach:.2g} times their std"
+    )
+
+
+def test_pinned_detections_are_noticed(cut_off) -> None:
+    truth, found = cut_off
+    kept = fit(truth, found, target="nll", resamples=10)
+    pinned = fit(truth, pin(found), target="nll", resamples=10)
+    assert not any("pinned" in text for text in kept.notes)
+    changed = np.diagonal(pin(found).covariances, axis1=-2, axis2=-1) < 25.0
+    (said,) = (text for text in pinned.notes if "pinned" in text)
+    assert said.startswith(f"{changed.sum()} of 320 edges are pinned: their std is half their distance to the image")
+    assert not any("pinned" in text for text in fit(truth, pin(found), border="pin", resamples=10).notes)
+
+
+def test_a_fit_pins_on_request_only(cut_off) -> None:
+    truth, found = cut_off
+    kept, pinned = fit(truth, found, resamples=10), fit(truth, found, border="pin", resamples=10)
+    assert (kept.calibration.border, pinned.calibration.border) == ("keep", "pin")
+    assert (kept.held_out.boxes == found.boxes).all()
+    assert pinned.held_out.covariances[:, :, 0, 0].min() == pytest.approx(0.0625)
+    assert kept.held_out.covariances[:, :, 0, 0].min() > 1.0
+    assert pinned.gain.changes["PDQ"].after > kept.gain.changes["PDQ"].after + 0.02
+    with pytest.raises(InputError, match='border="pin" is for PDQ, not for nll'):
+        fit(truth, found, target="nll", border="pin")

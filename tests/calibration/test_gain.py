@@ -80,7 +80,7 @@ def test_parts_of_pdq_add_up(seed: int, threshold: float | None, preset: str) ->
     result = probox.evaluate(truth, inside, convention=convention, measures=["pdq"])
     total, counted = pdq_parts(result).sum(axis=0)
     assert counted == 0 or total / counted == pytest.approx(result.pdq)
-    curve = PdqCurve(truth, found, convention)
+    curve = PdqCurve(truth, found, convention, border="pin")
     parts = curve.parts(Scale(1.0))
     assert parts is curve.parts(Scale(1.0))
     assert parts[:, 0].sum() <= total + 1e-9, "fewer detections cannot match better"

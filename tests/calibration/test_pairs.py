@@ -45,8 +45,8 @@ def test_pairs_of_a_small_scene() -> None:
     assert pairs.z[order][0].tolist() == [-0.75, -1, 0, 2.25]
 
 
-@pytest.mark.parametrize(("edge", "said", "free"), [(1.0, 5, False), (1.01, 2.01, True), (5, 2.0, False)])
-def test_the_border_is_one_pixel_wide_and_two_for_detections(edge: float, said: float, free: bool) -> None:
+@pytest.mark.parametrize(("edge", "said", "free"), [(1.0, 5, False), (1.01, 2.01, True), (5, 0.0, True)])
+def test_the_border_is_one_pixel_of_the_truth(edge: float, said: float, free: bool) -> None:
     truth = GroundTruth.from_boxes(["cup"], {1: (60, 40)}, [1], [[edge, edge, 60 - edge, 40 - edge]], [0])
     boxes = [[said, said, 60 - said, 40 - said]]
     found = Detections(classes=["cup"], image_ids=[1], boxes=boxes, label_probs=[[1.0]])

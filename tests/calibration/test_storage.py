@@ -72,6 +72,20 @@ def test_a_file_gives_back_every_bit(corners: CornerMap, labels: LabelMap, name:
     assert Calibration.from_json(json.loads(json.dumps(calibration.to_json()))) == calibration
 
 
+@pytest.mark.parametrize("border", ["keep", "pin"])
+def test_a_file_says_what_happens_at_borders(border: str) -> None:
+    content = Calibration(corners=Scale(2.0), target="pdq", border=border).to_json()
+    assert content["corners"]["border"] == border
+    assert Calibration.from_json(content).border == border
+
+
+@pytest.mark.parametrize(("target", "border"), [("pdq", "pin"), ("nll", "keep"), ("coverage", "keep")])
+def test_an_older_file_does_what_it_did(target: str, border: str) -> None:
+    content = Calibration(corners=Scale(2.0), target=target).to_json()
+    del content["corners"]["border"]
+    assert Calibration.from_json(content).border == border
+
+
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     Calibration(corners=CORNERS[0], labels=LABELS[1]).save(path)
@@ -159,7 +173,8 @@ WRONG = {
     "corners.network\\[0\\].weights\\[1\\]\\[2\\]: expected a number from -1e\\+06 to 1e\\+06": network(
         put("corners", "network", 0, "weights", 1, 2, 2e6)
     ),
-    "corners: expected no key 'networks', only .* classes, network": network(put("corners", "networks", [])),
+    "corners.border: expected one of keep, pin, but got 'clip'": put("corners", "border", "clip"),
+    "corners: expected no key 'networks', only .* classes, border, network": network(put("corners", "networks", [])),
     'corners: expected a key "level"': learned(drop("corners", "level")),
     "corners.level: expected a number from -13.82 to 13.82, but got 14": learned(put("corners", "level", 14)),
     "corners.level: expected a number, but got '-1'": learned(put("corners", "level", "-1")),

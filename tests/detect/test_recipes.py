@@ -42,19 +42,14 @@ def test_constant_is_a_share_of_the_side_and_the_boxes_are_the_plain_ones() -> N
     found = detect(detector, [IMAGE], [7], Options(uncertainty="constant", relative_std=0.05))[0]
     for name in ("labels", "scores", "label_probs", "image_ids"):
         np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
-    # Inside the image: sigma = share x side, exactly.
-    np.testing.assert_array_equal(found.boxes[:2], plain.boxes[:2])
-    for row, (width, height) in enumerate([(20.0, 20.0), (40.0, 8.0)]):
+    np.testing.assert_array_equal(found.boxes, plain.boxes)
+    for row, (width, height) in enumerate([(20.0, 20.0), (40.0, 8.0), (30.0, 35.0)]):
         wanted = np.diag([(0.05 * width) ** 2, (0.05 * height) ** 2])
         np.testing.assert_allclose(found.covariances[row], [wanted, wanted], rtol=1e-14)
-    # At the border: the rule of every other way, or none.
-    whole = np.diag([1.5**2, 1.75**2])
-    boxes, covariances = keep_inside(plain.boxes[2:], np.array([[whole, whole]]), SIZE)
-    np.testing.assert_array_equal(found.boxes[2:], boxes)
-    np.testing.assert_allclose(found.covariances[2:], covariances, rtol=1e-14)
-    literal = detect(detector, [IMAGE], [7], Options(uncertainty="constant", relative_std=0.05, recipe="paper"))[0]
-    np.testing.assert_array_equal(literal.boxes, plain.boxes)
-    np.testing.assert_allclose(literal.covariances[2], [whole, whole], rtol=1e-14)
+    pinned = detect(detector, [IMAGE], [7], Options(uncertainty="constant", relative_std=0.05, border="pin"))[0]
+    boxes, covariances = keep_inside(plain.boxes, found.covariances, SIZE)
+    np.testing.assert_array_equal(pinned.boxes, boxes)
+    np.testing.assert_array_equal(pinned.covariances, covariances)
     assert Options().relative_std == 0.07
 
 

@@ -281,6 +281,20 @@ def test_photos_that_were_turned_or_are_dark_are_said(ssd: Path, photos: Path, t
     assert run.sizes[7] == (80, 40)
 
 
+def test_pinned_edges_are_noted(ssd: Path, photos: Path, tmp_path: Path) -> None:
+    images = find_images(photos)
+    kept = detect_images(_detector(ssd), images, tmp_path / "kept.json", Options(uncertainty="constant"))
+    assert kept.notes == ()
+    options = Options(uncertainty="constant", border="pin")
+    pinned = detect_images(_detector(ssd), images, tmp_path / "pinned.json", options)
+    changed = np.diagonal(pinned.found.covariances - kept.found.covariances, axis1=-2, axis2=-1) < 0
+    assert changed.any()
+    assert pinned.notes == (
+        f'border="pin": {changed.sum():,} of {4 * len(kept.found):,} edges have a std of half their distance to the '
+        "image border, which raises PDQ and is overconfident; do not use these covariances in a filter",
+    )
+
+
 def test_two_images_of_one_id_are_refused(ssd: Path, photos: Path, tmp_path: Path) -> None:
     images = [ImageFile(1, photos / "3.png"), ImageFile(1, photos / "7.png")]
     with pytest.raises(InputError, match=r"image 1: .*3\.png and .*7\.png have the same id"):

@@ -11,6 +11,7 @@ import pytest
 from probox.detect import Candidates, Detector, Dropout, Options, detect
 from probox.detect.uncertainty import ZOOMS, detections_from, hypotheses
 from probox.errors import InputError
+from probox.fusion import Spread
 
 CLASSES = ("cup", "dog", "car")
 IMAGE = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
@@ -225,17 +226,31 @@ def test_edge_distributions_need_a_head_that_has_them() -> None:
     np.testing.assert_allclose(found.covariances[0], [np.diag([9.0, 1.0])] * 2)  # min_std is a pixel
 
 
-def test_corners_at_the_border_keep_their_probability() -> None:
-    detector = Scripted(_candidates(([0, 10, 30, 40], [0.8, 0.0, 0.0]), ([0, 10, 31, 40], [0.7, 0.0, 0.0])))
-    found = detect(detector, [IMAGE], [1], Options(uncertainty="nms-clusters"))[0]
-    x1, std = found.boxes[0, 0], np.sqrt(found.covariances[0, 0, 0, 0])
-    assert 0 < x1 < 1
-    assert x1 - 2 * std >= -1e-9
+@pytest.mark.parametrize("uncertainty", ["constant", "nms-clusters", "mc-dropout", "edge-distribution"])
+@pytest.mark.parametrize("min_std", [1.0, 6.0])
+def test_edges_at_the_border_keep_their_std(uncertainty: str, min_std: float) -> None:
+    """An object 10 pixels inside the image that the detector places at the border: the std must be that of others."""
+    candidates = Candidates(
+        np.array([[-2.0, 10, 30, 40]]), np.array([[0.8, 0, 0]], np.float32), np.array([[np.diag([9.0, 9.0])] * 2])
+    )
+    detector = Scripted(candidates, has_edges=True)
+    options = {"uncertainty": uncertainty, "passes": 1, "spread": Spread(min_std=min_std), "relative_std": 0.1}
+    kept = detect(detector, [IMAGE], [1], Options(**options))[0]
+    x1, std = kept.boxes[0, 0], np.sqrt(kept.covariances[0, 0, 0, 0])
+    assert x1 == 0.0
+    assert std == pytest.approx(3.0 if uncertainty == "constant" else max(3.0, min_std))
+    pinned = detect(detector, [IMAGE], [1], Options(**options, border="pin"))[0]
+    assert (pinned.boxes[0, 0], np.sqrt(pinned.covariances[0, 0, 0, 0])) == (0.5, pytest.approx(0.25))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"uncertainty": "guess"}, "uncertainty"), ({"passes": 0}, "pass"), ({"score": 1.0}, "score")],
+    [
+        ({"uncertainty": "guess"}, "uncertainty"),
+        ({"border": "clip"}, "border .* keep, pin"),
+        ({"passes": 0}, "pass"),
+        ({"score": 1.0}, "score"),
+    ],
 )
 def test_wrong_options_are_named(options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -84,3 +84,22 @@ def test_files_are_fused(tmp_path: Path, capsys: pytest.CaptureFixture[str], nam
     fused = read_detections(tmp_path / name, truth)
     assert len(fused) == 4
     assert (fused.covariances[:, :, 0, 0] >= 1.0 - 1e-9).all()
+
+
+def test_files_are_pinned_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = {"id": 5, "width": 80, "height": 60, "file_name": "5.jpg"}
+    coco = {"images": [image], "categories": [{"id": 1, "name": "cup"}], "annotations": []}
+    (tmp_path / "truth.json").write_text(json.dumps(coco))
+    truth = probox.read_truth(tmp_path / "truth.json")
+    member = probox.Detections(classes=["cup"], image_ids=[5], boxes=[[0, 20, 40, 50]], label_probs=[[0.9]])
+    write_rvc1(tmp_path / "a.json", member, truth)
+    files = [str(tmp_path / file) for file in ("truth.json", "a.json", "a.json")]
+    stds = {}
+    for border in ("keep", "pin"):
+        with pytest.raises(SystemExit):
+            main(["fuse", *files, "--border", border, "--out", str(tmp_path / "out.json"), "--json"])
+        notes = json.loads(capsys.readouterr().out)["notes"]
+        assert [text.split(":")[0] for text in notes] == ([] if border == "keep" else ["--border pin"])
+        stds[border] = np.sqrt(read_detections(tmp_path / "out.json", truth).covariances[0, 0, 0, 0])
+    assert stds["pin"] == pytest.approx(0.25)
+    assert stds["keep"] > 2.0

@@ -1,15 +1,17 @@
-"""Corners kept inside the image, against the rule written out coordinate by coordinate."""
+"""Corners at the image border: the rule of `pin` written out coordinate by coordinate, and who follows it."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
 
-from probox.fusion import keep_inside
+from probox.errors import InputError
+from probox.fusion import from_edge_distributions, fuse_candidates, fuse_samples, keep_inside
 
 
 def by_the_rule(box, covariance, size, sigmas, margin):
@@ -70,3 +72,34 @@ def test_the_rule(data: st.DataObject, count: int, own_sizes: bool) -> None:
         box, covariance = by_the_rule(boxes[row].tolist(), covariances[row].tolist(), size, sigmas, margin)
         np.testing.assert_allclose(moved[row], box, rtol=1e-15)
         np.testing.assert_allclose(limited[row], covariance, rtol=1e-12, atol=1e-300)
+
+
+BOX = [-4.0, 20.0, 60.0, 80.0]
+PROBS = [[0.9]]
+
+
+@pytest.mark.parametrize(
+    "fuse",
+    [
+        lambda **options: fuse_samples([[BOX]], [PROBS], classes=["cup"], **options),
+        lambda **options: fuse_candidates([BOX], PROBS, classes=["cup"], **options),
+        lambda **options: from_edge_distributions(
+            [[[0.5, 0.5, 0.0]] * 4], [[4.0, 40.0]], 16.0, PROBS, classes=["cup"], **options
+        ),
+    ],
+    ids=["samples", "candidates", "edges"],
+)
+def test_fusion_pins_on_request_only(fuse) -> None:
+    free = fuse()
+    assert free.boxes[0, 0] == -4.0
+    clipped = fuse(image_size=(100, 100))
+    assert clipped.boxes[0, 0] == 0.0
+    assert (clipped.covariances == free.covariances).all()
+    pinned = fuse(image_size=(100, 100), border="pin")
+    boxes, covariances = keep_inside(free.boxes, free.covariances, (100, 100))
+    assert (pinned.boxes == boxes).all()
+    assert (pinned.covariances == covariances).all()
+    with pytest.raises(InputError, match="needs the size of the image"):
+        fuse(border="pin")
+    with pytest.raises(InputError, match="expected border to be one of keep, pin, but got 'inside'"):
+        fuse(image_size=(100, 100), border="inside")

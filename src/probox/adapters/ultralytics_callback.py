@@ -17,6 +17,7 @@ from probox.detect.ultralytics import names_of, yolo_candidates, yolo_traits
 from probox.detect.uncertainty import Options, detections_from
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
+from probox.fusion.gaussian import Border
 from probox.tables.arrays import to_numpy
 
 __all__ = ["UltralyticsPDQ"]
@@ -43,6 +44,8 @@ class UltralyticsPDQ:
         None: the validator's own detections, one label each. Otherwise what the head knows and validation throws away,
         from the same forward pass: all classes' probabilities, and corners that are certain (``none``), as spread as
         the candidates of a detection, or as the head's own edge distributions.
+    border : {"keep", "pin"}
+        Edges at the image border: keep their estimated std, or pin it, as `probox.detect.Options` has it.
     log : sequence of str
         Which numbers to log, by their names in `probox.Evaluation.summary`.
     **options
@@ -64,11 +67,12 @@ class UltralyticsPDQ:
         *,
         score: float = 0.25,
         uncertainty: Literal["none", "nms-clusters", "edge-distribution"] | None = None,
+        border: Border = "keep",
         log: Sequence[str] = ("PDQ",),
         **options: Any,
     ) -> None:
         # More than Ultralytics' own limit of 300 are never kept of an image.
-        self._choice = Options(score=score, uncertainty=uncertainty or "none", max_detections=300)
+        self._choice = Options(score=score, uncertainty=uncertainty or "none", border=border, max_detections=300)
         self._from_head = uncertainty is not None
         if uncertainty in ("mc-dropout", "flip-scale"):
             raise InputError(

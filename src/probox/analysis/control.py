@@ -1,9 +1,8 @@
 """The control of every uncertainty: the same boxes with the best constant sigma, and the best scale of their own.
 
 Both are found on one half of the images and applied to the other, so that no number is judged by images that chose it.
-PDQ takes away the probability that a corner has beyond the image's border, and detectors of this package keep their
-corners inside (`probox.fusion.keep_inside`); so does the control, or it would lose by its borders alone. What it is
-compared with is the detector's own with its corners kept inside, too.
+They are pinned at the image border (`probox.fusion.keep_inside`) if and only if all detections with a covariance are:
+PDQ takes away the probability that a corner has beyond the border, and one side would win by that alone.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ __all__ = [
     "best_constant",
     "best_scale",
     "halves",
-    "kept_inside",
+    "is_pinned",
+    "pin_edges",
     "searched",
 ]
 
@@ -71,14 +71,23 @@ def halves(images: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return images % 2
 
 
-def kept_inside(evaluation: Evaluation, scene: Scene) -> Evaluation:
-    """Return the evaluation with corners kept inside the image: itself where they are."""
+def pin_edges(evaluation: Evaluation, scene: Scene) -> Evaluation:
+    """Return the evaluation of the detections pinned at the image border: itself where they are, or have no std."""
     table = evaluation.detections
+    if is_pinned(evaluation, scene) or not table.covariances.any():
+        return evaluation
     boxes, covariances = _inside(scene, table.covariances)
     moved = (boxes != table.boxes).any(axis=1) | (covariances != table.covariances).any(axis=(1, 2, 3))
-    if not moved.any():
-        return evaluation
     return scene.with_rows(evaluation, moved, boxes=boxes[moved], covariances=covariances[moved], extents=None)
+
+
+def is_pinned(evaluation: Evaluation, scene: Scene) -> bool:
+    """Return whether there are covariances, and pinning changes none of them, but for rounding."""
+    table = evaluation.detections
+    if not table.covariances.any():
+        return False
+    boxes, covariances = _inside(scene, table.covariances)
+    return np.allclose(boxes, table.boxes, atol=1e-3) and np.allclose(covariances, table.covariances, rtol=1e-3)
 
 
 def best_constant(evaluation: Evaluation, scene: Scene) -> Fitted | None:
@@ -102,10 +111,16 @@ def searched(evaluation: Evaluation, scene: Scene, control: str, half: int) -> f
     if not chosen.any():
         return None
     others = halves(np.arange(len(evaluation.dataset))) != half
-    part = scene.of(evaluation.dataset.image_ids[others], chosen)
+    part, pinned = scene.of(evaluation.dataset.image_ids[others], chosen), is_pinned(evaluation, scene)
     between, covariances_of = _CONTROLS[control]
     rows = np.flatnonzero(chosen)
-    return _search(part, between, lambda number: covariances_of(evaluation, number, rows))
+
+    def lost(logarithm: float) -> float:
+        scored = _scored(part, covariances_of(evaluation, float(np.exp(logarithm)), rows), pinned)
+        return -float(scored.detections.quality("pPDQ").sum())
+
+    low, high = np.log(between)
+    return float(np.exp(golden_section(lost, low, high, steps=STEPS)))
 
 
 def applied(evaluation: Evaluation, scene: Scene, control: str, values: tuple[float | None, ...]) -> Fitted | None:
@@ -116,7 +131,7 @@ def applied(evaluation: Evaluation, scene: Scene, control: str, values: tuple[fl
     table = evaluation.detections
     per_row = np.asarray([even, odd])[halves(table.image_rows)]
     covariances = _CONTROLS[control][1](evaluation, per_row, np.arange(len(table)))
-    return Fitted((even, odd), _scored_inside(scene, covariances))
+    return Fitted((even, odd), _scored(scene, covariances, is_pinned(evaluation, scene)))
 
 
 def _constant(evaluation: Evaluation, share: float | FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
@@ -135,30 +150,21 @@ _CONTROLS: dict[
 """Between which numbers each control is sought, and the covariances that some detections have under one."""
 
 
-def _scored_inside(scene: Scene, covariances: FloatArray) -> Evaluation:
+def _scored(scene: Scene, covariances: FloatArray, pinned: bool) -> Evaluation:
+    if not pinned:
+        return scene.scored(covariances=covariances)
     boxes, covariances = _inside(scene, covariances)
     return scene.scored(boxes=boxes, covariances=covariances, extents=None)
 
 
 def _inside(scene: Scene, covariances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return boxes and covariances kept inside; plain boxes, which claim nothing beyond, stay as they are."""
+    """Return boxes and covariances pinned at the image border; boxes without covariance stay as they are."""
     dataset = scene.truth.dataset
     sizes = dataset.shapes[dataset.rows_of(scene.found.image_ids)].astype(np.float64)
     spread = covariances.any(axis=(1, 2, 3))
     boxes, covariances = scene.found.boxes.copy(), covariances.copy()
     boxes[spread], covariances[spread] = keep_inside(boxes[spread], covariances[spread], sizes[spread])
     return boxes, covariances
-
-
-def _search(part: Scene, between: tuple[float, float], covariances_of: Callable[[float], FloatArray]) -> float:
-    """Return the number between the ends that gives the highest sum of pPDQ."""
-
-    def lost(logarithm: float) -> float:
-        scored = _scored_inside(part, covariances_of(float(np.exp(logarithm))))
-        return -float(scored.detections.quality("pPDQ").sum())
-
-    low, high = np.log(between)
-    return float(np.exp(golden_section(lost, low, high, steps=STEPS)))
 
 
 def _that_matter(evaluation: Evaluation) -> npt.NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probox.analysis.calibration_table import ErrorFactor, find_error_factor
-from probox.analysis.control import applied, kept_inside, searched
+from probox.analysis.control import applied, pin_edges, searched
 from probox.analysis.rescoring import Scene
 from probox.analysis.skill import Skill, skill_of, skill_of_pdq
 from probox.analysis.thresholds import BestThreshold, best_threshold
@@ -16,8 +16,8 @@ from probox.analysis.what_if import (
     WhatIf,
     labels_right,
     with_constant,
-    with_corners_inside,
     with_factor,
+    with_pinned_edges,
     with_scale,
     with_truth_boxes,
 )
@@ -139,13 +139,13 @@ def under_scale(case: Case, values: tuple[float | None, ...], factor: float) -> 
 
 
 def under_constant(case: Case, values: tuple[float | None, ...]) -> Controlled:
-    """Return the same of the best constant sigma and of corners kept inside, and the skill in PDQ."""
+    """Return the same of the best constant sigma and of pinned edges, and the skill in PDQ."""
     evaluation, scene = case.evaluation, case.to_score()
-    constant, inside = applied(evaluation, scene, "constant", values), kept_inside(evaluation, scene)
+    constant, pinned = applied(evaluation, scene, "constant", values), pin_edges(evaluation, scene)
     answers = [] if constant is None else [with_constant(evaluation, constant)]
-    answers += [] if inside is evaluation else [with_corners_inside(evaluation, inside)]
+    answers += [] if pinned is evaluation else [with_pinned_edges(evaluation, pinned)]
     if constant is None:
         return Controlled(answers)
     deterministic = scene.scored(covariances=None).pdq if evaluation.detections.covariances.any() else evaluation.pdq
-    skill = skill_of_pdq(inside, constant, deterministic, replicates=case.replicates, seed=case.seed)
+    skill = skill_of_pdq(evaluation, constant, deterministic, replicates=case.replicates, seed=case.seed)
     return Controlled(answers, skill)

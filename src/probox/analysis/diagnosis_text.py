@@ -155,7 +155,7 @@ def _rule_words(rule: str) -> str:
         "energy": "energy score",
         "energy_pixels": "energy score (pixels)",
         "crps": "CRPS",
-        "pdq": "PDQ, kept inside",
+        "pdq": "PDQ",
     }[rule]
 
 

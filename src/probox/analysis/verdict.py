@@ -112,7 +112,7 @@ def _baseline(diagnosis: Diagnosis) -> str:
         return f"{text} instead of {100 * skill.own:.2f} without covariances"
     own, low, high = (100 * value for value in (skill.skill.value, skill.skill.low, skill.skill.high))
     difference = f"{own:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
-    text += f", own std {100 * skill.own:.2f} (corners kept inside), "
+    text += f", own std {100 * skill.own:.2f}, "
     text += f"deterministic boxes {100 * skill.deterministic:.2f}. "
     if not math.isnan(skill.gain_fraction):
         text += f"The baseline reaches {100 * skill.gain_fraction:.0f}% of the gain over deterministic boxes. "

@@ -24,8 +24,8 @@ __all__ = [
     "truth_boxes",
     "what_if_matched",
     "with_constant",
-    "with_corners_inside",
     "with_factor",
+    "with_pinned_edges",
     "with_scale",
     "with_truth_boxes",
     "would_be_duplicates",
@@ -39,7 +39,7 @@ TITLES = {
     "best_scale": "best scale of sigma",
     "calibrating_scale": "std times the error factor",
     "best_constant": "best constant sigma",
-    "kept_inside": "corners kept inside",
+    "kept_inside": "edges pinned at the border",
     "truth_boxes": "truth's boxes",
 }
 """What each repair is called where results stand side by side."""
@@ -94,13 +94,13 @@ def labels_right(evaluation: Evaluation, scene: Scene) -> WhatIf:
 
 def with_scale(evaluation: Evaluation, scale: Fitted) -> WhatIf:
     """Return what the best scale of sigmas would bring."""
-    words = f"std times {scale.value:.2g} (best for PDQ on other images), corners kept inside"
+    words = f"std times {scale.value:.2g} (best for PDQ on other images)"
     return _answer(evaluation, "best_scale", words, scale.evaluation.pdq)
 
 
 def with_factor(evaluation: Evaluation, scale: Fitted) -> WhatIf:
     """Return what the error factor would bring, by which the std would be calibrated."""
-    words = f"std times {scale.value:.2f} (error factor, calibrated), corners kept inside"
+    words = f"std times {scale.value:.2f} (error factor, calibrated)"
     return _answer(evaluation, "calibrating_scale", words, scale.evaluation.pdq)
 
 
@@ -110,9 +110,9 @@ def with_constant(evaluation: Evaluation, constant: Fitted) -> WhatIf:
     return _answer(evaluation, "best_constant", words, constant.evaluation.pdq)
 
 
-def with_corners_inside(evaluation: Evaluation, inside: Evaluation) -> WhatIf:
-    """Return what corners kept inside the image would bring."""
-    return _answer(evaluation, "kept_inside", "corners kept inside the image", inside.pdq)
+def with_pinned_edges(evaluation: Evaluation, pinned: Evaluation) -> WhatIf:
+    """Return what edges pinned at the image border would bring, at the price of their calibration."""
+    return _answer(evaluation, "kept_inside", "edges pinned at the image border (overconfident)", pinned.pdq)
 
 
 def with_truth_boxes(evaluation: Evaluation, scene: Scene) -> WhatIf:

@@ -189,11 +189,7 @@ def left_as_they_are(found: Detections, mapping: CornerMap) -> npt.NDArray[np.bo
 
 
 def calibrated(found: Detections, mapping: CornerMap, dataset: Dataset | None = None) -> Detections:
-    """Return detections after a map; if the sizes of their images are given, with corners kept inside these.
-
-    PDQ takes away the probability that corners have beyond a border, so whoever calibrates for PDQ keeps them inside,
-    as `probox.fusion.keep_inside` does. NLL and coverage want sigmas as large at a border as elsewhere.
-    """
+    """Return detections after a map; if a data set is given, pinned at the borders of its images (`keep_inside`)."""
     changed = np.flatnonzero(~left_as_they_are(found, mapping))
     if not len(changed):
         return found

@@ -15,7 +15,7 @@ MUCH_NLL = 1.0
 """An NLL that grows by more than this, in nats, is explained."""
 
 
-def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs) -> tuple[str, ...]:
+def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs, border: str = "keep") -> tuple[str, ...]:
     """Return why NLL gets much worse, if it does, from the same pairs before and after."""
     both = before.usable & after.usable
     worse = _nll_growth(before, after, both)
@@ -24,17 +24,8 @@ def notes_on_nll(target: str, before: FittingPairs, after: FittingPairs) -> tupl
     said = f"NLL gets worse by {worse:,.3g}"
     if target == "nll":
         return (f"{said} on images held out, though sigmas are fitted for it: they are better left as they are",)
-    if target == "coverage":
-        return (f"{said}: sigmas are fitted for coverage, not for NLL",)
-    inland = both & before.free.all(axis=1)
-    elsewhere = _nll_growth(before, after, inland)
-    if not elsewhere <= worse / 2:  # borders are not most of it
-        return (f"{said}: sigmas are fitted for PDQ and corners kept inside the image, neither of which is for NLL",)
-    return (
-        f"{said}: for PDQ corners are kept inside the image, with sigmas of a fraction of a pixel at its border, which "
-        f"NLL punishes; that of the {int(inland.sum()):,} of {int(both.sum()):,} boxes without an edge there changes "
-        f"by {elsewhere:+.2f}",
-    )
+    pinned = ', and border="pin" limits them at the image border' if border == "pin" else ""
+    return (f"{said}: sigmas are fitted for {'PDQ' if target == 'pdq' else target}, not for NLL{pinned}",)
 
 
 def _nll_growth(before: FittingPairs, after: FittingPairs, rows: npt.NDArray[np.bool_]) -> float:

@@ -23,6 +23,7 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.inputs import Images, read_inputs
 from probox.files.reading import Paths
+from probox.fusion.gaussian import Border, check_border
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.mapping import Mapper, here
 from probox.tables.detections import Detections
@@ -70,6 +71,7 @@ def fit(
     alpha: float = 0.1,
     level: float = 0.9,
     learner: Learner | None = None,
+    border: Border = "keep",
     convention: str | Convention | None = None,
     resamples: int = 1000,
     threads: int | None = None,
@@ -105,6 +107,9 @@ def fit(
         For coverage: the central interval of an edge that is to hold its share.
     learner : callable, optional
         Learned: who learns the law. Default: a linear one; `probox.torch.NetworkLearner` adds a network.
+    border : {"keep", "pin"}
+        ``keep`` the calibrated std of edges at the image border, or for target ``"pdq"`` ``pin`` it
+        (`probox.fusion.keep_inside`), which is PDQ-optimal and overconfident.
     convention : str or Convention, optional
         How PDQ is measured, as for `probox.evaluate`.
     resamples : int
@@ -135,15 +140,18 @@ def fit(
             remedy="leave set_cov out",
         )
     target = _checked_choices(method, labels, target)
+    check_border(border)
+    if border == "pin" and target != "pdq":
+        raise InputError(f'border="pin" is for PDQ, not for {target}', remedy='leave border out, or use target="pdq"')
     if learner is not None and method != "learned":
         raise InputError(f"a learner is for what is learned, not for {method}", remedy='use method="learned"')
     if learner is not None and not callable(learner):
         raise InputError(f"expected learner to be callable, but got {learner!r:.40}")
     _check_numbers(folds=folds, seed=seed, alpha=alpha, level=level, resamples=resamples)
     truth, found = read_inputs(truth, found, "fit", images=images, repair=repair)
-    job = Job(truth, found, method, labels, target, alpha, level, threads, learner)
+    job = Job(truth, found, method, labels, target, alpha, level, threads, learner, border)
     job.check_covariances()
-    job.curve = PdqCurve(truth, found, chosen, threads=threads) if target == "pdq" else None
+    job.curve = PdqCurve(truth, found, chosen, threads=threads, border=border) if target == "pdq" else None
     parts = min(folds, len(truth.dataset))
     fold_of_image = dealt(len(truth.dataset), parts, seed) if parts > 1 else np.zeros(len(truth.dataset), np.int64)
     without_one = [fold_of_image != fold for fold in range(parts)] if parts > 1 else []
@@ -156,6 +164,7 @@ def fit(
         corners=corners.mapping,
         labels=mapped.mapping,
         target=target,
+        border=border,
         classes=tuple(zip(truth.classes, truth.dataset.category_ids.tolist(), strict=True)),
         origin=job.origin(),
     )
@@ -180,7 +189,7 @@ def fit(
 
     before = held_out.numbers(found)
     notes += notes_on_images(len(truth.dataset))
-    notes += notes_on_nll(target, before.pairs, after.pairs)
+    notes += notes_on_nll(target, before.pairs, after.pairs, border)
     if labels != "none":
         here = job.image_rows >= 0
         notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.label_threshold)

@@ -20,6 +20,9 @@ from probox.calibration.pdq_curve import PdqCurve, pdq_by_image
 from probox.calibration.record import Calibration
 from probox.convention import Convention
 from probox.errors import InputError
+from probox.fusion.gaussian import pinned_edges
+from probox.measures.scoring.covariances import edge_variances
+from probox.measures.scoring.pair_rows import border_notes
 from probox.support.mapping import Mapper, here
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -46,7 +49,9 @@ class Job:
         level: float,
         threads: int | None,
         learner: Learner | None = None,
+        border: str = "keep",
     ) -> None:
+        self.border = border
         self.truth, self.found, self.threads, self.learner = truth, found, threads, learner
         self.method, self.labels, self.target = method, labels, target
         self.levels = {"alpha": alpha, "level": level}
@@ -83,9 +88,13 @@ class Job:
                 notes.append(
                     f"{flat:,} of {len(pairs):,} matched boxes have covariances without an inverse: left out of the fit"
                 )
-        truncated = int((~pairs.free).sum())
-        if truncated:
-            notes.append(f"{truncated:,} of {4 * len(pairs):,} edges lie at the image's border: left out of the fit")
+        notes += border_notes(pairs.residuals, edge_variances(pairs.covariances), ~pairs.free)
+        pinned = int(pinned_edges(pairs.boxes, pairs.covariances, pairs.image_sizes).sum())
+        if pinned and self.border == "keep":
+            notes.append(
+                f"{pinned:,} of {4 * len(pairs):,} edges are pinned: their std is half their distance to the "
+                'image border, and no fit can repair it; fit to detections made without border="pin"'
+            )
         return notes
 
     def origin(self) -> tuple[tuple[str, str | int], ...]:
@@ -215,7 +224,7 @@ class HeldOut:
         probs, scores = found.label_probs.copy(), found.scores.copy()
         for fold, (corners, labels) in enumerate(fits):
             rows = np.flatnonzero((job.image_rows >= 0) & (self.fold_of_image[job.image_rows] == fold))
-            fitted = Calibration(corners=corners.mapping, labels=labels.mapping, target=job.target)
+            fitted = Calibration(corners=corners.mapping, labels=labels.mapping, target=job.target, border=job.border)
             part = fitted.apply(found.select(rows), job.truth)
             if part.covariances is not None:
                 covariances[rows] = part.covariances

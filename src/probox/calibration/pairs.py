@@ -10,15 +10,12 @@ import numpy.typing as npt
 from probox.calibration.gaussians import sigmas_of
 from probox.calibration.given import Given
 from probox.measures.boxes.matching import match_boxes
-from probox.measures.matched import BORDER, at_border
+from probox.measures.matched import at_border
 from probox.measures.scoring.covariances import invertible
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
 __all__ = ["FittingPairs", "Outcome"]
-
-DETECTED_BORDER = 2.0
-"""The same for a detection's edge, in pixels: corners that were kept inside lie 0.5 to 1.5 from the border."""
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -55,8 +52,7 @@ class FittingPairs:
     covariances : (K, 2, 2, 2) float64
         The detection's; all zero for a plain box.
     free : (K, 4) bool
-        Edges that count: neither the truth's nor the detection's lies at the image's border. There the truth says where
-        the image ends, and detectors that keep their corners inside say sigmas of a fraction of a pixel.
+        Edges that count: those whose ground truth does not lie on the image border, as `at_border` has it.
     names : (K,) str
         The class that the detection names.
     scores : (K,) float64
@@ -103,7 +99,6 @@ class FittingPairs:
         detections = rows[hit]
         boxes = truth.boxes[objects]
         shapes = truth.dataset.shapes[images].astype(np.float64)
-        near = at_border(boxes, shapes, BORDER) | at_border(found.boxes[detections], shapes, DETECTED_BORDER)
         covariances = _gaussian_covariances(found)[detections]
         given = Given.of(found, detections, covariances)
         return cls(
@@ -116,7 +111,7 @@ class FittingPairs:
             boxes=found.boxes[detections],
             image_sizes=shapes,
             covariances=covariances,
-            free=~near,
+            free=~at_border(boxes, shapes),
             names=given.classes,
             scores=given.scores,
             usable=invertible(covariances),

@@ -69,8 +69,15 @@ class PdqCurve:
     """
 
     def __init__(
-        self, truth: GroundTruth, found: Detections, convention: Convention, *, threads: int | None = None
+        self,
+        truth: GroundTruth,
+        found: Detections,
+        convention: Convention,
+        *,
+        threads: int | None = None,
+        border: str = "keep",
     ) -> None:
+        self._pinned_in = truth.dataset if border == "pin" else None
         rows = truth.dataset.rows_of(found.image_ids)
         taken = rows >= 0
         if convention.label_threshold is not None:
@@ -89,7 +96,7 @@ class PdqCurve:
     def parts(self, mapping: CornerMap) -> Floats:
         """Return the parts of PDQ of each image, (I, 2)."""
         if mapping not in self._known:
-            changed = calibrated(self._found, mapping, self._truth.dataset)
+            changed = calibrated(self._found, mapping, self._pinned_in)
             parts = pdq_by_image(self._truth, changed, self._convention, threads=self._threads)
             parts[:, 1] += self._others
             self._known[mapping] = parts

@@ -44,7 +44,9 @@ class Calibration:
         What happens to label probabilities: what `fit` found, or by hand ``Temperature(1.5)`` of
         ``probox.calibration.labels``. Default: nothing.
     target : {"pdq", "nll", "coverage"}
-        What the corners were fitted for. For PDQ they are kept inside the image.
+        What the corners were fitted for.
+    border : {"keep", "pin"}
+        Edges at the image border: ``keep`` the calibrated std, or ``pin`` it as `probox.fusion.keep_inside` does.
     classes : tuple of (str, int)
         Names and category ids of the truth it was fitted on, so that COCO results can be read without it.
     origin : tuple of (str, str or int)
@@ -54,6 +56,7 @@ class Calibration:
     corners: CornerMap
     labels: LabelMap = dataclasses.field(default_factory=NoLabelMap)
     target: str = "nll"
+    border: str = "keep"
     classes: tuple[tuple[str, int], ...] = ()
     origin: tuple[tuple[str, str | int], ...] = ()
 
@@ -65,19 +68,21 @@ class Calibration:
         found : Detections
             Of any images.
         truth : GroundTruth or Dataset, optional
-            Tells the sizes of the images, which are needed to keep corners inside for PDQ; nothing else is looked at.
+            Tells the sizes of the images, which ``border="pin"`` needs; nothing else is looked at.
         """
         expect(found, Detections, "found", "read them first with probox.read_detections(path, truth)")
         dataset = None if truth is None else dataset_of(truth, "the order is apply(found, truth)")
-        changed = self.labels.apply(calibrated(found, self.corners, dataset if self.target == "pdq" else None))
+        changed = self.labels.apply(calibrated(found, self.corners, dataset if self.border == "pin" else None))
         return changed.replace(notes=(*found.notes, *self.remarks(found, sizes=dataset is not None)))
 
     def remarks(self, found: Detections, *, sizes: bool) -> tuple[str, ...]:
         """Return what `apply` leaves as it is, and which classes have no values of their own, one sentence each."""
         remarks: list[str] = []
-        if self.target == "pdq" and not sizes:
+        if self.border == "pin" and sizes:
+            remarks.append('border="pin" limits the std of edges at the image border: for PDQ, not for a filter')
+        elif self.border == "pin":
             remarks.append(
-                "the sizes of images are not known, so corners are not kept inside, which costs PDQ; "
+                'edges are not pinned, though border="pin" was fitted: the sizes of images are not known; '
                 "give the ground truth of these images"
             )
         maps = int(found.has_heatmap.sum())

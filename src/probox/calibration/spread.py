@@ -252,7 +252,7 @@ class SpreadHead:
         found : Detections
             Of any images.
         truth : GroundTruth or Dataset, optional
-            Tells the sizes of images, for a head that was fitted for PDQ.
+            Not needed: a head keeps its std at the image border.
         """
         expect(found, Detections, "found", "read them first with probox.read_detections(path, truth)")
         self._check_sigmas(found, some=True)

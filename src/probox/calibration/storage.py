@@ -30,6 +30,7 @@ from probox.errors import InputError
 from probox.files.output import json_bytes, write_files
 from probox.files.reading import Paths, file_head, read_bytes
 from probox.files.replacing import Kind, check_replaceable
+from probox.fusion.gaussian import BORDERS
 from probox.measures.matched import EDGES
 from probox.tables.arguments import expect_path
 from probox.version import __version__
@@ -74,7 +75,8 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": __version__,
-        "corners": {"method": calibration.corners.method, "for": calibration.target} | _corners(calibration.corners),
+        "corners": {"method": calibration.corners.method, "for": calibration.target, "border": calibration.border}
+        | _corners(calibration.corners),
         "labels": {"method": calibration.labels.method} | _labels(calibration.labels),
         "classes": dict(calibration.classes),
         "origin": dict(calibration.origin),
@@ -135,10 +137,14 @@ def from_json(content: Any, *, file: str | None = None) -> Calibration:
     whole.require("format", "version", "corners", "labels", "classes", "origin")
     whole["version"].text()
     corners, target = _read_corners(whole["corners"])
+    # Files from before there was a choice were fitted for PDQ with pinned edges.
+    older = "pin" if target == "pdq" else "keep"
+    border = whole["corners"].choice("border", BORDERS) if "border" in content["corners"] else older
     return Calibration(
         corners=corners,
         labels=_read_labels(whole["labels"]),
         target=target,
+        border=border,
         classes=tuple((name, entry.whole()) for name, entry in whole["classes"].items()),
         origin=tuple((name, entry.text_or_whole()) for name, entry in whole["origin"].items()),
     )
@@ -146,7 +152,7 @@ def from_json(content: Any, *, file: str | None = None) -> Calibration:
 
 def _read_corners(entry: _Entry) -> tuple[CornerMap, str]:
     method = entry.choice("method", tuple(_CORNER_KEYS))
-    entry.require("method", "for", *_CORNER_KEYS[method], optional=_OPTIONAL_KEYS.get(method, ()))
+    entry.require("method", "for", *_CORNER_KEYS[method], optional=("border", *_OPTIONAL_KEYS.get(method, ())))
     target = entry.choice("for", TARGETS)
     if method == "scale":
         return Scale(entry["factor"].factor()), target

@@ -14,7 +14,7 @@ from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.record import TARGETS
 from probox.cli.console import in_flags, note, print_json, progress_bar, results, table_width
 from probox.cli.dask_choice import dask_option, mappers_at
-from probox.cli.output import PathOrUrl, detections_option
+from probox.cli.output import PathOrUrl, border_option, detections_option
 from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
 
@@ -105,6 +105,7 @@ def command() -> None:
     metavar="FILE",
     help="Write the detections too, each calibrated by a fit that has not seen its image.",
 )
+@border_option
 # Not --set-cov: with one variance for all corners there are no sigmas to fit.
 @scoring_options(leave_out=["set_covariance"])
 @dask_option
@@ -123,10 +124,10 @@ def fit_command(
 ) -> None:
     """Fit a calibration to DETECTIONS of the images of TRUTH, and tell what it is worth on images held out.
 
-    Matched boxes (COCO's matching at an IoU of 0.5) tell how wrong sigmas are; edges at the border of the image are
-    left out. What is printed is cross-validated by image: every number comes from images that the fit has not seen,
-    with its 95 % interval over images. Beside it stands the control: one constant share of a box's sides for all
-    sigmas, fitted and held out alike. The file is fitted on all images.
+    Matched boxes (COCO's matching at an IoU of 0.5) tell how wrong sigmas are; edges whose ground truth lies on the
+    image border are left out, and a note reports them. What is printed is cross-validated by image: every number comes
+    from images that the fit has not seen, with its 95 % interval over images. Beside it stands the control: one
+    constant share of a box's sides for all sigmas, fitted and held out alike. The file is fitted on all images.
 
     \b
     scale        one factor for all sigmas
@@ -195,10 +196,9 @@ def fit_command(
 def apply_command(calibration: str, detections: str, out: Path, truth: str | None, repair: bool, as_json: bool) -> None:
     """Apply the calibration in FILE to DETECTIONS, of any images.
 
-    A plain .json stays what it was, COCO results or RVC1. --truth is needed to keep corners inside the images, which a
-    calibration for PDQ counts on, for another format than that of DETECTIONS, and for heatmaps; only its images and
-    classes are looked at. A file that is there is replaced if it holds detections, but
-    never one of those that are read.
+    A plain .json stays what it was, COCO results or RVC1. --truth is needed for a calibration made with --border pin,
+    for another format than that of DETECTIONS, and for heatmaps; only its images and classes are looked at. A file that
+    is there is replaced if it holds detections, but never one of those that are read.
 
     \b
     probox calibrate apply calibration.json detections.json --out calibrated.json

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from probox.cli.completing import complete_files
 from probox.cli.console import in_flags, note, print_json, progress_bar
 from probox.cli.dask_choice import client_at, dask_option
-from probox.cli.output import PathOrUrl, optional_detections_option
+from probox.cli.output import PathOrUrl, border_option, optional_detections_option
 from probox.detect.families import FAMILIES, LABELS, describe_thresholds
 from probox.detect.families.yolov8 import YoloV8
 from probox.detect.masks import DEFAULT_MASKS, DEFAULT_RATE, MASKS, Dropout
@@ -32,6 +32,7 @@ _MEANT_FOR = {
     "relative_std": ("constant",),
     **dict.fromkeys(("passes", "dropout_rate", "dropout_layers", "dropout_masks", "seed"), ("mc-dropout",)),
     "min_members": ("mc-dropout", "flip-scale"),
+    "border": tuple(name for name in UNCERTAINTIES if name not in ("none", "masks")),
 }
 """Options that only some uncertainties heed."""
 
@@ -78,7 +79,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
     "--recipe",
     type=click.Choice(RECIPES),
     default=Options.recipe,
-    help="paper: as published, no prior, no least deviation, no rule for corners at the border.",
+    help="paper: as published, without prior and least standard deviation; not with --border pin.",
 )
 @click.option("--passes", type=click.IntRange(1), default=Options.passes, help="Passes of mc-dropout.")
 @click.option(
@@ -119,6 +120,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
     "--prior-std", type=click.FloatRange(0), help="Standard deviation of a cluster of one, of the box's side."
 )
 @click.option("--shrinkage", type=click.FloatRange(0), help="How many members that prior is worth.")
+@border_option
 @click.option(
     "--weights", type=click.Path(dir_okay=False, path_type=Path), help="Of torchvision:NAME: its state dict, a file."
 )
@@ -210,6 +212,7 @@ def command(
         min_members=given["min_members"],
         absent_counts=given["absent_counts"],
         spread=Spread(**spread),
+        border=given["border"],
     )
     dropout = None
     if options.uncertainty == "mc-dropout":

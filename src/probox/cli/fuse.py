@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from probox.cli.console import note, print_json
+from probox.cli.console import in_flags, note, print_json
 from probox.cli.naming import Named, named_argument, titles_of
-from probox.cli.output import detections_option
+from probox.cli.output import border_option, detections_option
 from probox.fusion.fuse import LABEL_AFFINITIES
-from probox.fusion.gaussian import Spread
+from probox.fusion.gaussian import Spread, pinned_note
 
 
 @click.command("fuse", context_settings={"show_default": True})
@@ -37,6 +37,7 @@ from probox.fusion.gaussian import Spread
 @click.option(
     "--shrinkage", type=click.FloatRange(0), default=Spread.shrinkage, help="How many members that prior is worth."
 )
+@border_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     truth: str,
@@ -51,6 +52,7 @@ def command(
     min_std: float,
     prior_std: float,
     shrinkage: float,
+    border: str,
 ) -> None:
     """Fuse the detections of several detectors, or passes of one, into probabilistic detections.
 
@@ -83,10 +85,14 @@ def command(
         min_std=min_std,
         prior_std=prior_std,
         shrinkage=shrinkage,
+        border=border,
     )
-    notes = write_detections(out, fused, table)
+    notes = list(write_detections(out, fused, table))
+    if border == "pin" and fused.covariances is not None:
+        size = table.dataset.shapes[table.dataset.rows_of(fused.image_ids)].astype(float)
+        notes.append(in_flags(pinned_note(fused.boxes, fused.covariances, size)))
     if as_json:
-        told = {"out": str(out), "members": paths, "names": names, "detections": len(fused), "notes": list(notes)}
+        told = {"out": str(out), "members": paths, "names": names, "detections": len(fused), "notes": notes}
         print_json(told)
         return
     for text in notes:

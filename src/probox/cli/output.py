@@ -1,4 +1,4 @@
-"""The option --out of commands that make a file of detections: its name says the format."""
+"""Options of commands that make a file of detections: --out, whose name says the format, and --border."""
 
 from __future__ import annotations
 
@@ -10,8 +10,21 @@ import click
 
 from probox.files.remote import is_url
 from probox.formats.registry import endings_in_words
+from probox.fusion.gaussian import BORDERS
 
-__all__ = ["PathOrUrl", "detections_option", "optional_detections_option"]
+__all__ = ["PathOrUrl", "border_option", "detections_option", "optional_detections_option"]
+
+
+def border_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --border to a command."""
+    return click.option(
+        "--border",
+        type=click.Choice(BORDERS),
+        default="keep",
+        show_default=True,
+        help="Edges at the image border: keep their estimated std, or pin it to half their distance to the border "
+        "(PDQ-optimal; overconfident, not for a filter).",
+    )(command)
 
 
 def detections_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from probox.detect.cost import Cost, mask_cost
 from probox.detect.finding import ImageFile
 from probox.detect.output import check_ids, save_detections
@@ -17,6 +19,7 @@ from probox.errors import InputError
 from probox.files.photos import Photo, read_photo
 from probox.files.remote import is_url
 from probox.formats.writing import check_output
+from probox.fusion.gaussian import pinned_note
 from probox.support.optional import require
 from probox.support.overlap import in_order
 from probox.tables.detections import Detections
@@ -236,6 +239,9 @@ def _detect_all(
     notes = [_said("{photos} changed since the interrupted run, and looked at again", changed)] if changed else []
     notes += [_said(text, remarks[remark]) for remark, text in _REMARKS.items() if remark in remarks]
     cost = None if plain is None else mask_cost(found.scores, plain)
+    if options.border == "pin" and found.covariances is not None:
+        size = np.array([sizes[image_id] for image_id in found.image_ids.tolist()], np.float64).reshape(-1, 2)
+        notes.append(pinned_note(found.boxes, found.covariances, size))
     notes += () if cost is None else cost.notes
     named = tuple(skipped[image.image_id] for image in images if image.image_id in skipped)
     return Run(found, len(images), resumed, named, tuple(notes), sizes, cost)

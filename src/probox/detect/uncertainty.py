@@ -16,7 +16,7 @@ from probox.detect.runner import Described, Runner
 from probox.errors import InputError
 from probox.fusion.clustering import survivors_of
 from probox.fusion.fuse import fuse_candidates, fuse_samples
-from probox.fusion.gaussian import Spread, floor_std, keep_inside
+from probox.fusion.gaussian import Border, Spread, apply_border, check_border, floor_std
 from probox.tables.covariances import constant_covariances
 from probox.tables.detections import Detections
 from probox.tables.distributions import AboveOne, check_above_one, to_distribution
@@ -67,10 +67,8 @@ class Options:
         For ``constant``: the corners' standard deviation as a share of the box's width and height.
     recipe : {"probox", "paper"}
         ``paper`` is what Hall et al. (2020) write and nothing else: covariances of the members alone, no prior, no
-        least standard deviation, no rule for corners at the border (a cluster of one is then a plain box, covariance
-        0); label distributions averaged over the members of a cluster of samples, not over all passes. ``constant``
-        and ``edge-distribution``, which the paper does not have, lose their rule for the border too, so that literal
-        rows have a literal control.
+        least standard deviation, no ``border="pin"`` (a cluster of one is then a plain box, covariance 0); label
+        distributions averaged over the members of a cluster of samples, not over all passes.
     passes : int
         Passes of ``mc-dropout``.
     score : float
@@ -88,6 +86,9 @@ class Options:
         For ``nms-clusters``, see `probox.fusion.fuse_candidates`.
     spread : Spread
         Covariances of small clusters; its `min_std` is also the least of an edge distribution.
+    border : {"keep", "pin"}
+        Edges at the image border: ``keep`` the estimated std, or ``pin`` it to half the distance to the border, which
+        is PDQ-optimal and overconfident (`probox.fusion.keep_inside`). Boxes are clipped to the image either way.
     above_one : {"limit", "normalise", "refuse"}
         What happens to a box's label probabilities that add up to more than 1, as one sigmoid per class gives them: see
         `probox.Detections.from_scores`. Scores stay as they are.
@@ -106,6 +107,7 @@ class Options:
     absent_counts: bool = True
     cluster_iou: float = 0.75
     spread: Spread = dataclasses.field(default_factory=Spread)
+    border: Border = "keep"
     above_one: AboveOne = "limit"
 
     def __post_init__(self) -> None:
@@ -117,9 +119,10 @@ class Options:
             raise InputError(f"expected recipe to be one of {', '.join(RECIPES)}, but got {self.recipe!r}")
         if not 0.0 < self.relative_std < float("inf"):
             raise InputError(f"expected relative_std above 0 and finite, but got {self.relative_std!r}")
-        if self.as_published and self.spread != Spread():
+        check_border(self.border)
+        if self.as_published and (self.spread != Spread() or self.border != "keep"):
             raise InputError(
-                "min_std, prior_std and shrinkage are no part of the paper's recipe",
+                'min_std, prior_std, shrinkage and border="pin" are no part of the paper\'s recipe',
                 remedy='leave them out, or write recipe="probox"',
             )
         check_above_one(self.above_one)
@@ -314,7 +317,7 @@ def _from_candidates(
         found = hypotheses(candidates, size, options.score, options.labels or family.labels)
         fused = fuse_candidates(
             found.boxes, _accepted(found.probs, options), labels=found.labels, classes=family.classes,
-            image_id=image_id, image_size=None if options.as_published else size,
+            image_id=image_id, image_size=size, border=options.border,
             nms_iou=options.nms_iou_of(family), cluster_iou=options.cluster_iou,
             max_detections=options.max_detections, **options.fusing,
         )  # fmt: skip
@@ -329,15 +332,15 @@ def _from_candidates(
             )
         covariances = candidates.covariances[found.rows[rows]]
         if not options.as_published:
-            boxes, covariances = keep_inside(boxes, floor_std(covariances, options.spread.min_std), size)
+            covariances = floor_std(covariances, options.spread.min_std)
     elif options.uncertainty == "constant":
         covariances = constant_covariances(boxes, options.relative_std, least_side=0.0)
-        if not options.as_published:
-            boxes, covariances = keep_inside(boxes, covariances, size)
     elif options.uncertainty == "masks":
         if candidates.heatmaps is None:
             raise InputError(f"{family.name} gave no masks for this image", remedy="use another uncertainty")
         heatmaps = tuple(candidates.heatmaps(found.rows[rows], boxes))
+    if covariances is not None:
+        boxes, covariances = apply_border(boxes, covariances, size, options.border)
     return Detections(
         classes=family.classes,
         image_ids=np.full(len(rows), image_id, np.int64),
@@ -379,7 +382,7 @@ def _from_samples(
         probs.append(_accepted(found.probs[rows], options))
     fused = fuse_samples(
         boxes, probs, classes=family.classes, image_id=image_id,
-        image_size=None if options.as_published else size, iou=options.sample_iou, min_members=options.min_members,
+        image_size=size, border=options.border, iou=options.sample_iou, min_members=options.min_members,
         absent_counts=options.absent_counts and not options.as_published, **options.fusing,
     )  # fmt: skip
     kept = fused.select(np.flatnonzero(fused.scores > options.score)[: options.max_detections])

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.fusion.gaussian import floor_std, keep_inside
+from probox.fusion.gaussian import Border, apply_border, floor_std
 from probox.tables.detections import Detections
 from probox.tables.distributions import limit_to_distribution, softmax
 
@@ -57,6 +57,7 @@ def from_edge_distributions(
     classes: Sequence[str],
     image_id: int = 0,
     image_size: tuple[float, float] | None = None,
+    border: Border = "keep",
     bins: npt.ArrayLike | None = None,
     logits: bool = False,
     min_std: float = 0.0,
@@ -78,7 +79,10 @@ def from_edge_distributions(
     image_id : int
         The image's id, for the result.
     image_size : (width, height), optional
-        Keep corners inside the image, see `keep_inside`. Default: leave them as they are.
+        Clip boxes to the image. Default: leave them as they are.
+    border : {"keep", "pin"}
+        ``keep`` the estimated std of edges at the image border, or ``pin`` them, which is PDQ-optimal and needs
+        `image_size`: see `keep_inside`.
     bins : (B,), optional
         What the bins stand for. Default: 0, 1, 2...
     logits : bool
@@ -110,9 +114,7 @@ def from_edge_distributions(
     mean, var = edge_moments(given, bins)
     scale = np.broadcast_to(np.asarray(strides, np.float64), len(given))
     boxes, covariances = edge_corners(np.asarray(points, np.float64).reshape(-1, 2), scale, mean, var)
-    covariances = floor_std(covariances, min_std)
-    if image_size is not None:
-        boxes, covariances = keep_inside(boxes, covariances, image_size)
+    boxes, covariances = apply_border(boxes, floor_std(covariances, min_std), image_size, border)
     scores = np.asarray(label_probs, np.float64).reshape(len(given), len(classes))
     return Detections(
         classes=tuple(classes),

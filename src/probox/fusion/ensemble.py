@@ -27,9 +27,9 @@ def fuse_detections(
         One table for each detector (or pass), about the same images. Classes are those of the first; columns of the
         others are found by name.
     image_sizes : dict of image id to (width, height), optional
-        Keep corners inside the images, see `keep_inside`.
+        Clip boxes to the images.
     **options
-        Of `fuse_samples`: `iou`, `label_affinity`, `min_members`, `absent_counts`, `min_std` and so on.
+        Of `fuse_samples`: `border`, `iou`, `label_affinity`, `min_members`, `absent_counts`, `min_std` and so on.
 
     Returns
     -------

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from probox.errors import InputError
 from probox.fusion.clustering import cluster_sequentially, members_of_survivors, survivors_of
-from probox.fusion.gaussian import Spread, cluster_gaussians, floor_std, keep_inside
+from probox.fusion.gaussian import Border, Spread, apply_border, cluster_gaussians, floor_std
 from probox.tables.arrays import to_numpy
 from probox.tables.columns import frozen
 from probox.tables.detections import Detections
@@ -30,6 +30,7 @@ def fuse_samples(
     classes: Sequence[str],
     image_id: int = 0,
     image_size: tuple[float, float] | None = None,
+    border: Border = "keep",
     covariances: Sequence[npt.ArrayLike] | None = None,
     iou: float = 0.7,
     label_affinity: LabelAffinity = "same",
@@ -58,7 +59,10 @@ def fuse_samples(
     image_id : int
         The image's id, for the result.
     image_size : (width, height), optional
-        Keep corners inside the image, see `keep_inside`. Default: leave them as they are.
+        Clip boxes to the image. Default: leave them as they are.
+    border : {"keep", "pin"}
+        ``keep`` the estimated std of edges at the image border, or ``pin`` them, which is PDQ-optimal and needs
+        `image_size`: see `keep_inside`.
     covariances : sequence of (n, 2, 2, 2), optional
         Corner covariances of the detections, where the passes are probabilistic themselves: the cluster's covariance
         is then the mixture's, the mean of theirs plus the covariance of their means, and needs no prior.
@@ -121,7 +125,7 @@ def fuse_samples(
     means, estimate, observations = cluster_gaussians(all_boxes, np.ones(len(all_boxes)), cluster, clusters, own)
     final = spread.apply(estimate, observations, means) if own is None else floor_std(estimate, min_std)
     keep = np.flatnonzero(members >= min_members)
-    return _detections(means[keep], final[keep], probs[keep], None, classes, image_id, image_size)
+    return _detections(means[keep], final[keep], probs[keep], None, classes, image_id, image_size, border)
 
 
 def fuse_candidates(
@@ -131,6 +135,7 @@ def fuse_candidates(
     classes: Sequence[str],
     image_id: int = 0,
     image_size: tuple[float, float] | None = None,
+    border: Border = "keep",
     labels: npt.ArrayLike | None = None,
     nms_iou: float = 0.5,
     cluster_iou: float = 0.75,
@@ -157,7 +162,10 @@ def fuse_candidates(
     image_id : int
         The image's id, for the result.
     image_size : (width, height), optional
-        Keep corners inside the image, see `keep_inside`. Default: leave them as they are.
+        Clip boxes to the image. Default: leave them as they are.
+    border : {"keep", "pin"}
+        ``keep`` the estimated std of edges at the image border, or ``pin`` them, which is PDQ-optimal and needs
+        `image_size`: see `keep_inside`.
     labels : (N,), optional
         The class each candidate stands for, where it is not the winning one (a head with a box per class).
     nms_iou : float
@@ -199,7 +207,7 @@ def fuse_candidates(
     weights = np.maximum(scores[member], np.finfo(np.float64).tiny ** 0.5)
     means, estimate, observations = cluster_gaussians(all_boxes[member], weights, cluster, len(survivors))
     covariances = spread.apply(estimate, observations, means)
-    return _detections(means, covariances, probs[survivors], named[survivors], classes, image_id, image_size)
+    return _detections(means, covariances, probs[survivors], named[survivors], classes, image_id, image_size, border)
 
 
 def _stack(passes: Sequence[npt.ArrayLike], row_shape: tuple[int, ...], name: str) -> tuple[Floats, list[int]]:
@@ -255,9 +263,9 @@ def _detections(
     classes: Sequence[str],
     image_id: int,
     image_size: tuple[float, float] | None,
+    border: str,
 ) -> Detections:
-    if image_size is not None:
-        boxes, covariances = keep_inside(boxes, covariances, image_size)
+    boxes, covariances = apply_border(boxes, covariances, image_size, border)
     named = _winners(probs) if labels is None else labels
     scores = probs[np.arange(len(probs)), named] if probs.size else np.zeros(len(probs))
     order = np.argsort(-scores, kind="stable")

@@ -30,7 +30,7 @@ EDGES = ("x1", "y1", "x2", "y2")
 """The four numbers of a box, in the order of columns."""
 
 BORDER = 1.0
-"""Pixels from the image's border within which an edge of the truth is that of a truncated object."""
+"""Pixels from the image border within which an edge of the ground truth is that of a truncated object."""
 
 FEW_PAIRS = 30
 """With fewer pairs than this, a number about them says little."""
@@ -140,7 +140,7 @@ class MatchedPairs(Table):
             scores=detections.scores[found],
             ious=overlaps(detections, objects, found, there),
             sides=boxes[:, 2:] - boxes[:, :2],
-            truncated=at_border(truths, shapes, BORDER),
+            truncated=at_border(truths, shapes),
             areas=objects.areas[there],
             pairing=pairing,
         )
@@ -172,10 +172,15 @@ def matches_at(evaluated: Evaluated, iou: float) -> BoxMatches:
 
 
 def at_border(
-    boxes: npt.NDArray[np.float64], shapes: npt.NDArray[np.integer | np.floating], margin: float
+    truths: npt.NDArray[np.float64], shapes: npt.NDArray[np.integer | np.floating], margin: float = BORDER
 ) -> npt.NDArray[np.bool_]:
-    """Return which edges lie within `margin` pixels of the border of images of these widths and heights, (K, 4)."""
-    return np.concatenate([boxes[:, :2] <= margin, boxes[:, 2:] >= shapes - margin], axis=1)
+    """Return which edges lie within `margin` pixels of the border of images of these widths and heights, (K, 4).
+
+    Metrics, diagnosis and calibration leave out these edges of objects and no others. There the ground truth gives the
+    end of the image, not of the object. The detection's edge does not matter: a detection that wrongly ends at the
+    border is an error that its covariance has to cover, and leaving it out would hide it.
+    """
+    return np.concatenate([truths[:, :2] <= margin, truths[:, 2:] >= shapes - margin], axis=1)
 
 
 def overlaps(

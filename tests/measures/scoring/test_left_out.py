@@ -100,7 +100,7 @@ def test_truncated_edges_are_left_out_of_edges_numbers() -> None:
     numbers = result.summary()
     kept = ~pairs.truncated
     assert numbers["sharpness"] == pytest.approx(math.sqrt(pairs.variances[kept].mean()))
-    edges = f"{pairs.truncated.sum()} of 8 edges lie on the image's border and are left out of edges' numbers"
+    edges = f"{pairs.truncated.sum()} of 8 edges lie on the image border and are left out"
     assert edges in result.notes
     cut = "pairs overlap by at least 0.5, which cuts off large errors: covariances look more honest than they are"
     assert cut in result.notes

@@ -216,10 +216,7 @@ def _version(scene: Scene, sigmas: str, chosen: tuple[float, float], rng: np.ran
 
 
 def _inside(truth: GroundTruth, found: Detections, covariances: Floats) -> Detections:
-    """Return detections with these covariances, corners kept inside the image as `probox.analysis.control` has it.
-
-    PDQ takes away what a corner claims beyond the border, from constant sigmas as from own ones.
-    """
+    """Return detections with these covariances, pinned at the image border: constant sigmas as own ones."""
     spread = covariances.any(axis=(1, 2, 3))
     sizes = truth.dataset.shapes[truth.dataset.rows_of(found.image_ids)].astype(np.float64)
     boxes, kept = found.boxes.copy(), covariances.copy()

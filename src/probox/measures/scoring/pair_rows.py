@@ -12,11 +12,13 @@ from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.matched import FEW_PAIRS, MatchedPairs
 from probox.measures.measure import Evaluated
 from probox.measures.scoring.covariances import invertible
+from probox.measures.scoring.honesty import coverage, edge_levels, error_factor
 from probox.measures.scoring.names import overlap_words
 from probox.measures.scoring.rows import Rows
 
 __all__ = [
     "PAIRS",
+    "border_notes",
     "cut_off",
     "pair_rows",
     "remarks_of_boxes",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 PAIRS = overlap_words(float(IOU_THRESHOLDS[0]))
 """The pairing, for hints."""
@@ -112,11 +115,21 @@ def _plain(pairs: MatchedPairs) -> list[str]:
     return [f"{plain:,} of {len(pairs):,} pairs are plain boxes, whose covariance is 0: what needs one leaves them out"]
 
 
-def _truncated(pairs: MatchedPairs) -> list[str]:
-    edges = int(pairs.truncated.sum())
-    if not edges:
+def border_notes(residuals: Floats, variances: Floats, on_border: Flags) -> list[str]:
+    """Return how many edges (K, 4) lie on the image border, and how their errors compare with their std."""
+    count, judged = int(on_border.sum()), on_border & (variances > 0)
+    if not count:
         return []
-    return [f"{edges:,} of {pairs.truncated.size:,} edges lie on the image's border and are left out of edges' numbers"]
+    said = f"{count:,} of {on_border.size:,} edges lie on the image border and are left out"
+    if not judged.any():
+        return [said]
+    errors, sigmas = residuals[judged], np.sqrt(variances[judged])
+    inside, factor = coverage(edge_levels(errors, sigmas), 0.68), error_factor(errors / sigmas)
+    return [f"{said}: {100 * inside:.1f}% of them are in their 68% interval, errors are {factor:.2g} times their std"]
+
+
+def _truncated(pairs: MatchedPairs) -> list[str]:
+    return border_notes(pairs.residuals, pairs.variances, pairs.truncated)
 
 
 def _few(pairs: MatchedPairs, n: int) -> list[str]:
