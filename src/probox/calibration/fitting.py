@@ -183,7 +183,7 @@ def fit(
     notes += notes_on_nll(target, before.pairs, after.pairs)
     if labels != "none":
         here = job.image_rows >= 0
-        notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.label_threshold)
+        notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.fixed_threshold)
     gain = Gain(
         changes=compared(before),
         over_constant={} if control is None else compared(control),

@@ -15,6 +15,7 @@ from probox.cli.scoring import Scoring, scoring_options
 from probox.errors import InputError
 from probox.pictures.drawing import CORNERS, LABELS, SHOWN_ABOVE, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
+from probox.support.words import with_count
 
 STORIES = 3
 """So many examples of each kind, unless somebody says how many."""
@@ -136,18 +137,18 @@ def command(
         return
     for text in job.notes:
         note(f"note: {text}")
-    note(f"{len(written)} picture{'s' * (len(written) != 1)} written to {out}")
+    note(f"{with_count(len(written), 'picture')} written to {out}")
 
 
 def _job_of(
     source: str, truth: str | None, detections: str | None, scoring: Scoring, photos: Path | None, choice: Choice
 ) -> Job:
     """Return what to draw of a result, of detections that are judged first, or of detections alone."""
-    threshold = scoring.convention.label_threshold
+    threshold = scoring.convention.fixed_threshold
     evaluation, found = _judged(source, truth, detections, scoring, at_threshold=False)
     if evaluation is None:
         return job_of_detections(source, threshold, photos, choice)
-    at = None if evaluation.convention.label_threshold == threshold else threshold
+    at = None if evaluation.convention.fixed_threshold == threshold else threshold
     return job_of_evaluation(evaluation, at, found, photos, choice)
 
 
@@ -160,7 +161,7 @@ def _judged(
     from probox.formats import read_truth
 
     found: Any = None
-    threshold = scoring.convention.label_threshold
+    threshold = scoring.convention.fixed_threshold
     result = only_result(source)
     if result is not None or truth is None:
         _refuse_scoring(scoring, "a result was judged when it was made" if result else "without --truth none is judged")

@@ -34,6 +34,7 @@ from probox.evaluation.archive import (
 from probox.evaluation.part import Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_evaluation, check_images, check_labels
+from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.files.output import Content, check_file_place, put_content, write_files
 from probox.files.reading import read_regular
 from probox.files.remote import is_flattened
@@ -68,10 +69,11 @@ __all__ = [
     "words_in",
 ]
 
-FORMAT = 5
+FORMAT, FORMAT_OF_CHOICE = 5, 6
 """Since 2, a digest says that words and columns belong together and that nobody changed them; since 3, all of the data
-set is kept; since 4, label probabilities are, if the evaluation has them; since 5, a part says of what it is one."""
-READABLE = (2, 3, 4, 5)
+set is kept; since 4, label probabilities are, if the evaluation has them; since 5, a part says of what it is one;
+6 is 5 with label thresholds that were chosen."""
+READABLE = (2, 3, 4, 5, 6)
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
 """The most bytes that the words may have: those of an evaluation are a few thousand."""
@@ -81,8 +83,9 @@ _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
     "notes": list, "digest": str, "dataset": dict, "label_probs": bool, "keep": str, "part": dict,
+    "threshold_choice": dict,
 }  # fmt: skip
-_SINCE = {"dataset": 3, "label_probs": 4, "keep": 5, "part": 5}
+_SINCE = {"dataset": 3, "label_probs": 4, "keep": 5, "part": 5, "threshold_choice": FORMAT_OF_CHOICE}
 """The formats that brought these words."""
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
@@ -201,6 +204,8 @@ def _stored(evaluation: Evaluation) -> tuple[bytes, dict[str, Any]]:
         "keep": "all",
         "part": {} if evaluation.part is None else evaluation.part.to_dict(),
     }
+    if evaluation.threshold_choice is not None:
+        words |= {"format": FORMAT_OF_CHOICE, "threshold_choice": evaluation.threshold_choice.to_words()}
     words["digest"] = digest(canonical(words), stored)
     return json.dumps(words, indent=1).encode(), stored  # ASCII: names of files need not be valid text
 
@@ -240,6 +245,7 @@ def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_
         plain_notes=tuple(words["notes"]),
         version=words["version"],
         part=part_of(words, words_file),
+        threshold_choice=_choice_of(words, len(arrays["images.id"]), words_file),
         **_tables(words, arrays, columns_file),
     )
     check_evaluation(evaluation, columns_file)
@@ -364,6 +370,20 @@ def part_of(words: dict[str, Any], file: str) -> Part | None:
         return Part.from_dict(words["part"])
     except InputError as error:
         raise InputError(error.problem, file=file, entry="part", remedy="evaluate anew") from None
+
+
+def _choice_of(words: dict[str, Any], images: int, file: str) -> ThresholdChoice | None:
+    """Return the label thresholds that were chosen; None unless the convention leaves it to choose them."""
+    if (words["convention"].get("label_threshold") == "auto") != ("threshold_choice" in words):
+        raise InputError(
+            "expected one for label_threshold `auto` alone", file=file, entry="threshold_choice", remedy="evaluate anew"
+        )
+    if "threshold_choice" not in words:
+        return None
+    try:
+        return ThresholdChoice.from_words(words["threshold_choice"], images)
+    except InputError as error:
+        raise InputError(error.problem, file=file, entry="threshold_choice", remedy="evaluate anew") from None
 
 
 def _check_dataset_words(words: dict[str, Any] | None, file: str) -> None:

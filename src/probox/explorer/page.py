@@ -80,6 +80,12 @@ def write_report(
     """
     _check_same_truth(results)
     results = label_results(results)
+    notes = [
+        f"{name}: the page shows all detections, and no label threshold auto: the slider sets one for all images"
+        for name, result in results.items()
+        if result.threshold_choice is not None
+    ]
+    results = {name: result.of_all_detections() for name, result in results.items()}
     first = next(iter(results.values()))
     masks, names = first.masks, list(first.dataset.file_names)
     if truth is not None:
@@ -87,7 +93,6 @@ def write_report(
     ids = first.dataset.image_ids.tolist()
     sizes = [(width, height) for width, height in first.dataset.shapes.tolist()]
     photos: list[Path | None] = [None] * len(ids)
-    notes: list[str] = []
     if images is not None:
         folder = Path(images)
         if not folder.is_dir():
