@@ -9,8 +9,11 @@ import click
 from probox.cli.console import note, print_json, progress_bar, results, say_notes, table_width, warnings_of
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.naming import Named, named_argument, titles_of
-from probox.cli.scoring import Scoring, TruthToScore, scoring_options
-from probox.evaluation.text import STYLES, format_table
+from probox.cli.scoring import Scoring, TruthToScore, choice_of, scoring_options
+from probox.evaluation.notes import all_detections_note
+from probox.evaluation.oddities.clutter import CLUTTER
+from probox.evaluation.text import STYLES, format_table, threshold_words
+from probox.support.words import with_count
 
 
 class _Command(click.Command):
@@ -43,7 +46,7 @@ def _is_number(text: str) -> bool:
     metavar="T...",
     help="One row per detector and threshold: detections with a label probability above it [default: all].",
 )
-@scoring_options(measures=True)
+@scoring_options(measures=True, auto=True)
 @click.option(
     "--format",
     "style",
@@ -78,6 +81,7 @@ def command(
     convention = scoring.convention
     paths = [given.path for given in detections]
     source = TruthToScore(truth, paths, scoring)
+    skip = CLUTTER if thresholds else ""  # no row is of all detections
     described = []
     measured = []
     for name, path in zip(titles_of(detections), paths, strict=True):
@@ -86,20 +90,27 @@ def command(
         for threshold in thresholds or (None,):
             evaluation = everything if threshold is None else everything.at_threshold(threshold)
             measured.append(evaluation)
-            described.append((name, path, threshold, evaluation.summary(), warnings_of(everything)))
+            described.append((name, path, threshold, evaluation.summary(), warnings_of(everything, skip=skip)))
         if style != "json" and not as_json:
-            say_notes(everything, f"{name}: ")
+            say_notes(everything, f"{name}: ", skip=skip)
+            if thresholds and "map" in everything.measures:
+                note(f"{name}: note: {all_detections_note(everything.average_precision.map)}")
     sure = intervals_of(measured) if intervals else None
     if as_json or style == "json":
         keys = ("name", "detections", "threshold", "summary", "warnings")
         rows: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in described]
+        for one, evaluation in zip(rows, measured, strict=True):
+            one.update(choice_of(evaluation))
         for one, own in zip(rows, sure or (), strict=False):
             one["intervals"] = own.to_dict()
         print_json({"rows": rows, "convention": convention.to_dict()})
         return
     titled = [(name if t is None else f"{name} ({t:g})", summary) for name, _, t, summary, _ in described]
     heading = "Approach (threshold)" if thresholds else "Approach"
-    text = format_table(titled, style, heading=heading, limits=limits_of(sure), width=table_width())
+    above = threshold_words(convention)
+    if thresholds:
+        above = f"{thresholds[0]:g}" if len(set(thresholds)) == 1 else "threshold"
+    text = format_table(titled, style, heading=heading, limits=limits_of(sure), width=table_width(), threshold=above)
     results().print(text, markup=False, soft_wrap=True)
     say_intervals(sure)
-    note(f"convention: {convention.describe()}; {len(source.image_ids):,} images")
+    note(f"convention: {convention.describe()}; {with_count(len(source.image_ids), 'image')}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probox.evaluation.notes import label_note
-from probox.evaluation.text import format_value, shown_columns
+from probox.evaluation.text import format_value, heading_at, shown_columns, threshold_words
 from probox.support.html_table import html_table, html_text
 
 if TYPE_CHECKING:
@@ -19,19 +19,12 @@ def evaluation_html(evaluation: Evaluation) -> str:
     summary = evaluation.summary()
     columns = shown_columns([("", summary)])
     table = html_table(
-        [str(column.heading) for column in columns],
+        [heading_at(column, threshold_words(evaluation.convention)) for column in columns],
         [[format_value(column, column.shown(summary)) for column in columns]],
         hints=[column.hint for column in columns],
     )
-    counts = ", ".join(
-        f"{n:,} {what}"
-        for n, what in (
-            (len(evaluation.dataset), "images"),
-            (int(evaluation.objects.countable.sum()), "objects"),
-            (len(evaluation.detections), "detections"),
-        )
-    )
-    about = f"qualities in per cent; convention: {html_text(evaluation.convention.describe())}<br>{counts}"
+    convention = html_text(evaluation.convention.describe())
+    about = f"qualities in per cent; convention: {convention}<br>{evaluation.counts_in_words}"
     files = " → ".join(html_text(name) for name in evaluation.inputs)
     parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
     said = [f"warning: {oddity}" for oddity in evaluation.oddities]

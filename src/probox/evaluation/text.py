@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -20,9 +21,11 @@ __all__ = [
     "format_limits",
     "format_table",
     "format_value",
+    "heading_at",
     "limit_digits",
     "shown_columns",
     "summary_text",
+    "threshold_words",
 ]
 
 STYLES = ("text", "markdown", "latex", "csv")
@@ -37,6 +40,21 @@ Limits = Mapping[str, tuple[float, float]]
 def shown_columns(rows: Sequence[Row]) -> list[Column]:
     """Return the columns of tables that every summary has."""
     return [column for column in table_columns() if all(column.key in summary for _, summary in rows)]
+
+
+def threshold_words(convention: Convention) -> str | None:
+    """Return the label threshold that detections of all metrics are above, as headings have it; None without one."""
+    return None if convention.fixed_threshold is None else f"{convention.fixed_threshold:g}"
+
+
+def heading_at(column: Column, threshold: str | None) -> str:
+    """Return what stands over a column: over mAP also the label threshold, if detections were left out by one.
+
+    >>> heading_at(Column(key="mAP", heading="mAP"), "0.5"), heading_at(Column(key="PDQ", heading="PDQ"), "0.5")
+    ('mAP, scores > 0.5', 'PDQ')
+    """
+    limited = threshold is not None and column.key == "mAP"
+    return f"{column.heading}, scores > {threshold}" if limited else str(column.heading)
 
 
 def format_value(column: Column, value: float) -> str:
@@ -112,6 +130,7 @@ def format_table(
     limits: Sequence[Limits] | None = None,
     mark_best: bool = True,
     width: int | None = None,
+    threshold: str | None = None,
 ) -> str:
     """Return the paper's Table 1 for any number of detectors, the best values marked.
 
@@ -129,6 +148,8 @@ def format_table(
         Mark the best values; not where rows are classes, say, of which none is to win.
     width : int, optional
         Of text: how many letters a line may have. A wider table is broken into blocks of columns. Default: no limit.
+    threshold : str, optional
+        The label threshold that all detections are above, which the heading of mAP names.
 
     Examples
     --------
@@ -138,7 +159,7 @@ def format_table(
     | one | 25.00 | **3** |
     | two | **50.00** | 2 |
     """
-    columns = shown_columns(rows)
+    columns = [dataclasses.replace(column, heading=heading_at(column, threshold)) for column in shown_columns(rows)]
     named = any(name for name, _ in rows)
     if style == "csv":
         return _csv(rows, columns, heading, limits)
@@ -164,7 +185,7 @@ def summary_text(
 ) -> str:
     """Return the table as text with a line on how to read it; `width` is that of `format_table`."""
     marked = "; * best" if len(rows) > 1 else ""
-    table = format_table(rows, heading="", limits=limits, width=width)
+    table = format_table(rows, heading="", limits=limits, width=width, threshold=threshold_words(convention))
     return f"{table}\nqualities in per cent{marked}; convention: {convention.describe()}"
 
 
