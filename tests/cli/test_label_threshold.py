@@ -103,8 +103,9 @@ def test_pieces_cannot_choose_it(files, words):
     assert words[0] in done.stderr
 
 
-def test_commands_that_cannot_choose_it_say_which_can(files):
-    done = probox("draw", files[1], "--truth", files[0], "--label-threshold", "auto", "--out", "pictures")
+@pytest.mark.parametrize("command", ["draw", "rank"])
+def test_commands_that_cannot_choose_it_say_which_can(files, command):
+    done = probox(command, files[1], "--truth", files[0], "--label-threshold", "auto", "--out", "pictures")
     assert done.returncode == 2
     assert "`auto` is for `probox evaluate`, `table` and `compare`" in done.stderr
 
