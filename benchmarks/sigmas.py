@@ -17,10 +17,9 @@ import numpy as np
 
 import probox
 from probox.analysis.intervals import Interval, interval_of
-from probox.analysis.resampling import drawn_images
+from probox.analysis.resampling import assign_folds, drawn_images
 from probox.analysis.rescoring import golden_section
 from probox.calibration import fit
-from probox.calibration.dealing import dealt
 from probox.calibration.learning import Learner
 from probox.measures.registry import measures_called
 from probox.measures.scoring.box_scores import energy_scores
@@ -93,7 +92,7 @@ def for_energy(
     learner: Learner | None = None,
 ) -> probox.Detections:
     """Return the detections calibrated for NLL, and then scaled for the lowest energy score, on other images each."""
-    fold = dealt(len(truth.dataset), folds, seed)
+    fold = assign_folds(len(truth.dataset), folds, seed)
     fold_of = fold[truth.dataset.rows_of(found.image_ids)]
     covariances = np.zeros((len(found), 2, 2, 2))
     for number in range(folds):

@@ -99,6 +99,7 @@ PAGES: dict[str, Page] = {
             "probox.evaluation.grouped.ImageTable",
             "probox.evaluation.oddities.columns.Oddity",
             "probox.evaluation.part.Part",
+            "probox.evaluation.threshold_choice.ThresholdChoice",
         ),
     ),
     "api/reading": Page(

@@ -23,6 +23,7 @@ __all__ = ["ALIASES", "CHOICES", "PRESETS", "Convention", "named_fields", "resol
 Assignment = Literal["optimal", "greedy"]
 Background = Literal["box", "mask"]
 Clip = Literal["none", "corners"]
+LabelThreshold = float | Literal["auto"]
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "assignment": get_args(Assignment),
@@ -80,8 +81,9 @@ class Convention:
         Replace every object's mask by its annotated box.
     set_covariance : float or None
         Give every box this corner variance (in square pixels) on both axes, instead of its own.
-    label_threshold : float or None
-        Keep detections whose highest label probability is greater.
+    label_threshold : float, "auto" or None
+        Keep detections whose highest label probability is greater. ``"auto"``: PDQ alone, by a threshold that
+        `Evaluation.at_threshold` chooses for each image on other images.
     clip : {"none", "corners"}
         ``corners`` moves box corners that lie outside the image onto its border first.
     object_filter : bool or None
@@ -109,7 +111,7 @@ class Convention:
     background: Background = "box"
     box_truth: bool = False
     set_covariance: float | None = None
-    label_threshold: float | None = None
+    label_threshold: LabelThreshold | None = None
     clip: Clip = "none"
     object_filter: bool | None = None
     min_width: int = 10
@@ -130,7 +132,7 @@ class Convention:
             raise InputError(f"expected label_weight between 0 and 1, got {self.label_weight!r}")
         if self.set_covariance is not None and not 0.0 <= self.set_covariance < float("inf"):
             raise InputError(f"expected set_covariance to be at least 0 and finite, got {self.set_covariance!r}")
-        if self.label_threshold is not None and not 0.0 <= self.label_threshold <= 1.0:
+        if self.fixed_threshold is not None and not 0.0 <= self.fixed_threshold <= 1.0:
             raise InputError(f"expected label_threshold between 0 and 1, got {self.label_threshold!r}")
         # Below, float64 loses digits; above, log(1 + epsilon) of pixels without probability would begin to count.
         if not 1e-300 <= self.epsilon <= 1e-9:
@@ -146,7 +148,7 @@ class Convention:
         for field in dataclasses.fields(self):
             value, usual = getattr(self, field.name), field.default
             optional = usual is None
-            if optional and value is None:
+            if (optional and value is None) or (field.name == "label_threshold" and value == "auto"):
                 continue
             flag = isinstance(usual, bool) or field.name in ("object_filter", "sum_zero_is_plain")
             whole = isinstance(usual, int)
@@ -157,9 +159,13 @@ class Convention:
                     "True or False" if flag else "text" if wanted is str else "a whole number" if whole else "a number"
                 )
                 kind += " up to 2^53" if endless else ""
-                raise InputError(
-                    f"expected {field.name} to be {kind}{' or None' if optional else ''}, got {value!r:.40}"
-                )
+                others = ', "auto" or None' if field.name == "label_threshold" else " or None" if optional else ""
+                raise InputError(f"expected {field.name} to be {kind}{others}, got {value!r:.40}")
+
+    @property
+    def fixed_threshold(self) -> float | None:
+        """Return the label threshold of all images; None if there is none, or each has its own (``"auto"``)."""
+        return None if self.label_threshold == "auto" else self.label_threshold
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Convention:

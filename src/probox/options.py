@@ -11,7 +11,15 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
-from probox.convention import ALIASES, Assignment, Background, Clip, Convention, resolve_convention
+from probox.convention import (
+    ALIASES,
+    Assignment,
+    Background,
+    Clip,
+    Convention,
+    LabelThreshold,
+    resolve_convention,
+)
 from probox.errors import InputError, KeywordError
 from probox.support.words import nearest_word
 
@@ -59,7 +67,7 @@ class Settings(TypedDict, total=False):
     box_truth: bool | None
     set_cov: float | None
     set_covariance: float | None
-    label_threshold: float | None
+    label_threshold: LabelThreshold | None
     label_weight: float | None
     clip: Clip | None
     object_filter: bool | None
@@ -97,7 +105,11 @@ def takes_settings(function: Function) -> Function:
 
 
 def resolve_settings(
-    function: Callable[..., Any], convention: str | Convention | None, settings: Mapping[str, Any]
+    function: Callable[..., Any],
+    convention: str | Convention | None,
+    settings: Mapping[str, Any],
+    *,
+    auto: bool = False,
 ) -> Convention:
     """Return the convention that the keywords of a call ask for.
 
@@ -109,6 +121,8 @@ def resolve_settings(
         Where to start, unless ``settings["preset"]`` says it.
     settings : mapping
         The other keywords of the call: `Settings`, or one that nobody knows.
+    auto : bool
+        The function can choose the label threshold: it sees all images at once.
 
     Examples
     --------
@@ -137,7 +151,15 @@ def resolve_settings(
                 f"{word}=None does not take away the convention's {word} of {own!r}",
                 remedy=f"leave it out to keep that, or give convention=convention.replace({word}=None)",
             )
-    return start.replace(**{word: value for word, value in settings.items() if word != "preset" and value is not None})
+    chosen = start.replace(
+        **{word: value for word, value in settings.items() if word != "preset" and value is not None}
+    )
+    if chosen.label_threshold == "auto" and not auto:
+        raise InputError(
+            f'{function.__name__} does not take label_threshold="auto", which needs an evaluation of all images',
+            remedy='give a number, or call at_threshold("auto") of such an evaluation',
+        )
+    return chosen
 
 
 _PLAIN = Convention()

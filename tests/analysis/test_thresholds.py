@@ -42,7 +42,9 @@ def test_false_detections_are_left_out():
     assert best.threshold == pytest.approx(0.3, abs=1e-7)
     assert best.value == pytest.approx((np.sqrt(0.9) + np.sqrt(0.8)) / 2, abs=1e-7)
     assert best.now == pytest.approx((np.sqrt(0.9) + np.sqrt(0.8)) / 5, abs=1e-7)
-    assert str(best).startswith("PDQ is best above 0.3: 0.3686 -> 0.9216; mAP 1.0000 -> 1.0000, moLRP ")
+    assert str(best).startswith(
+        "PDQ is best above 0.3 (chosen on these images): 0.3686 -> 0.9216; mAP 1.0000 -> 1.0000, moLRP "
+    )
 
 
 def test_nothing_to_gain():

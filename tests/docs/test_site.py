@@ -137,7 +137,7 @@ def test_the_reference_is_also_markdown(site: Path) -> None:
         < text.index("## `probox.PDQ`")
     )
     assert "**Parameters**" in text
-    assert "- `label_threshold`: float, optional" in text
+    assert '- `label_threshold`: float or "auto", optional' in text
     assert "```pycon\n>>> import probox" in text
     assert "{eval-rst}" not in text
 

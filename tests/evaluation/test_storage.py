@@ -12,6 +12,7 @@ from tests.evaluation.equal import assert_equal
 from tests.strategies import random_world
 
 from probox import Convention, Evaluation, InputError, evaluate
+from probox.evaluation.storage import READABLE
 
 WORDS = "evaluation.json"
 NOTES = ("3 detections lie elsewhere: left out", "Zeichen: äöü 😀 \u2028 \"'\\", "")
@@ -99,12 +100,11 @@ def test_an_unknown_field_is_from_a_newer_probox():
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("step", [1, 100])
-def test_a_format_from_the_future_is_refused_with_a_remedy(step, tmp_path):
+@pytest.mark.parametrize("later", [READABLE[-1] + 1, 100])
+def test_a_format_from_the_future_is_refused_with_a_remedy(later, tmp_path):
     with_words().save(tmp_path)
     path = tmp_path / WORDS
     words = json.loads(path.read_text(encoding="utf-8"))
-    later = words["format"] + step
     path.write_text(json.dumps({**words, "format": later}), encoding="utf-8")
     with pytest.raises(InputError, match=rf"format {later}") as caught:
         Evaluation.load(tmp_path)

@@ -76,7 +76,8 @@ def test_real_detections(coco_dir: Path, tmp_path: Path) -> None:
     result = evaluate_parquet(*files)
     assert_same(result, in_memory(*files))
     assert len(result.detections) == len(found) > 10_000
-    assert result.notes == (*truth.notes, *found.notes)
+    assert result.plain_notes == (*truth.notes, *found.notes)
+    assert [oddity.kind for oddity in result.oddities] == ["false positives dominate"]
 
 
 def boxes_in(images: dict[int, int], classes: tuple[str, ...] = ("cup", "dog"), **changes: Any) -> Detections:

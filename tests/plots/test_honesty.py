@@ -16,10 +16,11 @@ from probox.pictures.style import LIGHT
 from probox.plots import PLOTS, Plots, draw_all, draw_what_if
 from probox.plots.budget import SEGMENTS
 from probox.plots.coverage import SHARES
-from probox.plots.pairs import counted, few_words
+from probox.plots.pairs import few_words
 from probox.plots.pit import band
 from probox.plots.reliability import BINS, score_bins
 from probox.plots.sigma_error import LEAST, binned
+from probox.support.words import with_count
 
 OF_SIGMAS = ("coverage", "pit", "sparsification", "sigma_error")
 
@@ -209,7 +210,7 @@ def test_captions_count_pairs_and_what_is_left_out(unsure: Evaluation, name: str
     assert "say little" not in said
     few = unsure.on(unsure.dataset.image_ids[:1].tolist())
     said = texts(np.ravel(getattr(few.plot, name)())[0].figure)
-    assert f"{counted(len(few.matched_pairs), 'pair', 'pairs')} (fewer than 30 say little)" in said
+    assert f"{with_count(len(few.matched_pairs), 'pair')} (fewer than 30 say little)" in said
 
 
 def test_few_are_fewer_than_30() -> None:

@@ -121,7 +121,7 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "threads of an evaluator": (lambda: Evaluator(["cup"], threads="2"), "expected threads to be a whole number"),
     "a threshold in text": (
         lambda: Convention.preset("paper", label_threshold="0.5"),
-        "label_threshold to be a number or None, got '0.5'",
+        "label_threshold to be a number, \"auto\" or None, got '0.5'",
     ),
     "a flag in text": (lambda: Convention(box_truth="no"), "expected box_truth to be True or False, got 'no'"),
     "a number for a filter": (lambda: Convention(object_filter=1), "object_filter to be True or False or None, got 1"),
@@ -134,7 +134,7 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "a flag for a number": (lambda: Convention(label_weight=True), "expected label_weight to be a number, got True"),
     "a threshold that is nothing": (
         lambda: scored().at_threshold(None),
-        "threshold to be a number between 0 and 1, got No",
+        'threshold to be a number between 0 and 1 or "auto", got No',
     ),
     "another threshold in text": (lambda: scored().at_threshold("0.5"), "threshold to be a number .* got '0.5'"),
     "a table for a Parquet file": (

@@ -163,7 +163,7 @@ def test_selecting_keeps_every_column_in_step():
 
 
 def test_a_table_says_what_it_holds():
-    assert repr(table()) == "Detections(1 detections in 1 images, 2 classes)"
+    assert repr(table()) == "Detections(1 detection in 1 image, 2 classes)"
     assert repr(table(covariances=np.zeros((1, 2, 2, 2)))).endswith("2 classes, 0 probabilistic)")
     assert repr(table(covariances=corner(1, 0, 1))).endswith("2 classes, 1 probabilistic)")
     assert repr(table(heatmaps=[None])).endswith("2 classes, 0 with heatmaps)")

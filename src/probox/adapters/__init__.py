@@ -3,7 +3,7 @@
 >>> from probox.adapters import from_torchvision
 >>> output = {"boxes": [[10, 20, 50, 60]], "labels": [2], "scores": [0.8]}
 >>> from_torchvision(output, classes=["cup", "dog"], image_ids=7)
-Detections(1 detections in 1 images, 2 classes)
+Detections(1 detection in 1 image, 2 classes)
 """
 
 from probox.adapters.detectron2 import from_detectron2

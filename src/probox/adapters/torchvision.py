@@ -104,7 +104,7 @@ def truth_from_torchvision(
     --------
     >>> target = {"boxes": [[10, 20, 50, 60]], "labels": [2], "image_id": 7}
     >>> truth_from_torchvision(target, classes=["cup", "dog"], image_sizes=(64, 64))
-    GroundTruth(1 images, 1 objects, 2 classes)
+    GroundTruth(1 image, 1 object, 2 classes)
     """
     results = listed(targets, isinstance(targets, Mapping))
     ids = image_ids_of(image_ids, len(results), [image_id_of(result) for result in results])

@@ -245,7 +245,7 @@ def compare(
         others = (*others, *(f"{' - '.join(couple)}, {text}" for text in notes_on_undefined(undefined, replicates)))
     others = (*others, *(_not_in_all(results) if measures is None else ()))
     others = (*others, *(_not_of_classes(wanted, named=measures is not None) if per_class else ()))
-    notes += [*notes_on_images(images), *others, *_remarks(results, wanted)]
+    notes += [*notes_on_images(images), *others, *_choices(results), *_remarks(results, wanted)]
     return Comparison(tuple(pairs), wanted, images, level, replicates, permutations, seed, tuple(notes))
 
 
@@ -268,6 +268,12 @@ def _not_of_classes(measures: Sequence[Measure], *, named: bool) -> list[str]:
     if not without or not (named or len(without) == len(measures)):
         return []
     return [f"no classes are compared by {listed(without)}: there are no numbers of single classes"]
+
+
+def _choices(results: Mapping[str, Evaluation]) -> list[str]:
+    """Return which label thresholds were chosen; replicates keep them."""
+    choices = {name: getattr(result, "threshold_choice", None) for name, result in results.items()}
+    return [f"{name}: {choice}" for name, choice in choices.items() if choice is not None]
 
 
 def _remarks(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from probox.analysis.intervals import Interval
 from probox.evaluation.text import limit_digits
 from probox.measures.measure import Column
+from probox.support.words import with_count
 
 __all__ = ["Finding", "conclude", "listed", "p_words", "shown_difference"]
 
@@ -34,7 +35,7 @@ def conclude(couple: tuple[str, str], findings: Sequence[Finding], images: int, 
     'A is better than B in PDQ by 1.30 points (95 % interval 0.40 to 2.20, p = 0.004, 206 images).'
     """
     if images < 2:
-        return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {images} image{'s' * (images != 1)}."
+        return f"Nothing can be concluded about {couple[0]} and {couple[1]} from {with_count(images, 'image')}."
     claims: dict[str, list[Finding]] = {}
     unclaimed: dict[str, list[Finding]] = {}
     equal: list[str] = []

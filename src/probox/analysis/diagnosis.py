@@ -186,6 +186,7 @@ def diagnose(
     >>> round(diagnosis.budget.pdq + diagnosis.budget.lost, 12)
     1.0
     """
+    evaluation.expect_one_threshold("diagnose")
     remarks = list(notes_on_images(len(evaluation.dataset)))
     pairs = evaluation.matched_pairs  # before the evaluation is sent anywhere, which then has them
     asked = dict.fromkeys(["pdq", *thresholds_for]) if len(evaluation.detections) else {}

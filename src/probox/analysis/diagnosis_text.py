@@ -34,7 +34,7 @@ def diagnosis_text(diagnosis: Diagnosis, width: int | None = None) -> str:
     if any(not math.isnan(answer.pdq) for answer in diagnosis.what_if):
         parts.append(_titled("What if", _what_if(diagnosis), width))
     if any(not math.isnan(best.value) for best in diagnosis.best_thresholds):
-        title = "Where is the best threshold, and what does it cost elsewhere?"
+        title = "Where is the best threshold, chosen on these images, and what does it cost elsewhere?"
         parts.append(_titled(title, _thresholds(diagnosis), width))
     if diagnosis.pairs > diagnosis.plain_pairs:
         parts.append(_titled(f"Are sigmas honest? {_pairs(diagnosis)}", _calibration(diagnosis), width))

@@ -23,6 +23,7 @@ __all__ = [
     "MORE_SWAPS",
     "SWAPS",
     "Block",
+    "assign_folds",
     "blocks_of",
     "check_numbers",
     "drawn_block",
@@ -37,6 +38,13 @@ _CELLS = 4_000_000  # weights at a time
 
 DRAWS, SWAPS, MORE_SWAPS = 0, 1, 2
 """What random numbers are for: draws and swaps of one seed have nothing to do with each other."""
+
+
+def assign_folds(images: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return the fold of each image by a seeded shuffle; rows ascend by id, so the order in files has no effect."""
+    fold = np.empty(images, np.int64)
+    fold[np.random.default_rng(seed).permutation(images)] = np.arange(images) % folds
+    return fold
 
 
 class Block(NamedTuple):

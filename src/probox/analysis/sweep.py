@@ -54,6 +54,7 @@ def find_rematches(evaluation: Evaluation, confidences: npt.NDArray[np.float32] 
         What thresholds are compared with instead of the detections' own confidences: say, how many of some thresholds
         each of them is above. The fewer different ones there are, the less is matched anew.
     """
+    evaluation = evaluation.of_all_detections()
     pairs, table = evaluation.pairs, evaluation.detections
     if not len(pairs):
         return Rematches(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -178,7 +179,10 @@ def match_histories(evaluation: Evaluation, rematches: Rematches, confidences: n
 
 
 def threshold_curve(
-    evaluation: Evaluation, thresholds: npt.ArrayLike, rematches: Rematches | None = None
+    evaluation: Evaluation,
+    thresholds: npt.ArrayLike,
+    rematches: Rematches | None = None,
+    images: npt.NDArray[np.bool_] | None = None,
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Return PDQ, TP, FP and FN at each label threshold, as ``evaluation.at_threshold(t).summary()`` gives them.
 
@@ -190,12 +194,21 @@ def threshold_curve(
         Ascending.
     rematches : Rematches, optional
         From `find_rematches`, if at hand.
+    images : (images,) bool, optional
+        Which image rows take part. Default: all.
     """
+    evaluation = evaluation.of_all_detections()
     events = find_rematches(evaluation) if rematches is None else rematches
     table, objects, pairs = evaluation.detections, evaluation.objects, evaluation.pairs
     levels = np.asarray(thresholds, dtype=np.float32)
     confidence = np.where(np.isnan(table.confidences), 0, table.confidences).astype(np.float32)
-    since, until, detection, pair = match_histories(evaluation, events, confidence)
+    histories = match_histories(evaluation, events, confidence)
+    there = ~objects.ignored
+    if images is not None:
+        chosen = images[table.image_rows[histories.detection]]
+        histories = Histories._make(column[chosen] for column in histories)
+        there &= images[objects.image_rows]
+    since, until, detection, pair = histories
     quality = np.where(pair >= 0, pairs.quality("pPDQ")[pair] if len(pairs) else 0.0, 0.0)
     ignored = np.where(pair >= 0, objects.ignored[pairs.objects[pair]] if len(pairs) else False, False)
     right = (pair >= 0) & ~ignored
@@ -212,10 +225,10 @@ def threshold_curve(
     cost = fp if not evaluation.convention.confidence_denominator else along(
         np.where(pair < 0, table.costs[detection].astype(np.float64), 0.0)
     )  # fmt: skip
-    fn = float((~objects.ignored).sum()) - tp
+    fn = float(there.sum()) - tp
     with np.errstate(invalid="ignore", divide="ignore"):
         pdq = np.maximum(along(np.where(right, quality, 0.0)), 0.0) / (tp + cost + fn)
-    own = evaluation.convention.label_threshold
+    own = evaluation.convention.fixed_threshold
     unknown = np.zeros(n, bool) if own is None else levels < np.float32(own)
     curves = {"PDQ": pdq, "TP": tp, "FP": fp, "FN": fn}
     return {name: np.where(unknown, np.nan, curve) for name, curve in curves.items()}

@@ -8,14 +8,19 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from probox.analysis.sweep import Rematches, threshold_curve
+from probox.analysis.resampling import assign_folds
+from probox.analysis.sweep import Rematches, find_rematches, threshold_curve
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
+from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.measures.measure import Measure
 from probox.measures.pdq.measure import PDQ
 from probox.measures.registry import measure_names, measures_called
 
-__all__ = ["GRID", "BestThreshold", "best_pdq", "best_threshold"]
+__all__ = ["GRID", "BestThreshold", "best_pdq", "best_threshold", "cross_fit_threshold"]
+
+FOLDS = 5
+"""Folds of images that cross-fitting splits into."""
 
 GRID = np.arange(100) / 100.0
 """Thresholds that are tried for measures other than PDQ, whose curve is exact."""
@@ -23,7 +28,7 @@ GRID = np.arange(100) / 100.0
 
 @dataclasses.dataclass(frozen=True)
 class BestThreshold:
-    """Where a measure is best.
+    """Where a measure is best on the images that it is measured on: chosen on these images.
 
     Parameters
     ----------
@@ -54,7 +59,7 @@ class BestThreshold:
 
     def to_dict(self) -> dict[str, object]:
         """Return everything by name."""
-        return {**dataclasses.asdict(self), "gain": self.gain}
+        return {**dataclasses.asdict(self), "gain": self.gain, "chosen_on": "these images"}
 
     def __str__(self) -> str:
         key = measures_called([self.measure])[0].headline.key
@@ -67,7 +72,8 @@ class BestThreshold:
             for name, value in self.summary.items()
             if name in _headlines() and name != key
         ]
-        text = f"{key} is best above {self.threshold:.4g}: {_shown(self.now)} -> {_shown(self.value)}"
+        text = f"{key} is best above {self.threshold:.4g} (chosen on these images): "
+        text += f"{_shown(self.now)} -> {_shown(self.value)}"
         return text + (f"; {', '.join(others)}" if others else "")
 
 
@@ -75,7 +81,8 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
     """Return the label threshold at which a measure is best; also as `Evaluation.best_threshold`.
 
     PDQ's is exact: each threshold that changes anything is tried. Other measures are tried at 0, 0.01 .. 0.99. The
-    lowest of equally good thresholds is returned.
+    lowest of equally good thresholds is returned. It is chosen on these images, so the value there is too good for
+    others; ``evaluation.at_threshold("auto")`` chooses on other images than it reports on.
 
     Parameters
     ----------
@@ -95,6 +102,7 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
     """
     if measure not in measure_names():
         raise InputError(f"expected measure to be one of {', '.join(measure_names())}, got {measure!r:.40}")
+    evaluation = evaluation.of_all_detections()
     if not len(evaluation.detections):
         raise InputError("there is no detection to leave out")
     chosen = measures_called([measure])[0]
@@ -119,12 +127,45 @@ def _found(
     evaluation: Evaluation, measure: Measure, rematches: Rematches | None = None
 ) -> tuple[float | None, float, float]:
     """Return the best threshold, the measure's number there, and what it is without."""
-    thresholds = _exact_steps(evaluation) if measure is PDQ else GRID
-    own = evaluation.convention.label_threshold
+    thresholds = _exact_steps(evaluation.detections.confidences) if measure is PDQ else GRID
+    own = evaluation.convention.fixed_threshold
     thresholds = thresholds[thresholds >= (own or 0.0)]
     values = _values(evaluation, measure, thresholds, rematches)
     now = float(measure.summary(evaluation)[measure.headline.key])
-    sign = -1.0 if measure.headline.better == "low" else 1.0
+    return _best_of(thresholds, values, now, -1.0 if measure.headline.better == "low" else 1.0)
+
+
+def cross_fit_threshold(evaluation: Evaluation) -> ThresholdChoice:
+    """Return PDQ's best threshold on the other folds for each fold of the images: what ``at_threshold("auto")`` uses.
+
+    Images are split into five folds by a shuffle of fixed seed, as `probox calibrate` splits them. Thresholds are
+    exact, as those of `best_threshold`.
+    """
+    if not evaluation.has_pairs:
+        raise InputError("PDQ was not measured", remedy="evaluate with pdq among the measures")
+    images = len(evaluation.dataset)
+    if images < 2:
+        raise InputError(
+            f'label threshold "auto" is chosen on other images: expected two or more, got {images}',
+            remedy="give a number as the label threshold",
+        )
+    folds = assign_folds(images, min(FOLDS, images), seed=0)
+    rematches = find_rematches(evaluation)
+
+    def best_on(chosen: npt.NDArray[np.bool_]) -> float | None:
+        here = evaluation.detections.confidences[chosen[evaluation.detections.image_rows]]
+        thresholds = np.concatenate([[-1.0], _exact_steps(here)])  # above -1 are all detections
+        values = threshold_curve(evaluation, thresholds, rematches, chosen)["PDQ"]
+        return _best_of(thresholds[1:], values[1:], float(values[0]), 1.0)[0]
+
+    chosen = tuple(best_on(folds != fold) for fold in range(int(folds.max()) + 1))
+    return ThresholdChoice(chosen, folds, best_on(folds >= 0))
+
+
+def _best_of(
+    thresholds: npt.NDArray[np.float64], values: npt.NDArray[np.float64], now: float, sign: float
+) -> tuple[float | None, float, float]:
+    """Return the lowest of the best thresholds, the value there and `now`; None where no threshold is better."""
     # Where nothing is left, a rule about pairs has no number; that is never the best.
     usable = ~np.isnan(values)
     best = int(np.argmax(np.where(usable, sign * values, -np.inf))) if usable.any() else -1
@@ -132,10 +173,9 @@ def _found(
     return (float(thresholds[best]), float(values[best]), now) if better else (None, now, now)
 
 
-def _exact_steps(evaluation: Evaluation) -> npt.NDArray[np.float64]:
-    """Return the thresholds at which detections drop out: each confidence, written as short as it can be."""
-    confidences = np.unique(evaluation.detections.confidences)
-    return np.unique(np.concatenate([[0.0], confidences.astype(np.float64)]))
+def _exact_steps(confidences: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return the thresholds at which detections of these confidences drop out."""
+    return np.unique(np.concatenate([[0.0], np.unique(confidences).astype(np.float64)]))
 
 
 def _values(

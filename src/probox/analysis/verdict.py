@@ -169,4 +169,5 @@ def _threshold(diagnosis: Diagnosis) -> str:
     if best.threshold is None:
         return f"no label threshold gives more than PDQ {100 * best.now:.2f}"
     instead = f"instead of {100 * best.now:.2f}"
-    return f"the best threshold is {best.threshold:.3g} and gives PDQ {100 * best.value:.2f} {instead}"
+    chosen = f"the best threshold, chosen on these images, is {best.threshold:.3g}"
+    return f"{chosen} and gives PDQ {100 * best.value:.2f} {instead}"

@@ -82,7 +82,9 @@ def what_if_matched(evaluation: Evaluation, best: BestThreshold | None) -> list[
         ),
     ]
     if best is not None:
-        said = "no threshold is better" if best.threshold is None else f"labels above {best.threshold:.3g} only"
+        said = "no threshold is better"
+        if best.threshold is not None:
+            said = f"labels above {best.threshold:.3g} only (chosen on these images)"
         answers.append(_answer(evaluation, "best_threshold", said, best.value))
     return answers
 

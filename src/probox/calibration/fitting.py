@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probox.analysis.intervals import notes_on_images
+from probox.analysis.resampling import assign_folds
 from probox.calibration.costs import notes_on_nll, notes_on_threshold
-from probox.calibration.dealing import dealt
 from probox.calibration.fit_corners import CORNER_METHODS
 from probox.calibration.fit_labels import LABEL_METHODS
 from probox.calibration.gain import Change, Gain, columns, compare
@@ -153,7 +153,7 @@ def fit(
     job.check_covariances()
     job.curve = PdqCurve(truth, found, chosen, threads=threads, border=border) if target == "pdq" else None
     parts = min(folds, len(truth.dataset))
-    fold_of_image = dealt(len(truth.dataset), parts, seed) if parts > 1 else np.zeros(len(truth.dataset), np.int64)
+    fold_of_image = assign_folds(len(truth.dataset), max(parts, 1), seed)
     without_one = [fold_of_image != fold for fold in range(parts)] if parts > 1 else []
     pieces = fits_by(method, [np.ones(len(truth.dataset), bool), *without_one], mapper.at_once)
     if without_one and method != "constant":
@@ -192,7 +192,7 @@ def fit(
     notes += notes_on_nll(target, before.pairs, after.pairs, border)
     if labels != "none":
         here = job.image_rows >= 0
-        notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.label_threshold)
+        notes += notes_on_threshold(found.select(here), calibrated.select(here), chosen.fixed_threshold)
     gain = Gain(
         changes=compared(before),
         over_constant={} if control is None else compared(control),

@@ -80,8 +80,8 @@ class PdqCurve:
         self._pinned_in = truth.dataset if border == "pin" else None
         rows = truth.dataset.rows_of(found.image_ids)
         taken = rows >= 0
-        if convention.label_threshold is not None:
-            taken &= found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.label_threshold)
+        if convention.fixed_threshold is not None:
+            taken &= found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.fixed_threshold)
         listed = shortlist(truth, found, rows, taken)
         self._truth, self._found = truth, found.select(listed)
         self._convention, self._threads = convention, threads

@@ -17,7 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from probox.calibration.dealing import dealt
+from probox.analysis.resampling import assign_folds
 from probox.calibration.spread_law import Slope, SpreadLaw, standardised
 from probox.errors import InputError
 
@@ -228,7 +228,7 @@ def _chosen_ridge(problem: _Problem, groups: Rows, folds: int, seed: int) -> flo
     some = order[: max(parts, int(np.searchsorted(sizes, 4 * ENOUGH_PAIRS)) + 1)]
     rows = np.isin(groups, some)
     problem, groups = problem.take(rows), np.searchsorted(np.sort(some), groups[rows])
-    fold = dealt(len(some), parts, seed)[groups]
+    fold = assign_folds(len(some), parts, seed)[groups]
     losses = np.zeros(len(RIDGES))
     for number in range(parts):
         seen, unseen = problem.take(fold != number), problem.take(fold == number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -11,6 +11,7 @@ from probox.cli.console import note, print_json, progress_bar, results, table_wi
 from probox.cli.dask_choice import dask_option, mappers_at
 from probox.cli.measure_choice import checked_measures
 from probox.cli.naming import Named, load_named, named_argument
+from probox.cli.scoring import label_threshold_option
 from probox.evaluation.text import STYLES
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     shell_complete=complete_measures,
     help="What to compare by, separated by commas, or `all` [default: what they hold].",
 )
+@label_threshold_option("Compare detections with a label probability above T.", auto=True)
 @click.option("--per-class", is_flag=True, help="Compare classes too, with Holm's correction.")
 @click.option("--all-pairs", is_flag=True, help="Compare each with each [default: each with the first].")
 @click.option(
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 def command(
     folders: tuple[Named, ...],
     measures: str | None,
+    label_threshold: float | Literal["auto"] | None,
     per_class: bool,
     all_pairs: bool,
     replicates: int,
@@ -73,13 +76,17 @@ def command(
     probox evaluate truth.json ssd.json yolo.json --out results
     probox compare results/ssd results/yolo
     probox compare results --all-pairs --per-class --json
+    probox compare results --label-threshold auto
     probox compare A=results/ssd B=elsewhere/ssd
     probox compare results --all-pairs --replicates 10000 --dask tcp://head:8786
     """
     from probox.analysis.comparison import compare
     from probox.errors import InputError
 
-    loaded = load_named(folders, tables=False)
+    # Only tables know what is above a threshold.
+    loaded = load_named(folders, tables=label_threshold is not None)
+    if label_threshold is not None:
+        loaded = {name: result.at_threshold(label_threshold) for name, result in loaded.items()}
     if len(loaded) < 2:
         raise InputError("there is only one result", file=folders[0].path, remedy="name two or more to compare")
     with mappers_at(dask) as mappers, progress_bar("images drawn and swapped", quiet=as_json) as progress:

@@ -32,6 +32,8 @@ __all__ = [
 
 _FLAGS = (
     ("read them with repair=True", "use --repair"),
+    ('evaluate with label_threshold="auto"', "evaluate with --label-threshold auto"),
+    ("evaluate with label_threshold=", "evaluate with --label-threshold "),
     ('with clip="corners"', "with --clip corners"),
     ("truth.select_images(ids), result.on(ids)", "--images IDS"),
     ("cannot hold heatmaps; write RVC1 instead", "cannot hold heatmaps; use --to rvc1"),
@@ -124,21 +126,26 @@ def note(text: str) -> None:
     words().print(space + one_line(in_flags(line)), markup=False, soft_wrap=True)
 
 
-def say_notes(evaluation: Any, title: str = "") -> None:
-    """Say what is odd about an evaluation's input, what was left out or replaced, and what its numbers leave out."""
+def say_notes(evaluation: Any, title: str = "", *, skip: str = "") -> None:
+    """Say what is odd about an evaluation's input, what was left out or replaced, and what its numbers leave out.
+
+    `skip` is a kind of warning that does not matter to what is shown.
+    """
     from probox.evaluation.notes import label_note
 
     for oddity in evaluation.oddities:
+        if oddity.kind == skip:
+            continue
         note(f"{title}warning: {oddity}")
     for text in (*evaluation.plain_notes, *evaluation.remarks):
         note(f"{title}{label_note(text)}")
 
 
-def warnings_of(evaluation: Any) -> list[dict[str, str]]:
-    """Return the warnings about an evaluation's input, for JSON."""
+def warnings_of(evaluation: Any, *, skip: str = "") -> list[dict[str, str]]:
+    """Return the warnings about an evaluation's input, for JSON, but those of a kind."""
     from probox.evaluation.notes import is_warning
 
-    found = [(oddity.kind, oddity.text, oddity.remedy) for oddity in evaluation.oddities]
+    found = [(one.kind, one.text, one.remedy) for one in evaluation.oddities if one.kind != skip]
     found += [("input file", *text.split("; ", 1)) for text in evaluation.plain_notes if is_warning(text)]
     return [{"kind": kind, "text": text, "remedy": in_flags(remedy)} for kind, text, remedy in found]
 

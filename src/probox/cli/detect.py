@@ -23,6 +23,7 @@ from probox.detect.opening import DEVICES
 from probox.detect.uncertainty import RECIPES, UNCERTAINTIES, Options
 from probox.errors import InputError
 from probox.support.optional import check_installed
+from probox.support.words import with_count
 
 MOST_WORKERS = 4
 """More images at a time would take more memory than they save time."""
@@ -242,7 +243,7 @@ def command(
     detector = open_detector(model, **opening, workers=given["workers"] or at_a_time)
     notes = [*chosen.notes, *_idle(options.uncertainty)]
     if detector.batch != given["batch"]:
-        notes.append(f"the model takes {_images(detector.batch)} at once")
+        notes.append(f"the model takes {with_count(detector.batch, 'image')} at once")
     for sentence in notes:
         note(_as_note(sentence))
     settings = {"family": detector.family.name, "size": given["size"], "dropout": str(dropout)}
@@ -288,8 +289,8 @@ def command(
         )
         return
     resumed = f", {run.resumed} of them from before" if run.resumed else ""
-    seen = f"{_images(run.images)}{resumed}, {seconds:.1f} s ({detector.family.name})"
-    note(f"{out}: {len(run.found)} detections in {seen}")
+    seen = f"{with_count(run.images, 'image')}{resumed}, {seconds:.1f} s ({detector.family.name})"
+    note(f"{out}: {with_count(len(run.found), 'detection')} in {seen}")
 
 
 @contextmanager
@@ -316,10 +317,6 @@ def _idle(uncertainty: str) -> list[str]:
 
 def _as_note(sentence: str) -> str:
     return sentence if sentence.startswith("warning: ") else f"note: {sentence}"
-
-
-def _images(count: int) -> str:
-    return f"{count} image" + ("" if count == 1 else "s")
 
 
 def _default_out(model: str, chosen: Any) -> Path:

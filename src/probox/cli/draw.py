@@ -16,6 +16,7 @@ from probox.errors import InputError
 from probox.pictures.drawing import CORNERS, LABELS, VEIL
 from probox.pictures.style import ENDINGS, PALETTES
 from probox.pictures.view import MOST_SHOWN, SHOWN_ABOVE
+from probox.support.words import with_count
 
 STORIES = 3
 """So many examples of each kind, unless somebody says how many."""
@@ -138,7 +139,7 @@ def command(
         return
     for text in job.notes:
         note(f"note: {text}")
-    note(f"{len(written)} picture{'s' * (len(written) != 1)} written to {out}")
+    note(f"{with_count(len(written), 'picture')} written to {out}")
 
 
 def _job_of(
@@ -152,11 +153,11 @@ def _job_of(
     best_threshold: bool,
 ) -> Job:
     """Return what to draw of a result, of detections that are judged first, or of detections alone."""
-    threshold = scoring.convention.label_threshold
+    threshold = scoring.convention.fixed_threshold
     evaluation, found = _judged(source, truth, detections, scoring, at_threshold=False)
     if evaluation is None:
         return job_of_detections(source, threshold, photos, choice)
-    at = None if evaluation.convention.label_threshold == threshold else threshold
+    at = None if evaluation.convention.fixed_threshold == threshold else threshold
     best_threshold &= threshold is None
     return job_of_evaluation(evaluation, at, found, photos, choice, best_threshold=best_threshold)
 
@@ -170,7 +171,7 @@ def _judged(
     from probox.formats import read_truth
 
     found: Any = None
-    threshold = scoring.convention.label_threshold
+    threshold = scoring.convention.fixed_threshold
     result = only_result(source)
     if result is not None or truth is None:
         _refuse_scoring(scoring, "a result was judged when it was made" if result else "without --truth none is judged")

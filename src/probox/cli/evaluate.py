@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_
 from probox.cli.keeping import keep_results, refuse_other_runs
 from probox.cli.naming import Named, named_argument, titles_of
 from probox.cli.part_choice import keep_option, part_option
-from probox.cli.scoring import Scoring, TruthToScore, scoring_options
+from probox.cli.scoring import Scoring, TruthToScore, choice_of, scoring_options
 from probox.evaluation.grouped import COUNTS, is_filled
 from probox.measures.boxes.matching import AREA_RANGES, SIZES
 from probox.measures.matched import FEW_PAIRS
@@ -29,10 +30,11 @@ from probox.support.words import some_names
 @click.command("evaluate")
 @click.argument("truth", type=click.Path())
 @named_argument("detections", "DETECTIONS")
-@scoring_options(measures=True)
+@scoring_options(measures=True, auto=True)
 @intervals_option
 @click.option("--per-class", is_flag=True, help="The numbers of each class, too, of measures that have them.")
 @click.option("--per-size", is_flag=True, help="The numbers of small, medium and large objects, too.")
+@click.option("--coco", is_flag=True, help="COCO's twelve numbers, too: AP, AP50, AP75, AR and those of sizes.")
 @part_option
 @keep_option
 @click.option("--out", type=click.Path(), metavar="DIR", help="Keep the evaluation of each file in DIR/NAME.")
@@ -45,6 +47,7 @@ def command(
     scoring: Scoring,
     per_class: bool,
     per_size: bool,
+    coco: bool,
     intervals: bool,
     part: tuple[int, int] | None,
     keep: Keep,
@@ -80,8 +83,10 @@ def command(
 
     \b
     probox evaluate instances_val2017.json detections.json
+    probox evaluate instances_val2017.json detections.json --measures map --coco
     probox evaluate data.yaml runs/detect/predict/labels
     probox evaluate truth.json ssd.json YOLO=results/17.json --label-threshold 0.5 --out results
+    probox evaluate truth.json ssd.json --label-threshold auto
     probox evaluate truth.json unsure.json --measures nll,energy,coverage --per-class
     probox evaluate instances_val2017.json detections.json --images ids.json
     probox evaluate truth.parquet found.parquet --part 3/16 --keep matches --out parts/3
@@ -91,6 +96,15 @@ def command(
 
     started = time.perf_counter()
     scoring = dataclasses.replace(scoring, part=part, keep=keep)
+    if scoring.convention.label_threshold == "auto" and (part is not None or keep != "all" or cluster is not None):
+        flag = "--part" if part is not None else "--dask" if cluster is not None else f"--keep {keep}"
+        raise click.UsageError(
+            f"--label-threshold auto needs the tables of all images, which {flag} does not have: leave out one of both"
+        )
+    if coco and "map" not in scoring.measures:
+        raise click.UsageError("--coco shows the numbers of map: add it to --measures")
+    if coco and keep == "summary":
+        raise click.UsageError("--coco needs the matches of boxes, which --keep matches and --keep all keep")
     paths, names = [given.path for given in detections], titles_of(detections)
     source = TruthToScore(truth, paths, scoring)
     if out is not None:
@@ -116,13 +130,15 @@ def command(
         for row, evaluation in zip(described, rows.values(), strict=True):
             row.update({name: groups for name, _, groups in _groups(evaluation, per_class, per_size)})
             row["notes"] += _group_notes(evaluation, per_class, per_size)
+            row.update({"coco": evaluation.coco()} if coco else {})
         for row, own in zip(described, sure or (), strict=False):
             row["intervals"] = own.to_dict()
             row["notes"] += own.notes
         print_json(described[0] if len(described) == 1 else {"results": described})
         return
-    from probox.evaluation.text import format_table, summary_text
+    from probox.evaluation.text import format_table, summary_text, threshold_words
 
+    threshold = threshold_words(scoring.convention)
     alone = len(rows) == 1 and detections[0].name is None
     named = [("" if alone else name, evaluation.summary()) for name, evaluation in rows.items()]
     against = next(iter(rows.values())).scored_against
@@ -133,19 +149,35 @@ def command(
             title = f"{heading} ({name})" if len(rows) > 1 else heading
             filled = [(group, summary) for group, summary in groups.items() if is_filled(summary)]
             if filled:
-                table = format_table(filled, heading=title, mark_best=False, width=table_width(), by_metric=False)
+                table = format_table(
+                    filled, heading=title, mark_best=False, width=table_width(), by_metric=False, threshold=threshold
+                )
                 results().print(f"\n{table}", markup=False, soft_wrap=True)
+    if coco:
+        results().print(f"\n{_coco_table(rows, threshold)}", markup=False, soft_wrap=True)
     for name, evaluation in rows.items():
-        counts = evaluation.counts
         title = f"{name}: " if len(rows) > 1 else ""
-        counted = f"{counts['images']:,} images, {counts['objects']:,} objects, {counts['detections']:,} detections"
-        note(f"{title}{counted}" + ("" if evaluation.part is None else f"; {evaluation.part}"))
+        note(f"{title}{evaluation.counts_in_words}" + ("" if evaluation.part is None else f"; {evaluation.part}"))
         say_notes(evaluation, title)
         for text in _group_notes(evaluation, per_class, per_size):
             note(f"{title}note: {text}")
     say_intervals(sure)
     kept = f"; kept in {', '.join(str(Path(out) / name) for name in names)}" if out else ""
     note(f"{seconds:.2f} s{kept}" + (f"; tables in {', '.join(csv_folders(csv_folder, names))}" if csv_folder else ""))
+
+
+def _coco_table(rows: dict[str, Any], threshold: str | None) -> str:
+    """Return COCO's twelve numbers, a row each, in the order and the words of pycocotools."""
+    from probox.measures.boxes.mean_ap import COCO_LABELS
+    from probox.support.grids import grid
+
+    heading = "COCO [%], higher is better" + ("" if threshold is None else f", scores > {threshold}")
+    numbers = [evaluation.coco() for evaluation in rows.values()]
+    lines = [
+        [label, *("-" if math.isnan(own[key]) else f"{100 * own[key]:.2f}" for own in numbers)]
+        for key, label in COCO_LABELS.items()
+    ]
+    return grid([[heading, *(rows if len(rows) > 1 else [""])], *lines], width=table_width())
 
 
 def _groups(evaluation: Any, per_class: bool, per_size: bool) -> list[tuple[str, str, dict[str, dict[str, float]]]]:
@@ -188,6 +220,7 @@ def _as_dict(name: str, path: str, evaluation: Any) -> dict[str, Any]:
         "summary": evaluation.summary(),
         "convention": evaluation.convention.to_dict(),
         "scored_against": evaluation.scored_against,
+        **choice_of(evaluation),
         "counts": evaluation.counts,
         **({} if evaluation.part is None else {"part": str(evaluation.part)}),
         "notes": [in_flags(text) for text in evaluation.notes],

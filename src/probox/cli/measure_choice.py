@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from probox.errors import InputError
-from probox.measures.registry import named_measures
+from probox.measures.registry import COCO_REMEDY, named_measures
 
 __all__ = ["checked_measures", "parse_measures"]
 
@@ -21,6 +21,8 @@ def parse_measures(text: str, flag: str = "--measures") -> tuple[str, ...]:
     except InputError as error:
         remedy = error.remedy or ""
         near = f" D{remedy[1:]}" if remedy.startswith("did you mean") else ""  # the rest is Python
+        if remedy == COCO_REMEDY:
+            near = " `probox evaluate --measures map --coco` prints COCO's twelve numbers, AP50, AP75 and AR included."
         raise click.BadParameter(f"{error.problem}.{near}", param_hint=flag) from None
 
 

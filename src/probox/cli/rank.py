@@ -12,6 +12,7 @@ import click
 from probox.analysis.ranking import AGGREGATES, UNCERTAINTIES
 from probox.cli.console import note, print_json
 from probox.cli.image_choice import parse_images
+from probox.cli.scoring import label_threshold_option
 from probox.errors import InputError
 from probox.files.reading import file_head
 from probox.files.replacing import Kind
@@ -39,12 +40,7 @@ _NUMBERS = 3
     show_default=True,
     help="Over the detections of an image.",
 )
-@click.option(
-    "--label-threshold",
-    type=click.FloatRange(0, 1),
-    metavar="T",
-    help="Leave out detections that are not surer than T.",
-)
+@label_threshold_option("Leave out detections that are not surer than T.", auto=False)
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="The first N images alone.")
 @click.option("--images", metavar="IDS", help="The images to choose from: a file of ids, or ids between commas.")
 @click.option(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from probox.tables.detections import Detections
     from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["Scoring", "TruthToScore", "scoring_options"]
+__all__ = ["Scoring", "TruthToScore", "choice_of", "label_threshold_option", "scoring_options"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Scoring:
 
 
 def scoring_options(
-    *, leave_out: Iterable[str] = (), measures: bool = False
+    *, leave_out: Iterable[str] = (), measures: bool = False, auto: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the scoring options to a command, whose function gets a `Scoring` as its argument `scoring`.
 
@@ -82,9 +82,11 @@ def scoring_options(
         Options that have no meaning for the command, by their variables; the command says why.
     measures : bool
         Add --measures, for a command that shows whatever was measured.
+    auto : bool
+        The command takes --label-threshold auto.
     """
     left = frozenset(leave_out)
-    options = {name: option for name, option in _all_options().items() if name not in left}
+    options = {name: option for name, option in _all_options(auto=auto).items() if name not in left}
     if not measures:
         del options["measures"]
 
@@ -105,7 +107,7 @@ def scoring_options(
     return decorate
 
 
-def _all_options() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
+def _all_options(*, auto: bool) -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
     """Return every option by its variable, in the order of help texts."""
     preset = click.option(
         "--preset",
@@ -125,7 +127,7 @@ def _all_options() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any
     threads = click.option("--threads", type=click.IntRange(min=1), help="Threads to use [default: all processors].")
     return {
         "preset": preset,
-        **{option.field: _click_option(option) for option in OPTIONS},
+        **{option.field: _click_option(option, auto=auto) for option in OPTIONS},
         "measures": measures,
         "repair": repair,
         "threads": threads,
@@ -133,18 +135,49 @@ def _all_options() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any
     }
 
 
-def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _click_option(option: Option, *, auto: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option of a field: a choice among words, a number, a flag, or a switch that may be left alone."""
     flags = [f"--{word.replace('_', '-')}" for word in option.words]
     shared: dict[str, Any] = {"help": option.help, "default": None}
     if option.field in CHOICES:
         return click.option(*flags, option.field, type=click.Choice(CHOICES[option.field]), **shared)
+    if option.field == "label_threshold":
+        return label_threshold_option(option.help, auto=auto)
     if option.metavar is not None:
         kind = click.FloatRange(0.0, option.highest)
         return click.option(*flags, option.field, type=kind, metavar=option.metavar, **shared)
     if getattr(Convention, option.field) is None:
         return click.option(*(f"{flag}/--no-{flag[2:]}" for flag in flags), option.field, **shared)
     return click.option(*flags, option.field, is_flag=True, **shared)
+
+
+class _LabelThreshold(click.FloatRange):
+    """A number between 0 and 1, or `auto` where a command can choose it."""
+
+    def __init__(self, *, auto: bool) -> None:
+        super().__init__(0.0, 1.0)
+        self.auto = auto
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or `auto` as it is."""
+        if value == "auto" and not self.auto:
+            self.fail("`auto` is for `probox evaluate`, `table` and `compare`: expected a number between 0 and 1.")
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
+def label_threshold_option(text: str, *, auto: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option --label-threshold; `text` is its help."""
+    metavar = "T|auto" if auto else "T"
+    text += " auto: for PDQ alone, T chosen by cross-fitting over images." if auto else ""
+    return click.option(
+        "--label-threshold", "label_threshold", type=_LabelThreshold(auto=auto), metavar=metavar, help=text
+    )
+
+
+def choice_of(evaluation: Any) -> dict[str, Any]:
+    """Return the label thresholds that were chosen, for JSON; nothing where none were."""
+    choice = getattr(evaluation, "threshold_choice", None)
+    return {} if choice is None else {"label_threshold": choice.to_dict()}
 
 
 def _scoring(context: click.Context, asked: dict[str, Any]) -> Scoring:
@@ -220,9 +253,11 @@ class TruthToScore:
 
     def evaluate(self, path: str, progress: Any) -> Any:
         """Return the result of one file, or of a part of it; Parquet files go row group by row group."""
+        from probox.evaluation.notes import all_detections_note
         from probox.evaluation.run import evaluate
         from probox.evaluation.streaming import evaluate_parquet
         from probox.formats.reading import read_detections_of_part
+        from probox.measures.boxes.mean_ap import average_precision
 
         scoring = self.scoring
         if scoring.part is not None or scoring.keep != "all":
@@ -241,4 +276,10 @@ class TruthToScore:
                 progress=progress, repair=scoring.repair, images=images,
             )  # fmt: skip
         found = read_detections_of_part(path, self.whole, self.part, repair=scoring.repair)
-        return evaluate(self.part, found, convention=convention, measures=measures, threads=threads, progress=progress)
+        result = evaluate(
+            self.part, found, convention=convention, measures=measures, threads=threads, progress=progress
+        )
+        if convention.fixed_threshold is None or "map" not in measures:
+            return result
+        note = all_detections_note(average_precision(self.part, found, threads=threads).map)
+        return dataclasses.replace(result, plain_notes=(*result.plain_notes, note))

@@ -9,8 +9,18 @@ import click
 from probox.cli.console import note, print_json, progress_bar, results, say_notes, table_width, warnings_of
 from probox.cli.intervals import intervals_of, intervals_option, limits_of, say_intervals
 from probox.cli.naming import Named, named_argument, titles_of
-from probox.cli.scoring import Scoring, TruthToScore, scoring_options
-from probox.evaluation.text import STYLES, format_table, list_directions, measured_words, shown_columns
+from probox.cli.scoring import Scoring, TruthToScore, choice_of, scoring_options
+from probox.evaluation.notes import all_detections_note
+from probox.evaluation.oddities.clutter import CLUTTER
+from probox.evaluation.text import (
+    STYLES,
+    format_table,
+    list_directions,
+    measured_words,
+    shown_columns,
+    threshold_words,
+)
+from probox.support.words import with_count
 
 
 class _Command(click.Command):
@@ -43,7 +53,7 @@ def _is_number(text: str) -> bool:
     metavar="T...",
     help="One row per detector and threshold: detections with a label probability above it [default: all].",
 )
-@scoring_options(measures=True)
+@scoring_options(measures=True, auto=True)
 @click.option(
     "--format",
     "style",
@@ -78,6 +88,7 @@ def command(
     convention = scoring.convention
     paths = [given.path for given in detections]
     source = TruthToScore(truth, paths, scoring)
+    skip = CLUTTER if thresholds else ""  # no row is of all detections
     described = []
     measured = []
     for name, path in zip(titles_of(detections), paths, strict=True):
@@ -86,13 +97,17 @@ def command(
         for threshold in thresholds or (None,):
             evaluation = everything if threshold is None else everything.at_threshold(threshold)
             measured.append(evaluation)
-            described.append((name, path, threshold, evaluation.summary(), warnings_of(everything)))
+            described.append((name, path, threshold, evaluation.summary(), warnings_of(everything, skip=skip)))
         if style != "json" and not as_json:
-            say_notes(everything, f"{name}: ")
+            say_notes(everything, f"{name}: ", skip=skip)
+            if thresholds and "map" in everything.measures:
+                note(f"{name}: note: {all_detections_note(everything.average_precision.map)}")
     sure = intervals_of(measured) if intervals else None
     if as_json or style == "json":
         keys = ("name", "detections", "threshold", "summary", "warnings")
         rows: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in described]
+        for one, evaluation in zip(rows, measured, strict=True):
+            one.update(choice_of(evaluation))
         for one, own in zip(rows, sure or (), strict=False):
             one["intervals"] = own.to_dict()
         against = measured[0].scored_against
@@ -100,8 +115,11 @@ def command(
         return
     titled = [(name if t is None else f"{name} ({t:g})", summary) for name, _, t, summary, _ in described]
     heading = "Approach (threshold)" if thresholds else "Approach"
-    text = format_table(titled, style, heading=heading, limits=limits_of(sure), width=table_width())
+    above = threshold_words(convention)
+    if thresholds:
+        above = f"{thresholds[0]:g}" if len(set(thresholds)) == 1 else "threshold"
+    text = format_table(titled, style, heading=heading, limits=limits_of(sure), width=table_width(), threshold=above)
     results().print(text, markup=False, soft_wrap=True)
     say_intervals(sure)
     parts = [list_directions(shown_columns(titled)), measured_words(convention, measured[0].scored_against)]
-    note("; ".join(part for part in [*parts, f"{len(source.image_ids):,} images"] if part))
+    note("; ".join(part for part in [*parts, with_count(len(source.image_ids), "image")] if part))

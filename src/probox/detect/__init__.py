@@ -5,7 +5,7 @@ Needs the extra ``detect`` (onnx, onnxruntime, pillow), which is imported where 
 >>> from probox.detect import Detector, Options, detect, read_image
 >>> detector = Detector("yolox_nano.onnx")                                                        # doctest: +SKIP
 >>> detect(detector, [read_image("photo.jpg")], [1], Options(uncertainty="nms-clusters"))[0]      # doctest: +SKIP
-Detections(14 detections in 1 images, 80 classes, 14 probabilistic)
+Detections(14 detections in 1 image, 80 classes, 14 probabilistic)
 """
 
 from probox.detect.dropout import insert_dropout

@@ -5,7 +5,7 @@
 >>> from probox.detect.torchvision import TorchvisionDetector                                    # doctest: +SKIP
 >>> detector = TorchvisionDetector(fasterrcnn_resnet50_fpn(weights="DEFAULT"))                   # doctest: +SKIP
 >>> detect(detector, [read_image("photo.jpg")], [1], Options(uncertainty="nms-clusters"))[0]     # doctest: +SKIP
-Detections(21 detections in 1 images, 80 classes, 21 probabilistic)
+Detections(21 detections in 1 image, 80 classes, 21 probabilistic)
 
 torch and torchvision are the caller's: nothing of them is imported before a model is given.
 """

@@ -6,7 +6,7 @@
 >>> model = AutoModelForObjectDetection.from_pretrained("rtdetr")                                 # doctest: +SKIP
 >>> detector = TransformersDetector(model, AutoImageProcessor.from_pretrained("rtdetr"))          # doctest: +SKIP
 >>> detect(detector, [read_image("photo.jpg")], [1], Options(score=0.3))[0]                       # doctest: +SKIP
-Detections(12 detections in 1 images, 80 classes)
+Detections(12 detections in 1 image, 80 classes)
 
 torch and transformers are the caller's: nothing of them is imported before a model is given.
 """

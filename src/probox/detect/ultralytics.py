@@ -5,7 +5,7 @@
 >>> from probox.detect.ultralytics import UltralyticsDetector                                     # doctest: +SKIP
 >>> detector = UltralyticsDetector(YOLO("yolo11n.pt"))                                            # doctest: +SKIP
 >>> detect(detector, [read_image("photo.jpg")], [1], Options(uncertainty="edge-distribution"))[0] # doctest: +SKIP
-Detections(17 detections in 1 images, 80 classes, 17 probabilistic)
+Detections(17 detections in 1 image, 80 classes, 17 probabilistic)
 
 torch and ultralytics are the caller's: nothing of them is imported before a model is given.
 """

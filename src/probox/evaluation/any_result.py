@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from probox.measures import registry
 from probox.support.mapping import Mapper, here
+from probox.support.words import with_count
 
 if TYPE_CHECKING:
     from probox.analysis.intervals import Intervals
     from probox.convention import Convention
     from probox.evaluation.result import Evaluation
+    from probox.measures.boxes.mean_ap import AveragePrecision
     from probox.measures.measure import Measure
     from probox.tables.dataset import Dataset
 
@@ -50,6 +52,19 @@ class AnyResult(ABC):
             summary.update(self.summary_of(measure))
         return summary
 
+    @property
+    @abstractmethod
+    def average_precision(self) -> AveragePrecision:
+        """Return COCO's average precision and recall."""
+
+    def coco(self) -> dict[str, float]:
+        """Return COCO's twelve numbers in the order of pycocotools: AP and AR overall, at overlaps, limits and sizes.
+
+        They are fractions: ``mAP``, ``AP50``, ``AP75``, ``AP_small``, ``AP_medium``, ``AP_large``, ``AR_1``, ``AR_10``,
+        ``AR_100``, ``AR_small``, ``AR_medium`` and ``AR_large``. What is not defined is NaN, where pycocotools has -1.
+        """
+        return self.average_precision.summary()
+
     @abstractmethod
     def summary_of(self, measure: Measure) -> dict[str, float]:
         """Return the numbers of one measure, also of one that was not asked for."""
@@ -66,6 +81,12 @@ class AnyResult(ABC):
 
         None if PDQ was not measured, there are no objects, or an earlier version did not store it.
         """
+
+    @property
+    def counts_in_words(self) -> str:
+        """Return how many images, objects and detections there are, as people read it."""
+        nouns = {"images": "image", "objects": "object", "detections": "detection"}
+        return ", ".join(with_count(n, nouns[what]) for what, n in self.counts.items())
 
     @abstractmethod
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from probox.evaluation.notes import label_note
 from probox.evaluation.text import (
+    columns_at,
     direction_of,
     format_value,
     goes_by_metric,
     heading_of,
     list_directions,
     measured_words,
-    shown_columns,
+    threshold_words,
 )
 from probox.support.html_table import html_table, html_text
 
@@ -25,7 +26,7 @@ __all__ = ["evaluation_html"]
 def evaluation_html(evaluation: Evaluation) -> str:
     """Return the numbers, what made them, how much was scored, and what is odd or worth knowing; all of it escaped."""
     summary = evaluation.summary()
-    columns = shown_columns([("", summary)])
+    columns = columns_at([("", summary)], threshold_words(evaluation.convention))
     values = [format_value(column, column.shown(summary)) for column in columns]
     if goes_by_metric(columns):
         rows = [
@@ -39,16 +40,8 @@ def evaluation_html(evaluation: Evaluation) -> str:
             [heading_of(column) for column in columns], [values], hints=[column.hint for column in columns]
         )
         directions = f"{list_directions(columns)}; " if list_directions(columns) else ""
-    counts = ", ".join(
-        f"{n:,} {what}"
-        for n, what in (
-            (len(evaluation.dataset), "images"),
-            (int(evaluation.objects.countable.sum()), "objects"),
-            (len(evaluation.detections), "detections"),
-        )
-    )
     made = html_text(measured_words(evaluation.convention, evaluation.scored_against))
-    about = f"{html_text(directions)}{made}<br>{counts}"
+    about = f"{html_text(directions)}{made}<br>{evaluation.counts_in_words}"
     files = " → ".join(html_text(name) for name in evaluation.inputs)
     parts = [table, f"<p>{about}{f'<br>{files}' if files else ''}</p>"]
     said = [f"warning: {oddity}" for oddity in evaluation.oddities]

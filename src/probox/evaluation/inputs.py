@@ -84,9 +84,13 @@ def image_ids_in(images: Images, name: str = "images") -> npt.NDArray[np.int64] 
         problem = (
             f"expected image ids, but got {wrong[0][:80]!r}" if wrong else "expected image ids, but there are none"
         )
-        if file is None and wrong and ("/" in text or "." in text):
+        if file is None and os.path.isdir(text):
+            problem = f"is a folder, but {name} expects image ids"
+        elif file is None and wrong and ("/" in text or "." in text):
             problem = "no such file"
-        raise InputError(problem, file=file or (text if problem == "no such file" else name), remedy=_REMEDY)
+        elif file is None:
+            text = name
+        raise InputError(problem, file=file or text, remedy=_REMEDY)
     return [int(word) for word in words]
 
 

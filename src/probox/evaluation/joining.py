@@ -13,6 +13,7 @@ from probox.evaluation.any_result import AnyResult
 from probox.evaluation.notes import join_notes
 from probox.evaluation.part import part_of_all
 from probox.evaluation.result import Evaluation
+from probox.evaluation.threshold_choice import join_choices
 from probox.tables.columns import Table
 from probox.tables.columns import joined as joined_tables
 from probox.tables.masks import Masks
@@ -78,6 +79,7 @@ def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
         inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs)),
         plain_notes=join_notes([part.plain_notes for part in parts], of_one=first.part is not None),
         part=part_of_all(records),
+        threshold_choice=join_choices([part.threshold_choice for part in parts], list(map(len, datasets)), order),
     )
     return joined.rematched() if joined.has_pairs else joined
 

@@ -43,7 +43,9 @@ def _conventions(results: list[Evaluation]) -> list[str]:
 
 def _thresholds(results: list[Evaluation]) -> list[str]:
     def words(convention: Convention) -> str:
-        return "all labels" if convention.label_threshold is None else f"> {convention.label_threshold:g}"
+        if convention.fixed_threshold is not None:
+            return f"> {convention.fixed_threshold:g}"
+        return "all labels" if convention.label_threshold is None else "label threshold auto"
 
     return [words(result.convention) for result in results]
 

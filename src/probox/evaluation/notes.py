@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "all_detections_note",
     "empty_mask_note",
     "is_counted",
     "is_warning",
@@ -35,6 +36,11 @@ def empty_mask_note(objects: int, *, box_truth: bool) -> str:
     return f"{objects} objects whose {what} are left out of PDQ; mAP and LRP count them"
 
 
+def all_detections_note(mean_ap: float) -> str:
+    """Name the mAP that a label threshold hides."""
+    return f"mAP of all detections, without the label threshold: {100 * mean_ap:.2f}%"
+
+
 _OF_IMAGES = tuple(
     map(
         re.compile,
@@ -57,6 +63,9 @@ _WARNINGS = re.compile(
 """Notes that warn of a likely mistake; those of readers have problem and remedy, with a semicolon between."""
 
 _RESTRICTION = re.compile(r"restricted to [\d,]+ of ([\d,]+) images; .*")
+
+_OF_THESE_IMAGES = re.compile(rf"{_RESTRICTION.pattern}|mAP of all detections, .*")
+"""Notes that hold for the images of one evaluation alone: neither for some of them nor together with others."""
 
 _THRESHOLD = re.compile(r"(\d+) detections are not above the label threshold .*")
 
@@ -106,7 +115,7 @@ def join_notes(parts: Iterable[Sequence[str]], *, of_one: bool = False) -> tuple
     for notes in parts:
         at = 0
         for text in notes:
-            if not of_one and _RESTRICTION.fullmatch(text):
+            if _OF_THESE_IMAGES.fullmatch(text) and not (of_one and _RESTRICTION.fullmatch(text)):
                 continue
             found = _counted(text)
             numbers = [] if found is None else [int(number) for number in found.groups()]
@@ -152,5 +161,5 @@ def notes_of_part(notes: Sequence[str], part: int, whole: int) -> tuple[str, ...
         return tuple(notes)
     earlier = [found for found in map(_RESTRICTION.fullmatch, notes) if found]
     whole = max([whole, *(int(found[1].replace(",", "")) for found in earlier)])
-    kept = [text for text in notes if not is_counted(text) and not _RESTRICTION.fullmatch(text)]
+    kept = [text for text in notes if not is_counted(text) and not _OF_THESE_IMAGES.fullmatch(text)]
     return (*kept, f"restricted to {part:,} of {whole:,} images; what other notes count is of all of them")

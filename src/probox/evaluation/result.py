@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from probox.evaluation.grouped import (
 )
 from probox.evaluation.notes import label_note, notes_at_threshold
 from probox.evaluation.part import Part
+from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.evaluation.verdicts import judge
 from probox.measures import registry
 from probox.measures.boxes.matching import BoxMatches, match_columns
@@ -83,6 +84,9 @@ class Evaluation(AnyResult):
         The probox that made it.
     part : Part, optional
         Of what it is a part; None where it is a whole.
+    threshold_choice : ThresholdChoice, optional
+        The label thresholds that ``at_threshold("auto")`` chose, which PDQ alone goes by; detections that are not above
+        that of their image are ignored.
 
     Examples
     --------
@@ -108,6 +112,7 @@ class Evaluation(AnyResult):
     plain_notes: tuple[str, ...] = ()
     version: str = ""
     part: Part | None = None
+    threshold_choice: ThresholdChoice | None = None
     keep: str = dataclasses.field(default="all", init=False)
 
     def __post_init__(self) -> None:
@@ -243,15 +248,31 @@ class Evaluation(AnyResult):
         counts = counts_per_image(self.detections, self.objects, len(self.dataset))
         return image_table(self, self.measures, counts)
 
-    def at_threshold(self, threshold: float) -> Evaluation:
+    def at_threshold(self, threshold: float | Literal["auto"]) -> Evaluation:
         """Return the evaluation of the detections whose highest label probability is greater than `threshold`.
 
         The same as evaluating anew with ``label_threshold=threshold``, without touching pixels. Detections that this
         evaluation left out cannot come back, so `threshold` must not be below its own.
+
+        With ``"auto"``, PDQ has a threshold that is chosen by cross-fitting: images are split into five folds, and
+        the detections of each are those above the threshold at which PDQ is best on the images of the others (Wenkel et
+        al., Sensors 2021, 21, 4350, choose on the images they report on). `threshold_choice` has the thresholds, and
+        the one to use for new images. mAP, moLRP and other metrics are of all detections.
         """
-        own = self.convention.label_threshold
+        if self.threshold_choice is not None:
+            return self if threshold == "auto" else self.of_all_detections().at_threshold(threshold)
+        own = self.convention.fixed_threshold
+        if threshold == "auto":
+            if own is not None:
+                raise InputError(
+                    f"expected an evaluation of all detections, but this one left out those that are not above {own:g}",
+                    remedy='evaluate with label_threshold="auto", or without one',
+                )
+            from probox.analysis.thresholds import cross_fit_threshold
+
+            return self._with_choice(cross_fit_threshold(self))
         if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number):
-            raise InputError(f"expected threshold to be a number between 0 and 1, got {threshold!r:.40}")
+            raise InputError(f'expected threshold to be a number between 0 and 1 or "auto", got {threshold!r:.40}')
         threshold = float(threshold)
         if own is not None and threshold < own:
             raise InputError(
@@ -267,6 +288,24 @@ class Evaluation(AnyResult):
             plain_notes=notes_at_threshold(self.plain_notes, int((~kept).sum()), threshold),
         )
 
+    def of_all_detections(self) -> Evaluation:
+        """Return the evaluation before label thresholds were chosen: itself, unless it is at threshold ``"auto"``."""
+        return self if self.threshold_choice is None else self._with_choice(None)
+
+    def expect_one_threshold(self, call: str) -> None:
+        """Raise if each image has a label threshold of its own, which `call` cannot do with."""
+        if self.threshold_choice is not None:
+            number = self.threshold_choice.on_all
+            raise InputError(
+                f'{call} expects one label threshold for all images, but this evaluation has "auto"',
+                remedy="evaluate without it" if number is None else f"evaluate with label_threshold={number:.4g}",
+            )
+
+    def _with_choice(self, choice: ThresholdChoice | None) -> Evaluation:
+        """Return the evaluation of all detections, of which PDQ takes those that a choice of thresholds keeps."""
+        convention = self.convention.replace(label_threshold=None if choice is None else "auto")
+        return dataclasses.replace(self, convention=convention, threshold_choice=choice).rematched()
+
     def keeping(self, kept: npt.NDArray[np.bool_]) -> Evaluation:
         """Return the evaluation of some of its detections, matched anew without touching pixels."""
         renumbered = np.cumsum(kept) - 1
@@ -281,7 +320,14 @@ class Evaluation(AnyResult):
 
     def rematched(self) -> Evaluation:
         """Return the evaluation with matches, verdicts and qualities chosen anew from the pairs."""
-        objects, detections = judge(self.objects, self.detections, self.pairs, self.convention)
+        pairs, table = self.pairs, self.detections
+        if self.threshold_choice is None:
+            objects, detections = judge(self.objects, table, pairs, self.convention)
+        else:
+            kept = self.threshold_choice.keeps(table.confidences, table.image_rows)
+            pairs = pairs.take(np.flatnonzero(kept[pairs.detections]))
+            objects, detections = judge(self.objects, table, pairs, self.convention)
+            detections = detections.replace(verdicts=np.where(kept, detections.verdicts, Verdict.IGNORED))
         return dataclasses.replace(self, objects=objects, detections=detections)
 
     # --- analyses: imported when they are called, since they stand in higher layers ---
@@ -346,7 +392,8 @@ class Evaluation(AnyResult):
     def remarks(self) -> tuple[str, ...]:
         """Return what a reader of the numbers must know, one sentence each: what they leave out, what is too little."""
         said = [measure.remarks(self) for measure in registry.measures_called(self.measures) if measure.remarks]
-        return tuple(dict.fromkeys(text for texts in said for text in texts))
+        chosen = () if self.threshold_choice is None else (str(self.threshold_choice),)
+        return (*chosen, *dict.fromkeys(text for texts in said for text in texts))
 
     # --- together ---
 
@@ -403,10 +450,7 @@ class Evaluation(AnyResult):
     # --- words ---
 
     def __repr__(self) -> str:
-        return (
-            f"Evaluation(PDQ {self.pdq:.4f}, {len(self.dataset)} images, {self.objects.countable.sum()} objects, "
-            f"{len(self.detections)} detections, {self.convention.name})"
-        )
+        return f"Evaluation(PDQ {self.pdq:.4f}, {self.counts_in_words}, {self.convention.name})"
 
     def _repr_html_(self) -> str:
         from probox.evaluation.html import evaluation_html

@@ -90,8 +90,9 @@ def evaluate(
         Replace every object's mask by its annotated box.
     set_cov, set_covariance : float, optional
         Give every corner this variance (square pixels) on both axes, instead of its own.
-    label_threshold : float, optional
-        Keep detections whose highest label probability is greater.
+    label_threshold : float or "auto", optional
+        Keep detections whose highest label probability is greater. ``"auto"``: for PDQ alone, by a threshold that is
+        chosen for each image on others, see `Evaluation.at_threshold`.
     label_weight : float, optional
         The weight of the label in pPDQ, 0 to 1.
     clip : {"none", "corners"}, optional
@@ -120,7 +121,8 @@ def evaluate(
     >>> round(probox.evaluate(truth, found, preset="paper", label_weight=1, measures="pdq").pdq, 6)
     0.81
     """
-    chosen = resolve_settings(evaluate, convention, settings)
+    asked = resolve_settings(evaluate, convention, settings, auto=True)
+    chosen = _without_auto(asked)
     wanted = _known_measures(measures)
     with threads_at_most(thread_count(threads)):
         truth, found = read_inputs(truth, found, "evaluate", images=images, repair=repair)
@@ -138,7 +140,7 @@ def evaluate(
         of_objects, of_detections = matched_columns(ignored, image_rows, pairs, chosen.assignment)
     else:
         pairs, of_objects, of_detections = PairTable.none(), unmatched(len(truth)), unmatched(len(kept))
-    return Evaluation(
+    result = Evaluation(
         convention=chosen,
         dataset=truth.dataset,
         objects=_object_table(truth, masks, ignored, of_objects),
@@ -150,6 +152,7 @@ def evaluate(
         plain_notes=(*truth.notes, *found.notes, *notes),
         version=__version__,
     )
+    return result if asked is chosen else result.at_threshold("auto")
 
 
 class Evaluator:
@@ -191,7 +194,7 @@ class Evaluator:
         keep_labels: bool = True,
         **settings: Unpack[Settings],
     ) -> None:
-        self.convention = resolve_settings(Evaluator, convention, settings)
+        self.convention = resolve_settings(Evaluator, convention, settings, auto=True)
         self.classes = check_classes(classes)
         self.measures = _known_measures(measures)
         self.threads = thread_count(threads)
@@ -219,7 +222,7 @@ class Evaluator:
         part = evaluate(
             truth,
             found,
-            convention=self.convention,
+            convention=_without_auto(self.convention),
             measures=self.measures,
             threads=self.threads,
             progress=progress,
@@ -242,11 +245,12 @@ class Evaluator:
                 boxes=np.zeros((0, 4)),
                 label_probs=np.zeros((0, len(self.classes)), np.float32),
             )
-            return evaluate(nothing, none, convention=self.convention, measures=self.measures)
-        return join_evaluations(self._parts)
+            return evaluate(nothing, none, convention=_without_auto(self.convention), measures=self.measures)
+        joined = join_evaluations(self._parts)
+        return joined.at_threshold("auto") if self.convention.label_threshold == "auto" else joined
 
     def _add(self, part: Evaluation) -> None:
-        mine = self.convention, self.classes, self.measures
+        mine = _without_auto(self.convention), self.classes, self.measures
         if (part.convention, part.classes, part.measures) != mine:
             raise InputError("evaluators of different conventions, classes or measures do not merge")
         for image_id in part.dataset.image_ids.tolist():
@@ -254,6 +258,11 @@ class Evaluator:
                 raise InputError("the image was added before", image=image_id, remedy="add each image once")
         self._images.update(part.dataset.image_ids.tolist())
         self._parts.append(part)
+
+
+def _without_auto(convention: Convention) -> Convention:
+    """Return the convention by which all detections are scored, of which a label threshold is chosen later."""
+    return convention.replace(label_threshold=None) if convention.label_threshold == "auto" else convention
 
 
 def _known_measures(measures: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -269,8 +278,8 @@ def _to_score(
     image_rows, numbers, rows, in_order = _core.group_by_image(found.image_ids, truth.image_ids)
     known = len(rows)
     notes = [] if known == len(found) else [unknown_image_note(len(found) - known)]
-    if convention.label_threshold is not None:
-        sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.label_threshold)
+    if convention.fixed_threshold is not None:
+        sure = found.label_probs.max(axis=1, initial=0.0) > np.float32(convention.fixed_threshold)
         rows = rows[sure[rows]]
     notes += label_notes(known - len(rows), found.classes, truth.classes, convention)
     if in_order and len(rows) == len(found):
@@ -283,8 +292,8 @@ def label_notes(
 ) -> list[str]:
     """Say how many detections are below the label threshold, and which classes the truth does not know."""
     notes: list[str] = []
-    if convention.label_threshold is not None and below:
-        notes.append(threshold_note(below, convention.label_threshold))
+    if convention.fixed_threshold is not None and below:
+        notes.append(threshold_note(below, convention.fixed_threshold))
     return [*notes, *_class_notes(tuple(found_classes), tuple(truth_classes))]
 
 

@@ -34,6 +34,7 @@ from probox.evaluation.archive import (
 from probox.evaluation.part import Part
 from probox.evaluation.result import Evaluation
 from probox.evaluation.storage_checks import check_evaluation, check_images, check_labels
+from probox.evaluation.threshold_choice import ThresholdChoice
 from probox.files.output import Content, check_file_place, put_content, write_files
 from probox.files.reading import read_regular
 from probox.files.remote import is_flattened
@@ -71,7 +72,7 @@ __all__ = [
 FORMAT = 6
 """Since 2, a digest says that words and columns belong together and that nobody changed them; since 3, all of the data
 set is kept; since 4, label probabilities are, if the evaluation has them; since 5, a part says of what it is one;
-since 6, `position` orders the results of a folder."""
+since 6, `position` orders the results of a folder, and label thresholds that were chosen are kept."""
 READABLE = (2, 3, 4, 5, 6)
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
@@ -82,8 +83,9 @@ _MASKS = ("boxes", "pixels", "offsets", "runs")
 _WORDS: dict[str, type] = {
     "format": int, "version": str, "convention": dict, "classes": list, "measures": list, "inputs": list,
     "notes": list, "digest": str, "dataset": dict, "label_probs": bool, "keep": str, "part": dict, "position": int,
+    "threshold_choice": dict,
 }  # fmt: skip
-_SINCE = {"dataset": 3, "label_probs": 4, "keep": 5, "part": 5, "position": 6}
+_SINCE = {"dataset": 3, "label_probs": 4, "keep": 5, "part": 5, "position": 6, "threshold_choice": 6}
 """The formats that brought these words."""
 _REMEDY = "give a folder that `probox evaluate` or Evaluation.save wrote"
 
@@ -202,6 +204,7 @@ def _stored(evaluation: Evaluation, position: int = 0) -> tuple[bytes, dict[str,
         "keep": "all",
         "part": {} if evaluation.part is None else evaluation.part.to_dict(),
         "position": position,
+        "threshold_choice": {} if evaluation.threshold_choice is None else evaluation.threshold_choice.to_words(),
     }
     words["digest"] = digest(canonical(words), stored)
     return json.dumps(words, indent=1).encode(), stored  # ASCII: names of files need not be valid text
@@ -242,6 +245,7 @@ def _evaluation(words: dict[str, Any], arrays: Arrays, words_file: str, columns_
         plain_notes=tuple(words["notes"]),
         version=words["version"],
         part=part_of(words, words_file),
+        threshold_choice=_choice_of(words, len(arrays["images.id"]), words_file),
         **_tables(words, arrays, columns_file),
     )
     check_evaluation(evaluation, columns_file)
@@ -366,6 +370,21 @@ def part_of(words: dict[str, Any], file: str) -> Part | None:
         return Part.from_dict(words["part"])
     except InputError as error:
         raise InputError(error.problem, file=file, entry="part", remedy="evaluate anew") from None
+
+
+def _choice_of(words: dict[str, Any], images: int, file: str) -> ThresholdChoice | None:
+    """Return the label thresholds that were chosen; None unless the convention leaves it to choose them."""
+    chosen = words.get("threshold_choice")
+    if (words["convention"].get("label_threshold") == "auto") != bool(chosen):
+        raise InputError(
+            "expected one for label_threshold `auto` alone", file=file, entry="threshold_choice", remedy="evaluate anew"
+        )
+    if not chosen:
+        return None
+    try:
+        return ThresholdChoice.from_words(chosen, images)
+    except InputError as error:
+        raise InputError(error.problem, file=file, entry="threshold_choice", remedy="evaluate anew") from None
 
 
 def _check_dataset_words(words: dict[str, Any] | None, file: str) -> None:

@@ -120,7 +120,7 @@ class _Checks(_Columns):
             fine = (values >= 0) & (values <= 1 + ROUNDING)
             self.require(fine, f"detections.{name}", "expected a probability")
         self.require(found.costs <= found.confidences, "detections.cost", "expected at most the confidence")
-        threshold = self.evaluation.convention.label_threshold
+        threshold = self.evaluation.convention.fixed_threshold
         if threshold is not None:
             fine = found.confidences > np.float32(threshold)
             self.require(fine, "detections.confidence", "expected one above the label threshold")

@@ -79,7 +79,7 @@ def evaluate_parquet(
     >>> import probox
     >>> result = probox.evaluate_parquet("truth.parquet", "detections.parquet")  # doctest: +SKIP
     """
-    chosen = resolve_settings(evaluate_parquet, convention, settings)
+    chosen = resolve_settings(evaluate_parquet, convention, settings, auto=True)
     expect_path(path, remedy="give the name of a Parquet file; tables go to evaluate(truth, found)")
     if not isinstance(truth, GroundTruth):
         expect_path(truth, "truth", "give a table or the name of a Parquet file")

@@ -35,6 +35,7 @@ def evaluation_of_images(evaluation: Evaluation, images: npt.ArrayLike) -> Evalu
         pairs=pairs.replace(detections=new_detection[pairs.detections], objects=new_object[pairs.objects]),
         masks=masks,
         part=None,
+        threshold_choice=None if evaluation.threshold_choice is None else evaluation.threshold_choice.take(kept),
         plain_notes=_notes(evaluation, len(kept), masks, evaluation.objects.crowd[there]),
     )
     return part.rematched() if part.has_pairs else part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +16,7 @@ __all__ = [
     "STYLES",
     "Row",
     "best_cells",
+    "columns_at",
     "direction_of",
     "escaped",
     "format_limits",
@@ -28,6 +30,7 @@ __all__ = [
     "render_table",
     "shown_columns",
     "summary_text",
+    "threshold_words",
 ]
 
 STYLES = ("text", "markdown", "latex", "csv")
@@ -44,6 +47,25 @@ _NO_LIMITS = (math.nan, math.nan)
 def shown_columns(rows: Sequence[Row]) -> list[Column]:
     """Return the columns of tables that every summary has."""
     return [column for column in table_columns() if all(column.key in summary for _, summary in rows)]
+
+
+def columns_at(rows: Sequence[Row], threshold: str | None) -> list[Column]:
+    """Return the columns of `shown_columns`; that of mAP names the label threshold, if detections were left out by one.
+
+    >>> [column.heading for column in columns_at([("", {"mAP": 0.5, "PDQ": 0.5})], "0.5")]
+    ['mAP, scores > 0.5', 'PDQ']
+    """
+    return [
+        column
+        if threshold is None or column.key != "mAP"
+        else dataclasses.replace(column, heading=f"{column.heading}, scores > {threshold}")
+        for column in shown_columns(rows)
+    ]
+
+
+def threshold_words(convention: Convention) -> str | None:
+    """Return the label threshold that detections of all metrics are above, as headings have it; None without one."""
+    return None if convention.fixed_threshold is None else f"{convention.fixed_threshold:g}"
 
 
 def heading_of(column: Column) -> str:
@@ -155,6 +177,7 @@ def format_table(
     mark_best: bool = True,
     width: int | None = None,
     by_metric: bool | None = None,
+    threshold: str | None = None,
 ) -> str:
     """Return the paper's Table 1 for any number of detectors, the best values marked.
 
@@ -175,6 +198,8 @@ def format_table(
     by_metric : bool, optional
         One row per metric, with its unit and direction, in place of one per name; CSV always has one per name. Default:
         if there are metrics beyond the standard ones, or if text of this width has fewer blocks that way.
+    threshold : str, optional
+        The label threshold that all detections are above, which the heading of mAP names.
 
     Examples
     --------
@@ -187,7 +212,7 @@ def format_table(
     metric  unit  better    one     two
     NLL     nats  lower   9.500   8.250*
     """
-    columns = shown_columns(rows)
+    columns = columns_at(rows, threshold)
     if style == "csv":
         return _csv(rows, columns, heading, limits)
     best = best_cells(rows, limits) if mark_best else set()
@@ -285,7 +310,7 @@ def summary_text(
     columns = shown_columns(rows)
     directions = "" if goes_by_metric(columns) else list_directions(columns)
     parts = [directions, "* best" if len(rows) > 1 else "", measured_words(convention, against)]
-    table = format_table(rows, heading="", limits=limits, width=width)
+    table = format_table(rows, heading="", limits=limits, width=width, threshold=threshold_words(convention))
     return f"{table}\n{'; '.join(part for part in parts if part)}"
 
 

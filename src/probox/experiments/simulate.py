@@ -69,7 +69,7 @@ class SimulatedDetector:
     >>> detector = SimulatedDetector(corner_variance=4, reported_variance=4, label_probability=0.9)
     >>> found = detector.detect(truth, seed=1)
     >>> found
-    Detections(1 detections in 1 images, 1 classes, 1 probabilistic)
+    Detections(1 detection in 1 image, 1 class, 1 probabilistic)
     >>> found.boxes.round(2).tolist()
     [[11.64, 20.66, 37.39, 41.81]]
     """

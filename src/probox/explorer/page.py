@@ -82,6 +82,12 @@ def write_report(
     _check_same_truth(results)
     notes = list(describe_differences(results))
     results = label_results(results)
+    notes = [
+        f"{name}: the page shows all detections, and no label threshold auto: the slider sets one for all images"
+        for name, result in results.items()
+        if result.threshold_choice is not None
+    ]
+    results = {name: result.of_all_detections() for name, result in results.items()}
     first = next(iter(results.values()))
     masks, names = first.masks, list(first.dataset.file_names)
     if truth is not None:

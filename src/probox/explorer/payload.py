@@ -53,7 +53,7 @@ def index_payload(
         "version": __version__,
         "thresholds": [round(float(value), 4) for value in _THRESHOLDS],
         # Detections below a result's own threshold are gone: the slider begins at the highest of them.
-        "lowest": max(evaluation.convention.label_threshold or 0.0 for evaluation in results.values()),
+        "lowest": max(evaluation.convention.fixed_threshold or 0.0 for evaluation in results.values()),
         "images": {
             "id": first.dataset.image_ids.tolist(),
             "w": first.dataset.widths.tolist(),

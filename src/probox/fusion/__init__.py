@@ -3,7 +3,7 @@
 >>> from probox.fusion import fuse_samples
 >>> passes = [[[10, 10, 50, 50]], [[12, 10, 52, 50]]]
 >>> fuse_samples(passes, [[[0.9, 0.1]], [[0.7, 0.1]]], classes=["cup", "dog"], image_id=7)
-Detections(1 detections in 1 images, 2 classes, 1 probabilistic)
+Detections(1 detection in 1 image, 2 classes, 1 probabilistic)
 """
 
 from probox.fusion.edges import from_edge_distributions

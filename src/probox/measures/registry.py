@@ -5,6 +5,7 @@ Evaluations, tables, the command line, stored results, the explorer and the expe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -22,6 +23,7 @@ from probox.measures.scoring.sense_measures import AUSE, SPEARMAN
 from probox.support.words import nearest_word
 
 __all__ = [
+    "COCO_REMEDY",
     "MEASURES",
     "in_table_order",
     "measure_names",
@@ -62,6 +64,10 @@ MEASURES: tuple[Measure, ...] = (
 """In the order in which summaries have them."""
 
 
+_COCO = re.compile(r"m?a[pr]((@|_|-| )?(\.?\d[\d.:-]*|s|m|l|small|medium|large))?")
+COCO_REMEDY = 'COCO\'s twelve numbers come with map: write measures="map" and call result.coco()'
+
+
 def measure_names() -> tuple[str, ...]:
     """Return the names of all measures."""
     return tuple(measure.name for measure in MEASURES)
@@ -90,6 +96,8 @@ def named_measures(measures: str | Iterable[str] | None) -> tuple[str, ...]:
             one_word = isinstance(name, str) and name.strip().replace("-", "").isalnum()
             near = nearest_word(name.strip().lower(), known) if one_word else None
             remedy = f"did you mean {near}?" if near else 'write measures="pdq,nll" or measures=["pdq", "nll"]'
+            if isinstance(name, str) and _COCO.fullmatch(name.strip().lower()):
+                remedy = COCO_REMEDY
             raise InputError(f"expected measures to be some of {', '.join(known)}, got {name!r:.80}", remedy=remedy)
     return tuple(dict.fromkeys(name.strip().lower() for name in names))
 

@@ -26,6 +26,7 @@ from probox.evaluation.grouped import (
 from probox.evaluation.joining import first_image
 from probox.evaluation.notes import join_notes, label_note
 from probox.evaluation.oddities import Oddity
+from probox.evaluation.oddities.clutter import CLUTTER, warn_of_clutter
 from probox.evaluation.part import Part, part_of_all
 from probox.evaluation.result import Evaluation
 from probox.files.reading import Paths
@@ -247,8 +248,15 @@ class CompactEvaluation(AnyResult):
 
     @property
     def oddities(self) -> tuple[Oddity, ...]:
-        """Return what was odd about the first images that were looked at."""
-        return self.warnings
+        """Return what was odd about the first images that were looked at, and false positives that outweigh objects."""
+        convention = self.convention
+        if "pdq" not in self.measures or convention.label_threshold is not None or convention.confidence_denominator:
+            return self.warnings
+        curve, numbers = self.threshold_curve(), self.summary_of(PDQ)
+        best = int(np.argmax(np.nan_to_num(curve["PDQ"])))
+        real = int(numbers["TP"] + numbers["FN"])
+        clutter = warn_of_clutter(numbers["PDQ"], numbers["FP"], real, float(LEVELS[best]), float(curve["PDQ"][best]))
+        return (*self.warnings, *(clutter if real else ()))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -302,7 +310,7 @@ def compacted(evaluation: Evaluation, keep: Keep, *, look: bool = True) -> Compa
         plain_notes=evaluation.plain_notes,
         version=evaluation.version,
         part=evaluation.part,
-        warnings=evaluation.oddities if look else (),
+        warnings=tuple(odd for odd in evaluation.oddities if odd.kind != CLUTTER) if look else (),
         scored_against=evaluation.scored_against,
     )
 

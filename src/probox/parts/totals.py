@@ -84,7 +84,7 @@ class Curve:
         fn = self.objects - tp
         with np.errstate(invalid="ignore", divide="ignore"):
             pdq = sums / (tp + (costs if convention.confidence_denominator else fp) + fn)
-        own = convention.label_threshold
+        own = convention.fixed_threshold
         unknown = np.zeros(len(LEVELS), bool) if own is None else LEVELS.astype(np.float32) < np.float32(own)
         curves = {"PDQ": pdq, "TP": tp, "FP": fp, "FN": fn}
         return {name: np.where(unknown, np.nan, curve) for name, curve in curves.items()}

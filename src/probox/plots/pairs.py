@@ -13,6 +13,7 @@ from probox.measures.matched import FEW_PAIRS, MatchedPairs
 from probox.measures.scoring.pair_rows import with_sigma
 from probox.plots.base import Results
 from probox.plots.legends import short_names
+from probox.support.words import with_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,18 +55,13 @@ def why_no_sigma(pairs: MatchedPairs) -> str:
     return "" if with_sigma(pairs).any() else "all edges lie on the image's border"
 
 
-def counted(n: int, one: str, several: str) -> str:
-    """Return a number with its noun."""
-    return f"{n:,} {one if n == 1 else several}"
-
-
 def few_words(n: int, what: str = "pair") -> str:
     """Return how many there are, and that few say little.
 
     >>> few_words(12)
     '12 pairs (fewer than 30 say little)'
     """
-    return counted(n, what, f"{what}s") + (f" (fewer than {FEW_PAIRS} say little)" if n < FEW_PAIRS else "")
+    return with_count(n, what) + (f" (fewer than {FEW_PAIRS} say little)" if n < FEW_PAIRS else "")
 
 
 def caption_of_edges(results: Results) -> str:
@@ -78,8 +74,8 @@ def caption_of_edges(results: Results) -> str:
         words = [missing or few_words(judged)]
         plain, cut = int((~pairs.variances.any(axis=1)).sum()), int(pairs.truncated.sum())
         if not missing:
-            words += [f"{counted(plain, 'plain box', 'plain boxes')} left out"] if plain else []
-            words += [f"{counted(cut, 'edge', 'edges')} on the image's border left out"] if cut else []
+            words += [f"{with_count(plain, 'plain box')} left out"] if plain else []
+            words += [f"{with_count(cut, 'edge')} on the image's border left out"] if cut else []
         lines.append(f"{name}: {', '.join(words)}" if name else ", ".join(words))
     return "\n".join(lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["nearest_word", "one_line", "printable", "printable_json", "some_names"]
+__all__ = ["nearest_word", "one_line", "printable", "printable_json", "some_names", "with_count"]
 
 # Characters that make a terminal do something, or show text in another order than it stands in: control characters
 # except tab and line feed, marks of direction, separators of lines; and halves of characters, which no terminal gets.
@@ -40,6 +40,16 @@ def nearest_word(word: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, list(known), n=1)), None)
+
+
+def with_count(n: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> with_count(1, "image"), with_count(1203, "class"), with_count(0, "plain box")
+    ('1 image', '1,203 classes', '0 plain boxes')
+    """
+    plural = "" if n == 1 else "es" if noun.endswith(("s", "x")) else "s"
+    return f"{n:,} {noun}{plural}"
 
 
 def some_names(names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from probox import _core
 from probox.errors import InputError
+from probox.support.words import with_count
 from probox.tables.arguments import LONGEST_NAME, check_classes, expect
 from probox.tables.columns import Table, column, frozen
 
@@ -132,7 +133,7 @@ class Dataset(Table):
         return cls(classes=classes, image_ids=ids, widths=shapes[:, 0], heights=shapes[:, 1], **others)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        return f"Dataset({len(self)} images, {len(self.classes)} classes)"
+        return f"Dataset({with_count(len(self), 'image')}, {with_count(len(self.classes), 'class')})"
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
         from probox.tables.flat_columns import image_columns

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.words import with_count
 from probox.tables.arguments import check_classes
 from probox.tables.arrays import to_numpy
 from probox.tables.boxes import extents_of
@@ -55,7 +56,7 @@ class Detections(DetectionColumns):
     ...     classes=["cup", "dog"], image_ids=[7], boxes=[[10, 20, 50, 60]], label_probs=[[0.2, 0.8]],
     ...     covariances=[[[[4, 0], [0, 4]], [[9, 3], [3, 9]]]])
     >>> found
-    Detections(1 detections in 1 images, 2 classes, 1 probabilistic)
+    Detections(1 detection in 1 image, 2 classes, 1 probabilistic)
 
     Parameters
     ----------
@@ -104,9 +105,8 @@ class Detections(DetectionColumns):
         return _checked_heatmaps(values, rows) if name == "heatmaps" else super()._checked(name, declared, values, rows)
 
     def __repr__(self) -> str:
-        text = (
-            f"Detections({len(self)} detections in {len(np.unique(self.image_ids))} images, {len(self.classes)} classes"
-        )
+        images, classes = with_count(len(np.unique(self.image_ids)), "image"), with_count(len(self.classes), "class")
+        text = f"Detections({with_count(len(self), 'detection')} in {images}, {classes}"
         if self.covariances is not None:
             text += f", {int(self.covariances.any(axis=(1, 2, 3)).sum())} probabilistic"
         if self.heatmaps is not None:
@@ -217,7 +217,7 @@ class Detections(DetectionColumns):
         --------
         >>> day = Detections.from_scores([[1, 2, 3, 4]], [0.9], [0], classes=["cup"], image_ids=1)
         >>> Detections.concatenate([day, day.replace(image_ids=[2])])
-        Detections(2 detections in 2 images, 1 classes)
+        Detections(2 detections in 2 images, 1 class)
         """
         given = list(parts)
         wrong = [part for part in given if not isinstance(part, Detections)]
@@ -256,7 +256,7 @@ class Detections(DetectionColumns):
         >>> found = Detections.from_scores(
         ...     [[1, 2, 3, 4], [5, 6, 7, 8]], [0.9, 0.3], [0, 0], classes=["cup"], image_ids=[1, 2])
         >>> found[found.scores > 0.5], len(found[1:]), found[-1].boxes.tolist()
-        (Detections(1 detections in 1 images, 1 classes), 1, [[5.0, 6.0, 7.0, 8.0]])
+        (Detections(1 detection in 1 image, 1 class), 1, [[5.0, 6.0, 7.0, 8.0]])
         """
         if isinstance(rows, slice):
             return self.take(np.arange(len(self))[rows])

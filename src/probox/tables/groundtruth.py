@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
+from probox.support.words import with_count
 from probox.tables.arguments import expect
 from probox.tables.arrays import to_numpy
 from probox.tables.boxes import extents_of, pixels_of_boxes
@@ -184,7 +185,8 @@ class GroundTruth(Table):
                 )
 
     def __repr__(self) -> str:
-        return f"GroundTruth({len(self.dataset)} images, {self.countable.sum()} objects, {len(self.classes)} classes)"
+        counts = {"image": len(self.dataset), "object": int(self.countable.sum()), "class": len(self.classes)}
+        return f"GroundTruth({', '.join(with_count(n, noun) for noun, n in counts.items())})"
 
     @property
     def countable(self) -> npt.NDArray[np.bool_]:
@@ -236,7 +238,7 @@ class GroundTruth(Table):
         Examples
         --------
         >>> GroundTruth.from_boxes(["cup"], {7: (640, 480)}, [7], [[10, 20, 50, 60]], [0])
-        GroundTruth(1 images, 1 objects, 1 classes)
+        GroundTruth(1 image, 1 object, 1 class)
         """
         dataset = Dataset.from_sizes(classes, images)
         wanted = frozen(object_image, np.int64, (-1,), "object_image")
@@ -291,7 +293,7 @@ class GroundTruth(Table):
         >>> import numpy as np
         >>> mask = np.zeros((48, 64), bool); mask[10:20, 5:30] = True
         >>> GroundTruth.from_masks(["cup", "dog"], [(1, [mask], [1])])
-        GroundTruth(1 images, 1 objects, 2 classes)
+        GroundTruth(1 image, 1 object, 2 classes)
         """
         sizes = dict(shapes or {})
         rows: list[tuple[int, npt.NDArray[np.bool_], int]] = []

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from probox.calibration.dealing import dealt
+from probox.analysis.resampling import assign_folds
 from probox.calibration.learning import EdgeErrors, LinearLearner
 from probox.calibration.spread_fit import DIGITS, LawFit
 from probox.calibration.spread_law import SpreadLaw
@@ -150,7 +150,7 @@ def _chosen(
     some = order[: max(parts, int(np.searchsorted(sizes, ENOUGH_PAIRS[loss])) + 1)]
     rows = np.isin(groups, some)
     errors, groups = errors.take(rows), np.searchsorted(np.sort(some), groups[rows])
-    images, fold = len(some), dealt(len(some), parts, seed)[groups]
+    images, fold = len(some), assign_folds(len(some), parts, seed)[groups]
     steps = PPDQ_STEPS if loss == "ppdq" else STEPS
     gains = np.zeros((len(decays), len(steps), images))
     for number in range(parts):

@@ -223,7 +223,7 @@ def test_words_too_long(tmp_path: Path, evaluation: Evaluation, monkeypatch: pyt
         ("min_width", 1.5, "convention: expected min_width to be a whole number, got 1.5"),
         ("region_of_interest", 1, "convention: expected region_of_interest to be True or False"),
         ("name", None, "convention: expected name to be text, got None"),
-        ("label_threshold", [0.5], "convention: expected label_threshold to be a number or None"),
+        ("label_threshold", [0.5], 'convention: expected label_threshold to be a number, "auto" or None'),
         ("label_threshold", float("nan"), "convention: expected label_threshold between 0 and 1"),
         ("assignment", "best", "convention: expected assignment to be"),
         ("colour", "blue", "convention: unknown convention field 'colour'"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from probox import Detections, GroundTruth, Masks
+from probox import Detections, GroundTruth, Masks, evaluate
 from probox.formats import read_detections, read_truth
 from probox.measures.boxes import average_precision, lrp
+from probox.measures.boxes.mean_ap import COCO_LABELS
 from probox.tables.dataset import Dataset
 
 FOLDERS = ("bbox", "mixed", "outside", "pbox_corr", "pbox_diag", "pbox_full", "pbox_huge", "pbox_tiny")
@@ -115,6 +116,8 @@ def test_twelve_numbers_are_those_of_pycocotools(golden_dir, coco_twelve, name):
     ours = average_precision(truth, found)
     assert ours.map > 0
     np.testing.assert_allclose(list(ours.summary().values()), coco_twelve(truth, found), rtol=0, atol=1e-12)
+    np.testing.assert_equal(evaluate(truth, found, measures="map").coco(), ours.summary())
+    assert list(ours.summary()) == list(COCO_LABELS)
 
 
 @pytest.mark.parametrize("name", FOLDERS)

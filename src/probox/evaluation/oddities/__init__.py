@@ -19,6 +19,7 @@ from probox.evaluation.oddities.checks import (
     check_outside,
     check_scores,
 )
+from probox.evaluation.oddities.clutter import check_clutter
 from probox.evaluation.oddities.columns import Columns, Oddity
 from probox.evaluation.oddities.overlaps import Sample
 from probox.evaluation.oddities.readings import check_readings
@@ -52,4 +53,4 @@ def find_oddities(columns: Columns) -> list[Oddity]:
 
 def oddities_of(evaluation: Evaluation) -> list[Oddity]:
     """Return what is odd in what was evaluated."""
-    return find_oddities(Columns.of_evaluation(evaluation))
+    return [*find_oddities(Columns.of_evaluation(evaluation)), *check_clutter(evaluation)]

@@ -119,7 +119,7 @@
         base: now.map((one) => one.now),
         values: best.map((one) => one?.PDQ ?? NaN),
         notes: best.map((one) =>
-          !one ? "" : one.threshold === null ? "none is better" : `at ${+one.threshold.toPrecision(3)}`,
+          !one ? "" : one.threshold === null ? "none is better" : `at ${+one.threshold.toPrecision(3)}, chosen on these images`,
         ),
       });
     }

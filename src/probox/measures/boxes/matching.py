@@ -12,6 +12,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.errors import InputError
 from probox.support.parallel import threads_for
+from probox.support.words import with_count
 from probox.tables.arguments import check_tables
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -106,7 +107,8 @@ class BoxMatches:
         return len(self.image_rows)
 
     def __repr__(self) -> str:
-        return f"BoxMatches({len(self)} detections, {len(self.object_labels)} objects, {self.images} images)"
+        counts = {"detection": len(self), "object": len(self.object_labels), "image": self.images}
+        return f"BoxMatches({', '.join(with_count(n, noun) for noun, n in counts.items())})"
 
     def objects_per_class(self) -> npt.NDArray[np.int64]:
         """Return how many objects of each class count in each area range, (C, 4)."""

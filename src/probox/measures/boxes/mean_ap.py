@@ -39,7 +39,15 @@ from probox.support.parallel import threads_for
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["LIMITS", "MEAN_AP", "RECALL_POINTS", "AveragePrecision", "PrecisionRecallCurve", "average_precision"]
+__all__ = [
+    "COCO_LABELS",
+    "LIMITS",
+    "MEAN_AP",
+    "RECALL_POINTS",
+    "AveragePrecision",
+    "PrecisionRecallCurve",
+    "average_precision",
+]
 
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
 """Where precision is read off."""
@@ -47,6 +55,16 @@ RECALL_POINTS = np.linspace(0.0, 1.0, 101)
 LIMITS = (1, 10, 100)
 """Detections per image and class for which recall is given."""
 
+
+COCO_LABELS = {
+    "mAP": "AP @[ IoU=0.50:0.95 | area=all | maxDets=100 ]",
+    "AP50": "AP @[ IoU=0.50 | area=all | maxDets=100 ]",
+    "AP75": "AP @[ IoU=0.75 | area=all | maxDets=100 ]",
+    **{f"AP_{size}": f"AP @[ IoU=0.50:0.95 | area={size} | maxDets=100 ]" for size in SIZES[1:]},
+    **{f"AR_{limit}": f"AR @[ IoU=0.50:0.95 | area=all | maxDets={limit} ]" for limit in LIMITS},
+    **{f"AR_{size}": f"AR @[ IoU=0.50:0.95 | area={size} | maxDets=100 ]" for size in SIZES[1:]},
+}
+"""What pycocotools calls the numbers of `AveragePrecision.summary`."""
 
 _AVERAGES = (slice(None), slice(0, 1), slice(5, 6))
 """The IoU thresholds that averages are taken over: all, 0.50, 0.75."""

@@ -248,9 +248,9 @@ def evaluate(truth: GroundTruth, found: Detections, convention: Convention) -> S
     The numbers in `Score.images` count an image's objects that have pixels, and its kept detections, in the tables'
     order.
     """
-    if convention.label_threshold is not None:
+    if convention.fixed_threshold is not None:
         best = found.label_probs.max(axis=1, initial=0.0)
-        found = found.select(best > np.float32(convention.label_threshold))
+        found = found.select(best > np.float32(convention.fixed_threshold))
     convention = convention.for_rules(truth.dataset.rules)
     masks = truth.as_box_masks() if convention.box_truth else truth.masks
     label_probs = align_labels(found.label_probs, found.classes, truth.classes)
