@@ -22,6 +22,7 @@ from tests.test_rooms import FLOORS
 import probox
 from probox.cli import main
 from probox.experiments import running
+from probox.plots import Plots
 from probox.tables.results import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -226,9 +227,9 @@ def test_a_detector_family(add: Add, run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_plot(add: Add, run: Run, tmp_path: Path) -> None:
+def test_a_plot(add: Add, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    add("A plot", "PLOTS")
+    monkeypatch.setattr(Plots, "confidences", add("A plot", "PLOTS").PLOT, raising=False)
     run_documented("A plot", run)
     assert (tmp_path / "plots" / "confidences.png").read_bytes().startswith(b"\x89PNG")
     result = probox.Evaluation.load(tmp_path / "results" / "unsure")

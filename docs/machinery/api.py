@@ -145,6 +145,8 @@ PAGES: dict[str, Page] = {
             "probox.analysis.diagnosis.Diagnosis",
             "probox.analysis.budget.Budget",
             "probox.analysis.calibration_table.CalibrationRow",
+            "probox.analysis.calibration_table.ErrorFactor",
+            "probox.analysis.calibration_table.Outliers",
             "probox.analysis.skill.Skill",
             "probox.analysis.what_if.WhatIf",
             "probox.analysis.thresholds.BestThreshold",

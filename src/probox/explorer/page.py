@@ -82,7 +82,7 @@ def write_report(
     _check_same_truth(results)
     notes = list(describe_differences(results))
     results = label_results(results)
-    notes = [
+    notes += [
         f"{name}: the page shows all detections, and no label threshold auto: the slider sets one for all images"
         for name, result in results.items()
         if result.threshold_choice is not None

@@ -41,10 +41,10 @@ def test_results_of_earlier_formats_still_load(evaluation: Evaluation, name: str
 
 
 def test_results_of_the_fifth_format_still_load(tmp_path: Path, evaluation: Evaluation) -> None:
-    """It has no position among the results of its folder."""
+    """It has no position among the results of its folder, and no choice of thresholds."""
     evaluation.save(tmp_path)
     words = json.loads((tmp_path / WORDS).read_text())
-    assert words.pop("position") == 0
+    assert (words.pop("position"), words.pop("threshold_choice")) == (0, {})
     words["format"] = 5
     words["digest"] = digest(canonical(words), read_archive(tmp_path / COLUMNS))
     (tmp_path / WORDS).write_text(json.dumps(words))
