@@ -272,8 +272,7 @@ def _not_of_classes(measures: Sequence[Measure], *, named: bool) -> list[str]:
 
 def _choices(results: Mapping[str, Evaluation]) -> list[str]:
     """Return which label thresholds were chosen; replicates keep them."""
-    choices = {name: getattr(result, "threshold_choice", None) for name, result in results.items()}
-    return [f"{name}: {choice}" for name, choice in choices.items() if choice is not None]
+    return [f"{name}: {one.threshold_choice}" for name, one in results.items() if one.threshold_choice is not None]
 
 
 def _remarks(results: Mapping[str, Evaluation], measures: Sequence[Measure]) -> list[str]:

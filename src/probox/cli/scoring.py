@@ -176,7 +176,7 @@ def label_threshold_option(text: str, *, auto: bool) -> Callable[[Callable[..., 
 
 def choice_of(evaluation: Any) -> dict[str, Any]:
     """Return the label thresholds that were chosen, for JSON; nothing where none were."""
-    choice = getattr(evaluation, "threshold_choice", None)
+    choice = evaluation.threshold_choice
     return {} if choice is None else {"label_threshold": choice.to_dict()}
 
 

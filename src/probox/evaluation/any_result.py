@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from probox.analysis.intervals import Intervals
     from probox.convention import Convention
     from probox.evaluation.result import Evaluation
+    from probox.evaluation.threshold_choice import ThresholdChoice
     from probox.measures.boxes.mean_ap import AveragePrecision
     from probox.measures.measure import Measure
     from probox.tables.dataset import Dataset
@@ -30,6 +31,7 @@ class AnyResult(ABC):
     dataset: Dataset
     measures: tuple[str, ...]
     keep: str
+    threshold_choice: ThresholdChoice | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:

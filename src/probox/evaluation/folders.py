@@ -28,8 +28,8 @@ def find_results(paths: Sequence[str]) -> list[Path]:
     found: list[Path] = []
     for text in paths:
         path = Path(text)
-        inside = [entry.parent for entry in path.glob(f"*/{WORDS}")] if path.is_dir() else []
-        inside.sort(key=lambda folder: (_position(folder), folder))
+        positions = _positions(path)
+        inside = sorted(positions, key=lambda folder: (positions[folder], folder))
         if (path / WORDS).is_file() or not inside:
             found.append(path)  # if it holds nothing either, loading it says so
         else:
@@ -42,11 +42,17 @@ def count_positions(out: Path, names: Sequence[str]) -> dict[Path, int]:
 
     If other results stay there, replaced results keep their places, and new ones come last.
     """
-    there = {folder: _position(folder) for folder in find_results([str(out)]) if folder != out}
+    there = _positions(out)
     if {folder.name for folder in there} <= set(names):
         there = {}
     first = max(there.values(), default=-1) + 1
     return {out / name: there.get(out / name, first + number) for number, name in enumerate(names)}
+
+
+def _positions(path: Path) -> dict[Path, int]:
+    """Return the folders directly in a folder that hold an evaluation, and their positions."""
+    inside = path.glob(f"*/{WORDS}") if path.is_dir() else ()
+    return {entry.parent: _position(entry.parent) for entry in inside}
 
 
 def _position(folder: Path) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from probox.evaluation.text import format_value, heading_of, list_directions, shown_columns
+from probox.evaluation.text import format_value, heading_of, list_directions, shown_columns, unit_of
 from probox.measures import registry
 from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Judged, Measure, Summary
 from probox.support.grids import grid
@@ -90,7 +90,7 @@ class GroupTable(dict[str, Summary], Readable):
     def __str__(self) -> str:
         columns, rows = self._cells()
         headings = [self.group, *(str(column.heading) for column in columns)]
-        units = ["", *(f"[{column.shown_unit}]" if column.shown_unit else "" for column in columns)]
+        units = ["", *map(unit_of, columns)]
         return "\n".join(filter(None, [grid([headings, *rows], units=units), self._about(columns, len(rows))]))
 
     def __repr__(self) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "shown_columns",
     "summary_text",
     "threshold_words",
+    "unit_of",
 ]
 
 STYLES = ("text", "markdown", "latex", "csv")
@@ -74,7 +75,7 @@ def heading_of(column: Column) -> str:
     >>> heading_of(Column(key="NLL", unit="plain", symbol="nats")), heading_of(Column(key="TP", unit="count"))
     ('NLL [nats]', 'TP')
     """
-    return f"{column.heading or column.key} {_unit(column)}".rstrip()
+    return f"{column.heading or column.key} {unit_of(column)}".rstrip()
 
 
 def direction_of(column: Column) -> str:
@@ -289,7 +290,7 @@ def _by_name(
             lines.append([""] * named + [interval + space for _, interval, _ in row])
     if style == "text":
         header = [heading] * named + [f"{column.heading}{space}" for column in columns]
-        units = [""] * named + [f"{_unit(column)}{space}" if column.shown_unit else "" for column in columns]
+        units = [""] * named + [f"{unit_of(column)}{space}" if column.shown_unit else "" for column in columns]
         return render_table([header, *lines], named, style, width, units)
     over = [escaped(heading_of(column), style) if style == "latex" else heading_of(column) for column in columns]
     return render_table([[heading or "Approach"] * named + over, *lines], named, style)
@@ -329,7 +330,8 @@ def escaped(name: str, style: str) -> str:
     return name
 
 
-def _unit(column: Column) -> str:
+def unit_of(column: Column) -> str:
+    """Return the unit of a column as headings have it: ``[px]``, or nothing."""
     return f"[{column.shown_unit}]" if column.shown_unit else ""
 
 

@@ -45,6 +45,18 @@ def test_the_named_pdq_is_that_of_detections_matched_anew():
     assert f"{100 * there.pdq:.2f}% at scores > 0.2 (" in warning.text
 
 
+@pytest.mark.parametrize(("false", "warned"), [(2, False), (3, True)])
+def test_warns_from_more_false_positives_than_objects_on(false, warned):
+    objects = [[10, 20, 40, 40], [70, 20, 100, 40]]
+    boxes = [*objects, *([50 - n, 2, 56 - n, 8] for n in range(false))]
+    truth = probox.GroundTruth.from_boxes(["cup"], {7: (128, 48)}, [7, 7], objects, [0, 0])
+    probs = [[0.9], [0.9], *([0.1] for _ in range(false))]
+    found = probox.Detections(classes=["cup"], image_ids=[7] * len(boxes), boxes=boxes, label_probs=probs)
+    result = probox.evaluate(truth, found)
+    assert (result.tp, result.fp) == (2, false)
+    assert bool(warnings(result)) == warned
+
+
 @pytest.mark.parametrize("name", ["sure", "unsure"])
 def test_is_silent_where_few_detections_are_wrong(name):
     demo = make_demo()
