@@ -29,7 +29,7 @@ nb::object assign_pairs(Column<std::int64_t> offsets, Column<std::int64_t> detec
   std::fill_n(matched.get(), n, false);
   {
     nb::gil_scoped_release release;
-    Stop stop(listen_to_python);
+    Stop stop(check_python_signals);
     assign_images({detection.data(), object.data(), quality.data()}, offsets.data(), images, greedy, threads, stop,
                   matched.get());
   }

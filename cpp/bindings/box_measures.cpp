@@ -61,7 +61,7 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
   const probox::boxes::Rules rules{thresholds, iou_thresholds.data(), ranges, area_ranges.data(), max_detections};
   auto matches = [&] {
     nb::gil_scoped_release release;
-    probox::Stop stop(probox::listen_to_python);
+    probox::Stop stop(probox::check_python_signals);
     return probox::boxes::match_boxes(found, truth, rules, threads, stop);
   }();
 
@@ -100,8 +100,8 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
                               Column<int64_t> limits, int threads) {
   // The order may be that of some of the classes: it names the rows that count.
   const size_t n = score.shape(0), listed = order.shape(0), classes = objects.shape(0), ranges = objects.shape(1);
-  require(rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n &&
-              matched.shape(1) == ranges && ignored.shape(1) == ranges && offsets.shape(0) == classes + 1,
+  require(rank.shape(0) == n && matched.shape(0) == n && ignored.shape(0) == n && matched.shape(1) == ranges &&
+              ignored.shape(1) == ranges && offsets.shape(0) == classes + 1,
           "expected columns of one length");
   require(thresholds >= 1 && thresholds <= probox::boxes::kMaxThresholds, "expected 1 to 16 IoU thresholds");
   require_offsets(offsets, classes, listed, "expected ascending offsets from 0 to the number of rows");

@@ -65,7 +65,7 @@ nb::object resampled_precision(Column<int64_t> order, Column<int64_t> offsets, C
   std::vector<double> average(volume(replicates, levels, classes));
   if (!average.empty()) {
     nb::gil_scoped_release release;
-    probox::Stop stop(probox::listen_to_python);
+    probox::Stop stop(probox::check_python_signals);
     probox::boxes::resampled_precision(in, counts, thresholds, static_cast<int>(recall_points.shape(0)),
                                        recall_points.data(), threads, stop, average.data());
   }
@@ -87,7 +87,7 @@ nb::object resampled_lrp(Column<int64_t> order, Column<int64_t> offsets, Column<
   std::vector<double> optimum(volume(replicates, classes, 4));
   if (!optimum.empty()) {
     nb::gil_scoped_release release;
-    probox::Stop stop(probox::listen_to_python);
+    probox::Stop stop(probox::check_python_signals);
     probox::boxes::resampled_lrp(in, counts, grid, threads, stop, optimum.data());
   }
   return to_numpy(std::move(optimum), {replicates, classes, 4});

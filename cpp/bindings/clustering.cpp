@@ -38,10 +38,10 @@ nb::object cluster_sequentially(BoxArray boxes, double iou, std::optional<Rows> 
   std::vector<std::int64_t> clusters;
   {
     nb::gil_scoped_release release;
-    probox::Stop stop(probox::listen_to_python);
+    probox::Stop stop(probox::check_python_signals);
     clusters = probox::cluster_sequentially(
         as_boxes(boxes), count, iou, labels ? labels->data() : nullptr, label_probs ? label_probs->data() : nullptr,
-        label_probs ? label_probs->shape(1) : 0, label_similarity, probox::Pulse{&stop});
+        label_probs ? label_probs->shape(1) : 0, label_similarity, probox::CheckInterrupt{&stop});
   }
   return to_numpy(std::move(clusters));
 }
@@ -53,8 +53,9 @@ nb::object suppress(BoxArray boxes, Rows groups, Rows order, double iou) {
   std::vector<std::int64_t> stands_for;
   {
     nb::gil_scoped_release release;
-    probox::Stop stop(probox::listen_to_python);
-    stands_for = probox::suppress(as_boxes(boxes), groups.data(), order.data(), count, iou, probox::Pulse{&stop});
+    probox::Stop stop(probox::check_python_signals);
+    stands_for =
+        probox::suppress(as_boxes(boxes), groups.data(), order.data(), count, iou, probox::CheckInterrupt{&stop});
   }
   return to_numpy(std::move(stands_for));
 }
@@ -66,9 +67,9 @@ nb::tuple members_of_survivors(BoxArray boxes, Rows groups, Rows stands_for, Row
   std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> members;
   {
     nb::gil_scoped_release release;
-    probox::Stop stop(probox::listen_to_python);
+    probox::Stop stop(probox::check_python_signals);
     members = probox::members_of_survivors(as_boxes(boxes), groups.data(), stands_for.data(), count, survivors.data(),
-                                           survivors.size(), iou, probox::Pulse{&stop});
+                                           survivors.size(), iou, probox::CheckInterrupt{&stop});
   }
   return nb::make_tuple(to_numpy(std::move(members.first)), to_numpy(std::move(members.second)));
 }

@@ -60,7 +60,7 @@ nb::tuple rasterise(Column<std::int64_t> order, Column<std::uint8_t> kinds, Colu
   RunTable table;
   {
     nb::gil_scoped_release unlocked;
-    Stop stop(listen_to_python);
+    Stop stop(check_python_signals);
     Rasteriser rasteriser({max_runs, max_crossings, max_object_crossings});
     const std::size_t count = order.shape(0);
     table.boxes.reserve(4 * count);

@@ -77,7 +77,8 @@ struct Objects {
   void check_mask(std::int64_t o, std::int32_t width, std::int32_t height) const {
     const Mask m = mask(o);
     const std::int64_t box = (std::int64_t{m.x1} - m.x0 + 1) * (std::int64_t{m.y1} - m.y0 + 1);
-    require(m.pixels > 0 && m.pixels <= box && 0 <= m.x0 && m.x0 <= m.x1 && m.x1 < width && 0 <= m.y0 && m.y0 <= m.y1 && m.y1 < height,
+    require(m.pixels > 0 && m.pixels <= box && 0 <= m.x0 && m.x0 <= m.x1 && m.x1 < width && 0 <= m.y0 && m.y0 <= m.y1 &&
+                m.y1 < height,
             "a mask is empty or outside its image");
     for (std::int64_t r = 0; r < m.count; ++r) {
       const std::int32_t* run = m.runs + 3 * r;
@@ -179,7 +180,7 @@ nb::tuple score(const Settings& settings, const Images& images, const Objects& o
   check(settings, images, objects, found);
   PairColumns pairs = [&] {
     nb::gil_scoped_release release;
-    Stop stop(listen_to_python);
+    Stop stop(check_python_signals);
     const auto counts = [&](std::size_t i) { return counts_at(i, objects, found); };
     const auto image = [&](std::ptrdiff_t i) { return image_at(i, images, objects, found); };
     const std::size_t count = images.count();
@@ -197,7 +198,7 @@ nb::object pair_qualities(const Settings& settings, const Images& images, const 
   auto qualities = make_large_array<double>(volume(objects.count(), found.count(), kQualities));
   {
     nb::gil_scoped_release release;
-    Stop stop(listen_to_python);
+    Stop stop(check_python_signals);
     const auto fill = settings.single_precision ? qualities_of_all_pairs<float> : qualities_of_all_pairs<double>;
     fill(image_at(0, images, objects, found), settings, stop, qualities.get());
   }

@@ -34,8 +34,8 @@ nb::tuple k_best_assignments(Table<double> costs, Column<double> alone, std::int
   std::vector<double> totals;
   {
     nb::gil_scoped_release release;
-    Stop stop(listen_to_python);
-    AssignmentRanker ranker(Pulse{&stop});
+    Stop stop(check_python_signals);
+    AssignmentRanker ranker(CheckInterrupt{&stop});
     ranker.rank({static_cast<int>(rows), static_cast<int>(columns), costs.data(), alone.data()}, static_cast<int>(k));
     for (int a = 0; a < ranker.count(); ++a) {
       for (std::size_t row = 0; row < rows; ++row) chosen.push_back(ranker.column(a, static_cast<int>(row)));
@@ -68,7 +68,7 @@ nb::object pmb_nll(Column<std::int64_t> offsets, Table<double> boxes, Array<doub
   std::vector<double> numbers(volume(images, pmb::kNumbers));
   {
     nb::gil_scoped_release release;
-    Stop stop(listen_to_python);
+    Stop stop(check_python_signals);
     const pmb::Found<T> found{offsets.data(), boxes.data(), covariances.data(), label_probs.data(),
                               static_cast<int>(classes)};
     const pmb::Truth truth{object_offsets.data(), object_boxes.data(), object_labels.data(), log_floors.data()};

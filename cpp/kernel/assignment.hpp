@@ -15,15 +15,15 @@ namespace probox {
 // (Jonker and Volgenant, 1987; rectangular form of Crouse, 2016). Returns the column of each row, or -1.
 // `quality` is rows x columns, row by row, all entries finite and >= 0.
 inline std::vector<int> assign_optimally(const std::vector<double>& quality, int rows, int columns,
-                                         const Pulse& pulse) {
+                                         const CheckInterrupt& check_interrupt) {
   std::vector<int> column_of_row(rows, -1);
   if (rows == 0 || columns == 0) return column_of_row;
   if (rows > columns) {
-    std::vector<double> turned(quality.size());
+    std::vector<double> transposed(quality.size());
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < columns; ++c)
-        turned[static_cast<std::size_t>(c) * rows + r] = quality[static_cast<std::size_t>(r) * columns + c];
-    const std::vector<int> row_of_column = assign_optimally(turned, columns, rows, pulse);
+        transposed[static_cast<std::size_t>(c) * rows + r] = quality[static_cast<std::size_t>(r) * columns + c];
+    const std::vector<int> row_of_column = assign_optimally(transposed, columns, rows, check_interrupt);
     for (int c = 0; c < columns; ++c)
       if (row_of_column[c] >= 0) column_of_row[row_of_column[c]] = c;
     return column_of_row;
@@ -33,7 +33,7 @@ inline std::vector<int> assign_optimally(const std::vector<double>& quality, int
   std::vector<int> row_of_column(columns, -1), path(columns), remaining(columns);
   std::vector<char> row_seen(rows), column_seen(columns);
   for (int start = 0; start < rows; ++start) {
-    pulse();
+    check_interrupt();
     std::fill(shortest.begin(), shortest.end(), infinity);
     std::fill(row_seen.begin(), row_seen.end(), 0);
     std::fill(column_seen.begin(), column_seen.end(), 0);

@@ -128,8 +128,8 @@ inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t 
 // Keeps its buffers from one group to the next.
 class GroupMatcher {
  public:
-  GroupMatcher(const Found& found, const Truth& truth, const Rules& rules, Pulse pulse)
-      : found_(found), truth_(truth), rules_(rules), pulse_(pulse) {}
+  GroupMatcher(const Found& found, const Truth& truth, const Rules& rules, CheckInterrupt check_interrupt)
+      : found_(found), truth_(truth), rules_(rules), check_interrupt_(check_interrupt) {}
 
   void match(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects, int64_t first_object,
              Matches& out, int64_t at) {
@@ -141,7 +141,7 @@ class GroupMatcher {
         ignored_[g] = truth_.crowd[objects[g]] || truth_.area[objects[g]] < low || truth_.area[objects[g]] > high;
       taken_.assign(objects.size(), 0);
       for (int64_t i = 0; i < count; ++i) {
-        pulse_();
+        check_interrupt_();
         const int64_t cell = (at + i) * rules_.ranges + range;
         if (begin_[i] < begin_[i + 1]) {
           const Candidate* first = match_one(i, objects, out.matched[cell], out.ignored[cell]);
@@ -170,7 +170,7 @@ class GroupMatcher {
     candidates_.clear();
     begin_.assign(1, 0);
     for (int64_t i = 0; i < count; ++i) {
-      pulse_();
+      check_interrupt_();
       for (size_t g = 0; g < objects.size(); ++g) {
         const double iou = overlap(found_.boxes, rows[i], truth_.boxes, objects[g], truth_.crowd[objects[g]]);
         if (!(iou < least(0))) candidates_.push_back({static_cast<int32_t>(g), iou});
@@ -210,7 +210,7 @@ class GroupMatcher {
   const Found& found_;
   const Truth& truth_;
   const Rules& rules_;
-  Pulse pulse_;
+  CheckInterrupt check_interrupt_;
   std::vector<Candidate> candidates_;
   std::vector<size_t> begin_;
   std::vector<char> ignored_;
@@ -226,7 +226,7 @@ inline Matches match_boxes(const Found& found, const Truth& truth, const Rules& 
     std::iota(by_class.begin(), by_class.end(), first_object);
     std::stable_sort(by_class.begin(), by_class.end(),
                      [&](int64_t a, int64_t b) { return truth.label[a] < truth.label[b]; });
-    GroupMatcher matcher(found, truth, rules, Pulse{&stop, worker});
+    GroupMatcher matcher(found, truth, rules, CheckInterrupt{&stop, worker});
     const int64_t* row = order.row.data() + order.begin[image];
     const int64_t* last = order.row.data() + order.begin[image + 1];
     auto object = by_class.begin();

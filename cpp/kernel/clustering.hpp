@@ -46,13 +46,13 @@ struct SequentialClusters {
 inline std::vector<std::int64_t> cluster_sequentially(const Box* boxes, std::size_t count, double iou,
                                                       const std::int64_t* labels, const double* label_probs,
                                                       std::size_t classes, double label_similarity,
-                                                      const Pulse& pulse) {
+                                                      const CheckInterrupt& check_interrupt) {
   std::vector<std::int64_t> cluster_of(count);
   SequentialClusters clusters;
   // Clusters by label: with many classes a box meets few of them.
   std::unordered_map<std::int64_t, std::vector<std::size_t>> by_label;
   for (std::size_t row = 0; row < count; ++row) {
-    pulse();
+    check_interrupt();
     const Box& box = boxes[row];
     const double* probs = label_probs ? label_probs + row * classes : nullptr;
     double total = 0.0;
@@ -94,11 +94,11 @@ inline std::vector<std::int64_t> cluster_sequentially(const Box* boxes, std::siz
 
 // Non-maximum suppression: the row that stands for each box, itself if it survives.
 inline std::vector<std::int64_t> suppress(const Box* boxes, const std::int64_t* groups, const std::int64_t* order,
-                                          std::size_t count, double iou, const Pulse& pulse) {
+                                          std::size_t count, double iou, const CheckInterrupt& check_interrupt) {
   std::vector<std::int64_t> stands_for(count);
   std::unordered_map<std::int64_t, std::vector<std::int64_t>> survivors;
   for (std::size_t k = 0; k < count; ++k) {
-    pulse();
+    check_interrupt();
     const std::int64_t row = order[k];
     std::vector<std::int64_t>& rivals = survivors[groups[row]];
     const auto by = std::find_if(rivals.begin(), rivals.end(),
@@ -112,14 +112,14 @@ inline std::vector<std::int64_t> suppress(const Box* boxes, const std::int64_t* 
 // Each survivor with the suppressed boxes of its group that overlap it by more than `iou`, as (cluster, row) pairs.
 inline std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> members_of_survivors(
     const Box* boxes, const std::int64_t* groups, const std::int64_t* stands_for, std::size_t count,
-    const std::int64_t* survivors, std::size_t survivor_count, double iou, const Pulse& pulse) {
+    const std::int64_t* survivors, std::size_t survivor_count, double iou, const CheckInterrupt& check_interrupt) {
   std::unordered_map<std::int64_t, std::vector<std::int64_t>> suppressed;
   for (std::size_t row = 0; row < count; ++row)
     if (stands_for[row] != static_cast<std::int64_t>(row)) suppressed[groups[row]].push_back(row);
   std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> result;
   auto& [cluster, member] = result;
   for (std::size_t position = 0; position < survivor_count; ++position) {
-    pulse();
+    check_interrupt();
     const std::int64_t survivor = survivors[position];
     cluster.push_back(position);
     member.push_back(survivor);

@@ -36,7 +36,7 @@ struct AssignmentCosts {
 // cost - u[row] - v[column] are not negative, and 0 for what is assigned; v <= 0, and 0 for what is left over.
 class AssignmentRanker {
  public:
-  explicit AssignmentRanker(Pulse pulse = {}) : pulse_(pulse) {}
+  explicit AssignmentRanker(CheckInterrupt check_interrupt = {}) : check_interrupt_(check_interrupt) {}
 
   // Finds up to k assignments; fewer where there are no more. Among equals the order depends on the costs alone.
   void rank(const AssignmentCosts& costs, int k) {
@@ -64,7 +64,7 @@ class AssignmentRanker {
       found_.push_back(next.solution);
       if (static_cast<int>(found_.size()) < k) partition(next);
     }
-    put_in_order();
+    sort_by_total();
   }
 
   int count() const { return static_cast<int>(found_.size()); }
@@ -105,7 +105,7 @@ class AssignmentRanker {
     row_of_.assign(costs_.width(), kLeftOver);
     excluded_.assign(costs_.width(), 0);
     for (int row = 0; row < costs_.rows; ++row) {
-      pulse_();
+      check_interrupt_();
       first.u[row] = cheapest(first.v, row);
       if (first.u[row] == kInfinity) return false;
       const int sink = search(first, row, -1, nullptr);
@@ -136,12 +136,12 @@ class AssignmentRanker {
       excluded_[best.column[row]] = 1;
       // The cheapest other column bounds the cost of the change, whatever follows from it.
       double least = kInfinity;
-      const auto look_at = [&](int c) {
+      const auto relax = [&](int c) {
         if (excluded_[c] || is_in(child.forbidden, c)) return;
         least = std::min(least, costs_.at(row, c) - best.u[row] - best.v[c]);
       };
-      for (int c = 0; c < costs_.columns; ++c) look_at(c);
-      look_at(costs_.columns + row);
+      for (int c = 0; c < costs_.columns; ++c) relax(c);
+      relax(costs_.columns + row);
       if (least == kInfinity) continue;
       child.total += std::max(least, 0.0);
       child.order = made_++;
@@ -151,7 +151,7 @@ class AssignmentRanker {
 
   // The best of a branch; -1 if it is empty.
   int solve_branch(const Branch& branch) {
-    pulse_();
+    check_interrupt_();
     Solution next = solved_[branch.solution];
     row_of_.assign(costs_.width(), kLeftOver);
     excluded_.assign(costs_.width(), 0);
@@ -253,7 +253,7 @@ class AssignmentRanker {
   }
 
   // Totals anew, row by row, so that they do not depend on the way; then the order by them.
-  void put_in_order() {
+  void sort_by_total() {
     std::vector<double> sums(found_.size(), 0.0);
     for (std::size_t i = 0; i < found_.size(); ++i)
       for (int row = 0; row < costs_.rows; ++row) sums[i] += costs_.at(row, solved_[found_[i]].column[row]);
@@ -272,7 +272,7 @@ class AssignmentRanker {
     return std::find(list.begin(), list.end(), value) != list.end();
   }
 
-  Pulse pulse_;
+  CheckInterrupt check_interrupt_;
   AssignmentCosts costs_;
   std::vector<Solution> solved_;
   std::vector<int> found_;  // the k best among `solved_`

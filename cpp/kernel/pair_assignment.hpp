@@ -64,7 +64,8 @@ class Numbering {
 // Decides the pairs of one image after the other; keeps its memory between them.
 class PairAssigner {
  public:
-  PairAssigner(const PairList& pairs, bool greedy, Pulse pulse) : pairs_(pairs), greedy_(greedy), pulse_(pulse) {}
+  PairAssigner(const PairList& pairs, bool greedy, CheckInterrupt check_interrupt)
+      : pairs_(pairs), greedy_(greedy), check_interrupt_(check_interrupt) {}
 
   // Sets `matched` for the pairs begin <= pair < end of an image that are matches.
   void assign(std::int64_t begin, std::int64_t end, bool* matched) {
@@ -130,7 +131,7 @@ class PairAssigner {
     std::vector<std::int64_t> members;
     std::vector<int> number;
     for (std::size_t g = 0; g + 1 < start.size(); ++g) {
-      pulse_();
+      check_interrupt_();
       Group group{image_.data() + start[g], image_.data() + start[g + 1], 0, 0};
       group.objects = renumber(group, object_, members, number);
       group.detections = renumber(group, detection_, members, number);
@@ -176,12 +177,12 @@ class PairAssigner {
     table_.assign(group.cells(), 0.0);
     pair_at_.assign(group.cells(), -1);
     for (const std::int64_t* k = group.begin; k != group.end; ++k) {
-      if ((k - group.begin) % 4096 == 0) pulse_();
+      if ((k - group.begin) % 4096 == 0) check_interrupt_();
       const std::size_t cell = static_cast<std::size_t>(object_[*k]) * group.detections + detection_[*k];
       table_[cell] = quality_[*k];
       pair_at_[cell] = *k;
     }
-    const std::vector<int> chosen = assign_optimally(table_, group.objects, group.detections, pulse_);
+    const std::vector<int> chosen = assign_optimally(table_, group.objects, group.detections, check_interrupt_);
     for (int row = 0; row < group.objects; ++row) {
       if (chosen[row] < 0) continue;
       const std::size_t cell = static_cast<std::size_t>(row) * group.detections + chosen[row];
@@ -210,7 +211,7 @@ class PairAssigner {
       table.quality[at] = quality_[*k];
       pair_at_[at] = *k;
     }
-    const std::vector<int> chosen = assign_sparsely(table, pulse_);
+    const std::vector<int> chosen = assign_sparsely(table, check_interrupt_);
     for (int row = 0; row < table.rows; ++row)
       for (std::size_t at = table.begin[row]; at < table.begin[row + 1]; ++at)
         if (table.column[at] == chosen[row]) matched_[pair_at_[at]] = true;
@@ -218,7 +219,7 @@ class PairAssigner {
 
   PairList pairs_;
   bool greedy_;
-  Pulse pulse_;
+  CheckInterrupt check_interrupt_;
   detail::Numbering number_;
   std::vector<std::int64_t> image_, pair_at_;
   std::vector<int> object_, detection_;  // of each pair of the image
@@ -238,7 +239,7 @@ inline void assign_images(const PairList& pairs, const std::int64_t* offsets, st
   threads = static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(shares, worth), 1, std::max(threads, 1)));
   std::vector<PairAssigner> workers;
   workers.reserve(static_cast<std::size_t>(threads));
-  for (int i = 0; i < threads; ++i) workers.emplace_back(pairs, greedy, Pulse{&stop, i});
+  for (int i = 0; i < threads; ++i) workers.emplace_back(pairs, greedy, CheckInterrupt{&stop, i});
   for_each_index(shares, threads, stop, [&](int worker, std::ptrdiff_t part) {
     const std::size_t first = static_cast<std::size_t>(part) * share;
     for (std::size_t i = first; i < std::min(first + share, images); ++i) {

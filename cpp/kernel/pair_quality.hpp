@@ -40,9 +40,10 @@ struct Image {
 template <class T>
 class ImageScorer {
  public:
-  ImageScorer(const Settings& settings, Pulse pulse)
-      : s_(settings), pulse_(pulse), log_epsilon_(std::log(settings.epsilon)),
-        hopeless_(settings.snap_zero > 0.0 ? std::log(settings.snap_zero) : -std::numeric_limits<double>::infinity()) {}
+  ImageScorer(const Settings& settings, CheckInterrupt check_interrupt)
+      : s_(settings), check_interrupt_(check_interrupt), log_epsilon_(std::log(settings.epsilon)),
+        min_log_quality_(settings.snap_zero > 0.0 ? std::log(settings.snap_zero)
+                                                  : -std::numeric_limits<double>::infinity()) {}
 
   // An object and what a detection is worth to it.
   struct Scored {
@@ -81,23 +82,23 @@ class ImageScorer {
     std::int64_t inside;  // pixels of the object within the support
     double foreground = 0.0;
   };
-  static constexpr std::size_t kFewQuestions = 10;  // whose sums are never worth a table
+  static constexpr std::size_t kFewCandidates = 10;  // whose sums are never worth a table
 
   static float label_of(const Image& image, int d, int o) {
     return image.label_probs[static_cast<std::size_t>(d) * image.classes + image.object_labels[o]];
   }
 
-  // The objects worth a look: where a pixel outside the support costs too much, those whose boxes may meet it.
-  const std::vector<int>& worth_a_look(ObjectIndex& objects, const Grid<T>& grid, bool all_pairs) const {
-    if (all_pairs || log_epsilon_ > hopeless_) return objects.every();
+  // Candidate objects: where a pixel outside the support costs too much, those whose boxes may meet it.
+  const std::vector<int>& candidate_objects(ObjectIndex& objects, const Grid<T>& grid, bool all_pairs) const {
+    if (all_pairs || log_epsilon_ > min_log_quality_) return objects.every();
     return objects.near(grid.x.first, grid.y.first, grid.x.last, grid.y.last);
   }
 
   void score_detection(const Image& image, ObjectIndex& objects, int d, bool all_pairs) {
-    pulse_();
+    check_interrupt_();
     Grid<T> grid = support(image, d);
     candidates_.clear();
-    for (const int o : worth_a_look(objects, grid, all_pairs)) {
+    for (const int o : candidate_objects(objects, grid, all_pairs)) {
       const Mask& mask = image.masks[o];
       const auto pixels_inside = [&] {
         return grid.empty() ? 0 : pixels_within(mask, grid.x.first, grid.y.first, grid.x.last, grid.y.last);
@@ -108,36 +109,36 @@ class ImageScorer {
       }
       if (label_of(image, d, o) <= 0.0f && s_.label_weight > 0.0) continue;
       // Pixels outside the support cost log(epsilon) each: too many of them, and nothing can save the pair.
-      const auto missed_too_many = [&](std::int64_t inside) {
-        return (mask.pixels - inside) * log_epsilon_ <= hopeless_ * mask.pixels;
+      const auto cannot_score = [&](std::int64_t inside) {
+        return (mask.pixels - inside) * log_epsilon_ <= min_log_quality_ * mask.pixels;
       };
       const auto box_inside = static_cast<std::int64_t>(grid.empty() ? 0.0 : inside_area(mask, grid));
-      if (missed_too_many(std::min(box_inside, mask.pixels))) continue;
+      if (cannot_score(std::min(box_inside, mask.pixels))) continue;
       const std::int64_t inside = pixels_inside();
-      if (!missed_too_many(inside)) candidates_.push_back({o, inside});
+      if (!cannot_score(inside)) candidates_.push_back({o, inside});
     }
     if (candidates_.empty()) return;
     if (!grid.empty()) {
       if (grid.values == nullptr) builder_.fill(grid, image.width, image.height, s_);
-      sums_.prepare(grid, s_.epsilon, many_questions(image, grid));
+      sums_.prepare(grid, s_.epsilon, is_tabulating_faster(image, grid));
     }
 
     std::size_t kept = 0;
     for (const Candidate& candidate : candidates_) {
-      pulse_();
+      check_interrupt_();
       const Mask& mask = image.masks[candidate.object];
       const std::int64_t inside = candidate.inside;
       const double sum = (inside ? sums_.mask(mask, false) : 0.0) + (mask.pixels - inside) * log_epsilon_;
-      if (!all_pairs && sum <= hopeless_ * mask.pixels) continue;
+      if (!all_pairs && sum <= min_log_quality_ * mask.pixels) continue;
       candidates_[kept++] = {candidate.object, inside, sum};
     }
     candidates_.resize(kept);
     if (candidates_.empty()) return;
 
-    const bool share = s_.mask_background || sharing_pays(image, grid);
+    const bool share = s_.mask_background || is_sharing_faster(image, grid);
     const double total = share && !grid.empty() ? sums_.everywhere(true) : 0.0;
     for (const Candidate& candidate : candidates_) {
-      pulse_();
+      check_interrupt_();
       const Mask& mask = image.masks[candidate.object];
       double background = 0.0;
       if (!grid.empty()) {
@@ -172,15 +173,15 @@ class ImageScorer {
     return (grid.x.last - grid.x.first + 1.0) * (grid.y.last - grid.y.first + 1.0);
   }
 
-  bool many_questions(const Image& image, const Grid<T>& grid) const {
-    if (candidates_.size() < kFewQuestions) return false;
+  bool is_tabulating_faster(const Image& image, const Grid<T>& grid) const {
+    if (candidates_.size() < kFewCandidates) return false;
     double inside = 0.0;
     for (const Candidate& candidate : candidates_) inside += inside_area(image.masks[candidate.object], grid);
     return LogIntegral<T>::pays(grid, candidates_.size(), inside / support_area(grid));
   }
 
   // Whether the background of all objects is cheaper as the total minus what lies in each box than box by box.
-  bool sharing_pays(const Image& image, const Grid<T>& grid) const {
+  bool is_sharing_faster(const Image& image, const Grid<T>& grid) const {
     if (grid.empty() || candidates_.size() < 2) return false;
     const double all = support_area(grid);
     double shared = all, apart = 0.0;
@@ -209,8 +210,8 @@ class ImageScorer {
   }
 
   Settings s_;
-  Pulse pulse_;
-  double log_epsilon_, hopeless_;
+  CheckInterrupt check_interrupt_;
+  double log_epsilon_, min_log_quality_;
   HeatmapBuilder<T> builder_;
   LogSums<T> sums_;
   std::vector<Candidate> candidates_;

@@ -113,7 +113,7 @@ class PairLimit {
 template <class T>
 class PieceScorer {
  public:
-  PieceScorer(const Settings& settings, Pulse pulse) : scorer_(settings, pulse) {}
+  PieceScorer(const Settings& settings, CheckInterrupt check_interrupt) : scorer_(settings, check_interrupt) {}
 
   template <class ImageAt>
   void score(Piece& piece, ImageAt&& image_at, PairLimit& limit) {
@@ -174,7 +174,7 @@ PairColumns score_images(std::size_t count, CountsAt&& counts_at, ImageAt&& imag
   detail::PairLimit limit(count, max_pairs);
   std::vector<detail::PieceScorer<T>> scorers;
   scorers.reserve(static_cast<std::size_t>(threads));
-  for (int i = 0; i < threads; ++i) scorers.emplace_back(settings, Pulse{&stop, i});
+  for (int i = 0; i < threads; ++i) scorers.emplace_back(settings, CheckInterrupt{&stop, i});
   for_each_index(piece_count, threads, stop,
                  [&](int worker, std::ptrdiff_t i) { scorers[worker].score(pieces[i], image_at, limit); });
   limit.check();
@@ -203,7 +203,7 @@ PairColumns score_images(std::size_t count, CountsAt&& counts_at, ImageAt&& imag
 // The qualities of every pair of one image, zeros included: objects x detections x kQualities.
 template <class T>
 void qualities_of_all_pairs(const Image& image, const Settings& settings, Stop& stop, double* out) {
-  ImageScorer<T> scorer(settings, Pulse{&stop});
+  ImageScorer<T> scorer(settings, CheckInterrupt{&stop});
   ObjectIndex index;
   index.build(image.masks, image.width, image.height, image.detections);
   scorer.qualities(image, index, 0, image.detections, true, [&](int d, const auto& scored) {

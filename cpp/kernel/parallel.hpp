@@ -19,42 +19,43 @@ constexpr int kMostThreads = 1024;
 struct Stopped {};
 
 // Lets a long computation be stopped. All its threads call `check` again and again; the first worker, which is the
-// calling thread, listens then: `listen` throws if the work is to end.
+// calling thread, then checks for signals: `check_signals` throws if the work is to end.
 class Stop {
  public:
-  using Listen = void (*)();
+  using SignalCheck = void (*)();
   static constexpr std::chrono::milliseconds interval{50};
 
-  explicit Stop(Listen listen = nullptr) : listen_(listen), heard_(std::chrono::steady_clock::now()) {}
+  explicit Stop(SignalCheck check_signals = nullptr)
+      : check_signals_(check_signals), last_check_(std::chrono::steady_clock::now()) {}
 
   void check(int worker) {
     // Asking for the time costs as much as a small piece of work: not at every call.
-    if (worker == 0 && listen_ != nullptr && ++calls_ % 8 == 0) {
+    if (worker == 0 && check_signals_ != nullptr && ++calls_ % 8 == 0) {
       const auto now = std::chrono::steady_clock::now();
-      if (now - heard_ >= interval) {
-        heard_ = now;
-        listen_();
+      if (now - last_check_ >= interval) {
+        last_check_ = now;
+        check_signals_();
       }
     }
     if (stopped_.load(std::memory_order_relaxed)) throw Stopped{};
   }
 
-  // Listens now: for a calling thread that only waits for the others.
-  void listen() const {
-    if (listen_ != nullptr) listen_();
+  // Checks now: for a calling thread that only waits for the others.
+  void check_signals() const {
+    if (check_signals_ != nullptr) check_signals_();
   }
 
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
  private:
-  Listen listen_;
+  SignalCheck check_signals_;
   unsigned calls_ = 0;  // of the first worker
-  std::chrono::steady_clock::time_point heard_;
+  std::chrono::steady_clock::time_point last_check_;
   std::atomic<bool> stopped_{false};
 };
 
-// One worker's way to ask whether to go on; without a `Stop` it always may.
-struct Pulse {
+// One worker's check whether to go on; without a `Stop` it does nothing.
+struct CheckInterrupt {
   Stop* stop = nullptr;
   int worker = 0;
 
@@ -117,7 +118,7 @@ void for_each_index(std::ptrdiff_t count, int threads, Stop& stop, Work&& work) 
     while (!finished.wait_for(lock, Stop::interval, [&] { return running == 0; })) {
       lock.unlock();
       try {
-        stop.listen();
+        stop.check_signals();
       } catch (...) {
         fail();
       }

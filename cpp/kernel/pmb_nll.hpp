@@ -96,8 +96,8 @@ class BoxDensity {
 template <class T>
 class ImageMeasurer {
  public:
-  ImageMeasurer(const Found<T>& found, const Truth& truth, const Rules& rules, Pulse pulse)
-      : found_(found), truth_(truth), rules_(rules), ranker_(pulse) {}
+  ImageMeasurer(const Found<T>& found, const Truth& truth, const Rules& rules, CheckInterrupt check_interrupt)
+      : found_(found), truth_(truth), rules_(rules), ranker_(check_interrupt) {}
 
   void measure(std::ptrdiff_t image, double* out) {
     const std::int64_t first = truth_.offsets[image];
@@ -254,7 +254,7 @@ void measure_images(std::ptrdiff_t images, const Found<T>& found, const Truth& t
   threads = static_cast<int>(std::clamp<std::ptrdiff_t>(images, 1, std::max(threads, 1)));
   std::vector<ImageMeasurer<T>> measurers;
   measurers.reserve(static_cast<std::size_t>(threads));
-  for (int i = 0; i < threads; ++i) measurers.emplace_back(found, truth, rules, Pulse{&stop, i});
+  for (int i = 0; i < threads; ++i) measurers.emplace_back(found, truth, rules, CheckInterrupt{&stop, i});
   for_each_index(images, threads, stop,
                  [&](int worker, std::ptrdiff_t i) { measurers[worker].measure(i, out + kNumbers * i); });
 }

@@ -90,9 +90,10 @@ class ColumnsLeft {
 
 class SparseAssigner {
  public:
-  SparseAssigner(const SparseTable& table, const Pulse& pulse)
-      : table_(table), pulse_(pulse), left_(table.columns), u_(table.rows, 0.0), v_(table.columns, 0.0),
-        column_of_row_(table.rows, -1), row_of_column_(table.columns, -1), reached_(table.columns) {}
+  SparseAssigner(const SparseTable& table, const CheckInterrupt& check_interrupt)
+      : table_(table), check_interrupt_(check_interrupt), left_(table.columns), u_(table.rows, 0.0),
+        v_(table.columns, 0.0), column_of_row_(table.rows, -1), row_of_column_(table.columns, -1),
+        reached_(table.columns) {}
 
   std::vector<int> run() {
     for (int row = 0; row < table_.rows; ++row) augment(row, search(row));
@@ -119,7 +120,7 @@ class SparseAssigner {
     by_nothing_ = {kInfinity, -1};
     distance_ = 0.0;
     for (int row = start, step = 0;; ++step) {
-      pulse_();
+      check_interrupt_();
       scan(row, start, step);
       const double nearest = nearest_distance();
       if (by_nothing_.first <= nearest) {
@@ -225,7 +226,7 @@ class SparseAssigner {
   }
 
   const SparseTable& table_;
-  const Pulse& pulse_;
+  const CheckInterrupt& check_interrupt_;
   ColumnsLeft left_;
   std::vector<double> u_, v_;
   std::vector<int> column_of_row_, row_of_column_;
@@ -246,8 +247,8 @@ class SparseAssigner {
 
 // The column of each row that `assign_optimally` would find, without the cells of quality 0; at least as many columns as
 // rows. A row may have a column with which it has no pair.
-inline std::vector<int> assign_sparsely(const SparseTable& table, const Pulse& pulse) {
-  return detail::SparseAssigner(table, pulse).run();
+inline std::vector<int> assign_sparsely(const SparseTable& table, const CheckInterrupt& check_interrupt) {
+  return detail::SparseAssigner(table, check_interrupt).run();
 }
 
 }  // namespace probox
